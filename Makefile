@@ -1,0 +1,39 @@
+# Two commands: `make demo` shows what archfit does, `make test` checks everything.
+PYTHON ?= python3
+BIN := .venv/bin
+SETTINGS := pyproject.toml constraints.txt
+OUT ?= demo
+
+.PHONY: demo test test-slow bench clean
+
+demo: .venv/.demo-ready
+	@mkdir -p $(OUT)
+	$(BIN)/archfit bounds --depth 12 --width 768 --heads 12 --chart $(OUT)/gpt2-bounds.html
+	@echo "The chart is in $(OUT)/gpt2-bounds.html: open it in a browser."
+
+test: .venv/.test-ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: .venv/.test-ready
+	$(BIN)/pytest -n 2
+
+bench: .venv/.test-ready
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+# Both stamps use one virtual environment; a change of settings installs again.
+.venv/.demo-ready: $(SETTINGS) | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.test-ready: $(SETTINGS) | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/.demo-ready
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv $(OUT) .mypy_cache .ruff_cache .pytest_cache

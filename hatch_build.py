@@ -1,0 +1,25 @@
+"""Build hook: write the commit a wheel is made from into it, so that `archfit --version` can say."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CommitHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling's own examples leave it bare
+    """Adds `archfit/resources/commit.txt` to a wheel; editable installs ask git instead."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the commit to a temporary file and have the wheel include it."""
+        if version == "editable":
+            return
+        asked = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=self.root, capture_output=True, text=True, check=False
+        )
+        if asked.returncode != 0:  # a source archive: nobody knows its commit
+            return
+        file = Path(tempfile.mkdtemp()) / "commit.txt"
+        file.write_text(asked.stdout)
+        build_data["force_include"][str(file)] = "archfit/resources/commit.txt"

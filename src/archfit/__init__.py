@@ -1,0 +1,3 @@
+"""Which Transformer architecture fits my data?"""
+
+__version__ = "0.1.0"

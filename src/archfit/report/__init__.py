@@ -1,0 +1,1 @@
+"""Charts and pages, from theory, records, fits, plans and audits."""
