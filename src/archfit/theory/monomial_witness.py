@@ -1,0 +1,139 @@
+"""Weights whose output is one monomial in the second moments: the disproof of theorem 2.
+
+Take d_a = 1. In layer l, head h uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T with
+(p, q) = plan[l][h]. Then F_l is diagonal, F_l = diag(g_0, ..., g_(H-1)), and
+
+    g_h <- g_h g_p g_q S_pq,   so that   y_h = x_{i,h} prod_{a<=b} S_ab^E_ab,  sum E = C(L).
+
+With n_P, n_Q >= d_x the entries of S_P are algebraically independent, and expanding each
+(S_P + S_Q)_ab^E_ab gives separation rank prod (E_ab + 1), exactly. Being reached at one point,
+it is a lower bound for almost all weights.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING
+
+from archfit.theory.certified import Certified, ln, log3_from_ln
+from archfit.theory.counting import EXACT_DIGITS, too_long
+from archfit.theory.sizes import check_heads_fit, check_sizes
+
+if TYPE_CHECKING:
+    from flint import arb
+
+Pair = tuple[int, int]
+Layer = Sequence[Pair]  # one pair (p, q) for each head
+Plan = Sequence[Layer]  # one layer after the other; the last is repeated up to the depth
+
+_MOST_SINGLE_LAYERS = 5000
+
+
+def example_plan() -> Plan:
+    """The hand-made plan for d_x = H = 4: its witness passes the papers' formula at L = 19.
+
+    With n = 3^(L-3) its value is ((n+1)/2) (n+1)^4 (2n+1)^3 (3n+1).
+    """
+    return (
+        ((1, 1), (2, 2), (3, 3), (0, 1)),
+        ((0, 3), (1, 3), (2, 3), (0, 3)),
+        ((1, 2),) * 4,
+        ((0, 0),) * 4,
+    )
+
+
+def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> int:
+    """The separation rank that these explicit weights have, prod (E_ab + 1).
+
+    A plan with fewer layers than the depth repeats its last one.
+
+    Source: derived here (docs/theory.md, "The counterexample").
+    Status: derived, for at least d_x positions on each side.
+    """
+    exponents = final_exponents(depth, width, heads, plan, entry)
+    if sum(exponent.bit_length() for exponent in exponents) > EXACT_DIGITS * 3.33:
+        raise too_long(f"the witness of depth {depth}")
+    product = 1
+    for exponent in exponents:
+        product *= exponent + 1
+    return product
+
+
+@Certified
+def monomial_witness_log3(
+    depth: int, width: int, heads: int, plan: Plan, entry: int = 0
+) -> "arb":
+    """Logarithm base 3 of the separation rank that these explicit weights have.
+
+    Source: derived here (docs/theory.md, "The counterexample").
+    Status: derived, for at least d_x positions on each side.
+    """
+    from flint import arb
+
+    exponents = final_exponents(depth, width, heads, plan, entry)
+    return log3_from_ln(sum((ln(exponent + 1) for exponent in exponents), arb(0)))
+
+
+def final_exponents(depth: int, width: int, heads: int, plan: Plan, entry: int) -> list[int]:
+    """E_ab of output entry `entry`, for all pairs a <= b of the H active coordinates.
+
+    E^h <- E^h + E^p + E^q + 1_pq in every layer. A last layer that maps the entry to itself
+    twice triples its exponents, so its repetitions have a closed form.
+    """
+    check_plan(depth, width, heads, plan, entry)
+    index = {pair: at for at, pair in enumerate(combinations_with_replacement(range(heads), 2))}
+    state = [[0] * len(index) for _ in range(heads)]
+    for layer in plan[:depth]:
+        state = next_layer(state, layer, index)
+    repeats = depth - len(plan)
+    if repeats <= 0:
+        return state[entry]
+    if plan[-1][entry] == (entry, entry):
+        tripled = 3**repeats
+        own = index[entry, entry]
+        return [e * tripled + (at == own) * (tripled // 2) for at, e in enumerate(state[entry])]
+    for _ in range(repeats):
+        state = next_layer(state, plan[-1], index)
+    return state[entry]
+
+
+def next_layer(state: list[list[int]], layer: Layer, index: dict[Pair, int]) -> list[list[int]]:
+    """The exponents of every head after one more layer; `index` numbers the pairs."""
+    grown = []
+    for own, (p, q) in zip(state, layer, strict=True):
+        added = [a + b + c for a, b, c in zip(own, state[p], state[q], strict=True)]
+        added[index[p, q]] += 1
+        grown.append(added)
+    return grown
+
+
+def check_plan(depth: int, width: int, heads: int, plan: Plan, entry: int) -> None:
+    """Refuse a plan that does not describe weights of this network."""
+    check_sizes(depth=depth, width=width, heads=heads, entry=entry)
+    check_heads_fit(width=width, heads=heads)
+    if entry >= heads:
+        raise ValueError(f"entry={entry} is not in 0..{heads - 1}; use one of the {heads} heads")
+    if not plan or len(plan) > depth:
+        raise ValueError(
+            f"the plan has {len(plan)} layers and the network {depth}; "
+            f"give 1 to {depth} layers (the last is repeated)"
+        )
+    if depth - len(plan) > _MOST_SINGLE_LAYERS and plan[-1][entry] != (entry, entry):
+        raise ValueError(
+            f"depth={depth} repeats the last layer over {_MOST_SINGLE_LAYERS} times; "
+            f"end the plan with the pair ({entry}, {entry}) for head {entry}"
+        )
+    for number, layer in enumerate(plan):
+        _check_layer(number, layer, heads)
+
+
+def _check_layer(number: int, layer: Layer, heads: int) -> None:
+    if len(layer) != heads:
+        raise ValueError(
+            f"layer {number} of the plan has {len(layer)} pairs; give one for each of {heads} heads"
+        )
+    for p, q in layer:
+        if not 0 <= p <= q < heads:
+            raise ValueError(
+                f"pair ({p}, {q}) in layer {number} of the plan is not 0 <= p <= q < {heads}; "
+                "count heads from zero and put the smaller first"
+            )

@@ -1,0 +1,110 @@
+"""The statistics bound for short sequences, where the second moments have low rank.
+
+With n < d vectors S = X X^T is a symmetric matrix of rank n, and fewer of its polynomials are
+independent. Those of degree j decompose into irreducible representations of GL(d), one for
+each partition of j into at most n parts, doubled; their dimensions are Weyl's product.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from math import prod
+
+from archfit.theory.counting import interaction_count, multiset, symmetric_entries
+from archfit.theory.sizes import check_sizes
+from archfit.theory.upper_statistics import statistics_upper_bound
+
+_MOST_FACTORS = 30_000_000  # of Weyl products: about ten seconds
+
+Partition = tuple[int, ...]
+
+
+def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: int) -> int:
+    """No network on n_P + n_Q positions, the output among the n_P, has a larger separation rank.
+
+        sum_{k=0..C} min( D_P(k), D_Q(C - k) )
+
+    D_Q(j) counts independent polynomials of degree j in S_Q, D_P(k) those of degree k in S_P
+    times one coordinate of the output's own vector.
+
+    Source: derived here (docs/theory.md, "What replaces it").
+    Status: derived, with and without residual.
+    """
+    check_sizes(depth=depth, width=width, inside=inside, outside=outside)
+    if min(inside, outside) >= width:
+        return statistics_upper_bound(depth, width)
+    C = interaction_count(depth)
+    _refuse_too_much_work(C, width, [n for n in (inside, outside) if n < width])
+    return sum(
+        min(_with_own_vector(width, inside, k), _without(width, outside, C - k))
+        for k in range(C + 1)
+    )
+
+
+def _without(d: int, n: int, j: int) -> int:
+    """D_Q(j): the sum over partitions of j into at most n parts of dim S_{2 la}."""
+    if n >= d:
+        return multiset(symmetric_entries(d), j)
+    return sum(_weyl_dimension(tuple(2 * part for part in la), d) for la in _partitions(j, n, j))
+
+
+def _with_own_vector(d: int, n: int, k: int) -> int:
+    """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
+    if n >= d:
+        return d * multiset(symmetric_entries(d), k)
+    return sum(
+        _weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n)
+    )
+
+
+def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
+    doubled = [2 * part for part in la] + [0] * (rows - len(la))
+    for row in range(rows):
+        if row == 0 or doubled[row - 1] > doubled[row]:
+            yield tuple(part + (index == row) for index, part in enumerate(doubled))
+
+
+def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
+    """Partitions of `total` into at most `parts` parts of at most `largest`."""
+    if total == 0:
+        yield ()
+    elif parts > 0:
+        for first in range(min(total, largest), 0, -1):
+            for rest in _partitions(total - first, parts - 1, first):
+                yield (first, *rest)
+
+
+def _weyl_dimension(mu: Partition, d: int) -> int:
+    """dim S_mu(C^d) = prod_{i<j} (mu_i - mu_j + j - i) / (j - i).
+
+    Pairs of two empty rows contribute 1, so only the filled rows are multiplied out.
+    """
+    rows = [part for part in mu if part > 0]
+    shifted = [part - index for index, part in enumerate(rows)]
+    filled = prod(a - b for i, a in enumerate(shifted) for b in shifted[i + 1 :])
+    filled *= prod(part - index + j for index, part in enumerate(rows) for j in range(len(rows), d))
+    return filled // _index_gaps(len(rows), d)
+
+
+@cache
+def _index_gaps(rows: int, d: int) -> int:
+    return prod(j - i for i in range(rows) for j in range(i + 1, d))
+
+
+def _refuse_too_much_work(total: int, width: int, short_sides: list[int]) -> None:
+    factors = sum(n * width * _partition_count(total, n) for n in short_sides)
+    if factors > _MOST_FACTORS:
+        raise ValueError(
+            f"a side of {min(short_sides)} positions, shorter than width={width}, makes this sum "
+            "over partitions too long at this depth; use ub_stat, which holds for every length"
+        )
+
+
+def _partition_count(total: int, parts: int) -> int:
+    """Partitions of 0..total into at most `parts` parts, counted by their conjugates."""
+    if parts * total > _MOST_FACTORS:
+        return total
+    counts = [1] + [0] * total
+    for part in range(1, parts + 1):
+        for size in range(part, total + 1):
+            counts[size] += counts[size - part]
+    return sum(counts)
