@@ -1,4 +1,4 @@
-"""Build hook: write the commit a wheel is made from into it, so that `archfit --version` can say."""
+"""Build hook: write the commit of a wheel into it, so that `archfit --version` can say."""
 
 import subprocess
 import tempfile
@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class CommitHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling's own examples leave it bare
+class CommitHook(BuildHookInterface[Any]):
     """Adds `archfit/resources/commit.txt` to a wheel; editable installs ask git instead."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

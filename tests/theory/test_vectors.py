@@ -30,7 +30,9 @@ def test_there_are_as_many_vectors_as_the_specification_has() -> None:
     assert (len(VECTORS), len(THEORY)) == (116, 86)
 
 
-@pytest.mark.parametrize("vector", THEORY, ids=lambda vector: f"{vector['id']}-{vector['quantity']}")
+@pytest.mark.parametrize(
+    "vector", THEORY, ids=lambda vector: f"{vector['id']}-{vector['quantity']}"
+)
 def test_vector(vector: dict[str, object]) -> None:
     inputs = vector["inputs"]
     assert isinstance(inputs, dict)

@@ -1,5 +1,6 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -20,7 +21,7 @@ app.command("bounds")(bounds_command.bounds)
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
 # the parent of its public BadParameter is "the command line was wrong" in both.
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
 
 
@@ -32,9 +33,11 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _global_options(
-    version: Annotated[  # noqa: ARG001  # typer hands it to the callback
+    version: Annotated[  # typer hands it to the callback
         bool,
-        typer.Option("--version", help="Version and commit.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", help="Version and commit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Which Transformer architecture fits my data?"""
@@ -45,7 +48,12 @@ def main() -> None:
     try:
         status = app(standalone_mode=False)
     except UsageError as problem:
+        if type(problem).__name__ == "NoArgsIsHelpError":  # a bare `archfit`: help was printed
+            sys.exit(0)
         _refuse(_usage_sentence(problem))
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except (ValueError, OSError) as problem:
         _refuse(str(problem))
     except (KeyboardInterrupt, typer.Abort):
@@ -62,7 +70,5 @@ def _refuse(sentence: str) -> None:
 def _usage_sentence(problem: BaseException) -> str:
     message = getattr(problem, "format_message", lambda: str(problem))()
     context = getattr(problem, "ctx", None)
-    if not message or message.startswith("Usage"):  # a bare `archfit`: its help is the answer
-        return f"no command was given; run {getattr(context, 'command_path', 'archfit')} --help"
     way_out = f"; see {context.command_path} --help" if context is not None else ""
     return f"{message.rstrip('.')}{way_out}"

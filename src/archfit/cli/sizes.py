@@ -3,17 +3,35 @@
 import re
 from decimal import Decimal
 
+import typer
+
 SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"([+-]?\d{1,400}(?:\.\d{1,400})?)(?:[eE]\+?(\d{1,3}))?([KMBGT]?)", re.IGNORECASE)
+_SIZE = re.compile(
+    r"([+-]?\d{1,400}(?:\.\d{1,400})?)(?:[eE]\+?(\d{1,3}))?([KMBGT]?)", re.IGNORECASE
+)
 
 
 def parse_size(text: str) -> int:
     """The whole number that `text` writes, as in 125M, 1.3B, 2e7 or 768."""
     match = _SIZE.fullmatch(text.strip().replace("_", ""))
     if match is None:
-        raise ValueError(f"{text!r} is not a size; write a whole number such as 768, 125M, 1.3B or 2e7")
+        raise ValueError(
+            f"{text!r} is not a size; write a whole number such as 768, 125M, 1.3B or 2e7"
+        )
     digits, exponent, suffix = match.groups()
     value = Decimal(digits) * 10 ** int(exponent or 0) * SUFFIXES[suffix.upper()]
     if value != value.to_integral_value():
-        raise ValueError(f"{text!r} is not a whole number; the nearest is {value.to_integral_value()}")
+        raise ValueError(
+            f"{text!r} is not a whole number; the nearest is {value.to_integral_value()}"
+        )
     return int(value)
+
+
+def size_option(given: str | int) -> int:
+    """`parse_size` for an option of the command line, whose default comes as a number."""
+    if isinstance(given, int):
+        return given
+    try:
+        return parse_size(given)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem

@@ -1,1 +1,1 @@
-"""What an architecture, a run and a record are: frozen values, their checks, their JSON, their hash."""
+"""What an architecture, a run and a record are: frozen values with checks, JSON and hash."""

@@ -1,4 +1,4 @@
-"""Every bound, threshold and law of the papers, exact or certified; all for the unmasked network."""
+"""Every bound, threshold and count of the papers, exact or certified, for the unmasked network."""
 
 from archfit.theory.catalogue import Quantity, quantity
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from archfit.theory import (
+    certified,
     counting,
     lower_bound,
     lower_strong,
@@ -30,7 +31,7 @@ from archfit.theory import (
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
-Json: TypeAlias = "int | str | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "int | str | bool | list[Json] | dict[str, Json] | None"
 
 NETWORK = "unmasked analysed network (linear attention; no softmax, norm or feed-forward)"
 LARGEST_JSON_INTEGER = 2**53
@@ -65,6 +66,7 @@ LETTERS = {word: letter for letter, word in WORDS.items()}
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "C": counting.interaction_count,
     "multiset": counting.multiset,
+    "multiset_log3": certified.multiset_log3,
     "ub_thm1": upper_every_depth.every_depth_upper_bound,
     "ub_thm1_log3": upper_every_depth.every_depth_upper_bound_log3,
     "ub_thm2": upper_deep_disputed.deep_upper_formula,
@@ -92,6 +94,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "ub_vocab_proof_log3": upper_vocabulary_disputed.vocabulary_proof_formula_log3,
     "lb_vocab": lower_vocabulary.vocabulary_lower_bound,
     "lb_vocab_log3": lower_vocabulary.vocabulary_lower_bound_log3,
+    "lb_vocab_long": lower_vocabulary.long_sequence_lower_bound,
+    "lb_vocab_long_log3": lower_vocabulary.long_sequence_lower_bound_log3,
     "lb_vocab_min_V": lower_vocabulary.vocabulary_needed,
     "lemma7_N": lower_vocabulary.positions_needed,
     "lemma8_smallest_c": veronese.smallest_squared_norm,
@@ -144,7 +148,9 @@ def quantity(name: str, **inputs: object) -> Quantity:
     """The quantity of this name, for example quantity("ub_thm1", L=2, d_x=6, H=3)."""
     function = FUNCTIONS.get(name)
     if function is None:
-        raise ValueError(f"{name!r} is no quantity{_nearest(name)}; `archfit theory` lists them")
+        raise ValueError(
+            f"{name!r} is no quantity; {_nearest(name)}`archfit theory` lists them all"
+        )
     _check_names(name, inputs)
     if inputs.get("plan") == "example":
         inputs["plan"] = monomial_witness.example_plan()
@@ -246,7 +252,7 @@ def _as_plan(value: object) -> monomial_witness.Plan:
 
 def _nearest(name: str) -> str:
     close = difflib.get_close_matches(name, FUNCTIONS, n=1, cutoff=0.4)
-    return f", did you mean {close[0]}?" if close else ""
+    return f"did you mean {close[0]}? " if close else ""
 
 
 def _in_letters(sentence: str, inputs: Mapping[str, object]) -> str:
@@ -277,5 +283,5 @@ def _status(name: str, line: str, inputs: Mapping[str, object]) -> Status:
         return "disputed"
     for status in ("proved", "derived", "disputed"):
         if line.startswith(status):
-            return status  # type: ignore[return-value]  # one of the three literals
+            return status
     raise RuntimeError(f"{name} has the status line {line!r}")

@@ -92,6 +92,15 @@ def log3(x: int | Fraction) -> "arb":
     return ball
 
 
+def log3_of_one_plus(x: Fraction) -> "arb":
+    """log3(1 + x), without losing an x that is tiny; exact where 1 + x is a power of 3."""
+    from flint import arb, fmpq
+
+    if x.denominator.bit_length() - x.numerator.bit_length() < 64:
+        return log3(1 + x)
+    return log3_from_ln(arb(fmpq(x.numerator, x.denominator)).log1p())
+
+
 def log3_from_ln(natural: "arb") -> "arb":
     """A natural logarithm turned into base 3."""
     from flint import arb
@@ -121,3 +130,15 @@ def ln_binomial(n: int, k: int) -> "arb":
     with ctx.extraprec(2 * n.bit_length()):
         whole, chosen, rest = (arb(fmpz(x + 1)).lgamma() for x in (n, k, n - k))
         return whole - chosen - rest
+
+
+@Certified
+def multiset_log3(n: int, k: int) -> "arb":
+    """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0.
+
+    Source: Levine et al. 2020, appendix A.3.
+    Status: proved (a count).
+    """
+    if n < 1 or k < 0:
+        raise ValueError(f"n={n}, k={k} has no logarithm; use n >= 1 and k >= 0")
+    return log3_from_ln(ln_multiset(n, k))

@@ -35,6 +35,19 @@ class Verdict:
     plan: Plan = ()
     entry: int = 0
 
+    def as_json(self) -> dict[str, object]:
+        """What `--counterexample --json` adds to a document."""
+        return {
+            "refuted": self.refuted,
+            "counterexample": {
+                "reason": self.reason,
+                "formula_log3": str(self.formula_log3),
+                "witness_log3": None if self.witness_log3 is None else str(self.witness_log3),
+                "plan": [[list(pair) for pair in layer] for layer in self.plan],
+                "entry": self.entry,
+            },
+        }
+
 
 def find_counterexample(
     formula: "Callable[[], arb]", depth: int, width: int, heads: int, *, seconds: float
@@ -47,11 +60,12 @@ def find_counterexample(
     check_sizes(depth=depth, width=width, heads=heads)
     check_heads_fit(width=width, heads=heads)
     formula_log3 = digits(formula)
-    if digits(lambda: _largest_witness_log3(depth, heads)) < formula_log3:
-        reason = f"no monomial witness of {heads} heads at depth {depth} can exceed it"
+    active = min(heads, _ACTIVE_HEADS)
+    if digits(lambda: _largest_witness_log3(depth, active)) < formula_log3:
+        reason = f"no monomial witness of {active} heads at depth {depth} can exceed it"
         return Verdict(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
-    for plan, entry in _plans(depth, min(heads, _ACTIVE_HEADS), time.monotonic() + seconds):
+    for plan, entry in _plans(depth, active, time.monotonic() + seconds):
         witness_log3 = monomial_witness_log3(depth, width, len(plan[0]), plan, entry)
         if witness_log3 > formula_log3:
             return Verdict(
@@ -65,9 +79,7 @@ def find_counterexample(
             )
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
-    return Verdict(
-        refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason
-    )
+    return Verdict(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
 
 
 def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
@@ -86,8 +98,9 @@ def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
             tuple(chance.choice(pairs) for _ in range(heads)) for _ in range(_PAIRS_TRIED)
         ]
         grown = [next_layer(state, layer, index) for layer in candidates]
+        scores = [[_evenness(exponents) for exponents in option] for option in grown]
         chosen = [
-            max(range(_PAIRS_TRIED), key=lambda c, h=head: _evenness(grown[c][h]))
+            max(range(_PAIRS_TRIED), key=[row[head] for row in scores].__getitem__)
             for head in range(heads)
         ]
         plan.append(tuple(candidates[c][head] for head, c in enumerate(chosen)))

@@ -8,6 +8,16 @@ EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 _FLINT_FROM = 2000  # factors; below, math.comb is as fast and needs no library
 
 
+class TooManyDigitsError(ValueError):
+    """An exact integer that nobody would read; its logarithm is there instead."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} has more than {EXACT_DIGITS:,} digits and is not written out; "
+            "ask for the quantity whose name ends in _log3"
+        )
+
+
 def interaction_count(depth: int) -> int:
     """C(L) = (3^L - 1) / 2, the number of attention products in a network of this depth.
 
@@ -41,31 +51,23 @@ def multiset(n: int, k: int) -> int:
 def binomial(n: int, k: int) -> int:
     """binom(n, k) for 0 <= k <= n / 2, refused where it has over a million digits."""
     if k > 4 * EXACT_DIGITS or k * _log10_ratio(n, k) > EXACT_DIGITS:
-        raise too_long(f"binom({shown(n)}, {shown(k)})")
+        raise TooManyDigitsError(f"binom({shown(n)}, {shown(k)})")
     value = math.comb(n, k) if k < _FLINT_FROM else _binomial_by_flint(n, k)
     return within_a_million_digits(value, f"binom({shown(n)}, {shown(k)})")
 
 
 def power(base: int, exponent: int) -> int:
     """base^exponent, refused where it has over a million digits."""
-    if base > 1 and exponent * math.log10(base) > EXACT_DIGITS:
-        raise too_long(f"{shown(base)}^({shown(exponent)})")
+    if base > 1 and exponent > EXACT_DIGITS / math.log10(base):
+        raise TooManyDigitsError(f"{shown(base)}^({shown(exponent)})")
     return int(base**exponent)
 
 
 def within_a_million_digits(value: int, what: str) -> int:
     """`value`, or the refusal to print it."""
     if value.bit_length() * math.log10(2) > EXACT_DIGITS + 1:
-        raise too_long(what)
+        raise TooManyDigitsError(what)
     return value
-
-
-def too_long(what: str) -> ValueError:
-    """The error that says why an exact integer is not given, and what is."""
-    return ValueError(
-        f"{what} has more than {EXACT_DIGITS:,} digits and is not written out; "
-        "ask for the quantity whose name ends in _log3"
-    )
 
 
 def _log10_ratio(n: int, k: int) -> float:
@@ -77,4 +79,4 @@ def _binomial_by_flint(n: int, k: int) -> int:
 
     if n < 2**63:
         return int(fmpz.bin_uiui(n, k))
-    return int(fmpz(n - k + 1).rising(k) // fmpz.fac_ui(k))
+    return int(fmpz(n - k + 1).rising(k) // fmpz.fac_ui(fmpz(k)))

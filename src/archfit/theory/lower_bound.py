@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.theory.certified import Certified, ln_multiset, log3, log3_from_ln
+from archfit.theory.certified import Certified, ln_multiset, log3, log3_from_ln, log3_of_one_plus
 from archfit.theory.counting import multiset
 from archfit.theory.sizes import check_heads_fit, check_sizes
 
@@ -44,7 +44,7 @@ def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
     from flint import fmpz
 
     n, lam = _terms(depth, width, heads, least=1)
-    return log3(Fraction(n - 1, lam) + 1) * fmpz(lam)
+    return log3_of_one_plus(Fraction(n - 1, lam)) * fmpz(lam)
 
 
 @Certified
@@ -57,7 +57,7 @@ def lower_bound_deep_log3(depth: int, width: int, heads: int) -> "arb":
     Status: proved, for L >= 2 and a balanced partition.
     """
     n, lam = _terms(depth, width, heads, least=2)
-    return log3(Fraction(lam, n - 1) + 1) * (n - 1)
+    return log3_of_one_plus(Fraction(lam, n - 1)) * (n - 1)
 
 
 @Certified
@@ -66,8 +66,10 @@ def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
 
         3^(L-2) (log3(d_x - H) - L + 2 - log3 2)
 
+    With d_x - H odd it may exceed log3 of the exact bound, whose n is rounded down.
+
     Source: Levine et al. 2020, eq. 6; author response.
-    Status: proved, for L >= 2 and a balanced partition.
+    Status: proved, for L >= 2, d_x - H even and a balanced partition.
     """
     from flint import fmpz
 
@@ -82,7 +84,7 @@ def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
         d_x L / 2 - L (H / 2 + 1) - d_x (1 + log3((d_x - H) / 2) / 2)
 
     Source: Levine et al. 2020, eq. 7.
-    Status: proved, for L >= 2 and a balanced partition.
+    Status: proved, for L >= 2, d_x - H even and a balanced partition.
     """
     from flint import arb
 

@@ -26,9 +26,7 @@ def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: i
 
 
 @Certified
-def vocabulary_lower_bound_log3(
-    depth: int, width: int, heads: int, embedding_rank: int
-) -> "arb":
+def vocabulary_lower_bound_log3(depth: int, width: int, heads: int, embedding_rank: int) -> "arb":
     """Logarithm base 3 of the lower bound for vocabulary and convolution embeddings.
 
     Source: Wies et al. 2021, corollary 1, lemmas 5 and 6.
@@ -52,30 +50,53 @@ def vocabulary_needed(depth: int, width: int, heads: int, embedding_rank: int) -
     return 2 * vocabulary_lower_bound(depth, width, heads, embedding_rank) + 1
 
 
+def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> int:
+    """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
+
+        multiset(d, 3^(L-2)),   d = floor((r - 1 - H) / 2)
+
+    `positions_needed` says how long.
+
+    Source: Wies et al. 2021, corollary 2, lemmas 7 and 8.
+    Status: proved, for L >= 2.
+    """
+    return multiset(*_long_terms(depth, heads, embedding_rank))
+
+
+@Certified
+def long_sequence_lower_bound_log3(depth: int, heads: int, embedding_rank: int) -> "arb":
+    """Logarithm base 3 of the lower bound for long sequences over r tokens.
+
+    Source: Wies et al. 2021, corollary 2, lemmas 7 and 8.
+    Status: proved, for L >= 2.
+    """
+    return log3_from_ln(ln_multiset(*_long_terms(depth, heads, embedding_rank)))
+
+
 def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
-    """The sequence length at which a vocabulary of r tokens reaches multiset(d, 3^(L-2)).
+    """The sequence length from which the lower bound for long sequences is proved.
 
         N = 2 d E,   d = floor((r - 1 - H) / 2)
 
     E is the largest entry of the integer points on the smallest sphere whose powers of degree
-    3^(L-2) are independent enough (`smallest_full_rank_sphere`).
+    3^(L-2) have full rank (`smallest_full_rank_sphere`).
 
     Source: Wies et al. 2021, lemmas 7 and 8, corollary 2.
     Status: proved, for L >= 2.
     """
-    d = long_sequence_dimension(heads, embedding_rank)
+    d, lam = _long_terms(depth, heads, embedding_rank)
+    return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
+
+
+def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
+    check_sizes(heads=heads, embedding_rank=embedding_rank)
+    d = (embedding_rank - 1 - heads) // 2
     if d < 1:
         raise ValueError(
             f"embedding_rank={embedding_rank} with heads={heads} leaves no coordinate; "
             f"use embedding_rank >= {heads + 3}"
         )
-    return 2 * d * smallest_full_rank_sphere(d, doubled_degree(depth)).largest_entry
-
-
-def long_sequence_dimension(heads: int, embedding_rank: int) -> int:
-    """d = floor((r - 1 - H) / 2) of lemma 7."""
-    check_sizes(heads=heads, embedding_rank=embedding_rank)
-    return (embedding_rank - 1 - heads) // 2
+    return d, doubled_degree(depth)
 
 
 def _terms(depth: int, width: int, heads: int, embedding_rank: int) -> tuple[int, int]:

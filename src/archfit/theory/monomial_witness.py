@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from archfit.theory.certified import Certified, ln, log3_from_ln
-from archfit.theory.counting import EXACT_DIGITS, too_long
+from archfit.theory.counting import EXACT_DIGITS, TooManyDigitsError
 from archfit.theory.sizes import check_heads_fit, check_sizes
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int 
     """
     exponents = final_exponents(depth, width, heads, plan, entry)
     if sum(exponent.bit_length() for exponent in exponents) > EXACT_DIGITS * 3.33:
-        raise too_long(f"the witness of depth {depth}")
+        raise TooManyDigitsError(f"the witness of depth {depth}")
     product = 1
     for exponent in exponents:
         product *= exponent + 1
@@ -59,9 +59,7 @@ def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int 
 
 
 @Certified
-def monomial_witness_log3(
-    depth: int, width: int, heads: int, plan: Plan, entry: int = 0
-) -> "arb":
+def monomial_witness_log3(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> "arb":
     """Logarithm base 3 of the separation rank that these explicit weights have.
 
     Source: derived here (docs/theory.md, "The counterexample").

@@ -52,9 +52,7 @@ def required_width(
     return (exponent * arb(3).log()).exp() - heads
 
 
-def required_width_integer(
-    deep_depth: int, deep_width: int, heads: int, shallow_depth: int
-) -> int:
+def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly.
 
     Source: Levine et al. 2020, corollary 1.
@@ -74,4 +72,4 @@ def _root_above(value: int, degree: int) -> int:
     if degree >= value.bit_length():
         return 2
     below = int(fmpz(value).root(degree))
-    return below + (below**degree < value)
+    return below if below**degree == value else below + 1

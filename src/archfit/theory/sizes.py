@@ -42,7 +42,9 @@ def check_sizes(**sizes: int) -> None:
     for name, value in sizes.items():
         least, most = RANGES[name]
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name}={value} is not a whole number; give one from {least} to {most}")
+            raise ValueError(
+                f"{name}={value} is not a whole number; give one from {least} to {most}"
+            )
         if not least <= value <= most:
             nearest = min(max(value, least), most)
             raise ValueError(

@@ -40,9 +40,7 @@ def deep_upper_formula_log3(depth: int, width: int) -> "arb":
     """
     check_sizes(depth=depth, width=width)
     d, C = width, interaction_count(depth)
-    return log3_from_ln(
-        ln(d * (C + 1)) + ln_multiset(d, 2 * C) + ln(Fraction(2 * C + d, d)) * d
-    )
+    return log3_from_ln(ln(d * (C + 1)) + ln_multiset(d, 2 * C) + ln(Fraction(2 * C + d, d)) * d)
 
 
 @Certified
@@ -52,7 +50,7 @@ def deep_upper_closed_log3(depth: int, width: int) -> "arb":
         (2 d_x + 1) L + log3 d_x + 2 d_x (log3(2 sqrt(2e)) - log3 d_x)
 
     Source: supplementary of Levine et al. 2020, eq. 9, last line.
-    Status: disputed (it relaxes a formula whose proof has a gap).
+    Status: disputed (its proof has a gap).
     """
     from flint import arb
 
@@ -69,7 +67,7 @@ def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
         (2 d_x + 1) L + log3 d_x - 2 d_x log3(d_x / 2e)
 
     Source: Levine et al. 2020 (preprint), eq. 7 and appendix A.3; superseded.
-    Status: disputed (it relaxes a formula whose proof has a gap).
+    Status: disputed (its proof has a gap).
     """
     from flint import arb
 

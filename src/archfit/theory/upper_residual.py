@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from archfit.theory.certified import Certified, ln, log3_from_ln
-from archfit.theory.counting import EXACT_DIGITS, interaction_count, too_long
+from archfit.theory.counting import EXACT_DIGITS, TooManyDigitsError, interaction_count
 from archfit.theory.sizes import check_heads_fit, check_sizes
 from archfit.theory.upper_deep_disputed import deep_upper_formula, deep_upper_formula_log3
 
@@ -40,8 +40,8 @@ def residual_recursion(depth: int, width: int, heads: int, positions: int) -> Fr
     """
     check_sizes(depth=depth)
     K = layer_growth(width, heads, positions)
-    if interaction_count(depth) * math.log10(K) > EXACT_DIGITS:
-        raise too_long(f"R_{depth}")
+    if interaction_count(depth) > EXACT_DIGITS / math.log10(K):
+        raise TooManyDigitsError(f"R_{depth}")
     R = Fraction(1)
     for _ in range(depth):
         R += K * R**3
@@ -129,7 +129,7 @@ def residual_deep_formula(depth: int, width: int) -> Fraction:
         d_x (C + 1)^2 multiset(d_x, 2C) (2C / d_x + 1)^d_x
 
     Source: supplementary of Levine et al. 2020, theorem 4.
-    Status: disputed (its proof has the gap of theorem 2).
+    Status: disputed (its proof has a gap).
     """
     return (interaction_count(depth) + 1) * deep_upper_formula(depth, width)
 
@@ -139,7 +139,7 @@ def residual_deep_formula_log3(depth: int, width: int) -> "arb":
     """Logarithm base 3 of the papers' formula for deep residual networks; not a bound.
 
     Source: supplementary of Levine et al. 2020, theorem 4.
-    Status: disputed (its proof has the gap of theorem 2).
+    Status: disputed (its proof has a gap).
     """
     extra_factor = log3_from_ln(ln(interaction_count(depth) + 1))
     return extra_factor + deep_upper_formula_log3.ball(depth, width)
@@ -153,7 +153,7 @@ def _cubed_layer_factors(depth: int) -> "arb":
     from flint import arb, ctx, fmpz
 
     cut = min(depth, ctx.prec)
-    total = sum((ln(l) * fmpz(3 ** (cut - l + 1)) for l in range(2, cut + 1)), arb(0))
+    total = sum((ln(layer) * fmpz(3 ** (cut - layer + 1)) for layer in range(2, cut + 1)), arb(0))
     if cut == depth:
         return total
     rest = arb(cut + 2) * 3

@@ -8,6 +8,8 @@ dimensions, for every k0. A residual connection only adds terms of lower degree,
 numbers hold with it.
 """
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -75,18 +77,46 @@ def best_split(factor: int, variables: int, total: int) -> int:
     """min over k0 in -1..C of factor multiset(v, k0) + multiset(v, C - 1 - k0).
 
     Both terms are convex in k0, so the first k0 at which one more step no longer pays is the
-    best. A step from k0 adds factor multiset(v - 1, k0 + 1) and saves
-    multiset(v - 1, C - 1 - k0).
+    best. A step from k0 adds factor multiset(v - 1, k0 + 1) and saves multiset(v - 1, C - 1 - k0).
     """
-    low, high = -1, total
+
+    def pays(k: int) -> bool:
+        added = factor * multiset(variables - 1, k + 1)
+        return added < multiset(variables - 1, total - 1 - k)
+
+    k = _first_that_does_not(pays, _split_guess(factor, variables, total), total)
+    return factor * multiset(variables, k) + multiset(variables, total - 1 - k)
+
+
+def _first_that_does_not(pays: Callable[[int], bool], guess: int, last: int) -> int:
+    """The first k in -1..last where `pays` turns false, looked for around the guess."""
+    reach = 1
+    while guess - reach > -1 and not pays(guess - reach):
+        reach *= 2
+    low, reach = max(guess - reach, -1), 1
+    while guess + reach < last and pays(guess + reach):
+        reach *= 2
+    high = min(guess + reach, last)
     while low < high:
         middle = (low + high) // 2
-        added = factor * multiset(variables - 1, middle + 1)
-        if added < multiset(variables - 1, total - 1 - middle):
+        if pays(middle):
             low = middle + 1
         else:
             high = middle
-    return factor * multiset(variables, low) + multiset(variables, total - 1 - low)
+    return low
+
+
+def _split_guess(factor: int, variables: int, total: int) -> int:
+    """C / (1 + factor^(1/(v-2))), where the leading powers of the two steps are equal."""
+    if variables <= 2:
+        return -1
+    if total < 2**50:
+        return int(total / (1 + math.exp(math.log(factor) / (variables - 2))))
+    from flint import arb, ctx, fmpz
+
+    with ctx.workprec(total.bit_length() + 64):
+        root = arb(factor).root(variables - 2)
+        return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
 
 
 def middle_split_log3(factor: int, variables: int, total: int) -> "arb":

@@ -51,9 +51,7 @@ def _with_own_vector(d: int, n: int, k: int) -> int:
     """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
     if n >= d:
         return d * multiset(symmetric_entries(d), k)
-    return sum(
-        _weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n)
-    )
+    return sum(_weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n))
 
 
 def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
@@ -68,7 +66,8 @@ def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
     if total == 0:
         yield ()
     elif parts > 0:
-        for first in range(min(total, largest), 0, -1):
+        at_least = -(-total // parts)  # the largest part is no less than the mean
+        for first in range(min(total, largest), at_least - 1, -1):
             for rest in _partitions(total - first, parts - 1, first):
                 yield (first, *rest)
 

@@ -1,9 +1,15 @@
 """The statistics bound for a vocabulary: all that counts is how often each token occurs."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from archfit.theory.certified import Certified, ln, ln_multiset, log3_from_ln
-from archfit.theory.counting import interaction_count, multiset, symmetric_entries
+from archfit.theory.counting import (
+    TooManyDigitsError,
+    interaction_count,
+    multiset,
+    symmetric_entries,
+)
 from archfit.theory.sizes import check_sizes
 from archfit.theory.upper_statistics import best_split, middle_split_log3
 
@@ -30,14 +36,28 @@ def statistics_upper_bound_vocabulary(
     Status: derived, with and without residual.
     """
     q = count_variables(depth, vocab, embedding_rank)
-    candidates = [best_split(embedding_rank, q, interaction_count(depth))]
+    candidates = [lambda: best_split(embedding_rank, q, interaction_count(depth))]
     if inside is not None:
         check_sizes(inside=inside)
-        candidates.append(vocab * multiset(vocab, inside - 1))
+        candidates.append(lambda: vocab * multiset(vocab, inside - 1))
     if outside is not None:
         check_sizes(outside=outside)
-        candidates.append(multiset(vocab, outside))
-    return min(candidates)
+        candidates.append(lambda: multiset(vocab, outside))
+    return _least_that_can_be_written(candidates)
+
+
+def _least_that_can_be_written(candidates: list[Callable[[], int]]) -> int:
+    """The least of the candidates; one with too many digits is not the least, if any has fewer."""
+    written: list[int] = []
+    too_long = None
+    for candidate in candidates:
+        try:
+            written.append(candidate())
+        except TooManyDigitsError as problem:
+            too_long = problem
+    if not written and too_long is not None:
+        raise too_long
+    return min(written)
 
 
 @Certified

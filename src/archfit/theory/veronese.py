@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, count
 
 from archfit.theory.counting import multiset
 from archfit.theory.sizes import check_sizes
 
 _MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes
-_MOST_SQUARED_NORM = 2000
+_MOST_STEPS = 3_000_000  # of the enumeration: seconds
 _MOST_POINTS = 20_000
 _PRIME = 2**61 - 1
 
@@ -54,16 +54,26 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
             f"dimension={dimension}, degree={degree} has {wanted} monomials, over the "
             f"{_MOST_MONOMIALS} that this search takes; use a smaller dimension or degree"
         )
-    for squared_norm in range(1, _MOST_SQUARED_NORM):
+    for squared_norm in _affordable_norms(dimension):
         points = list(points_of_squared_norm(dimension, squared_norm))
         if wanted <= len(points) <= _MOST_POINTS:
             kept = _points_that_raise_the_rank(points, degree)
             if len(kept) == wanted:
                 return Sphere(squared_norm=squared_norm, points=kept)
     raise ValueError(
-        f"dimension={dimension}, degree={degree} has no full-rank sphere of squared norm below "
-        f"{_MOST_SQUARED_NORM}; use a smaller degree"
+        f"dimension={dimension}, degree={degree} has no full-rank sphere that a search of seconds "
+        "reaches; use a smaller degree"
     )
+
+
+def _affordable_norms(dimension: int) -> Iterator[int]:
+    """1, 2, 3, ... until listing the points of all of them has taken too many steps."""
+    steps = 0
+    for squared_norm in count(1):
+        steps += (math.isqrt(squared_norm) + 1) ** (dimension - 1)
+        if steps > _MOST_STEPS:
+            return
+        yield squared_norm
 
 
 def points_of_squared_norm(dimension: int, squared_norm: int) -> Iterator[Point]:

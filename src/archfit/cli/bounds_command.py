@@ -1,0 +1,102 @@
+"""`archfit bounds`: all bounds for one architecture."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archfit.cli.output import print_json, print_table, short_real
+from archfit.cli.sizes import size_option
+from archfit.cli.theory_command import print_verdict
+from archfit.theory.bound import Bound
+from archfit.theory.bounds import SATURATION_IS, BoundsReport, bounds_report, notes
+from archfit.theory.catalogue import NETWORK
+from archfit.theory.counterexample import Verdict
+from archfit.theory.disputed import refute_for_shape
+from archfit.theory.shape import Shape
+
+
+def bounds(
+    depth: Annotated[int, typer.Option(parser=size_option, metavar="L", help="Number of layers.")],
+    width: Annotated[int, typer.Option(parser=size_option, metavar="D", help="Residual stream.")],
+    heads: Annotated[int, typer.Option(parser=size_option, metavar="H", help="Heads in a layer.")],
+    head_dim: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="K", help="Default: width / heads.")
+    ] = None,
+    positions: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="N", help="Default: any number.")
+    ] = None,
+    vocab: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="V", help="Default: continuous inputs."),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="R", help="Of the embedding.")
+    ] = None,
+    position_rank: Annotated[
+        int, typer.Option(parser=size_option, metavar="R", help="0: no positional vectors.")
+    ] = 0,
+    residual: Annotated[
+        bool, typer.Option("--residual", help="With residual connections.")
+    ] = False,
+    counterexample: Annotated[
+        bool, typer.Option("--counterexample", help="Try to refute the disputed bound.")
+    ] = False,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw bounds over depth: .svg .png .html")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """All bounds on the separation rank of one architecture, the best proved pair first."""
+    shape = Shape(
+        depth=depth,
+        width=width,
+        heads=heads,
+        head_dim=head_dim,
+        positions=positions,
+        vocab=vocab,
+        rank=rank,
+        position_rank=position_rank,
+        residual=residual,
+    )
+    if chart is not None:
+        from archfit.report import bounds_chart, chart_file
+
+        chart_file.check_chart_file(chart)
+    report = bounds_report(shape)
+    verdict = refute_for_shape(report) if counterexample else None
+    if chart is not None:
+        chart_file.save_chart(bounds_chart.bounds_over_depth(shape), chart)
+    if as_json:
+        document: dict[str, object] = dict(report.as_json())
+        document |= verdict.as_json() if verdict else {}
+        return print_json(document | ({"chart": str(chart)} if chart else {}))
+    return _print_for_people(report, verdict, chart)
+
+
+def _print_for_people(report: BoundsReport, verdict: Verdict | None, chart: Path | None) -> None:
+    shape, regime = report.shape, report.regime
+    print_table(
+        f"Separation rank at depth {shape.depth}, width {shape.width}, heads {shape.heads} "
+        "(best that hold: first two)",
+        ("", "bound", "log3", "status"),
+        [(b.side, b.id, short_real(b.log3), _short_status(b)) for b in report.bounds],
+    )
+    lower, upper = report.lower, report.upper
+    typer.echo(f"3^{short_real(lower.log3)} <= separation rank <= 3^{short_real(upper.log3)}")
+    typer.echo(f"Network: {NETWORK}.")
+    typer.echo(f"Regime: depth {shape.depth} is {regime.name}.")
+    typer.echo(f"  paper's threshold      log3(d)             = {regime.paper_threshold:.3f}")
+    typer.echo(f"  corrected threshold    2 log3(d) + log3(2) = {regime.corrected_threshold:.3f}")
+    typer.echo(f"Saturation: {report.saturation:.2%}: {SATURATION_IS}.")
+    for note in notes(shape):
+        typer.echo(f"Note: {note}.")
+    if verdict is not None:
+        print_verdict(verdict)
+    typer.echo("Sources and conditions: --json, or `archfit theory`.")
+    if chart is not None:
+        typer.echo(f"Chart: {chart}")
+
+
+def _short_status(bound: Bound) -> str:
+    return bound.status_line if bound.status == "disputed" else bound.status

@@ -1,0 +1,131 @@
+"""`archfit theory`: one quantity of the papers by name."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from archfit.cli.output import print_json, print_table, short_integer
+from archfit.cli.sizes import parse_size
+from archfit.theory import catalogue, disputed
+from archfit.theory.catalogue import Quantity
+from archfit.theory.counterexample import Verdict
+
+WITNESSES = {"monomial_witness", "monomial_witness_log3"}
+
+
+def theory(
+    name: Annotated[
+        str, typer.Argument(help="A quantity, such as ub_stat. Without one, all are listed.")
+    ] = "",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE...", help="Its inputs, such as L=12 d_x=768."),
+    ] = None,
+    counterexample: Annotated[
+        bool, typer.Option(help="Search for weights that exceed a disputed bound.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """One bound, threshold or count of the papers, exact or with certified digits."""
+    if not name:
+        return _list_quantities(as_json)
+    given = dict(map(_parse_input, inputs or []))
+    if len(given) < len(inputs or []):
+        raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
+    verdict = disputed.refute_formula(name, given) if counterexample else None
+    result = catalogue.quantity(name, **given)
+    document: dict[str, object] = dict(result.as_json())
+    if name in WITNESSES:
+        document |= _compared_with_formula(result)
+    if verdict is not None:
+        document |= verdict.as_json()
+    if as_json:
+        return print_json(document)
+    return _print_for_people(document, verdict)
+
+
+def _parse_input(text: str) -> tuple[str, object]:
+    """`key=value`, where the value is JSON, a size such as 125M, or a plain word."""
+    key, equals, value = text.partition("=")
+    if not equals or not key or not value:
+        raise ValueError(f"{text!r} is not an input; write KEY=VALUE, such as d_x=768")
+    try:
+        return key, json.loads(value)
+    except RecursionError as problem:
+        raise ValueError(
+            f"{key}={value[:20]}… is nested too deeply; a plan has 3 levels"
+        ) from problem
+    except ValueError:
+        pass
+    try:
+        return key, parse_size(value)
+    except ValueError:
+        return key, value
+
+
+def _compared_with_formula(witness: Quantity) -> dict[str, object]:
+    """How the witness stands against the papers' formula for the same depth and width."""
+    shape = {letter: witness.inputs[letter] for letter in ("L", "d_x")}
+    formula = catalogue.quantity(witness.name.replace("monomial_witness", "ub_thm2"), **shape)
+    assert not isinstance(witness.value, dict)
+    assert not isinstance(formula.value, dict)
+    return {
+        "compared_with": {
+            "quantity": formula.name,
+            "value": catalogue.as_json_value(formula.value),
+            "status": formula.status,
+        },
+        "exceeds_formula": bool(witness.value > formula.value),  # type: ignore[operator]  # both numbers
+    }
+
+
+def _print_for_people(document: dict[str, object], verdict: Verdict | None) -> None:
+    inputs = document["inputs"]
+    assert isinstance(inputs, dict)
+    given = ", ".join(f"{key}={short_integer(_text(value))}" for key, value in inputs.items())
+    typer.echo(f"{document['quantity']}({given}) = {short_integer(_text(document['value']))}")
+    typer.echo(f"  {catalogue.meaning(str(document['quantity']))}")
+    typer.echo(f"  status: {document['status_line']}")
+    typer.echo(f"  source: {document['source']}")
+    typer.echo(f"  network: {document['network']}")
+    if "exceeds_formula" in document:
+        compared = document["compared_with"]
+        assert isinstance(compared, dict)
+        relation = "above" if document["exceeds_formula"] else "below"
+        value = short_integer(_text(compared["value"]))
+        typer.echo(f"  {relation} the papers' formula {compared['quantity']} = {value}")
+    if verdict is not None:
+        print_verdict(verdict)
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Whether a disputed formula was refuted, and by which weights."""
+    typer.echo(f"  {'REFUTED' if verdict.refuted else 'not refuted'}: {verdict.reason}")
+    typer.echo(f"    formula: 3^{verdict.formula_log3}")
+    if verdict.witness_log3 is not None:
+        typer.echo(f"    best witness found: 3^{verdict.witness_log3}")
+    if verdict.refuted:
+        typer.echo("    the weights are in --json (plan, entry); check them with monomial_witness")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _list_quantities(as_json: bool) -> None:
+    rows = [
+        (name, _call(name), catalogue.meaning(name), catalogue.status_line(name))
+        for name in catalogue.FUNCTIONS
+    ]
+    if as_json:
+        keys = ("quantity", "inputs", "meaning", "status")
+        return print_json([dict(zip(keys, row, strict=True)) for row in rows])
+    return print_table(
+        f"Quantities of the {catalogue.NETWORK}", ("name", "inputs", "what it is", "status"), rows
+    )
+
+
+def _call(name: str) -> str:
+    letters = catalogue.input_letters(name)
+    return " ".join(letter if needed else f"[{letter}]" for letter, needed in letters.items())
