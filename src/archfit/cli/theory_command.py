@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli.output import print_json, print_table, short_integer
+from archfit.cli.output import print_json, short_integer
 from archfit.cli.sizes import parse_size
 from archfit.theory import catalogue, disputed
 from archfit.theory.catalogue import Quantity
@@ -114,16 +114,24 @@ def _text(value: object) -> str:
 
 
 def _list_quantities(as_json: bool) -> None:
-    rows = [
-        (name, _call(name), catalogue.meaning(name), catalogue.status_line(name))
-        for name in catalogue.FUNCTIONS
-    ]
     if as_json:
-        keys = ("quantity", "inputs", "meaning", "status")
-        return print_json([dict(zip(keys, row, strict=True)) for row in rows])
-    return print_table(
-        f"Quantities of the {catalogue.NETWORK}", ("name", "inputs", "what it is", "status"), rows
-    )
+        return print_json([_listed(name) for name in catalogue.FUNCTIONS])
+    typer.echo(f"Quantities of the {catalogue.NETWORK}.")
+    typer.echo("Example: archfit theory ub_stat L=3 d_x=4\n")
+    for name in catalogue.FUNCTIONS:
+        status = catalogue.status_line(name).partition(",")[0]
+        typer.echo(f"{name} {_call(name)}  [{status}]\n    {catalogue.meaning(name)}")
+    return None
+
+
+def _listed(name: str) -> dict[str, object]:
+    return {
+        "quantity": name,
+        "inputs": catalogue.input_letters(name),
+        "meaning": catalogue.meaning(name),
+        "status": catalogue.status_line(name),
+        "source": catalogue.source(name),
+    }
 
 
 def _call(name: str) -> str:

@@ -79,6 +79,8 @@ def best_split(factor: int, variables: int, total: int) -> int:
     Both terms are convex in k0, so the first k0 at which one more step no longer pays is the
     best. A step from k0 adds factor multiset(v - 1, k0 + 1) and saves multiset(v - 1, C - 1 - k0).
     """
+    if variables == 1:  # a single count, which the length fixes: nothing can be sent
+        return 1
 
     def pays(k: int) -> bool:
         added = factor * multiset(variables - 1, k + 1)

@@ -6,14 +6,13 @@ each partition of j into at most n parts, doubled; their dimensions are Weyl's p
 """
 
 from collections.abc import Iterator
-from functools import cache
-from math import prod
+from math import comb, prod
 
 from archfit.theory.counting import interaction_count, multiset, symmetric_entries
 from archfit.theory.sizes import check_sizes
 from archfit.theory.upper_statistics import statistics_upper_bound
 
-_MOST_FACTORS = 30_000_000  # of Weyl products: about ten seconds
+_MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 
 Partition = tuple[int, ...]
 
@@ -73,24 +72,21 @@ def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
 
 
 def _weyl_dimension(mu: Partition, d: int) -> int:
-    """dim S_mu(C^d) = prod_{i<j} (mu_i - mu_j + j - i) / (j - i).
+    """dim S_mu(C^d) = prod_{i<j<=d} (mu_i - mu_j + j - i) / (j - i).
 
-    Pairs of two empty rows contribute 1, so only the filled rows are multiplied out.
+    With the empty rows divided out it reads, for k filled rows counted from 0:
+        prod_i binom(d - 1 - i + mu_i, mu_i) prod_{i<j<k} (mu_i - mu_j + j - i)
+                                                   / prod_i (mu_i + 1) ... (mu_i + k - 1 - i)
     """
     rows = [part for part in mu if part > 0]
-    shifted = [part - index for index, part in enumerate(rows)]
-    filled = prod(a - b for i, a in enumerate(shifted) for b in shifted[i + 1 :])
-    filled *= prod(part - index + j for index, part in enumerate(rows) for j in range(len(rows), d))
-    return filled // _index_gaps(len(rows), d)
-
-
-@cache
-def _index_gaps(rows: int, d: int) -> int:
-    return prod(j - i for i in range(rows) for j in range(i + 1, d))
+    k = len(rows)
+    above = prod(comb(d - 1 - i + part, part) for i, part in enumerate(rows))
+    above *= prod(rows[i] - rows[j] + j - i for i in range(k) for j in range(i + 1, k))
+    return above // prod(part + t for i, part in enumerate(rows) for t in range(1, k - i))
 
 
 def _refuse_too_much_work(total: int, width: int, short_sides: list[int]) -> None:
-    factors = sum(n * width * _partition_count(total, n) for n in short_sides)
+    factors = sum(min(n * width, 2 * total + 1) * _partition_count(total, n) for n in short_sides)
     if factors > _MOST_FACTORS:
         raise ValueError(
             f"a side of {min(short_sides)} positions, shorter than width={width}, makes this sum "

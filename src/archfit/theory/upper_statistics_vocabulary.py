@@ -1,6 +1,8 @@
 """The statistics bound for a vocabulary: all that counts is how often each token occurs."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from archfit.theory.certified import Certified, ln, ln_multiset, log3_from_ln
@@ -35,29 +37,36 @@ def statistics_upper_bound_vocabulary(
     Source: derived here (docs/theory.md, "What replaces it").
     Status: derived, with and without residual.
     """
-    q = count_variables(depth, vocab, embedding_rank)
-    candidates = [lambda: best_split(embedding_rank, q, interaction_count(depth))]
-    if inside is not None:
-        check_sizes(inside=inside)
-        candidates.append(lambda: vocab * multiset(vocab, inside - 1))
-    if outside is not None:
-        check_sizes(outside=outside)
-        candidates.append(lambda: multiset(vocab, outside))
-    return _least_that_can_be_written(candidates)
+    q, C = count_variables(depth, vocab, embedding_rank), interaction_count(depth)
+    fillings = list(_ways_to_fill_a_side(vocab, inside, outside))
+    if fillings and _any_split_exceeds(min(fillings), q, C):
+        return min(fillings)
+    return min([best_split(embedding_rank, q, C), *fillings])
 
 
-def _least_that_can_be_written(candidates: list[Callable[[], int]]) -> int:
-    """The least of the candidates; one with too many digits is not the least, if any has fewer."""
-    written: list[int] = []
-    too_long = None
-    for candidate in candidates:
-        try:
-            written.append(candidate())
-        except TooManyDigitsError as problem:
-            too_long = problem
-    if not written and too_long is not None:
-        raise too_long
-    return min(written)
+def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[int]:
+    """Token counts of each side, the output's own token apart; those of over a million digits
+    are left out, since something smaller must be found anyway.
+    """
+    with suppress(TooManyDigitsError):
+        if inside is not None:
+            check_sizes(inside=inside)
+            yield vocab * multiset(vocab, inside - 1)
+    with suppress(TooManyDigitsError):
+        if outside is not None:
+            check_sizes(outside=outside)
+            yield multiset(vocab, outside)
+
+
+def _any_split_exceeds(value: int, q: int, C: int) -> bool:
+    """Whether even the best split is larger, seen from logarithms: its integers may be huge.
+
+    A split below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one
+    side, one above on the other; and binom(n, j) >= (n / j)^j.
+    """
+    k = (C - 1) // 2
+    n, j = q + k - 1, min(k, q - 1)
+    return j > 0 and j * (math.log(n) - math.log(j)) > math.log(value)
 
 
 @Certified

@@ -1,0 +1,36 @@
+"""Refusals that name the value, the rule and the nearest value that works."""
+
+import math
+from collections.abc import Sequence
+
+MOST = 10**12  # no size of any network; beyond it somebody mistyped
+
+
+def check_at_least(least: int, **sizes: int) -> None:
+    """Refuse a size that is no whole number from `least` to 10^12."""
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name}={value!r} is not a whole number; use {least} or more")
+        if value < least:
+            raise ValueError(f"{name}={value} is below {least}; use {least} or more")
+        if value > MOST:
+            raise ValueError(f"{name}={value} is over 10^12, more than any network; use less")
+
+
+def check_real(least: float, most: float, **numbers: float) -> None:
+    """Refuse a number that is not finite or outside [least, most]."""
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name}={value!r} is not a number; use {least:g} to {most:g}")
+        if not math.isfinite(value) or not least <= value <= most:
+            nearest = least if not value > least else most
+            raise ValueError(
+                f"{name}={value} is not in {least:g}..{most:g}; the nearest is {nearest:g}"
+            )
+
+
+def check_choice(choices: Sequence[str], **words: str) -> None:
+    """Refuse a word that is not one of the choices."""
+    for name, word in words.items():
+        if word not in choices:
+            raise ValueError(f"{name}={word!r} is unknown; use one of {', '.join(choices)}")

@@ -1,0 +1,75 @@
+"""What a run leaves behind: its spec, its losses, and where and how fast it ran."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.spec.run import RunSpec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """The losses at one step."""
+
+    step: int
+    training_nats_per_token: float  # mean since the evaluation before
+    heldout_nats_per_token: float
+    heldout_bits_per_byte: float
+
+    def __post_init__(self) -> None:
+        check_at_least(0, step=self.step)
+        check_real(
+            0,
+            1e6,
+            training_nats_per_token=self.training_nats_per_token,
+            heldout_nats_per_token=self.heldout_nats_per_token,
+            heldout_bits_per_byte=self.heldout_bits_per_byte,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """How long it took; differs from run to run."""
+
+    training_seconds: float
+    tokens_per_second: float
+    flop_utilisation: float | None  # None where the device's peak is unknown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """Where it ran; differs from machine to machine."""
+
+    device: str
+    archfit: str  # version and commit
+    python: str
+    torch: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecord:
+    """The result of one run; written last, so that its existence says that the run is done."""
+
+    spec: RunSpec
+    status: Literal["finished", "diverged"]
+    diverged_at_step: int | None
+    evaluations: tuple[Evaluation, ...]
+    timing: Timing
+    machine: Machine
+
+    def __post_init__(self) -> None:
+        check_choice(("finished", "diverged"), status=self.status)
+        if (self.status == "diverged") != (self.diverged_at_step is not None):
+            raise ValueError(
+                f"status={self.status} with diverged_at_step={self.diverged_at_step}; "
+                "a diverged run names its step, a finished one has none"
+            )
+        if self.status == "finished" and not self.evaluations:
+            raise ValueError("a finished run has no evaluations; record at least the last one")
+        steps = [evaluation.step for evaluation in self.evaluations]
+        if steps != sorted(set(steps)):
+            raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
+
+    def same_result(self, other: "RunRecord") -> bool:
+        """Whether two records agree in everything but timing and machine."""
+        return replace(other, timing=self.timing, machine=self.machine) == self

@@ -1,0 +1,92 @@
+"""What a run is: everything that decides its result, and nothing else."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from archfit.spec.architecture import Architecture
+from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.spec.codec import canonical_json
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """How a network is trained: AdamW, linear warm-up, cosine to zero."""
+
+    steps: int
+    batch_sequences: int
+    warmup_steps: int
+    peak_learning_rate: float
+    learning_rate_rule: Literal["standard", "completep"]
+    weight_decay: float  # on matrices
+    beta1: float
+    beta2: float
+    gradient_clip: float  # norm above which gradients are scaled down
+    dropout: float
+    precision: Literal["float32", "bfloat16"]
+    evaluation_steps: int  # steps from one held-out evaluation to the next
+    evaluation_sequences: int  # held-out sequences in each
+
+    def __post_init__(self) -> None:
+        check_at_least(
+            1,
+            steps=self.steps,
+            batch_sequences=self.batch_sequences,
+            evaluation_steps=self.evaluation_steps,
+            evaluation_sequences=self.evaluation_sequences,
+        )
+        check_at_least(0, warmup_steps=self.warmup_steps)
+        if self.warmup_steps > self.steps:
+            raise ValueError(
+                f"warmup_steps={self.warmup_steps} exceeds steps={self.steps}, so the peak is "
+                f"never reached; use at most {self.steps}"
+            )
+        check_real(0, 10, peak_learning_rate=self.peak_learning_rate)
+        check_real(0, 10, weight_decay=self.weight_decay)
+        check_real(0, 0.999999, beta1=self.beta1, beta2=self.beta2)
+        check_real(1e-6, 1e6, gradient_clip=self.gradient_clip)
+        check_real(0, 0.95, dropout=self.dropout)
+        check_choice(("standard", "completep"), learning_rate_rule=self.learning_rate_rule)
+        check_choice(("float32", "bfloat16"), precision=self.precision)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSpec:
+    """One training run. Equal specs give equal results on one machine."""
+
+    architecture: Architecture
+    data_hash: str  # of the prepared data set, as its data.json names it
+    recipe: Recipe
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not _SHA256.fullmatch(self.data_hash):
+            raise ValueError(
+                f"data_hash={self.data_hash!r} is not 64 lower-case hexadecimal digits; "
+                "take it from the data.json of the prepared data"
+            )
+        check_at_least(0, seed=self.seed)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the spec's content: the same on every machine and in every key order."""
+        return hashlib.sha256(f"archfit-run-1\n{canonical_json(self)}".encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The folder of the run: the first 16 digits of the hash."""
+        return self.hash[:16]
+
+    @property
+    def training_tokens(self) -> int:
+        """Tokens of the source that training sees, repeats counted."""
+        positions = self.architecture.context * self.recipe.batch_sequences * self.recipe.steps
+        return positions * self.architecture.input.tokens_per_position
+
+    @property
+    def training_flops(self) -> float:
+        """Floating point operations of the whole training."""
+        return self.training_tokens * self.architecture.training_flops_per_token

@@ -1,0 +1,221 @@
+"""Specs and records: JSON there and back, refusals, and the hash that names a run."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from archfit.spec import (
+    Evaluation,
+    Factorised,
+    Machine,
+    Patches,
+    Recipe,
+    RunRecord,
+    RunSpec,
+    Tied,
+    Timing,
+    canonical_json,
+    from_json,
+    loads,
+    standard_architecture,
+    to_json,
+)
+
+RECIPE = Recipe(
+    steps=100,
+    batch_sequences=8,
+    warmup_steps=10,
+    peak_learning_rate=1.6e-3,
+    learning_rate_rule="standard",
+    weight_decay=0.01,
+    beta1=0.9,
+    beta2=0.999,
+    gradient_clip=1.0,
+    dropout=0.1,
+    precision="float32",
+    evaluation_steps=50,
+    evaluation_sequences=64,
+)
+SPEC = RunSpec(
+    architecture=standard_architecture(depth=2, width=12, heads=3, vocab=50, context=16),
+    data_hash="0123456789abcdef" * 4,
+    recipe=RECIPE,
+    seed=7,
+)
+UNUSUAL = replace(
+    SPEC,
+    architecture=replace(
+        SPEC.architecture,
+        input=Patches(vocab=4, size=3, encoding="one-hot"),
+        embedding=Factorised(inner=99),
+        head=Tied(),
+    ),
+)
+RECORD = RunRecord(
+    spec=UNUSUAL,
+    status="finished",
+    diverged_at_step=None,
+    evaluations=(
+        Evaluation(
+            step=100,
+            training_nats_per_token=1.25,
+            heldout_nats_per_token=1.5,
+            heldout_bits_per_byte=0.5,
+        ),
+    ),
+    timing=Timing(training_seconds=2.0, tokens_per_second=1e4, flop_utilisation=None),
+    machine=Machine(device="cpu", archfit="0.1.0", python="3.11", torch="2.13"),
+)
+
+
+@pytest.mark.parametrize("spec", [SPEC, UNUSUAL])
+def test_a_spec_survives_json(spec: RunSpec) -> None:
+    assert loads(RunSpec, json.dumps(to_json(spec))) == spec
+
+
+def test_a_record_survives_json() -> None:
+    assert loads(RunRecord, canonical_json(RECORD)) == RECORD
+
+
+def test_the_hash_ignores_the_order_of_keys() -> None:
+    document = to_json(SPEC)
+    assert isinstance(document, dict)
+    backwards = dict(reversed(document.items()))
+    assert list(backwards) != list(document)
+    assert from_json(RunSpec, backwards).hash == SPEC.hash
+
+
+def test_the_hash_takes_a_whole_float_for_the_integer_it_equals() -> None:
+    written_as_integer = replace(SPEC, recipe=replace(RECIPE, gradient_clip=1))
+    assert written_as_integer == SPEC
+    assert written_as_integer.hash == SPEC.hash
+
+
+def test_the_hash_is_the_same_in_every_release() -> None:
+    """A changed hash would orphan every finished run, so its value is written down here."""
+    assert SPEC.hash == "a1a37bb7bf8fa5cf310386e5125beb37762b284070be687276e116735a016b40"
+    assert SPEC.name == "a1a37bb7bf8fa5cf"
+
+
+def test_the_hash_is_the_same_in_every_process() -> None:
+    program = f"from archfit.spec import *; print(loads(RunSpec, {canonical_json(SPEC)!r}).hash)"
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert hashes == {SPEC.hash}
+
+
+def test_every_field_changes_the_hash() -> None:
+    changed = [
+        replace(SPEC, seed=8),
+        replace(SPEC, data_hash="f" * 64),
+        replace(SPEC, recipe=replace(RECIPE, dropout=0.2)),
+        replace(SPEC, architecture=replace(SPEC.architecture, embedding=Factorised(inner=12))),
+        UNUSUAL,
+    ]
+    assert len({spec.hash for spec in [SPEC, *changed]}) == 6
+
+
+def _changed(**changes: object) -> dict[str, object]:
+    document = to_json(SPEC)
+    assert isinstance(document, dict)
+    return document | changes
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (_changed(colour="red"), "RunSpec has the unknown key 'colour'"),
+        ({"seed": 1}, "RunSpec lacks architecture, data_hash, recipe"),
+        (_changed(seed="7"), 'RunSpec.seed is "7", not a whole number'),
+        (_changed(seed=True), "RunSpec.seed is true, not a whole number"),
+        (_changed(seed=1.0), "RunSpec.seed is 1.0, not a whole number"),
+        (_changed(seed=-1), "seed=-1 is below 0"),
+        (_changed(data_hash="abc"), "take it from the data.json"),
+        (_changed(architecture=[]), "RunSpec.architecture is \\[\\], not an object"),
+        ([], "RunSpec is \\[\\], not an object"),
+    ],
+)
+def test_a_document_that_is_no_spec_is_refused(document: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        from_json(RunSpec, document)
+
+
+def test_an_unknown_kind_of_table_is_told_the_known_ones() -> None:
+    document = to_json(SPEC)
+    assert isinstance(document, dict)
+    document["architecture"]["head"] = {"kind": "sparse"}
+    with pytest.raises(ValueError, match=r"architecture.head has no known kind; use one of full"):
+        from_json(RunSpec, document)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "nested too deeply|not JSON"),
+        ('{"seed": NaN}', "NaN is no JSON number"),
+        ('{"seed": 1, "seed": 2}', "the key 'seed' stands twice"),
+    ],
+)
+def test_a_text_that_is_no_json_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        loads(RunSpec, text)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"warmup_steps": 101}, "never reached; use at most 100"),
+        ({"dropout": 1.0}, "dropout=1.0 is not in 0..0.95; the nearest is 0.95"),
+        ({"peak_learning_rate": float("nan")}, "peak_learning_rate=nan is not in"),
+        ({"precision": "float16"}, "use one of float32, bfloat16"),
+        ({"steps": 0}, "steps=0 is below 1"),
+    ],
+)
+def test_a_recipe_that_cannot_run_is_refused(change: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        replace(RECIPE, **change)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_records_are_the_same_result_on_another_machine() -> None:
+    elsewhere = replace(
+        RECORD,
+        timing=replace(RECORD.timing, training_seconds=99.0),
+        machine=replace(RECORD.machine, device="cuda"),
+    )
+    assert elsewhere != RECORD
+    assert RECORD.same_result(elsewhere)
+    assert not RECORD.same_result(replace(elsewhere, spec=SPEC))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"status": "diverged"}, "a diverged run names its step"),
+        ({"diverged_at_step": 5}, "a diverged run names its step"),
+        ({"evaluations": ()}, "has no evaluations"),
+        ({"evaluations": RECORD.evaluations * 2}, "put each once, in order"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(
+    change: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        replace(RECORD, **change)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_training_tokens_and_flops_are_counted_from_the_source() -> None:
+    assert SPEC.training_tokens == 100 * 8 * 16
+    assert UNUSUAL.training_tokens == 100 * 8 * 16 * 3
+    assert SPEC.training_flops == SPEC.training_tokens * SPEC.architecture.training_flops_per_token

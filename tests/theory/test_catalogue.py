@@ -1,0 +1,130 @@
+"""Quantities by name: their status, their inputs, and what is said of wrong ones."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from archfit.theory import catalogue, quantity
+
+DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
+NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
+
+
+@pytest.mark.parametrize("name", catalogue.FUNCTIONS)
+def test_every_quantity_says_its_meaning_source_and_status(name: str) -> None:
+    assert catalogue.meaning(name).endswith((".", ":"))
+    assert catalogue.source(name)
+    assert re.match(r"(proved|derived|disputed)\b", catalogue.status_line(name))
+
+
+@pytest.mark.parametrize("name", [n for n in catalogue.FUNCTIONS if "thm2" in n or "thm4" in n])
+def test_deep_upper_bounds_are_always_called_disputed(name: str) -> None:
+    if name.startswith("ub"):
+        assert catalogue.status_line(name) == "disputed (its proof has a gap)"
+
+
+def test_every_letter_is_explained_in_the_notation() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", NOTATION.read_text(), re.MULTILINE)
+    explained = dict(rows)
+    assert {letter: explained.get(letter) for letter in catalogue.WORDS} == catalogue.WORDS
+
+
+def test_the_document_has_the_keys_of_the_contract() -> None:
+    document = quantity("ub_thm1", L=3, d_x=12, H=4).as_json()
+    assert document["quantity"] == "ub_thm1"
+    assert document["inputs"] == {"L": 3, "d_x": 12, "H": 4}
+    assert document["value"] == 4503599627370496
+    assert document["status"] == "proved"
+    assert "unmasked" in str(document["network"])
+
+
+def test_large_integers_fractions_and_reals_are_strings() -> None:
+    assert quantity("ub_thm1", L=4, d_x=12, H=4).as_json()["value"] == str(16**40)
+    assert quantity("ub_residual_thm4", L=1, d_x=3).as_json()["value"] == "1000/3"
+    real = quantity("depth_threshold", d_x=1000).as_json()["value"]
+    assert isinstance(real, str)
+    assert len(real.replace(".", "")) >= 15
+
+
+def test_half_a_million_digits_are_written_out() -> None:
+    value = quantity("C", L=10**6).as_json()["value"]
+    assert isinstance(value, str)
+    assert (len(value), value[:6], value[-4:]) == (477121, "898855", "0000")
+
+
+def test_the_second_corollary_is_disputed_only_with_the_papers_bound() -> None:
+    inputs = {"d_deep": 81, "H": 3, "L_deep": 12}
+    assert quantity("corollary2_beta", **inputs, upper="stat").status == "derived"
+    assert quantity("corollary2_beta", **inputs, upper="paper").status == "disputed"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shallow"), [("2e+17", 2), ("2e+05", 3)], ids=["against-2", "against-3"]
+)
+def test_the_papers_example_of_corollary_1_is_relax_a(printed: str, shallow: int) -> None:
+    inputs = {"L_deep": 6, "d_deep": 1000, "H": 16, "L_shallow": shallow, "lower": "relaxA"}
+    value = quantity("required_width", **inputs).value
+    assert isinstance(value, Decimal)
+    assert f"{float(value):.0e}" == printed
+
+
+@pytest.mark.parametrize(("power", "printed"), [(7, 5), (8, 6), (9, 7), (10, 8), (11, 9)])
+def test_minimal_depths_are_those_of_table_1(power: int, printed: int) -> None:
+    value = quantity("min_depth", size=10**power).value
+    assert isinstance(value, dict)
+    assert value["min_depth"] == printed
+
+
+@pytest.mark.parametrize(("d", "lam", "c", "largest"), [(1, 1, 1, 1), (3, 3, 41, 6), (4, 3, 18, 4)])
+def test_smallest_spheres_of_lemma_8(d: int, lam: int, c: int, largest: int) -> None:
+    from archfit.theory.veronese import smallest_full_rank_sphere
+
+    sphere = smallest_full_rank_sphere(d, lam)
+    assert (sphere.squared_norm, sphere.largest_entry) == (c, largest)
+    assert all(sum(x * x for x in point) == c for point in sphere.points)
+
+
+def test_whole_floats_and_sizes_are_taken() -> None:
+    assert quantity("params_12", L=2.0, d_x=1e3).value == 24_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "sentence"),
+    [
+        ("ub_thm", {}, "'ub_thm' is no quantity; did you mean ub_thm"),
+        ("ub_thm1", {"L": 2, "d_x": 4}, "ub_thm1 needs H; it takes L, d_x, H"),
+        ("ub_thm1", {"L": 2, "d_x": 4, "H": 1, "z": 1}, "ub_thm1 has no input 'z'"),
+        ("ub_thm1", {"depth": 2}, "has no input 'depth' .depth is written L.; it takes"),
+        ("C", {"L": 0}, r"L=0 is not in 1..1000000; the nearest is 1"),
+        ("C", {"L": -4}, "L=-4 is not in"),
+        ("C", {"L": 2.5}, "L=2.5 is not a whole number"),
+        ("C", {"L": True}, "L=True is not a whole number"),
+        ("C", {"L": "many"}, "L='many' is not a whole number"),
+        ("C", {"L": 10**6 + 1}, "L=1000001 is not in"),
+        ("depth_threshold", {"d_x": 10**9 + 1}, "the nearest is 1000000000"),
+        ("lb", {"L": 3, "d_x": 4, "H": 5}, "H=5 exceeds d_x=4.*use at most 4 heads"),
+        ("lb", {"L": 1, "d_x": 4, "H": 1}, "L=1 is too shallow .* use depth >= 2"),
+        ("lb_log3", {"L": 2, "d_x": 4, "H": 4}, "use width >= 6"),
+        ("lb_relaxB_log3", {"L": 2, "d_x": 4, "H": 2}, "use width >= 6"),
+        ("ub_thm1", {"L": 40, "d_x": 4, "H": 1}, "more than 1,000,000 digits"),
+        ("ub_stat_pos", {"L": 2, "r": 2, "r_e": 0}, "no positional embedding"),
+        ("ub_stat_vocab", {"L": 2, "V": 3, "r": 4}, "has no more rank"),
+        ("ub_stat_N", {"L": 12, "d_x": 9, "n_P": 5, "n_Q": 5}, "use ub_stat"),
+        ("lb_vocab", {"L": 2, "d_x": 8, "H": 4, "r": 4}, "r=4 is not in 5..8"),
+        (
+            "required_width",
+            {"L_deep": 3, "d_deep": 9, "H": 1, "L_shallow": 2, "lower": "x"},
+            "one of",
+        ),
+        ("corollary2_beta", {"L_deep": 2, "d_deep": 99, "H": 1, "upper": "stat"}, ">= 6"),
+        ("lemma8_smallest_c", {"d": 9, "lambda": 9}, "use a smaller dimension or degree"),
+        ("min_depth", {"size": 5}, "the nearest is 108"),
+        ("multiset_log3", {"n": 0, "k": 3}, "use n >= 1"),
+    ],
+)
+def test_wrong_inputs_get_one_sentence(name: str, inputs: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        quantity(name, **inputs)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,69 @@
+"""Digits against Python's decimal logarithm, which is written independently of ours."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archfit.theory.certified import digits, ln_binomial, log3, log3_of_one_plus
+from archfit.theory.counting import binomial
+
+POSITIVE = st.integers(1, 10**60)
+
+
+def _log3_by_decimal(x: Fraction, precision: int) -> Decimal:
+    with localcontext() as context:
+        context.prec = precision + 40
+        value = (Decimal(x.numerator).ln() - Decimal(x.denominator).ln()) / Decimal(3).ln()
+        context.prec = precision
+        return +value
+
+
+@given(POSITIVE, POSITIVE)
+def test_all_twenty_digits_of_a_logarithm_are_right(p: int, q: int) -> None:
+    x = Fraction(p, q)
+    assert digits(lambda: log3(x)) == _log3_by_decimal(x, 20)
+
+
+@given(st.integers(-40, 40))
+def test_logarithms_of_powers_of_three_are_exact(power: int) -> None:
+    ball = log3(Fraction(3) ** power)
+    assert ball.is_exact()
+    assert ball == power
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**120))
+def test_one_plus_a_tiny_number_keeps_its_digits(p: int, q: int) -> None:
+    """ln(1 + x) lies between x - x^2/2 and x."""
+    x = Fraction(p, q * 10**30)
+    value = Fraction(digits(lambda: log3_of_one_plus(x))) * Fraction(Decimal(3).ln())
+    assert abs(value - x) <= x**2 / 2 + x * Fraction(1, 10**19)
+
+
+@given(st.integers(1, 10**40), st.integers(1, 60), st.sampled_from((30, 64, 200)))
+def test_a_ball_holds_the_logarithm_of_its_binomial(extra: int, k: int, bits: int) -> None:
+    """Both branches: log-gamma for small n, the expansion where n dwarfs k."""
+    n = 2 * k + extra
+    with ctx.workprec(bits):
+        ball = ln_binomial(n, k)
+    with ctx.workprec(1000):
+        assert ball.contains(arb(binomial(n, k)).log())
+
+
+def test_a_number_half_way_between_two_decimals_gets_one_digit_more() -> None:
+    def nearly(tie: int) -> "arb":
+        return arb(tie) + arb(0, arb(2) ** -ctx.prec)  # never enclosed on one side of the tie
+
+    assert digits(lambda: nearly(12345678901234567890_5), 20) == 12345678901234567890_5
+
+
+def test_zero_has_no_leading_digit_and_is_given_as_zero() -> None:
+    assert digits(lambda: log3(1)) == 0
+
+
+def test_digits_that_cannot_be_had_are_not_invented() -> None:
+    with pytest.raises(ArithmeticError, match="can be certified"):
+        digits(lambda: arb(1, 0.01))
