@@ -58,9 +58,8 @@ def test_a_formula_is_refuted_by_weights_that_check() -> None:
     found = document["counterexample"]
     assert isinstance(found, dict)
     plan = "plan=" + json.dumps(found["plan"])
-    check = answer(
-        "theory", "monomial_witness", "L=8", "d_x=6", "H=6", plan, f"entry={found['entry']}"
-    )
+    shape = ("L=8", "d_x=6", "H=6", f"entry={found['entry']}")
+    check = answer("theory", "monomial_witness", *shape, plan)
     assert check["exceeds_formula"] is True
 
 
