@@ -149,3 +149,14 @@ def test_every_proved_lower_bound_is_below_every_proved_upper_bound(seed: int) -
         lowest_upper = min(b.log3 for b in upper_bounds(shape) if b.status != "disputed")
         for bound in lower_bounds(shape, witness_tries=1):
             assert bound.log3 <= lowest_upper, (shape, bound.id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 105))
+def test_five_thousand_more_shapes_keep_lower_below_upper(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(1000):
+        shape = _random_shape(chance)
+        lowest_upper = min(b.log3 for b in upper_bounds(shape) if b.status != "disputed")
+        for bound in lower_bounds(shape, witness_tries=1):
+            assert bound.log3 <= lowest_upper, (shape, bound.id)

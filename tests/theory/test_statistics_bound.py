@@ -150,3 +150,20 @@ def test_measured_ranks_lie_between_the_bounds(vector: dict[str, object]) -> Non
 
 def test_large_binomials_agree_with_the_standard_library() -> None:
     assert multiset(30, 50) == comb(79, 50)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "side", "measured"),
+    [(2, 3, 1, 2, 49), (2, 3, 3, 2, 43), (2, 4, 1, 2, 110), (2, 4, 2, 2, 107), (2, 4, 4, 2, 85)],
+)
+def test_measured_ranks_of_the_specification_lie_between_the_bounds(
+    depth: int, width: int, heads: int, side: int, measured: int
+) -> None:
+    """Run in full, N x N scores and all: more heads at one width lower the rank."""
+    weights = random_weights(np.random.default_rng(4), depth, width, heads, width // heads)
+    assert separation_rank(weights, width, side, side, samples=measured + 4) == measured
+    report = bounds_report(Shape(depth=depth, width=width, heads=heads, positions=2 * side))
+    assert report.lower.log3 <= report.upper.log3
+    assert report.upper.exact is not None
+    assert measured <= report.upper.exact
