@@ -23,7 +23,8 @@ def theory(
         typer.Argument(metavar="KEY=VALUE...", help="Its inputs, such as L=12 d_x=768."),
     ] = None,
     counterexample: Annotated[
-        bool, typer.Option(help="Search for weights that exceed a disputed bound.")
+        bool,
+        typer.Option("--counterexample", help="Search for weights that exceed a disputed bound."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
