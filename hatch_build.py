@@ -15,11 +15,13 @@ class CommitHook(BuildHookInterface[Any]):
         """Write the commit to a temporary file and have the wheel include it."""
         if version == "editable":
             return
-        asked = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=self.root, capture_output=True, text=True, check=False
-        )
-        if asked.returncode != 0:  # a source archive: nobody knows its commit
+        try:
+            asked = subprocess.run(
+                ["git", "rev-parse", "HEAD"], cwd=self.root, capture_output=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError):  # a source archive, or no git here
             return
-        file = Path(tempfile.mkdtemp()) / "commit.txt"
-        file.write_text(asked.stdout)
+        self._folder = tempfile.TemporaryDirectory()  # removed with this hook
+        file = Path(self._folder.name) / "commit.txt"
+        file.write_bytes(asked.stdout)
         build_data["force_include"][str(file)] = "archfit/resources/commit.txt"

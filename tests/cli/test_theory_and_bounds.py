@@ -145,6 +145,10 @@ SHAPE = ("--width", "8", "--heads", "2")
         (("theory", "C", "L=2", "--counterexample"), "C is no disputed bound"),
         (("theory", "ub_thm2", "L=2", "--counterexample"), "needs d_x"),
         (("theory", "lb", "L=1000000", "d_x=1000000", "H=2"), "_log3"),
+        (("theory", "", "L=3"), "'' is no quantity"),
+        (("theory", "required_width", "lower=[1]"), "needs L_deep"),
+        (("bounds", "--depth", "20000", *SHAPE, "--chart", "a.svg"), "use at most 10000"),
+        (("bounds", "--depth", "2", *SHAPE, "--chart", "."), "use .svg"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
 )
@@ -174,3 +178,36 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
         ["bash", "-c", f"set -o pipefail; {program}"], capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
+
+
+def test_long_inputs_are_not_echoed_whole() -> None:
+    assert len(archfit("theory", "x" * 100_000).stderr) < 600
+
+
+@pytest.mark.parametrize("written", ["1e23", "100000000000000000000000", "100B", "1e11"])
+def test_large_numbers_are_taken_to_the_last_digit(written: str) -> None:
+    value = answer("theory", "multiset", f"n={written}", "k=1")["value"]
+    assert int(str(value)) in (10**23, 10**11)
+
+
+def test_a_whole_float_is_a_size_also_for_a_counterexample() -> None:
+    assert answer("theory", "ub_thm2", "L=8.0", "d_x=6e0", "--counterexample")["refuted"] is True
+
+
+def test_a_wide_witness_is_compared_by_logarithm() -> None:
+    document = answer("theory", "monomial_witness", "L=12", "d_x=1e9", "H=4", "plan=example")
+    assert document["exceeds_formula"] is False
+
+
+def test_parts_of_an_answer_are_named() -> None:
+    line = archfit("theory", "min_depth", "size=1e9").stdout.splitlines()[0]
+    assert line.endswith("min_depth 7")
+    assert "digits" not in line
+
+
+def test_a_folder_is_no_chart(tmp_path: Path) -> None:
+    folder = tmp_path / "chart.svg"
+    folder.mkdir()
+    done = archfit("bounds", "--depth", "2", *SHAPE, "--chart", str(folder))
+    assert done.returncode == 2
+    assert "is a folder" in done.stderr

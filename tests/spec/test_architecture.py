@@ -151,3 +151,34 @@ def test_scalar_patches_cannot_tie_their_head() -> None:
     patches = Patches(vocab=16, size=4, encoding="scalar")
     with pytest.raises(ValueError, match="use a full head or one-hot patches"):
         replace(SMALL, input=patches, head=Tied())
+
+
+def test_a_factorised_embedding_multiplies_its_second_factor_only() -> None:
+    factorised = replace(SMALL, embedding=Factorised(inner=5))
+    more = factorised.training_flops_per_position - SMALL.training_flops_per_position
+    assert more == 6 * 5 * 12
+
+
+def test_scalar_patches_multiply_their_whole_embedding() -> None:
+    one_hot = replace(SMALL, input=Patches(vocab=7, size=4, encoding="one-hot"))
+    scalar = replace(SMALL, input=Patches(vocab=7, size=4, encoding="scalar"))
+    more = scalar.training_flops_per_position - one_hot.training_flops_per_position
+    assert more == 6 * 4 * 12
+
+
+def test_positions_have_no_more_rank_than_there_are() -> None:
+    assert replace(SMALL, context=5).position_rank == 5
+    assert replace(SMALL, context=50).position_rank == 12
+    assert replace(SMALL, positions=Factorised(inner=3)).position_rank == 3
+
+
+def test_the_attention_ratio_of_t5_11b_is_16() -> None:
+    assert replace(SMALL, width=1024, heads=128, head_dim=128).attention_ratio == 16
+
+
+@pytest.mark.parametrize("name", ["input", "embedding", "positions", "head"])
+def test_a_part_of_another_type_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}=None is no "):
+        replace(SMALL, **{name: None})  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(ValueError, match="embedding=Tied"):
+        replace(SMALL, embedding=Tied())  # type: ignore[arg-type]

@@ -179,6 +179,10 @@ def test_a_text_that_is_no_json_is_refused(text: str, sentence: str) -> None:
         ({"warmup_steps": 101}, "never reached; use at most 100"),
         ({"dropout": 1.0}, "dropout=1.0 is not in 0..0.95; the nearest is 0.95"),
         ({"peak_learning_rate": float("nan")}, "peak_learning_rate=nan is not in"),
+        ({"dropout": -0.5}, "the nearest is 0$"),
+        ({"peak_learning_rate": 10**400}, "is not in 0..10; the nearest is 10"),
+        ({"beta1": 1.0}, "beta1=1.0 is not in"),
+        ({"beta2": -0.1}, "beta2=-0.1 is not in"),
         ({"precision": "float16"}, "use one of float32, bfloat16"),
         ({"steps": 0}, "steps=0 is below 1"),
     ],
@@ -206,6 +210,11 @@ def test_records_are_the_same_result_on_another_machine() -> None:
         ({"diverged_at_step": 5}, "a diverged run names its step"),
         ({"evaluations": ()}, "has no evaluations"),
         ({"evaluations": RECORD.evaluations * 2}, "put each once, in order"),
+        (
+            {"evaluations": (replace(RECORD.evaluations[0], step=101),)},
+            "step 101 is not in 0..100",
+        ),
+        ({"status": "diverged", "diverged_at_step": -5}, "step -5 is not in 0..100"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(
@@ -219,3 +228,23 @@ def test_training_tokens_and_flops_are_counted_from_the_source() -> None:
     assert SPEC.training_tokens == 100 * 8 * 16
     assert UNUSUAL.training_tokens == 100 * 8 * 16 * 3
     assert SPEC.training_flops == SPEC.training_tokens * SPEC.architecture.training_flops_per_token
+
+
+def test_zero_has_one_hash_whatever_its_sign() -> None:
+    plus = replace(SPEC, recipe=replace(RECIPE, weight_decay=0.0))
+    minus = replace(SPEC, recipe=replace(RECIPE, weight_decay=-0.0))
+    assert plus == minus
+    assert plus.hash == minus.hash
+
+
+@pytest.mark.parametrize("name", ["architecture", "recipe", "data_hash"])
+def test_a_spec_of_other_parts_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}=5 is no "):
+        replace(SPEC, **{name: 5})  # type: ignore[arg-type]  # that is the point
+
+
+def test_times_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="training_seconds=nan"):
+        replace(RECORD.timing, training_seconds=float("nan"))
+    with pytest.raises(ValueError, match="tokens_per_second=-1"):
+        replace(RECORD.timing, tokens_per_second=-1)

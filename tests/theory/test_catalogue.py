@@ -101,13 +101,13 @@ def test_whole_floats_and_sizes_are_taken() -> None:
         ("C", {"L": -4}, "L=-4 is not in"),
         ("C", {"L": 2.5}, "L=2.5 is not a whole number"),
         ("C", {"L": True}, "L=True is not a whole number"),
-        ("C", {"L": "many"}, "L='many' is not a whole number"),
+        ("C", {"L": "many"}, "L=many is not a whole number"),
         ("C", {"L": 10**6 + 1}, "L=1000001 is not in"),
         ("depth_threshold", {"d_x": 10**9 + 1}, "the nearest is 1000000000"),
         ("lb", {"L": 3, "d_x": 4, "H": 5}, "H=5 exceeds d_x=4.*use at most 4 heads"),
-        ("lb", {"L": 1, "d_x": 4, "H": 1}, "L=1 is too shallow .* use depth >= 2"),
-        ("lb_log3", {"L": 2, "d_x": 4, "H": 4}, "use width >= 6"),
-        ("lb_relaxB_log3", {"L": 2, "d_x": 4, "H": 2}, "use width >= 6"),
+        ("lb", {"L": 1, "d_x": 4, "H": 1}, "L=1 is too shallow .* use L >= 2"),
+        ("lb_log3", {"L": 2, "d_x": 4, "H": 4}, "use d_x >= 6"),
+        ("lb_relaxB_log3", {"L": 2, "d_x": 4, "H": 2}, "use d_x >= 6"),
         ("ub_thm1", {"L": 40, "d_x": 4, "H": 1}, "more than 1,000,000 digits"),
         ("ub_stat_pos", {"L": 2, "r": 2, "r_e": 0}, "no positional embedding"),
         ("ub_stat_vocab", {"L": 2, "V": 3, "r": 4}, "has no more rank"),
@@ -122,9 +122,68 @@ def test_whole_floats_and_sizes_are_taken() -> None:
         ("lemma8_smallest_c", {"d": 9, "lambda": 9}, "use a smaller dimension or degree"),
         ("min_depth", {"size": 5}, "the nearest is 108"),
         ("multiset_log3", {"n": 0, "k": 3}, "use n >= 1"),
+        ("required_width", DEEP | {"L_shallow": 2, "lower": [1]}, "is not a word"),
+        ("corollary2_beta", {"L_deep": 9, "d_deep": 9, "H": 1, "upper": {}}, "is not a word"),
+        ("monomial_witness", {"L": 2, "d_x": 2, "H": 2, "plan": 3.0}, "or the word example"),
+        ("lemma7_N", {"L": 10**6, "H": 1, "r": 10}, "use L <= 6"),
+        ("C", {"L": -(10**300)}, "L=-about 10.300 is not in"),
     ],
 )
 def test_wrong_inputs_get_one_sentence(name: str, inputs: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as caught:
         quantity(name, **inputs)
     assert "\n" not in str(caught.value)
+
+
+def test_inputs_are_echoed_as_the_integers_they_mean() -> None:
+    assert quantity("params_12", L=2.0, d_x=Decimal("1e3")).as_json()["inputs"] == {
+        "L": 2,
+        "d_x": 1000,
+    }
+
+
+def test_a_required_width_of_exactly_zero_is_zero() -> None:
+    inputs = {"L_deep": 2, "d_deep": 6, "H": 2, "L_shallow": 1}
+    for lower in ("exact", "relaxA", "closed"):
+        assert quantity("required_width", **inputs, lower=lower).value == 0
+
+
+def test_a_tiny_required_width_keeps_its_digits() -> None:
+    inputs = {"L_deep": 10**6, "d_deep": 10**9, "H": 1, "L_shallow": 999_999}
+    value = quantity("required_width", **inputs, lower="exact").value
+    assert isinstance(value, Decimal)
+    assert value.adjusted() < -400_000
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, 7, 8, 9, 26, 27, 28, 10**30])
+@pytest.mark.parametrize("degree", [1, 2, 3, 13, 121])
+def test_roots_from_above_are_the_least(value: int, degree: int) -> None:
+    from archfit.theory.required_width import _root_above
+
+    root = _root_above(value, degree)
+    assert root**degree >= value
+    assert root == 0 or (root - 1) ** degree < value
+
+
+def test_a_free_head_dim_enters_the_bound_for_every_depth() -> None:
+    assert quantity("ub_thm1", L=2, d_x=9, H=3, d_a=5).value == (3 * 6) ** 4
+
+
+def test_the_second_corollary_needs_two_layers_at_least() -> None:
+    value = quantity("corollary2_beta", L_deep=9, d_deep=2, H=1, upper="stat").value
+    assert isinstance(value, dict)
+    assert value["L_shallow"] >= 2
+    assert value["d_shallow"] == 2 * 3 ** value["beta2"]
+
+
+def test_thresholds_are_the_logarithms_they_are_named_for() -> None:
+    assert quantity("depth_threshold", d_x=81).value == 4
+    assert (
+        quantity("depth_threshold_corrected", d_x=81).value
+        == quantity("multiset_log3", n=2, k=2 * 81**2 - 1).value
+    )
+
+
+def test_a_long_sequence_over_r_tokens_loses_one_dimension_and_the_heads() -> None:
+    assert quantity("lb_vocab_long", L=3, H=2, r=9).value == quantity("multiset", n=3, k=3).value
+    assert quantity("lb_vocab_long", L=3, H=2, r=10).value == quantity("multiset", n=3, k=3).value

@@ -23,6 +23,7 @@ app.command("bounds")(bounds_command.bounds)
 # the parent of its public BadParameter is "the command line was wrong" in both.
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
+LONGEST_SENTENCE = 500
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,7 +64,10 @@ def main() -> None:
 
 
 def _refuse(sentence: str) -> None:
-    typer.echo(f"archfit: {' '.join(sentence.split())}", err=True)
+    line = " ".join(sentence.split())
+    if len(line) > LONGEST_SENTENCE:  # it quotes a long input: keep the start and the way out
+        line = f"{line[: LONGEST_SENTENCE // 2]} … {line[-LONGEST_SENTENCE // 2 :]}"
+    typer.echo(f"archfit: {line}", err=True)
     sys.exit(BAD_INPUT)
 
 

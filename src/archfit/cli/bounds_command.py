@@ -63,10 +63,11 @@ def bounds(
         from archfit.report import bounds_chart, chart_file
 
         chart_file.check_chart_file(chart)
+    drawing = None if chart is None else bounds_chart.bounds_over_depth(shape)
     report = bounds_report(shape)
     verdict = refute_for_shape(report) if counterexample else None
-    if chart is not None:
-        chart_file.save_chart(bounds_chart.bounds_over_depth(shape), chart)
+    if chart is not None and drawing is not None:
+        chart_file.save_chart(drawing, chart)
     if as_json:
         document: dict[str, object] = dict(report.as_json())
         document |= verdict.as_json() if verdict else {}

@@ -37,6 +37,6 @@ def short_real(value: Decimal) -> str:
 
 def short_integer(digits: str) -> str:
     """An integer that a line can hold: its first and last digits and their number."""
-    if len(digits) <= 60:
+    if len(digits) <= 60 or not digits.lstrip("-").isdigit():
         return digits
     return f"{digits[:20]}…{digits[-10:]} ({len(digits.lstrip('-')):,} digits)"

@@ -1,7 +1,7 @@
 """Sizes as people write them: 768, 125M, 1.3B, 2e7."""
 
 import re
-from decimal import Decimal
+from fractions import Fraction
 
 import typer
 
@@ -19,11 +19,9 @@ def parse_size(text: str) -> int:
             f"{text!r} is not a size; write a whole number such as 768, 125M, 1.3B or 2e7"
         )
     digits, exponent, suffix = match.groups()
-    value = Decimal(digits) * 10 ** int(exponent or 0) * SUFFIXES[suffix.upper()]
-    if value != value.to_integral_value():
-        raise ValueError(
-            f"{text!r} is not a whole number; the nearest is {value.to_integral_value()}"
-        )
+    value = Fraction(digits) * 10 ** int(exponent or 0) * SUFFIXES[suffix.upper()]
+    if value.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number; the nearest is {round(value)}")
     return int(value)
 
 

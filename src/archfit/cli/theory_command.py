@@ -1,6 +1,9 @@
 """`archfit theory`: one quantity of the papers by name."""
 
 import json
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -10,6 +13,7 @@ from archfit.cli.sizes import parse_size
 from archfit.theory import catalogue, disputed
 from archfit.theory.catalogue import Quantity
 from archfit.theory.counterexample import Verdict
+from archfit.theory.counting import TooManyDigitsError
 
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 
@@ -29,13 +33,13 @@ def theory(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """One bound, threshold or count of the papers, exact or with certified digits."""
-    if not name:
+    if not name and not inputs:
         return _list_quantities(as_json)
     given = dict(map(_parse_input, inputs or []))
     if len(given) < len(inputs or []):
         raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
-    verdict = disputed.refute_formula(name, given) if counterexample else None
     result = catalogue.quantity(name, **given)
+    verdict = disputed.refute_formula(name, result.inputs) if counterexample else None
     document: dict[str, object] = dict(result.as_json())
     if name in WITNESSES:
         document |= _compared_with_formula(result)
@@ -52,7 +56,7 @@ def _parse_input(text: str) -> tuple[str, object]:
     if not equals or not key or not value:
         raise ValueError(f"{text!r} is not an input; write KEY=VALUE, such as d_x=768")
     try:
-        return key, json.loads(value)
+        return key, json.loads(value, parse_float=Decimal)
     except RecursionError as problem:
         raise ValueError(
             f"{key}={value[:20]}… is nested too deeply; a plan has 3 levels"
@@ -66,26 +70,42 @@ def _parse_input(text: str) -> tuple[str, object]:
 
 
 def _compared_with_formula(witness: Quantity) -> dict[str, object]:
-    """How the witness stands against the papers' formula for the same depth and width."""
+    """How the witness stands against the papers' formula for the same depth and width.
+
+    Exactly where both can be written out, by certified logarithms elsewhere.
+    """
     shape = {letter: witness.inputs[letter] for letter in ("L", "d_x")}
-    formula = catalogue.quantity(witness.name.replace("monomial_witness", "ub_thm2"), **shape)
-    assert not isinstance(witness.value, dict)
-    assert not isinstance(formula.value, dict)
+    is_short = witness.name == "monomial_witness" and _is_narrow(shape["d_x"])
+    with suppress(TooManyDigitsError):
+        if is_short:
+            return _comparison(witness, catalogue.quantity("ub_thm2", **shape))
+    logarithm = catalogue.quantity("monomial_witness_log3", **witness.inputs)
+    return _comparison(logarithm, catalogue.quantity("ub_thm2_log3", **shape))
+
+
+def _is_narrow(width: object) -> bool:
+    """Whether the formula, a fraction over width^width, is quickly written out."""
+    return isinstance(width, int) and width <= 1000
+
+
+def _comparison(witness: Quantity, formula: Quantity) -> dict[str, object]:
+    assert isinstance(witness.value, int | Decimal)
+    assert isinstance(formula.value, int | Fraction | Decimal)
     return {
         "compared_with": {
             "quantity": formula.name,
             "value": catalogue.as_json_value(formula.value),
             "status": formula.status,
         },
-        "exceeds_formula": bool(witness.value > formula.value),  # type: ignore[operator]  # both numbers
+        "exceeds_formula": witness.value > formula.value,
     }
 
 
 def _print_for_people(document: dict[str, object], verdict: Verdict | None) -> None:
     inputs = document["inputs"]
     assert isinstance(inputs, dict)
-    given = ", ".join(f"{key}={short_integer(_text(value))}" for key, value in inputs.items())
-    typer.echo(f"{document['quantity']}({given}) = {short_integer(_text(document['value']))}")
+    given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
+    typer.echo(f"{document['quantity']}({given}) = {_text(document['value'])}")
     typer.echo(f"  {catalogue.meaning(str(document['quantity']))}")
     typer.echo(f"  status: {document['status_line']}")
     typer.echo(f"  source: {document['source']}")
@@ -94,8 +114,8 @@ def _print_for_people(document: dict[str, object], verdict: Verdict | None) -> N
         compared = document["compared_with"]
         assert isinstance(compared, dict)
         relation = "above" if document["exceeds_formula"] else "below"
-        value = short_integer(_text(compared["value"]))
-        typer.echo(f"  {relation} the papers' formula {compared['quantity']} = {value}")
+        formula = f"{compared['quantity']} = {_text(compared['value'])}"
+        typer.echo(f"  {relation} the papers' formula {formula}")
     if verdict is not None:
         print_verdict(verdict)
 
@@ -111,7 +131,12 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value in a line: long integers shortened, a plan by its length, an object by its parts."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items())
+    if isinstance(value, list):
+        return f"(a plan of {len(value)} layers)"
+    return short_integer(str(value))
 
 
 def _list_quantities(as_json: bool) -> None:

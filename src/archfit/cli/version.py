@@ -1,5 +1,6 @@
 """What `archfit --version` says."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def version_line() -> str:
 def commit() -> str:
     """The commit this code is from: of the checkout it lies in, or written into its wheel."""
     checkout = PACKAGE.parents[1]
-    if (checkout / "pyproject.toml").exists():
+    if (checkout / "pyproject.toml").exists() and shutil.which("git"):
         asked = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
             cwd=checkout,

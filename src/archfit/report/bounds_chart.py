@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from archfit.theory.bounds import bounds_report, regime
 from archfit.theory.shape import Shape
+from archfit.theory.sizes import WIDTH
 
 if TYPE_CHECKING:
     import altair
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 Row = dict[str, str | float]
 
 MOST_DEPTHS = 32  # points on a curve
+DEEPEST = 10_000
 UPPER, LOWER, DISPUTED = (
     "best upper bound that holds",
     "best lower bound that holds",
@@ -25,6 +27,10 @@ def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
     """log3 of the bounds against depth, one panel for each of four widths around the shape's."""
     import altair
 
+    if shape.depth > DEEPEST:
+        raise ValueError(
+            f"depth={shape.depth} is too deep for a chart over depth; use at most {DEEPEST} with it"
+        )
     widths = _widths(shape)
     rows = [row for width in widths for row in _rows(shape, width)]
     layers = (_curves(), _thresholds(), _threshold_labels(), _own_depth())
@@ -43,7 +49,7 @@ def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
         .resolve_scale(x="shared", y="shared")
         .properties(
             title=altair.TitleParams(
-                f"What depth can add: bounds on the separation rank, {shape.heads} heads",
+                f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
                 subtitle=[
                     "Unmasked network with linear attention. Solid vertical rule: depth "
                     f"{shape.depth}. Dotted rules: log3(d) of the papers,",
@@ -60,7 +66,17 @@ def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
 
 def _widths(shape: Shape) -> list[int]:
     around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
-    return sorted({width for width in around if width >= 2})
+    return sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
+
+
+def _inputs(shape: Shape) -> str:
+    """What all panels have in common; curves are for any number of positions."""
+    parts = [f"{shape.heads} heads"]
+    sizes = {"head_dim": shape.head_dim, "vocabulary": shape.vocab, "embedding rank": shape.rank}
+    parts += [f"{name} {size}" for name, size in sizes.items() if size is not None]
+    if shape.position_rank:
+        parts.append(f"position rank {shape.position_rank}")
+    return ", ".join(parts + ["residual"] * shape.residual)
 
 
 def _panel(width: int, shape: Shape) -> str:
@@ -87,7 +103,7 @@ def _rows(shape: Shape, width: int) -> Iterator[Row]:
 
 def _depths(shape: Shape) -> list[int]:
     """Depths from 1 to well past the shape's and past the thresholds."""
-    last_threshold = regime(shape.depth, 2 * shape.width).corrected_threshold
+    last_threshold = regime(shape.depth, max(_widths(shape))).corrected_threshold
     last = max(ceil(shape.depth * 1.3), ceil(last_threshold) + 3)
     step = max(1, last // MOST_DEPTHS)
     return list(range(1, last + 1, step))

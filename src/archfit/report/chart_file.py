@@ -15,6 +15,8 @@ def check_chart_file(file: Path) -> None:
     """Refuse a file that no chart can be written to, before any work is done."""
     if file.suffix.lower() not in FORMATS:
         raise ValueError(f"{file} ends in {file.suffix or 'nothing'!r}; use {', '.join(FORMATS)}")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name a file in it")
     if not file.parent.is_dir():
         raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
 

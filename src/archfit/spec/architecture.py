@@ -6,7 +6,7 @@ and the biases of GPT-2; docs/notation.md names every symbol.
 
 from dataclasses import dataclass
 
-from archfit.spec.checks import check_at_least
+from archfit.spec.checks import check_at_least, check_type
 from archfit.spec.inputs import Input, Patches, Tokens
 from archfit.spec.tables import Factorised, Full, Head, Table, Tied
 
@@ -36,6 +36,9 @@ class Architecture:
             feed_forward_multiple=self.feed_forward_multiple,
             context=self.context,
         )
+        check_type(Input, input=self.input)
+        check_type(Table, embedding=self.embedding, positions=self.positions)
+        check_type(Head, head=self.head)
         if (
             isinstance(self.head, Tied)
             and isinstance(self.input, Patches)

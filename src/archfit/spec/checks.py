@@ -1,7 +1,7 @@
 """Refusals that name the value, the rule and the nearest value that works."""
 
-import math
 from collections.abc import Sequence
+from types import UnionType
 
 MOST = 10**12  # no size of any network; beyond it somebody mistyped
 
@@ -14,7 +14,9 @@ def check_at_least(least: int, **sizes: int) -> None:
         if value < least:
             raise ValueError(f"{name}={value} is below {least}; use {least} or more")
         if value > MOST:
-            raise ValueError(f"{name}={value} is over 10^12, more than any network; use less")
+            raise ValueError(
+                f"{name}={value} is over 10^12, more than any network; use 10^12 or less"
+            )
 
 
 def check_real(least: float, most: float, **numbers: float) -> None:
@@ -22,10 +24,10 @@ def check_real(least: float, most: float, **numbers: float) -> None:
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{name}={value!r} is not a number; use {least:g} to {most:g}")
-        if not math.isfinite(value) or not least <= value <= most:
-            nearest = least if not value > least else most
+        if not least <= value <= most:  # NaN is in no range
+            nearest = most if value > most else least
             raise ValueError(
-                f"{name}={value} is not in {least:g}..{most:g}; the nearest is {nearest:g}"
+                f"{name}={value!s:.40} is not in {least:g}..{most:g}; the nearest is {nearest:g}"
             )
 
 
@@ -34,3 +36,11 @@ def check_choice(choices: Sequence[str], **words: str) -> None:
     for name, word in words.items():
         if word not in choices:
             raise ValueError(f"{name}={word!r} is unknown; use one of {', '.join(choices)}")
+
+
+def check_type(wanted: type | UnionType, **values: object) -> None:
+    """Refuse a value of another type, which a caller without a type checker may pass."""
+    for name, value in values.items():
+        if not isinstance(value, wanted):
+            words = str(getattr(wanted, "__name__", wanted)).replace("archfit.spec.", "")
+            raise ValueError(f"{name}={value!r:.60} is no {words}; make one and give that")

@@ -53,7 +53,7 @@ def _fields_to_json(value: object) -> dict[str, Json]:
         part = getattr(value, field.name)
         # An int in a float field would hash differently from the float that it equals.
         is_real = hints[field.name] in (float, float | None) and part is not None
-        document[field.name] = float(part) if is_real else to_json(part)
+        document[field.name] = float(part) + 0.0 if is_real else to_json(part)  # -0.0 is 0.0
         if _is_tagged(hints[field.name]):
             document[field.name] = {"kind": _tag(type(part))} | dict(_as_mapping(to_json(part)))
     return document

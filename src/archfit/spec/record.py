@@ -35,6 +35,15 @@ class Timing:
     tokens_per_second: float
     flop_utilisation: float | None  # None where the device's peak is unknown
 
+    def __post_init__(self) -> None:
+        check_real(
+            0,
+            1e18,
+            training_seconds=self.training_seconds,
+            tokens_per_second=self.tokens_per_second,
+            flop_utilisation=self.flop_utilisation or 0.0,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
@@ -69,6 +78,11 @@ class RunRecord:
         steps = [evaluation.step for evaluation in self.evaluations]
         if steps != sorted(set(steps)):
             raise ValueError(f"evaluations are at steps {steps}; put each once, in order")
+        for step in (*steps, self.diverged_at_step or 0):
+            if not 0 <= step <= self.spec.recipe.steps:
+                raise ValueError(
+                    f"step {step} is not in 0..{self.spec.recipe.steps}, the steps of this run"
+                )
 
     def same_result(self, other: "RunRecord") -> bool:
         """Whether two records agree in everything but timing and machine."""

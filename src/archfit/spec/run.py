@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.spec.architecture import Architecture
-from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.spec.checks import check_at_least, check_choice, check_real, check_type
 from archfit.spec.codec import canonical_json
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -63,6 +63,9 @@ class RunSpec:
     seed: int
 
     def __post_init__(self) -> None:
+        check_type(Architecture, architecture=self.architecture)
+        check_type(Recipe, recipe=self.recipe)
+        check_type(str, data_hash=self.data_hash)
         if not _SHA256.fullmatch(self.data_hash):
             raise ValueError(
                 f"data_hash={self.data_hash!r} is not 64 lower-case hexadecimal digits; "

@@ -1,12 +1,14 @@
 """Which bounds apply to which shape."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 
-from archfit.theory.bound import Bound, bound, exact_bound, real, whole
+from archfit.theory.bound import Bound, bound, real, whole
 from archfit.theory.counterexample import grow_plan
 from archfit.theory.shape import Shape
 
+_LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
 _WITNESS_HEADS = 8  # enough to matter, few enough to cost milliseconds
 
 
@@ -33,8 +35,9 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
     network = {"L": L, "d_x": h * b, "H": h}
     yield bound("lower", "lb_strong", network | {"r": r})
     if shape.is_rank_limited:
-        if r - h >= 2:
-            yield bound("lower", "lb_vocab", {"L": L, "d_x": shape.width, "H": h, "r": r})
+        usable = min(r, h + _halves(shape))
+        if usable - h >= 2:
+            yield bound("lower", "lb_vocab", {"L": L, "d_x": shape.width, "H": h, "r": usable})
         return
     yield from _paper_lower_bounds(h * b - h, network)
 
@@ -52,18 +55,35 @@ def _paper_lower_bounds(free: int, network: dict[str, int]) -> Iterator[Bound]:
         yield bound("lower", "lb_thm2_closed", network)
 
 
+def _halves(shape: Shape) -> int:
+    """Coordinates in the two halves of all heads of the papers' witness, 2 h floor((b - 1) / 2).
+
+    An embedding of rank r reaches h constants and these; more rank adds nothing to the witness.
+    """
+    h, b = shape.blocks
+    return 2 * h * ((b - 1) // 2)
+
+
 def _vocabulary_lower_bounds(shape: Shape) -> Iterator[Bound]:
     """Those whose conditions on vocabulary and length this shape meets."""
     assert shape.vocab is not None
-    L, r, (h, _) = shape.depth, shape.embedding_rank, shape.blocks
-    if L < 2 or r - h < 2:
+    L, h = shape.depth, shape.blocks[0]
+    if L < 2:
         return
+    r = min(shape.embedding_rank, h + _halves(shape))
     network = {"L": L, "d_x": shape.width, "H": h, "r": r}
-    least_vocab_log3 = real("lb_vocab_log3", network)
-    if least_vocab_log3 < 30 and shape.vocab >= whole("lb_vocab_min_V", network):
+    if r - h >= 2 and _has_enough_tokens(shape.vocab, network):
         yield bound("lower", "lb_vocab", network)
+    r = min(shape.embedding_rank, h + 1 + _halves(shape))
     if r - h >= 3 and _is_long_enough(shape, L, h, r):
         yield bound("lower", "lb_vocab_long", {"L": L, "H": h, "r": r})
+
+
+def _has_enough_tokens(vocab: int, network: dict[str, int]) -> bool:
+    """Whether lemma 6 is met; the number of tokens it asks for may be astronomic."""
+    if real("lb_vocab_log3", network) > _LARGEST_VOCAB_LOG3:
+        return False
+    return vocab >= whole("lb_vocab_min_V", network)
 
 
 def _is_long_enough(shape: Shape, L: int, h: int, r: int) -> bool:
@@ -106,15 +126,25 @@ def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     else:
         used = r
     yield bound("upper", "ub_stat", {"L": L, "d_x": used}, log_name="ub_stat_simple_log3")
-    half = None if shape.positions is None or shape.positions % 2 else shape.positions // 2
     if shape.vocab is not None and r_e == 0:
-        sides = {} if half is None else {"n_P": half, "n_Q": half}
-        yield bound("upper", "ub_stat_vocab", {"L": L, "V": shape.vocab, "r": r} | sides)
-    elif half is not None and half < used:
-        try:
-            yield exact_bound("upper", "ub_stat_N", {"L": L, "d_x": used, "n_P": half, "n_Q": half})
-        except ValueError:
-            return  # a sum too long for this depth: ub_stat stands
+        yield _worst_split(shape, "ub_stat_vocab", {"L": L, "V": shape.vocab, "r": r})
+    elif shape.positions is not None and shape.positions // 2 < used:
+        with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
+            yield _worst_split(shape, "ub_stat_N", {"L": L, "d_x": used})
+    if shape.vocab is not None and shape.positions is not None:
+        yield bound("upper", "ub_fill", {"V": shape.vocab, "N": shape.positions})
+
+
+def _worst_split(shape: Shape, name: str, inputs: dict[str, int]) -> Bound:
+    """The bound for a balanced partition; of an odd length the output may have either side."""
+    if shape.positions is None:
+        return bound("upper", name, inputs)
+    half, rest = shape.positions // 2, shape.positions - shape.positions // 2
+    found = [
+        bound("upper", name, inputs | {"n_P": inside, "n_Q": shape.positions - inside})
+        for inside in {half, rest}
+    ]
+    return max(found, key=lambda bound: bound.log3)
 
 
 def _best_monomial_witness(shape: Shape, tries: int) -> Bound:

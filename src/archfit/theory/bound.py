@@ -15,6 +15,8 @@ Inputs = Mapping[str, object]
 # 3^9000 has 4,295 digits. Python refuses to read integers over 4,300 unless told to, so
 # longer ones would break the programs that read ours; `archfit theory` prints up to a million.
 EXACT_LOG3_SHOWN = 9000
+_FRACTIONS = ("ub_thm2", "ub_residual_thm4", "ub_vocab_proof")
+_WIDEST_FRACTION = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,11 +46,20 @@ class Bound:
 
 def bound(side: Side, name: str, inputs: Inputs, log_name: str = "") -> Bound:
     """The bound `name`, exact where it can be shown, by its logarithm otherwise."""
-    logarithm = quantity(log_name or f"{name}_log3", **inputs)
+    log_name = log_name or f"{name}_log3"
+    if log_name not in FUNCTIONS:
+        return exact_bound(side, name, inputs)
+    logarithm = quantity(log_name, **inputs)
     assert isinstance(logarithm.value, Decimal)
-    if name in FUNCTIONS and logarithm.value < EXACT_LOG3_SHOWN:
+    if name in FUNCTIONS and _can_be_shown(name, logarithm.value, inputs):
         return exact_bound(side, name, inputs)
     return _from_quantity(side, logarithm.name.removesuffix("_log3"), logarithm, logarithm.value)
+
+
+def _can_be_shown(name: str, log: Decimal, inputs: Inputs) -> bool:
+    """Whether the exact value is short, and of a fraction its denominator, a power of the width."""
+    wide = any(int(str(inputs.get(letter, 0))) > _WIDEST_FRACTION for letter in ("d_x", "r"))
+    return log < EXACT_LOG3_SHOWN and not (name in _FRACTIONS and wide)
 
 
 def exact_bound(side: Side, name: str, inputs: Inputs) -> Bound:

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
@@ -104,6 +105,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "ub_stat_N": upper_statistics_short.statistics_upper_bound_short,
     "ub_stat_vocab": upper_statistics_vocabulary.statistics_upper_bound_vocabulary,
     "ub_stat_vocab_log3": upper_statistics_vocabulary.statistics_upper_bound_vocabulary_log3,
+    "ub_fill": upper_statistics_vocabulary.filling_upper_bound,
+    "ub_fill_log3": upper_statistics_vocabulary.filling_upper_bound_log3,
     "ub_stat_pos": upper_statistics.statistics_upper_bound_positions,
     "ub_stat_pos_log3": upper_statistics.statistics_upper_bound_positions_log3,
     "monomial_witness": monomial_witness.monomial_witness,
@@ -152,9 +155,8 @@ def quantity(name: str, **inputs: object) -> Quantity:
             f"{name!r} is no quantity; {_nearest(name)}`archfit theory` lists them all"
         )
     _check_names(name, inputs)
-    if inputs.get("plan") == "example":
-        inputs["plan"] = monomial_witness.example_plan()
-    words = {WORDS[letter]: _plain(letter, value) for letter, value in inputs.items()}
+    inputs = {letter: _plain(letter, value) for letter, value in inputs.items()}
+    words = {WORDS[letter]: value for letter, value in inputs.items()}
     try:
         value = function(**words)
     except ValueError as problem:
@@ -227,19 +229,23 @@ def _check_names(name: str, inputs: Mapping[str, object]) -> None:
 
 
 def _plain(letter: str, value: object) -> object:
-    """A whole number given as a float becomes an integer; a plan becomes pairs of integers."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    """The input as functions take it: a plan of pairs, a word, or a whole number, float or not."""
     if letter == "plan":
         return _as_plan(value)
     if letter in {"lower", "upper"}:
+        if not isinstance(value, str):
+            raise ValueError(f"{letter}={value!r} is not a word; docs/notation.md lists them")
         return value
+    if isinstance(value, float | Decimal) and value == value // 1:
+        return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{letter}={value!r} is not a whole number; give one, such as {letter}=3")
+        raise ValueError(f"{letter}={value!s:.60} is not a whole number; give one, as {letter}=3")
     return value
 
 
 def _as_plan(value: object) -> monomial_witness.Plan:
+    if value == "example":
+        return monomial_witness.example_plan()
     shape = "a plan is a list of layers, each a list of pairs [p, q], or the word example"
     try:
         plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # the except below
@@ -258,7 +264,7 @@ def _nearest(name: str) -> str:
 def _in_letters(sentence: str, inputs: Mapping[str, object]) -> str:
     """An error that speaks of `width=` said in the letters the caller used."""
     for letter in inputs:
-        sentence = sentence.replace(f"{WORDS[letter]}=", f"{letter}=")
+        sentence = re.sub(rf"\b{WORDS[letter]}(?==| [<>]=)", letter, sentence)
     return sentence
 
 

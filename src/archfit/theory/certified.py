@@ -20,6 +20,10 @@ DIGITS = 20
 _FIRST_BITS, _MOST_BITS = 128, 2**15
 
 
+class NotCertifiedError(ValueError):
+    """A number whose leading digit could not be found: zero, or closer to it than we look."""
+
+
 class Certified(Generic[Inputs]):
     """A real function with proved digits: call it for a Decimal, `ball` for the ball itself."""
 
@@ -52,7 +56,9 @@ def digits(formula: "Callable[[], arb]", count: int = DIGITS) -> Decimal:
             if rounded is not None:
                 return rounded
             bits *= 2
-    raise ArithmeticError(f"no {count} digits can be certified with {_MOST_BITS} bits")
+    raise NotCertifiedError(
+        f"{count} digits cannot be certified with {_MOST_BITS} bits; the value is 0 or very near it"
+    )
 
 
 def _round_ball(ball: "arb", count: int) -> Decimal | None:

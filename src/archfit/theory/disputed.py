@@ -1,6 +1,7 @@
 """Which disputed formulas can be tested, and on which network."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from archfit.theory.bound import Bound
 from archfit.theory.bounds import BoundsReport
@@ -8,6 +9,11 @@ from archfit.theory.catalogue import FUNCTIONS, WORDS, quantity, status_line
 from archfit.theory.certified import Certified
 from archfit.theory.counterexample import SEARCH_SECONDS, Verdict, find_counterexample
 from archfit.theory.counting import symmetric_entries
+
+_OVER_A_VOCABULARY = (
+    "explicit weights have a larger separation rank on long enough sequences, since the "
+    "vocabulary has more tokens than S has entries"
+)
 
 
 def disputed_bounds() -> list[str]:
@@ -46,6 +52,8 @@ def refute_for_shape(report: BoundsReport) -> Verdict:
         return _not_refuted(target, f"it holds here, because {report.upper.id} is below it")
     if shape.vocab is not None and shape.vocab <= symmetric_entries(shape.embedding_rank):
         return _not_refuted(target, f"no witness is known for a vocabulary of only {shape.vocab}")
+    if shape.vocab is not None and shape.positions is not None:
+        return _not_refuted(target, "over a vocabulary the witness needs sequences of any length")
     if shape.positions is not None and shape.positions < 2 * shape.width:
         return _not_refuted(target, f"the witness needs {2 * shape.width} positions or more")
     inputs: dict[str, object] = {"L": shape.depth}
@@ -53,7 +61,10 @@ def refute_for_shape(report: BoundsReport) -> Verdict:
         inputs |= {"r": shape.embedding_rank, "r_e": shape.position_rank}
     else:
         inputs |= {"d_x": shape.width}
-    return refute_formula(target.id, inputs, heads=shape.heads)
+    verdict = refute_formula(target.id, inputs, heads=shape.heads)
+    if verdict.refuted and shape.vocab is not None:
+        return replace(verdict, reason=_OVER_A_VOCABULARY)
+    return verdict
 
 
 def _targets(report: BoundsReport) -> set[str]:
@@ -70,4 +81,4 @@ def _checked_sizes(name: str, inputs: Mapping[str, object]) -> dict[str, int]:
     """The inputs under our names; the logarithm's own checks refuse what is no size."""
     log_name = name if "_log3" in name else f"{name}_log3"
     checked = quantity(log_name, **inputs).inputs
-    return {WORDS[letter]: int(str(value)) for letter, value in checked.items()}
+    return {WORDS[letter]: size for letter, size in checked.items() if isinstance(size, int)}

@@ -11,6 +11,8 @@ from archfit.theory.veronese import smallest_full_rank_sphere
 if TYPE_CHECKING:
     from flint import arb
 
+_DEEPEST_SEARCH = 6  # degree 81
+
 
 def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> int:
     """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
@@ -85,6 +87,11 @@ def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
     Status: proved, for L >= 2.
     """
     d, lam = _long_terms(depth, heads, embedding_rank)
+    if depth > _DEEPEST_SEARCH:
+        raise ValueError(
+            f"depth={depth} needs powers of degree 3^(depth - 2), beyond this search; "
+            f"use depth <= {_DEEPEST_SEARCH}"
+        )
     return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
 
 

@@ -1,10 +1,12 @@
 """How wide a shallow network must be to match a deep one: corollary 1 of Levine et al."""
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from archfit.theory.certified import Certified
 from archfit.theory.counting import interaction_count
 from archfit.theory.lower_bound import (
+    doubled_degree,
     lower_bound,
     lower_bound_log3,
     lower_bound_wide_closed_log3,
@@ -22,6 +24,7 @@ _LOWER = {
     "exact": lower_bound_log3,
 }
 _MOST_EXPONENT = 10**15
+_DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 
 @Certified
@@ -49,7 +52,17 @@ def required_width(
             f"shallow_depth={shallow_depth} needs a width over 3^(10^15) to match "
             f"deep_depth={deep_depth}; bring the depths closer together"
         )
-    return (exponent * arb(3).log()).exp() - heads
+    width = (exponent * arb(3).log()).expm1() - (heads - 1)
+    if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
+        n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
+        bases = {
+            "closed": Fraction(deep_width - heads, 2 * lam) ** lam,
+            "relaxA": (1 + Fraction(n - 1, lam)) ** lam,
+            "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
+        }
+        if bases[lower] == heads ** interaction_count(shallow_depth):
+            return arb(0)
+    return width
 
 
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:

@@ -1,5 +1,6 @@
 """The sizes that theory functions accept, and what is said about the others."""
 
+import math
 from typing import NamedTuple
 
 
@@ -63,4 +64,6 @@ def check_heads_fit(*, width: int, heads: int) -> None:
 
 def shown(value: int) -> str:
     """`value` as a person wants to read it in a sentence."""
-    return str(value) if abs(value) < 10**15 else f"about 10^{len(bin(abs(value))) * 0.30103:.0f}"
+    if abs(value) < 10**15:
+        return str(value)
+    return f"{'-' if value < 0 else ''}about 10^{math.log10(abs(value)):.0f}"

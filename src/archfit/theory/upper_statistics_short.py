@@ -54,8 +54,9 @@ def _with_own_vector(d: int, n: int, k: int) -> int:
 
 
 def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
-    doubled = [2 * part for part in la] + [0] * (rows - len(la))
-    for row in range(rows):
+    filled = min(rows, len(la) + 1)  # a box can only go one row below the last filled one
+    doubled = [2 * part for part in la] + [0] * (filled - len(la))
+    for row in range(filled):
         if row == 0 or doubled[row - 1] > doubled[row]:
             yield tuple(part + (index == row) for index, part in enumerate(doubled))
 
@@ -96,8 +97,9 @@ def _refuse_too_much_work(total: int, width: int, short_sides: list[int]) -> Non
 
 def _partition_count(total: int, parts: int) -> int:
     """Partitions of 0..total into at most `parts` parts, counted by their conjugates."""
+    parts = min(parts, total)
     if parts * total > _MOST_FACTORS:
-        return total
+        return _MOST_FACTORS
     counts = [1] + [0] * total
     for part in range(1, parts + 1):
         for size in range(part, total + 1):

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from archfit.theory.certified import Certified, ln, ln_multiset, log3_from_ln
+from archfit.theory.certified import Certified, ln, ln_multiset, log3, log3_from_ln
 from archfit.theory.counting import (
     TooManyDigitsError,
     interaction_count,
     multiset,
+    power,
     symmetric_entries,
 )
 from archfit.theory.sizes import check_sizes
@@ -91,6 +92,29 @@ def statistics_upper_bound_vocabulary_log3(
         check_sizes(outside=outside)
         best = best.min(log3_from_ln(ln_multiset(vocab, outside)))
     return best
+
+
+def filling_upper_bound(vocab: int, positions: int) -> int:
+    """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
+
+        V^floor(N / 2),   for a balanced partition
+
+    Source: derived here (a matrix has no more rank than rows or columns).
+    Status: derived, for every network and positional embedding.
+    """
+    check_sizes(vocab=vocab, positions=positions)
+    return power(vocab, positions // 2)
+
+
+@Certified
+def filling_upper_bound_log3(vocab: int, positions: int) -> "arb":
+    """Logarithm base 3 of the ways to fill the smaller side.
+
+    Source: derived here (a matrix has no more rank than rows or columns).
+    Status: derived, for every network and positional embedding.
+    """
+    check_sizes(vocab=vocab, positions=positions)
+    return log3(vocab) * (positions // 2)
 
 
 def count_variables(depth: int, vocab: int, embedding_rank: int) -> int:

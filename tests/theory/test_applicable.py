@@ -1,0 +1,214 @@
+"""Which bounds are listed for which shape, and that a wrong one would show."""
+
+import random
+from decimal import Decimal
+
+import pytest
+from flint import arb, ctx
+
+from archfit.theory import quantity
+from archfit.theory.applicable import lower_bounds, upper_bounds
+from archfit.theory.bound import Bound
+from archfit.theory.bounds import bounds_report, regime
+from archfit.theory.disputed import refute_for_shape
+from archfit.theory.shape import Shape
+
+
+def _listed(**sizes: object) -> dict[str, Bound]:
+    shape = Shape(**sizes)  # type: ignore[arg-type]  # names and sizes of the tests below
+    return {bound.id: bound for bound in (*lower_bounds(shape, 1), *upper_bounds(shape))}
+
+
+def test_continuous_inputs_have_the_papers_bounds_and_ours() -> None:
+    listed = _listed(depth=4, width=12, heads=3)
+    assert listed.keys() == {
+        *("nonzero", "monomial_witness", "lb_strong", "lb", "lb_relaxA", "lb_thm1_closed"),
+        *("lb_relaxB", "lb_thm2_closed", "ub_thm1", "ub_stat", "ub_thm2", "ub_thm2_closed"),
+    } - {"lb_thm1_closed", "lb_thm2_closed"}  # d_x - H = 9 is odd
+
+
+def test_an_even_difference_brings_the_closed_forms() -> None:
+    assert _listed(depth=4, width=12, heads=4).keys() >= {"lb_thm1_closed", "lb_thm2_closed"}
+
+
+def test_the_first_theorem_does_not_speak_of_residual_networks() -> None:
+    listed = _listed(depth=4, width=12, heads=3, residual=True, positions=64)
+    assert "ub_thm1" not in listed
+    assert listed.keys() >= {
+        *("ub_residual_recursion", "ub_residual_product_corrected", "ub_residual_thm4"),
+        *("ub_residual_product_paper", "ub_residual_closed_paper", "ub_stat"),
+    }
+    inputs = {"L": 4, "d_x": 12, "H": 3, "N": 64}
+    assert (
+        listed["ub_residual_recursion"].exact == quantity("ub_residual_recursion", **inputs).value
+    )
+
+
+def test_the_monomial_witness_needs_a_width_of_positions_on_each_side() -> None:
+    assert "monomial_witness" not in _listed(depth=3, width=6, heads=2, positions=11)
+    assert "monomial_witness" in _listed(depth=3, width=6, heads=2, positions=12)
+
+
+def test_the_vocabulary_bound_needs_the_vocabulary_of_lemma_6() -> None:
+    inputs = {"L": 3, "d_x": 15, "H": 1, "r": 7}
+    needed = quantity("lb_vocab_min_V", **inputs).value
+    assert isinstance(needed, int)
+    assert "lb_vocab" in _listed(depth=3, width=15, heads=1, rank=7, vocab=needed)
+    assert "lb_vocab" not in _listed(depth=3, width=15, heads=1, rank=7, vocab=needed - 1)
+
+
+def test_the_long_sequence_bound_needs_the_length_of_lemma_7() -> None:
+    needed = quantity("lemma7_N", L=3, H=2, r=9).value
+    shape = {"depth": 3, "width": 18, "heads": 2, "rank": 9, "vocab": 9}
+    assert "lb_vocab_long" in _listed(**shape, positions=needed)
+    assert "lb_vocab_long" not in _listed(**shape, positions=int(str(needed)) - 2)
+    assert "lb_vocab_long" in _listed(**shape)
+
+
+def test_token_counts_say_all_only_without_positions() -> None:
+    shape = {"depth": 3, "width": 8, "heads": 2, "vocab": 5, "positions": 6}
+    assert "ub_stat_vocab" in _listed(**shape)
+    assert "ub_stat_vocab" not in _listed(**shape, position_rank=1)
+    assert _listed(**shape, position_rank=1)["ub_fill"].exact == 5**3
+
+
+def test_heads_of_one_dimension_have_no_halves_for_the_papers_witness() -> None:
+    """Once printed 19 <= separation rank <= 16: the rank went in, the head size did not."""
+    listed = _listed(depth=2, width=40, heads=1, head_dim=1, vocab=50)
+    assert listed.keys().isdisjoint({"lb_vocab", "lb_vocab_long"})
+
+
+def test_small_heads_in_wide_streams_keep_lower_below_upper() -> None:
+    chance = random.Random(0)
+    for _ in range(400):
+        width = chance.randint(2, 2000)
+        shape = Shape(
+            depth=chance.randint(2, 5),
+            width=width,
+            heads=chance.randint(1, 3) if width > 2 else 1,
+            head_dim=chance.randint(1, 4),
+            vocab=chance.choice((None, chance.randint(2, 5000))),
+            rank=chance.randint(1, width),
+            positions=chance.choice((None, chance.randint(2, 9))),
+        )
+        report = bounds_report(shape, witness_tries=1)
+        assert report.lower.log3 <= report.upper.log3, shape
+
+
+def test_an_odd_length_is_bounded_by_the_worse_of_its_two_splits() -> None:
+    worse = max(int(str(quantity("ub_stat_N", L=3, d_x=6, n_P=p, n_Q=3 - p).value)) for p in (1, 2))
+    assert _listed(depth=3, width=6, heads=1, positions=3)["ub_stat_N"].exact == worse == 83_181
+
+
+def test_exact_values_too_long_to_show_leave_the_logarithm() -> None:
+    listed = _listed(depth=3, width=200_000, heads=8)
+    assert listed["ub_thm2"].exact is None
+    assert listed["ub_thm2"].log3 == quantity("ub_thm2_log3", L=3, d_x=200_000).value
+
+
+def test_many_positions_in_a_wider_stream_cost_no_memory() -> None:
+    listed = _listed(depth=2, width=10**9, heads=1, positions=10**9)
+    assert listed["ub_stat_N"].exact is not None
+
+
+@pytest.mark.parametrize(
+    ("depth", "name"), [(3, "below both"), (4, "between"), (8, "between"), (9, "above both")]
+)
+def test_regimes_change_at_log3_of_width_and_at_the_corrected_threshold(
+    depth: int, name: str
+) -> None:
+    """81 = 3^4, and 2 * 81^2 lies between 3^8 and 3^9."""
+    assert regime(depth, 81).name.startswith(name)
+
+
+def test_the_regime_of_a_limited_rank_is_that_of_the_rank() -> None:
+    report = bounds_report(Shape(depth=4, width=768, heads=12, rank=9))
+    assert report.regime.paper_threshold == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slope", "log_name", "inputs"),
+    [
+        ({}, 78, "ub_stat_simple_log3", {"L": 5, "d_x": 12}),
+        ({"vocab": 20}, 19, "ub_stat_vocab_log3", {"L": 5, "V": 20, "r": 12}),
+        ({"rank": 3, "position_rank": 2}, 12, "ub_stat_pos_log3", {"L": 5, "r": 3, "r_e": 2}),
+    ],
+)
+def test_saturation_is_the_bound_over_its_slope(
+    sizes: dict[str, int], slope: int, log_name: str, inputs: dict[str, int]
+) -> None:
+    report = bounds_report(Shape(depth=5, width=12, heads=3, **sizes))  # type: ignore[arg-type]
+    log = quantity(log_name, **inputs).value
+    assert isinstance(log, Decimal)
+    assert abs(report.saturation - log / (slope * 5)) < Decimal("1e-15")
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "head_dim", "blocks"),
+    [
+        (12, 3, None, (3, 4)),
+        (13, 3, None, (3, 4)),
+        (12, 3, 2, (3, 2)),
+        (12, 9, 5, (3, 4)),  # three blocks of 4 leave 9 free coordinates, two of 5 only 8
+        (4, 1, 9, (1, 4)),
+    ],
+)
+def test_the_network_inside_fits_and_wastes_least(
+    width: int, heads: int, head_dim: int | None, blocks: tuple[int, int]
+) -> None:
+    assert Shape(depth=2, width=width, heads=heads, head_dim=head_dim).blocks == blocks
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(3, 4), (4, 3), (2, 2)])
+def test_logarithms_of_fillings_are_those_of_the_counts(inside: int, outside: int) -> None:
+    inputs = {"L": 9, "V": 30, "r": 20, "n_P": inside, "n_Q": outside}
+    exact = quantity("ub_stat_vocab", **inputs).value
+    log = quantity("ub_stat_vocab_log3", **inputs).value
+    assert isinstance(log, Decimal)
+    assert abs(3 ** float(log) / int(str(exact)) - 1) < 1e-12
+
+
+def test_the_cut_sum_of_layer_factors_holds_the_whole_sum() -> None:
+    from archfit.theory.upper_residual import _cubed_layer_factors
+
+    with ctx.workprec(20):
+        ball = _cubed_layer_factors(60)
+    with ctx.workprec(400):
+        whole = sum((arb(layer).log() * 3 ** (60 - layer + 1) for layer in range(2, 61)), arb(0))
+        assert ball.contains(whole)
+        assert not (ball - whole).contains(1e30)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sentence"),
+    [
+        ({"vocab": 50, "positions": 17}, "it holds here|sequences of any length"),
+        ({"vocab": 50, "positions": 16, "position_rank": 1}, "it holds here"),
+        ({"vocab": 36}, "no witness is known for a vocabulary of only 36|it holds here"),
+    ],
+)
+def test_a_vocabulary_is_not_refuted_by_a_witness_for_vectors(
+    sizes: dict[str, int], sentence: str
+) -> None:
+    report = bounds_report(Shape(depth=12, width=8, heads=8, **sizes))  # type: ignore[arg-type]
+    verdict = refute_for_shape(report)
+    assert not verdict.refuted
+    assert any(part in verdict.reason for part in sentence.split("|"))
+
+
+def test_a_large_vocabulary_is_refuted_for_long_sequences() -> None:
+    report = bounds_report(Shape(depth=12, width=8, heads=8, vocab=50))
+    verdict = refute_for_shape(report)
+    assert verdict.refuted
+    assert "long enough sequences" in verdict.reason
+
+
+def test_positions_raise_the_formula_that_must_be_passed() -> None:
+    report = bounds_report(Shape(depth=12, width=8, heads=8, rank=6, position_rank=3))
+    formula = quantity("ub_vocab_statement_log3", L=12, r=6, r_e=3).value
+    assert refute_for_shape(report).formula_log3 == formula
+
+
+def test_few_heads_cannot_refute_what_many_can() -> None:
+    assert refute_for_shape(bounds_report(Shape(depth=8, width=6, heads=6))).refuted
+    assert not refute_for_shape(bounds_report(Shape(depth=8, width=6, heads=1))).refuted
