@@ -1,0 +1,163 @@
+"""Token files in a folder that appears only when it is complete.
+
+All writing goes to a hidden sibling of the target, `.NAME.partial-XXXX`, which its process keeps
+locked; finishing flushes it to disk and renames it. A killed process leaves a sibling nobody locks;
+the next one to prepare the same target removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.vocabulary import Ids
+
+SMALL_VOCAB = 1 << 16  # ids below this fit uint16
+
+
+def dtype_for(vocab: int) -> str:
+    """The type of ids on disk: uint16 as nanoGPT has it, uint32 when the vocabulary needs it."""
+    return "uint16" if vocab <= SMALL_VOCAB else "uint32"
+
+
+class ShardWriter:
+    """One flat little-endian file of ids, hashed and counted while written."""
+
+    def __init__(self, path: Path, vocab: int) -> None:
+        import numpy as np
+
+        self._file = open(path, "wb")  # noqa: SIM115  # closed by `close`
+        self._dtype = np.dtype(dtype_for(vocab)).newbyteorder("<")
+        self._digest = hashlib.sha256()
+        self.tokens = 0
+        self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
+
+    def write(self, ids: Ids) -> None:
+        """Append `ids`."""
+        import numpy as np
+
+        stored = ids.astype(self._dtype, copy=False)
+        self._file.write(stored.data)
+        self._digest.update(stored.data)
+        self.tokens += len(ids)
+        self.counts += np.bincount(stored, minlength=len(self.counts))
+
+    def close(self) -> str:
+        """Put everything on disk; the SHA-256 of the file."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return self._digest.hexdigest()
+
+
+@contextlib.contextmanager
+def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(target)
+    folder, lock = _locked_sibling(target)
+    try:
+        yield folder
+        _flush(folder)
+        _move_into_place(folder, target, overwrite=overwrite)
+        _flush(target.parent)
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(
+                f"no space left while writing {target.name}; free some or choose another --out"
+            ) from problem
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # already gone if all went well
+        os.close(lock)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file and put it on disk."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.partial-"
+
+
+def _locked_sibling(target: Path) -> tuple[Path, int]:
+    """A new folder beside `target` and the lock on it, which dies with this process."""
+    while True:
+        folder = target.parent / os.path.basename(
+            tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent)
+        )
+        folder.chmod(0o777 & ~_umask())
+        lock = os.open(folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # someone took it for stale before it was locked
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.exists():
+                return folder, lock
+        os.close(lock)
+
+
+def _umask() -> int:
+    """The process's mask for new files, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what killed processes left behind; a live one holds its lock."""
+    for folder in target.parent.glob(f"{_prefix(target)}*"):
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
+        finally:
+            os.close(lock)
+
+
+def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
+    """Rename; an old data set is first moved aside, so that no mixture of both is ever there."""
+    if not overwrite or not target.exists():
+        try:
+            folder.rename(target)
+        except OSError as problem:
+            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise ValueError(
+                f"{target.name} appeared while it was being prepared; "
+                "use --overwrite or choose another --out"
+            ) from problem
+        return
+    aside = folder.with_name(folder.name + "-old")
+    target.rename(aside)
+    folder.rename(target)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Put a folder's entries on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
