@@ -100,6 +100,7 @@ class ImageReader:
         self._ledger.spend(count * size, name)
         self._same_form(rows, columns, depth, name)
         at_once = max(1, BLOCK_BYTES // max(size, 1))
+        count = count if size else 0
         for start in range(0, count, at_once):
             images = min(at_once, count - start)
             pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
@@ -179,10 +180,14 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
 
 
 def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
-    data = stream.read(count)
-    if len(data) != count:
+    """The next `count` bytes, a few megabytes at a time: a header may promise what is not there."""
+    pieces: list[bytes] = []
+    while count and (piece := stream.read(min(count, BLOCK_BYTES))):
+        pieces.append(piece)
+        count -= len(piece)
+    if count:
         raise ValueError(f"{name} is truncated: its header promises more pixels; write it again")
-    return data
+    return b"".join(pieces)
 
 
 def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -2,7 +2,7 @@
 
 An n-gram is 13 words of text (case and kind of blank aside), or 13 units (letters, pixels, values,
 ids) of other content, within one document. Of a large source only one n-gram in so many is
-looked at, chosen by the bytes it starts with, so that equal n-grams are chosen on both sides. Runs
+looked at, chosen by some of its bytes, so that equal n-grams are chosen on both sides. Runs
 of one single unit (blank paper, a flat line) are not counted.
 """
 
@@ -63,20 +63,18 @@ class NgramSketch:
         if not self._unit:
             content = content.translate(_FOLD)
         starts = self._starts(content)
-        lengths = np.array([len(part) + len(glue) for part in block.parts])
         first = self._chosen(content, starts)
-        ends = np.append(starts, len(content))[first + N]
-        documents = np.cumsum(lengths)
+        ends = np.append(starts[N:], len(content))[first]
+        documents = np.cumsum([len(part) + len(glue) for part in block.parts])
         inside = np.searchsorted(documents, starts[first], "right") == np.searchsorted(
             documents, starts[first + N - 1], "right"
         )
-        for start, end in zip(starts[first][inside].tolist(), ends[inside].tolist(), strict=True):
-            self._note(content[start:end])
-
-    def _note(self, ngram: bytes) -> None:
-        if self._unit and ngram == ngram[: self._unit] * N:
-            return
-        self.hashes.append(hash(ngram if self._unit else b" ".join(ngram.split())))
+        spans = zip(starts[first][inside].tolist(), ends[inside].tolist(), strict=True)
+        ngrams = [content[start:end] for start, end in spans]
+        if self._unit:
+            self.hashes += [hash(one) for one in ngrams if one != one[: self._unit] * N]
+        else:
+            self.hashes += [hash(one.rstrip()) for one in ngrams]
 
     def _starts(self, content: bytes) -> NDArray[np.int64]:
         """Where units or words start."""
@@ -88,7 +86,7 @@ class NgramSketch:
         return np.flatnonzero(blank[:-1] & ~blank[1:])
 
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places in `starts` of n-grams chosen by their first two eight bytes."""
+        """Places in `starts` of n-grams chosen by eight bytes at each end, or of the first two words."""
         import numpy as np
 
         if len(starts) < N:
@@ -100,10 +98,10 @@ class NgramSketch:
             shape=(len(content) + 1,),
             strides=(1,),
         )
-        keys = eights[starts]
-        mixed = (
-            keys[: len(starts) - N + 1] ^ keys[1 : len(starts) - N + 2] << np.uint64(1)
-        ) * np.uint64(_MIX)
+        count = len(starts) - N + 1
+        second = starts[:count] + N * self._unit - 8 if self._unit else starts[1 : count + 1]
+        mixed = (eights[starts[:count]] + np.uint64(1)) * np.uint64(_MIX)
+        mixed = (mixed ^ mixed >> np.uint64(29) ^ eights[second]) * np.uint64(_MIX)
         bits = self._one_in.bit_length() - 1
         return np.flatnonzero(mixed >> np.uint64(64 - bits) == 0)
 

@@ -16,6 +16,8 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
+from archfit.data.statistics import counts_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -47,13 +49,11 @@ class ShardWriter:
 
     def write(self, ids: Ids) -> None:
         """Append `ids`."""
-        import numpy as np
-
         stored = ids.astype(self._dtype, copy=False)
         self._file.write(stored.data)
         self._digest.update(stored.data)
         self.tokens += len(ids)
-        self.counts += np.bincount(stored, minlength=len(self.counts))
+        self.counts += counts_of(stored, len(self.counts))
 
     def close(self) -> str:
         """Put everything on disk; the SHA-256 of the file."""

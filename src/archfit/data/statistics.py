@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 ENERGIES = (0.5, 0.9, 0.99, 0.999)
 PAIRS_LOOKED_AT = 1 << 23
+COUNTED_AT_ONCE = 1 << 17
 STRETCHES = 64  # the pairs come from this many places, evenly spaced
-DENSE_TOKENS = 2048  # up to this many tokens all singular values are computed
-LARGEST_VALUES = 256  # beyond that, this many
+DENSE_TOKENS = 4224  # up to this many tokens all singular values are computed
+LARGEST_VALUES = 128  # beyond that, this many
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +45,17 @@ class Cooccurrence:
     plain: tuple[EnergyRank, ...]
     normalised: tuple[EnergyRank, ...]
     chance_energy: float  # share of the normalised energy that independent tokens would show too
+
+
+def counts_of(ids: Ids, bins: int) -> NDArray[np.int64]:
+    """How often each id below `bins` occurs; in pieces that fit a cache, which is twice as fast."""
+    import numpy as np
+
+    counts = np.zeros(bins, np.int64)
+    step = max(COUNTED_AT_ONCE, 4 * bins)
+    for start in range(0, len(ids), step):
+        counts += np.bincount(ids[start : start + step], minlength=bins)
+    return counts
 
 
 def unigram_entropy_bits(counts: NDArray[np.int64]) -> float:
@@ -78,12 +90,13 @@ def pair_counts(ids: Ids) -> csr_array:
     from scipy.sparse import coo_array
 
     stretches = _stretches(ids)
-    present = np.bincount(np.concatenate(stretches))
+    tokens = np.concatenate(stretches)
+    present = counts_of(tokens, int(tokens.max()) + 1)
     place = np.cumsum(present > 0) - 1
     size = int(place[-1]) + 1
     pairs = np.concatenate([place[part[:-1]] * size + place[part[1:]] for part in stretches])
     if size <= DENSE_TOKENS:
-        return coo_array(np.bincount(pairs, minlength=size * size).reshape(size, size)).tocsr()
+        return coo_array(counts_of(pairs, size * size).reshape(size, size)).tocsr()
     codes, times = np.unique(pairs, return_counts=True)
     return coo_array((times, np.divmod(codes, size)), shape=(size, size)).tocsr()
 
@@ -116,7 +129,7 @@ def _singular_values(matrix: csr_array) -> NDArray[np.float64]:
     if matrix.shape[0] <= DENSE_TOKENS:
         squares = np.linalg.eigvalsh((matrix.T @ matrix).toarray())
         return np.sqrt(np.maximum(squares, 0.0))[::-1]
-    start = np.ones(matrix.shape[0])
+    start = np.random.default_rng(0).standard_normal(matrix.shape[0])  # meets every direction
     found = svds(matrix, k=LARGEST_VALUES, return_singular_vectors=False, v0=start)
     return np.sort(found)[::-1]
 

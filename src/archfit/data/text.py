@@ -27,18 +27,22 @@ def text_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterato
     if file.suffix == ".parquet":
         return blocks_of(_parquet_documents(file, settings, ledger))
     chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
-    return split_at_lines(chunks, settings.separator or DOCUMENT_LINE)
+    return split_at_lines(chunks, _line(settings, DOCUMENT_LINE))
 
 
 def character_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
     """The documents of one file of character data: between blank lines, unless told otherwise."""
     chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
-    return split_at_lines(chunks, settings.separator or "")
+    return split_at_lines(chunks, _line(settings, ""))
 
 
 def byte_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
     """The documents of any file: between lines `<|doc|>`, or else the file is one document."""
-    return split_at_lines(unpacked_chunks(file, ledger), settings.separator or DOCUMENT_LINE)
+    return split_at_lines(unpacked_chunks(file, ledger), _line(settings, DOCUMENT_LINE))
+
+
+def _line(settings: Settings, default: str) -> str:
+    return default if settings.separator is None else settings.separator
 
 
 def split_at_lines(chunks: Iterable[bytes], line: str) -> Iterator[Block]:
