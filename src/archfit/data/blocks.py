@@ -77,7 +77,7 @@ def _stripped(ended: list[bytes], begun: bool, strip: bytes) -> list[bytes]:
 
 def character_cut(text: bytes, cut: int) -> int:
     """The last place up to `cut` that is not inside a UTF-8 character."""
-    for place in range(cut, max(cut - 4, 0), -1):
+    for place in range(cut, max(cut - 4, -1), -1):
         if place >= len(text) or text[place] & 0xC0 != 0x80:
             return place
     return cut  # four continuation bytes in a row: not UTF-8, any cut will do

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.data.prepared import SIDES
 from archfit.data.shards import ShardWriter
 from archfit.data.split import Divider
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from archfit.data.leakage import NgramSketch
     from archfit.data.reading import Reading
+    from archfit.data.split import Side
     from archfit.data.vocabulary import Vocabulary
 
 
@@ -40,28 +40,32 @@ def write_sides(
     new_sketch: Callable[[], NgramSketch],
 ) -> tuple[WrittenSide, WrittenSide]:
     """Encode the documents of readings, divided at their split places, into two .bin files."""
-    shards = [ShardWriter(folder / f"{side}.bin", vocabulary.size) for side in SIDES]
-    sketches = [new_sketch() for _ in SIDES]
-    sizes = [[0, 0] for _ in SIDES]  # bytes, documents
-    for reading, places in readings:
-        divider = Divider(places, vocabulary.cut)
-        for block in reading.blocks("encoding"):
-            for index, part in enumerate(divider.divide(block)):
-                if part.parts:
-                    shards[index].write(vocabulary.encode(part))
-                    sketches[index].add(part)
-        for size, side in zip(sizes, (divider.train, divider.heldout), strict=True):
-            size[0] += side.bytes
-            size[1] += side.documents
-    train, heldout = (
-        WrittenSide(
-            tokens=shard.tokens,
-            bytes=size[0],
-            documents=size[1],
-            sha256=shard.close(),
-            counts=shard.counts,
-            sketch=sketch,
+    dividers = [(reading, Divider(places, vocabulary.cut)) for reading, places in readings]
+    sketches = new_sketch(), new_sketch()
+    with (
+        ShardWriter(folder / "train.bin", vocabulary.size) as train,
+        ShardWriter(folder / "heldout.bin", vocabulary.size) as heldout,
+    ):
+        for reading, divider in dividers:
+            for block in reading.blocks("encoding"):
+                for shard, sketch, part in zip(
+                    (train, heldout), sketches, divider.divide(block), strict=True
+                ):
+                    if part.parts:
+                        shard.write(vocabulary.encode(part))
+                        sketch.add(part)
+        return (
+            _written(train, [divider.train for _, divider in dividers], sketches[0]),
+            _written(heldout, [divider.heldout for _, divider in dividers], sketches[1]),
         )
-        for shard, sketch, size in zip(shards, sketches, sizes, strict=True)
+
+
+def _written(shard: ShardWriter, sides: list[Side], sketch: NgramSketch) -> WrittenSide:
+    return WrittenSide(
+        tokens=shard.tokens,
+        bytes=sum(side.bytes for side in sides),
+        documents=sum(side.documents for side in sides),
+        sha256=shard.finish(),
+        counts=shard.counts,
+        sketch=sketch,
     )
-    return train, heldout

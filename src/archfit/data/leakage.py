@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 N = 13
 WORDS = 0  # in place of a unit's size in bytes
 LOOKED_AT = 1 << 18  # n-grams, about
+MIXED_AT_ONCE = 1 << 14  # what fits a cache is twice as fast
 _WORD_BYTES = 6
 _FOLD = bytes(32 if code in b"\t\n\r\v\f" else code for code in bytes(range(256)).lower())
 _MIX = 0x9E3779B97F4A7C15  # odd, so that the product's high bits depend on all of the key
@@ -86,24 +87,34 @@ class NgramSketch:
         return np.flatnonzero(blank[:-1] & ~blank[1:])
 
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places in `starts` of n-grams chosen by eight bytes at each end, or of the first two words."""
+        """Places in `starts` of the n-grams to look at."""
         import numpy as np
 
-        if len(starts) < N:
-            return np.empty(0, np.int64)
-        if self._one_in == 1:
-            return np.arange(len(starts) - N + 1)
+        count = max(0, len(starts) - N + 1)
+        if self._one_in == 1 or not count:
+            return np.arange(count)
+        second = starts[:count] + (N * self._unit - 8) if self._unit else starts[1 : count + 1]
         eights = np.lib.stride_tricks.as_strided(
             np.frombuffer(content + b"\0" * 8, np.uint8)[:8].view(np.uint64),
             shape=(len(content) + 1,),
             strides=(1,),
         )
-        count = len(starts) - N + 1
-        second = starts[:count] + N * self._unit - 8 if self._unit else starts[1 : count + 1]
-        mixed = (eights[starts[:count]] + np.uint64(1)) * np.uint64(_MIX)
-        mixed = (mixed ^ mixed >> np.uint64(29) ^ eights[second]) * np.uint64(_MIX)
-        bits = self._one_in.bit_length() - 1
-        return np.flatnonzero(mixed >> np.uint64(64 - bits) == 0)
+        pieces = [
+            slice(low, min(low + MIXED_AT_ONCE, count)) for low in range(0, count, MIXED_AT_ONCE)
+        ]
+        found = [
+            piece.start + self._hits(eights[starts[piece]], eights[second[piece]])
+            for piece in pieces
+        ]
+        return np.concatenate(found)
+
+    def _hits(self, first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Where eight bytes of the n-gram and eight others say that it is one of the chosen."""
+        import numpy as np
+
+        mixed = (first + np.uint64(1)) * np.uint64(_MIX)
+        mixed = (mixed ^ mixed >> np.uint64(29) ^ second) * np.uint64(_MIX)
+        return np.flatnonzero(mixed >> np.uint64(65 - self._one_in.bit_length()) == 0)
 
 
 def compare(train: NgramSketch, heldout: NgramSketch, shared_documents: int) -> Leakage:

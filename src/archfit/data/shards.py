@@ -41,25 +41,31 @@ class ShardWriter:
     def __init__(self, path: Path, vocab: int) -> None:
         import numpy as np
 
-        self._file = open(path, "wb")  # noqa: SIM115  # closed by `close`
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self._dtype = np.dtype(dtype_for(vocab)).newbyteorder("<")
         self._digest = hashlib.sha256()
         self.tokens = 0
         self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
 
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, ids: Ids) -> None:
         """Append `ids`."""
         stored = ids.astype(self._dtype, copy=False)
-        self._file.write(stored.data)
-        self._digest.update(stored.data)
+        content = stored.view("u1").data
+        self._digest.update(content)
+        while content:  # a write may take only a part
+            content = content[self._file.write(content) :]
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
-    def close(self) -> str:
+    def finish(self) -> str:
         """Put everything on disk; the SHA-256 of the file."""
-        self._file.flush()
         os.fsync(self._file.fileno())
-        self._file.close()
         return self._digest.hexdigest()
 
 

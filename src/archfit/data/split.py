@@ -78,8 +78,13 @@ class Divider:
     def _send(self, part: bytes, *, ends: bool) -> None:
         good = len(part) if ends else self._cut(part, len(part))
         part, self._rest = part[:good], part[good:]
-        if ends and not self._passed + len(part):
+        if not self._passed + len(part):
             return  # an empty document is none
+        if self._number == len(self._places):
+            raise ValueError(
+                "the source has more documents than before: it changed while it was read; "
+                "run again when nothing writes to it any more"
+            )
         room = int(self._places[self._number]) - self._passed
         self._passed += len(part)
         if not self._beyond and room < len(part):
