@@ -1,5 +1,6 @@
 """What the tests of the data room share: a ledger, and a source made of files in a fresh folder."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from archfit.data.unpack import Ledger, SourceFile
 
 GENEROUS = 10**9
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when the datasets library is first imported
 
 
 @pytest.fixture

@@ -18,11 +18,18 @@ from archfit.data.description import (
 from archfit.data.encode import WrittenSide, write_sides
 from archfit.data.images import GREY
 from archfit.data.leakage import NgramSketch, compare, sampling
-from archfit.data.prepared import DESCRIPTION, TOKENIZER, PreparedData, mapped_ids, open_prepared
+from archfit.data.prepared import (
+    DESCRIPTION,
+    FILES,
+    TOKENIZER,
+    PreparedData,
+    mapped_ids,
+    open_prepared,
+)
 from archfit.data.readers import hash_inputs
 from archfit.data.reading import Reading
 from archfit.data.shards import appearing_folder, dtype_for, write_text
-from archfit.data.sources import SAMPLE, SAMPLE_HELDOUT_FILE
+from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
 from archfit.data.split import BY_SOURCE, Divider, split_places
 from archfit.data.statistics import cooccurrence
 from archfit.data.survey import survey
@@ -72,13 +79,13 @@ def prepare(
 
     `heldout` is a source of its own for the held-out side; without it the split is by content.
     """
-    if source == SAMPLE and heldout is None:
+    if heldout is None and is_sample(source):
         heldout = str(SAMPLE_HELDOUT_FILE)
     readings = [Reading(source, settings, report)]
     if heldout is not None:
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
         readings.append(Reading(heldout, other, report))
-    if (there := _what_is_there(out, overwrite=overwrite)) and not overwrite:
+    if there := _what_is_there(out, overwrite=overwrite):
         if there.description["work_hash"] == _work_hash(readings):
             return Outcome(there, already_there=True)
         raise ValueError(
@@ -94,14 +101,17 @@ def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
     """The data set in `out`, or None where one may be put; a folder of anything else is refused."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
-    if overwrite and (out / DESCRIPTION).is_file():  # also a damaged one
-        return None
+    if overwrite and out.is_dir() and {path.name for path in out.iterdir()} <= FILES:
+        return None  # a data set, perhaps a damaged one, and nothing else
     try:
-        return open_prepared(out)
+        if not overwrite:
+            return open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
         raise ValueError(
-            f"{str(out)!r} exists and is not a complete data set; choose another --out"
+            f"{str(out)!r} exists and is not a complete data set; choose another --out, or "
+            "--overwrite if it is a damaged one"
         ) from problem
+    raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
 
 
 def _work_hash(readings: list[Reading]) -> str:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 DESCRIPTION, TOKENIZER = "data.json", "tokenizer.json"
 SIDES = ("train", "heldout")
+FILES = {"train.bin", "heldout.bin", TOKENIZER, DESCRIPTION}
 REQUIRED = (
     "kind", "vocab", "tokens", "bytes", "documents", "unigram_entropy_bits",
-    "embedding_rank_limit", "dtype", "data_hash", "work_hash", "tokenizer_sha256", *SIDES,
+    "embedding_rank_limit", "dtype", "data_hash", "work_hash", "tokenizer_sha256",
+    "vocabulary", "used_vocab", "bytes_per_token", "split", "leakage", "cooccurrence", "warnings",
+    *SIDES,
 )  # fmt: skip
 
 

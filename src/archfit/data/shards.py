@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import hashlib
 import os
 import shutil
@@ -72,6 +73,7 @@ class ShardWriter:
 @contextlib.contextmanager
 def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(target)
     folder, lock = _locked_sibling(target)
@@ -127,7 +129,7 @@ def _umask() -> int:
 
 def _remove_stale(target: Path) -> None:
     """Remove what killed processes left behind; a live one holds its lock."""
-    for folder in target.parent.glob(f"{_prefix(target)}*"):
+    for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*"):
         try:
             lock = os.open(folder, os.O_RDONLY)
         except OSError:

@@ -45,10 +45,15 @@ def guess_kind(source: str) -> str:
     return _GUESSES.get(SourceFile(path, path.name).suffix, "bytes")
 
 
+def is_sample(source: str) -> bool:
+    """Whether `source` means the shipped sample: its name, unless a file here is called so."""
+    return source == SAMPLE and not Path(source).exists()
+
+
 def find_files(source: str, settings: Settings) -> list[SourceFile]:
     """The files that `source` stands for, in an order that does not depend on the machine."""
     path = Path(source)
-    if source == SAMPLE and not path.exists():
+    if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
     if path.is_dir():
         return _in_folder(path, settings.kind)
