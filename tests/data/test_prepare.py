@@ -138,11 +138,10 @@ def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("years of work")
     (tmp_path / "home" / "data.json").write_text("{}")
-    for overwrite in (False, True):
-        with pytest.raises(
-            ValueError, match="exists and is not a complete data set and nothing else"
-        ):
-            prepare(str(source), tmp_path / "home", BYTES, overwrite=overwrite)
+    with pytest.raises(ValueError, match="exists and is not a complete data set; choose another"):
+        prepare(str(source), tmp_path / "home", BYTES)
+    with pytest.raises(ValueError, match="holds other things than a data set; choose another"):
+        prepare(str(source), tmp_path / "home", BYTES, overwrite=True)
     assert (tmp_path / "home" / "thesis.tex").exists()
 
 
