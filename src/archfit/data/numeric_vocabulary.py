@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.data.vocabulary import described, encode_by_table, split_ids, with_separators
+from archfit.data.vocabulary import described, encode_upper_bits, split_ids, with_separators
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +37,7 @@ class Levels:
 
     def encode(self, block: Block) -> Ids:
         """One id a pixel."""
-        import numpy as np
-
-        table = (np.arange(256) * self.levels // 256).astype(np.uint16)
-        return encode_by_table(block, table, self.separator)
+        return encode_upper_bits(block, self.levels.bit_length() - 1, self.separator)
 
     def decode(self, ids: Ids) -> list[bytes]:
         """Pixels from 0 to 255; with 256 levels the same as before, else each level's own value."""

@@ -94,6 +94,7 @@ def pair_counts(ids: Ids) -> csr_array:
     present = counts_of(tokens, int(tokens.max()) + 1)
     place = np.cumsum(present > 0) - 1
     size = int(place[-1]) + 1
+    place = place.astype(np.int32 if size * size < 1 << 31 else np.int64)
     pairs = np.concatenate([place[part[:-1]] * size + place[part[1:]] for part in stretches])
     if size <= DENSE_TOKENS:
         return coo_array(counts_of(pairs, size * size).reshape(size, size)).tocsr()

@@ -80,12 +80,12 @@ def with_separators(ids: Ids, counts: Sequence[int], block: Block, separator: in
     return np.insert(ids, ends if block.complete else ends[:-1], separator)
 
 
-def encode_by_table(block: Block, table: NDArray[np.unsignedinteger], separator: int) -> Ids:
-    """One token a byte by looking it up; the fast way where a document's length is its bytes."""
+def encode_upper_bits(block: Block, bits: int, separator: int) -> Ids:
+    """One token a byte, its upper `bits`; shifting is far faster than looking up in a table."""
     import numpy as np
 
     joined = b"\0".join([*block.parts, b""] if block.complete else block.parts)
-    ids: Ids = table[np.frombuffer(joined, np.uint8)]
+    ids = (np.frombuffer(joined, np.uint8) >> np.uint8(8 - bits)).astype(np.uint16)
     ends = np.cumsum([len(part) + 1 for part in block.parts]) - 1
     ids[ends if block.complete else ends[:-1]] = separator
     return ids
@@ -105,9 +105,7 @@ class Bytes:
 
     def encode(self, block: Block) -> Ids:
         """One id a byte."""
-        import numpy as np
-
-        return encode_by_table(block, np.arange(256, dtype=np.uint16), self.separator)
+        return encode_upper_bits(block, 8, self.separator)
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The bytes of each document."""
