@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archfit.data import blocks
-from archfit.data.blocks import Block, blocks_of, character_cut, split_documents
+from archfit.data.blocks import Block, Separator, blocks_of, character_cut, split_documents
 
 
 def documents_of(stream: Iterable[Block]) -> list[bytes]:
@@ -36,7 +36,9 @@ def test_documents_do_not_depend_on_how_the_stream_is_cut(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "HELD_PART_BYTES", held)
-        found = documents_of(split_documents(chunked(text.encode(), sizes), b"\n|\n"))
+        found = documents_of(
+            split_documents(chunked(text.encode(), sizes), Separator(between=b"\n|\n"))
+        )
     assert found == [part for part in text.encode().split(b"\n|\n") if part]
 
 
@@ -50,13 +52,14 @@ def test_a_cut_never_falls_into_a_character(text: str, cut: int) -> None:
 
 def test_long_documents_go_out_before_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "HELD_PART_BYTES", 1000)
-    parts = list(split_documents([b"x" * 700] * 50, b"\n|\n"))
+    parts = list(split_documents([b"x" * 700] * 50, Separator(between=b"\n|\n")))
     assert max(len(part) for block in parts for part in block.parts) < 2000
     assert documents_of(parts) == [b"x" * 35000]
 
 
-def test_stripping_takes_blank_lines_off_documents() -> None:
-    found = documents_of(split_documents([b"\n\na\n\n\n\nb\n", b"c\n\n\n"], b"\n\n", strip=b"\n"))
+def test_blank_lines_are_taken_off_documents() -> None:
+    blank = Separator(between=b"\n\n", lead=b"\n", trail=b"\n")
+    found = documents_of(split_documents([b"\n\na\n\n\n\nb\n", b"c\n\n\n"], blank))
     assert found == [b"a", b"b\nc"]
 
 

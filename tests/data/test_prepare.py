@@ -368,3 +368,39 @@ def test_an_archive_cut_short_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.txt\.gz is truncated"):
         made(tmp_path / "a.txt.gz", tmp_path / "data", BYTES)
     assert left_over(tmp_path) == []
+
+
+def test_held_out_images_must_have_the_same_size(tmp_path: Path) -> None:
+    save_images(tmp_path / "a.npz", (120, 4, 4))
+    save_images(tmp_path / "b.npz", (10, 4, 5))
+    with pytest.raises(ValueError, match="has images of another size than"):
+        made(tmp_path / "a.npz", tmp_path / "d", Settings(kind="images"), tmp_path / "b.npz")
+
+
+def test_arrays_of_one_archive_can_be_the_two_sides(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(4).integers(0, 256, (30, 4, 4), np.uint8)
+    np.savez(tmp_path / "a.npz", train_x=pixels[:20], test_x=pixels[20:])
+    settings = Settings(kind="images", field="train_x", heldout_field="test_x")
+    data = made(tmp_path / "a.npz", tmp_path / "d", settings, tmp_path / "a.npz").data
+    assert data.decode("train") == [image.tobytes() for image in pixels[:20]]
+    assert data.decode("heldout") == [image.tobytes() for image in pixels[20:]]
+
+
+def test_odd_names_of_folders_are_fine(tmp_path: Path) -> None:
+    source, _ = corpus(tmp_path)
+    for name in ("with space", "[1]*", "ünï"):
+        assert made(source, tmp_path / name, BYTES).data.vocab == 257
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert made(source, tmp_path / "link", BYTES).data.vocab == 257
+    assert (tmp_path / "real" / "data.json").exists()
+
+
+def test_very_many_files_are_counted_and_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for number in range(150):
+        (tmp_path / "texts" / f"{number}.txt").write_text(f"text number {number}")
+    data = made(tmp_path / "texts", tmp_path / "data", Settings(kind="text")).data
+    (listed,) = json.loads(json.dumps(data.description["input"]))
+    assert listed["name"] == "150 files"
+    assert data.description["documents"] == 150
+    assert made(tmp_path / "texts", tmp_path / "data", Settings(kind="text")).already_there

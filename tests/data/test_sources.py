@@ -1,9 +1,18 @@
+import hashlib
+import lzma
 from pathlib import Path
 
 import pytest
 
 from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE, find_files, guess_kind
+from archfit.data.sources import (
+    RESOURCES,
+    SAMPLE,
+    SAMPLE_FILE,
+    SAMPLE_HELDOUT_FILE,
+    find_files,
+    guess_kind,
+)
 
 TEXT = Settings(kind="text")
 
@@ -65,3 +74,9 @@ def test_a_folder_without_such_files_says_so(folder: Path) -> None:
 )
 def test_the_ending_suggests_the_kind(name: str, kind: str) -> None:
     assert guess_kind(name) == kind
+
+
+def test_the_sample_is_the_text_its_readme_names() -> None:
+    readme = (RESOURCES / "README.md").read_text()
+    for file in (SAMPLE_FILE, SAMPLE_HELDOUT_FILE):
+        assert hashlib.sha256(lzma.decompress(file.read_bytes())).hexdigest() in readme

@@ -42,37 +42,60 @@ def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
         yield Block(parts, complete=True)
 
 
-def split_documents(
-    chunks: Iterable[bytes], separator: bytes, *, strip: bytes = b""
-) -> Iterator[Block]:
-    """What lies between occurrences of `separator` in a stream (empty documents are no documents).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Separator:
+    """What stands between documents, and what of its repetitions may cling to them.
+
+    As often as `lead` starts a document and `trail` ends it, they are taken off; a document that
+    is just `alone` is none.
+    """
+
+    between: bytes
+    lead: bytes = b""
+    trail: bytes = b""
+    alone: bytes = b""
+
+    def start_of(self, part: bytes) -> bytes:
+        """`part`, which starts a document, without leads."""
+        while self.lead and part.startswith(self.lead):
+            part = part[len(self.lead) :]
+        return b"" if part == self.alone else part
+
+    def end_of(self, part: bytes) -> bytes:
+        """`part`, which ends a document, without trails."""
+        while self.trail and part.endswith(self.trail):
+            part = part[: -len(self.trail)]
+        return part
+
+
+def split_documents(chunks: Iterable[bytes], separator: Separator) -> Iterator[Block]:
+    """What lies between separators in a stream (empty documents are no documents).
 
     What follows the last separator of a chunk waits for more unless it is long; then all of it but
-    a possible beginning of the next separator goes out, cut between UTF-8 characters. The bytes in
-    `strip` are taken off both ends of a document.
+    a possible beginning of the next separator goes out, cut between UTF-8 characters.
     """
     rest, begun = b"", False  # begun: a part of the document that `rest` belongs to is already out
     for chunk in chunks:
-        *ended, rest = (rest + chunk).split(separator)
-        parts = _stripped(ended, begun, strip)
+        *ended, rest = (rest + chunk).split(separator.between)
+        parts = _trimmed(ended, separator, begun=begun)
         begun = begun and not ended
         if len(rest) >= HELD_PART_BYTES:
-            cut = character_cut(rest, len(rest) - len(separator))
-            yield Block([*parts, rest[:cut] if begun else rest[:cut].lstrip(strip)], complete=False)
+            rest = rest if begun else separator.start_of(rest)
+            cut = character_cut(rest, len(rest) - len(separator.between))
+            yield Block([*parts, rest[:cut]], complete=False)
             rest, begun = rest[cut:], True
         elif parts:
             yield Block(parts, complete=True)
-    yield Block(_stripped([rest], begun, strip), complete=True)
+    yield Block(_trimmed([rest], separator, begun=begun), complete=True)
 
 
-def _stripped(ended: list[bytes], begun: bool, strip: bytes) -> list[bytes]:
-    """Ends of documents without the bytes in `strip`; only the first may have been begun before."""
-    if not strip:
-        return ended
-    return [
-        part.rstrip(strip) if begun and index == 0 else part.strip(strip)
+def _trimmed(ended: list[bytes], separator: Separator, *, begun: bool) -> list[bytes]:
+    """Ends of documents, of which the first may have begun before, without what clings to them."""
+    started = [
+        part if begun and index == 0 else separator.start_of(part)
         for index, part in enumerate(ended)
     ]
+    return [separator.end_of(part) for part in started]
 
 
 def character_cut(text: bytes, cut: int) -> int:

@@ -11,6 +11,7 @@ from archfit.data.prepared import FORMAT_VERSION
 from archfit.data.shards import dtype_for
 from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN
 from archfit.data.statistics import unigram_entropy_bits
+from archfit.data.unpack import InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from archfit.data.reading import Reading
     from archfit.data.settings import Settings
     from archfit.data.statistics import Cooccurrence
-    from archfit.data.unpack import InputFile
     from archfit.data.vocabulary import Vocabulary
+
+LISTED_FILES = 100
 
 
 def described_tokens(
@@ -68,11 +70,19 @@ def described_origin(settings: Settings, readings: list[Reading]) -> dict[str, o
     return {
         "kind": settings.kind,
         "settings": settings.as_json(),
-        "input": [dataclasses.asdict(file) for file in files[0]],
-        "heldout_input": [dataclasses.asdict(file) for each in files[1:] for file in each],
+        "input": _listed(files[0]),
+        "heldout_input": _listed([file for each in files[1:] for file in each]),
         "image": readings[0].facts or None,
         "work_hash": work_hash(settings, files),
     }
+
+
+def _listed(files: list[InputFile]) -> list[dict[str, object]]:
+    """Each file, or of very many only how many they are, with one hash over theirs."""
+    if len(files) > LISTED_FILES:
+        size, hashes = sum(file.bytes for file in files), "".join(file.sha256 for file in files)
+        files = [InputFile(f"{len(files)} files", size, sha256_of(hashes))]
+    return [dataclasses.asdict(file) for file in files]
 
 
 def work_hash(settings: Settings, files: Iterable[Iterable[InputFile]]) -> str:

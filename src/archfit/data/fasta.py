@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import Block, split_documents
+from archfit.data.blocks import Block, Separator, split_documents
 from archfit.data.unpack import unpacked_chunks
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _BLANKS = b"\r\n\t "
 def fasta_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:  # noqa: ARG001  # readers are called alike
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     begun = False  # the header of the first record in the block is already read
-    for block in split_documents(_after_first_mark(file, ledger), b"\n>"):
+    for block in split_documents(_after_first_mark(file, ledger), Separator(between=b"\n>")):
         first = (
             _checked(block.parts[0], file.name) if begun else _letters(block.parts[0], file.name)
         )

@@ -55,7 +55,9 @@ class ImageReader:
                 for member in self._members(archive, file.name):
                     with archive.open(member) as stream:
                         yield from self._array(stream, f"{file.name}:{member}")
-        except (zipfile.BadZipFile, zipfile.LargeZipFile, RuntimeError, EOFError) as problem:
+        except ValueError:  # a sentence of our own
+            raise
+        except Exception as problem:  # what zipfile and zlib raise for damaged files is a zoo
             raise ValueError(f"{file.name} is damaged ({problem}); write it again") from problem
 
     def _members(self, archive: zipfile.ZipFile, name: str) -> list[str]:
@@ -112,7 +114,7 @@ class ImageReader:
     def _picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
         try:
-            from PIL import Image, UnidentifiedImageError
+            from PIL import Image
         except ImportError as problem:
             raise ValueError(
                 f"{file.name} needs the pillow package; run pip install 'archfit[data]'"
@@ -121,12 +123,9 @@ class ImageReader:
         try:
             with Image.open(packed, formats=("PNG", "JPEG")) as image:
                 return self._pixels(image, file.name)
-        except (
-            UnidentifiedImageError,
-            Image.DecompressionBombError,
-            SyntaxError,
-            OSError,
-        ) as problem:
+        except ValueError:  # a sentence of our own
+            raise
+        except Exception as problem:  # what Pillow raises for damaged files is a zoo
             raise ValueError(
                 f"{file.name} is not a readable PNG or JPEG image ({problem}); "
                 "leave it out or save it again"

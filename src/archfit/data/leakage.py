@@ -52,16 +52,16 @@ class NgramSketch:
     """The hashes of the chosen n-grams of one side, with repetitions."""
 
     def __init__(self, unit: int, one_in: int) -> None:
-        self._unit, self._one_in = unit, one_in
+        self.unit, self.one_in = unit, one_in
         self.hashes: list[int] = []
 
     def add(self, block: Block) -> None:
         """Note the chosen n-grams of the documents in a block."""
         import numpy as np
 
-        glue = b"" if self._unit else b" "
+        glue = b"" if self.unit else b" "
         content = glue.join(block.parts)
-        if not self._unit:
+        if not self.unit:
             content = content.translate(_FOLD)
         starts = self._starts(content)
         first = self._chosen(content, starts)
@@ -72,8 +72,8 @@ class NgramSketch:
         )
         spans = zip(starts[first][inside].tolist(), ends[inside].tolist(), strict=True)
         ngrams = [content[start:end] for start, end in spans]
-        if self._unit:
-            self.hashes += [hash(one) for one in ngrams if one != one[: self._unit] * N]
+        if self.unit:
+            self.hashes += [hash(one) for one in ngrams if one != one[: self.unit] * N]
         else:
             self.hashes += [hash(one.rstrip()) for one in ngrams]
 
@@ -81,8 +81,8 @@ class NgramSketch:
         """Where units or words start."""
         import numpy as np
 
-        if self._unit:
-            return np.arange(0, len(content), self._unit)
+        if self.unit:
+            return np.arange(0, len(content), self.unit)
         blank = np.frombuffer(b" " + content, np.uint8) == 32
         return np.flatnonzero(blank[:-1] & ~blank[1:])
 
@@ -91,9 +91,9 @@ class NgramSketch:
         import numpy as np
 
         count = max(0, len(starts) - N + 1)
-        if self._one_in == 1 or not count:
+        if self.one_in == 1 or not count:
             return np.arange(count)
-        second = starts[:count] + (N * self._unit - 8) if self._unit else starts[1 : count + 1]
+        second = starts[:count] + (N * self.unit - 8) if self.unit else starts[1 : count + 1]
         eights = np.lib.stride_tricks.as_strided(
             np.frombuffer(content + b"\0" * 8, np.uint8)[:8].view(np.uint64),
             shape=(len(content) + 1,),
@@ -115,8 +115,8 @@ class NgramSketch:
         """
         import numpy as np
 
-        bits = self._one_in.bit_length() - 1
-        half = 0 if self._unit else bits // 2
+        bits = self.one_in.bit_length() - 1
+        half = 0 if self.unit else bits // 2
         mixed = (eights[first] + np.uint64(1)) * np.uint64(_MIX)
         passed = np.flatnonzero(mixed <= np.uint64((1 << 64 - half) - 1))
         mixed = mixed[passed]
@@ -133,8 +133,8 @@ def compare(train: NgramSketch, heldout: NgramSketch, shared_documents: int) -> 
     """The leakage between two sides whose sketches were made alike."""
     known = set(train.hashes)
     return Leakage(
-        unit="word" if heldout._unit == WORDS else "unit",
-        one_in=heldout._one_in,
+        unit="word" if heldout.unit == WORDS else "unit",
+        one_in=heldout.one_in,
         heldout_ngrams=len(heldout.hashes),
         shared_ngrams=sum(ngram in known for ngram in heldout.hashes),
         shared_documents=shared_documents,

@@ -13,8 +13,8 @@ import fcntl
 import glob
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
 from typing import TYPE_CHECKING
 
 from archfit.data.statistics import counts_of
@@ -106,41 +106,39 @@ def _prefix(target: Path) -> str:
 
 
 def _locked_sibling(target: Path) -> tuple[Path, int]:
-    """A new folder beside `target` and the lock on it, which dies with this process."""
+    """A new folder beside `target` and the lock on it, which dies with this process.
+
+    Another process may take it for stale and remove it before it is locked: then once more.
+    """
     while True:
-        folder = target.parent / os.path.basename(
-            tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent)
-        )
-        folder.chmod(0o777 & ~_umask())
-        lock = os.open(folder, os.O_RDONLY)
-        with contextlib.suppress(OSError):  # someone took it for stale before it was locked
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if folder.exists():
+        folder = target.with_name(_prefix(target) + secrets.token_hex(4))
+        folder.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            if _is_locked_now(lock) and folder.exists():
                 return folder, lock
-        os.close(lock)
+            os.close(lock)
 
 
-def _umask() -> int:
-    """The process's mask for new files, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _is_locked_now(handle: int) -> bool:
+    """Try to lock an open folder without waiting."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _remove_stale(target: Path) -> None:
     """Remove what killed processes left behind; a live one holds its lock."""
     for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*"):
-        try:
+        with contextlib.suppress(OSError):  # gone meanwhile
             lock = os.open(folder, os.O_RDONLY)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue
-        finally:
-            os.close(lock)
+            try:
+                if _is_locked_now(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:

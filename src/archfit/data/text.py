@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import Block, blocks_of, character_cut, split_documents
+from archfit.data.blocks import Block, Separator, blocks_of, character_cut, split_documents
 from archfit.data.settings import DOCUMENT_LINE
 from archfit.data.unpack import lines_of, read_and_hash, unpacked_chunks
 
@@ -50,26 +51,21 @@ def split_at_lines(chunks: Iterable[bytes], line: str) -> Iterator[Block]:
     stream = iter(chunks)
     first = next(stream, b"")
     end = b"\r\n" if b"\r\n" in first[:4096] else b"\n"
+    whole = itertools.chain([first], stream)
     if not line:
-        return split_documents(_chain(first, stream), end + end, strip=end)
-    separator = end + line.encode() + end
-    return split_documents(_with_line_ends(_chain(first, stream), separator, end), separator)
+        return split_documents(whole, Separator(between=end + end, lead=end, trail=end))
+    mark = line.encode()
+    separator = Separator(between=end + mark + end, lead=mark + end, alone=mark)
+    return split_documents(_ended(whole, end + mark, end), separator)
 
 
-def _chain(first: bytes, others: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from others
-
-
-def _with_line_ends(chunks: Iterator[bytes], separator: bytes, end: bytes) -> Iterator[bytes]:
-    """The stream, such that a separator in its first or last line is found like any other."""
-    first = next(chunks, b"")
-    yield end + first if first.startswith(separator[len(end) :]) else first
-    last = first
+def _ended(chunks: Iterable[bytes], mark: bytes, end: bytes) -> Iterator[bytes]:
+    """The stream, with an `end` if its last line is the mark, so that it is found like others."""
+    last = b""
     for chunk in chunks:
         yield chunk
-        last = (last + chunk)[-len(separator) :]
-    if last.endswith(separator[: -len(end)]):
+        last = (last + chunk)[-len(mark) :]
+    if last == mark:
         yield end
 
 
