@@ -127,8 +127,8 @@ class ImageReader:
             raise
         except Exception as problem:  # what Pillow raises for damaged files is a zoo
             raise ValueError(
-                f"{file.name} is not a readable PNG or JPEG image ({problem}); "
-                "leave it out or save it again"
+                f"{file.name} is not a readable PNG or JPEG image "
+                f"({str(problem).partition(' <')[0]}); leave it out or save it again"
             ) from problem
 
     def _pixels(self, image: Image, name: str) -> bytes:

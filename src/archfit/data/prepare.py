@@ -178,7 +178,8 @@ def _examine(readings: list[Reading]) -> _Examined:
     for reading, one in zip(readings, surveys, strict=True):
         if not one.bytes:
             raise ValueError(
-                f"{reading.source!r} is empty: it holds no document of kind {settings.kind}"
+                f"{reading.source!r} is empty: it holds no document of kind {settings.kind}; "
+                "give another source or --kind"
             )
         if reading.facts != readings[0].facts:
             raise ValueError(
