@@ -1,0 +1,197 @@
+"""Arrays (.npz, .npy) and PNG or JPEG files as pixels in raster order, one document an image."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from typing import IO, TYPE_CHECKING
+
+from archfit.data.blocks import BLOCK_BYTES, Block, blocks_of
+from archfit.data.unpack import SourceFile, raw_chunks, read_and_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+    from archfit.data.settings import Settings
+    from archfit.data.unpack import Ledger
+
+ARRAY_ENDINGS = (".npz", ".npy")
+GREY, RGB = 1, 3  # bytes a pixel
+
+
+class ImageReader:
+    """Images of one size and depth; the first one decides, and any that differs is refused."""
+
+    def __init__(self, files: Sequence[SourceFile], settings: Settings, ledger: Ledger) -> None:
+        self._files = files
+        self._settings = settings
+        self._ledger = ledger
+        self.channels = GREY if settings.levels else RGB if settings.clusters else 0
+        self.shape = (0, 0)  # rows and columns
+        self._first = ""
+
+    def blocks(self) -> Iterator[Block]:
+        """The images of all files."""
+        for file in self._files:
+            if file.suffix in ARRAY_ENDINGS:
+                yield from self._array_blocks(file)
+        yield from blocks_of(
+            self._picture(file) for file in self._files if file.suffix not in ARRAY_ENDINGS
+        )
+
+    def _array_blocks(self, file: SourceFile) -> Iterator[Block]:
+        read_and_hash(file, self._ledger)
+        if file.suffix == ".npy":
+            with open(file.path, "rb") as stream:
+                yield from self._array(stream, file.name)
+            return
+        try:
+            with zipfile.ZipFile(file.path) as archive:
+                for member in self._members(archive, file.name):
+                    with archive.open(member) as stream:
+                        yield from self._array(stream, f"{file.name}:{member}")
+        except ValueError:  # a sentence of our own
+            raise
+        except Exception as problem:  # what zipfile and zlib raise for damaged files is a zoo
+            raise ValueError(f"{file.name} is damaged ({problem}); write it again") from problem
+
+    def _members(self, archive: zipfile.ZipFile, name: str) -> list[str]:
+        """The arrays to read: the one that --field names, or every one with the form of images."""
+        members = [member for member in archive.namelist() if member.endswith(".npy")]
+        arrays = ", ".join(member.removesuffix(".npy") for member in members) or "nothing"
+        if self._settings.field is not None:
+            if f"{self._settings.field}.npy" not in members:
+                raise ValueError(
+                    f"{name} has no array {self._settings.field!r} but {arrays}; "
+                    "choose one by --field"
+                )
+            return [f"{self._settings.field}.npy"]
+        found = []
+        for member in members:
+            with archive.open(member) as stream:
+                shape, _ = array_header(stream, f"{name}:{member}")
+            if len(shape) in (3, 4):
+                found.append(member)
+        if not found:
+            raise ValueError(
+                f"{name} holds {arrays}, none of the form (images, rows, columns[, 3]); "
+                "reshape it, or choose another --kind"
+            )
+        return found
+
+    def _array(self, stream: IO[bytes], name: str) -> Iterator[Block]:
+        """Images of one array, read a few megabytes at a time and never as a whole."""
+        import numpy as np
+
+        shape, kind = array_header(stream, name)
+        if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (GREY, RGB)):
+            raise ValueError(
+                f"{name} has shape {shape}; images are (images, rows, columns) or "
+                "(images, rows, columns, 3)"
+            )
+        if kind not in (np.dtype(np.uint8), np.dtype(bool)):
+            raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
+        count, rows, columns = shape[:3]
+        depth = shape[3] if len(shape) == 4 else GREY
+        size = rows * columns * depth
+        self._ledger.spend(count * size, name)
+        self._same_form(rows, columns, depth, name)
+        at_once = max(1, BLOCK_BYTES // max(size, 1))
+        count = count if size else 0
+        for start in range(0, count, at_once):
+            images = min(at_once, count - start)
+            pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
+            pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
+            if depth == RGB and self.channels == GREY:
+                pixels = _luma(pixels.reshape(images, -1, 3))
+            yield Block([image.tobytes() for image in pixels.reshape(images, -1)], complete=True)
+
+    def _picture(self, file: SourceFile) -> bytes:
+        """The pixels of one PNG or JPEG file."""
+        try:
+            from PIL import Image
+        except ImportError as problem:
+            raise ValueError(
+                f"{file.name} needs the pillow package; run pip install 'archfit[data]'"
+            ) from problem
+        packed = io.BytesIO(b"".join(raw_chunks(file, self._ledger)))
+        try:
+            with Image.open(packed, formats=("PNG", "JPEG")) as image:
+                return self._pixels(image, file.name)
+        except ValueError:  # a sentence of our own
+            raise
+        except Exception as problem:  # what Pillow raises for damaged files is a zoo
+            raise ValueError(
+                f"{file.name} is not a readable PNG or JPEG image "
+                f"({str(problem).partition(' <')[0]}); leave it out or save it again"
+            ) from problem
+
+    def _pixels(self, image: Image, name: str) -> bytes:
+        columns, rows = image.size
+        if image.mode.startswith(("I", "F")):
+            raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
+        grey = image.mode in ("1", "L", "LA")
+        self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
+        self._same_form(rows, columns, GREY if grey else RGB, name)
+        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
+
+    def _same_form(self, rows: int, columns: int, depth: int, name: str) -> None:
+        if not self._first:
+            self._first, self.shape = name, (rows, columns)
+            self.channels = self.channels or depth
+            self._ledger.facts |= {"rows": rows, "columns": columns, "channels": self.channels}
+        if self.shape != (rows, columns):
+            raise ValueError(
+                f"{name} is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}; "
+                "all images must have one size: crop or resize them"
+            )
+        if depth < self.channels:
+            raise ValueError(
+                f"{name} is grey but the palette of --clusters needs colours; use --levels"
+            )
+
+
+def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
+    import numpy as np
+
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }
+        shape, by_columns, kind = read[version](stream)
+    except (ValueError, KeyError, EOFError) as problem:
+        raise ValueError(f"{name} is not an array in NumPy's format ({problem})") from problem
+    if kind.hasobject:
+        raise ValueError(f"{name} holds Python objects, which could run code; save numbers instead")
+    if by_columns and len(shape) > 1:
+        raise ValueError(f"{name} is in Fortran order; save numpy.ascontiguousarray of it")
+    if any(side < 0 for side in shape) or math.prod(shape) < 0:
+        raise ValueError(f"{name} has the impossible shape {shape}; save it again")
+    return shape, kind
+
+
+def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
+    """The next `count` bytes, a few megabytes at a time: a header may promise what is not there."""
+    pieces: list[bytes] = []
+    while count and (piece := stream.read(min(count, BLOCK_BYTES))):
+        pieces.append(piece)
+        count -= len(piece)
+    if count:
+        raise ValueError(f"{name} is truncated: its header promises more pixels; write it again")
+    return b"".join(pieces)
+
+
+def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Grey values as ITU-R 601 and Pillow weigh them, (19595 R + 38470 G + 7471 B) / 2^16."""
+    import numpy as np
+
+    weighed = pixels.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
+    return ((weighed + 0x8000) >> 16).astype(np.uint8)

@@ -1,0 +1,90 @@
+"""Batches for training and evaluation, read from mapped files and fixed by (seed, step) alone.
+
+Row r of batch `step` starts at token w_r mod (tokens - context), where w_0, w_1, ... are the 64-bit
+outputs of the Philox4x64-10 generator with key (seed, step), counter 0. Philox is specified down to
+the bit and NumPy promises not to change its stream (unlike that of its distributions), so batches
+agree between machines, NumPy versions and workers, and a resumed run sees what it would have seen.
+Starts are drawn with replacement, as nanoGPT does: there is no epoch and no order to remember.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.prepared import PreparedData
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loader:
+    """Rows of context + 1 neighbouring tokens: inputs all but the last, targets all but the first.
+
+    In data-parallel training each of `world` workers takes its rows of the same global batch.
+    """
+
+    data: PreparedData
+    batch: int  # rows of the global batch
+    context: int  # tokens a row predicts
+    seed: int
+    rank: int = 0
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or self.context < 1:
+            raise ValueError(
+                f"batch={self.batch} x context={self.context} holds no token; use 1 or more"
+            )
+        if not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"seed={self.seed} is not in 0..2^64-1")
+        if not 0 <= self.rank < self.world or self.batch % self.world:
+            raise ValueError(
+                f"rank={self.rank} of world={self.world} has no equal share of batch={self.batch}; "
+                "use a world that divides the batch"
+            )
+        for side in ("train", "heldout"):
+            tokens = len(self.data.tokens(side))
+            if tokens <= self.context:
+                raise ValueError(
+                    f"the {side} side has {tokens} tokens, too few for context={self.context}; "
+                    "use a shorter context or more data"
+                )
+
+    def starts(self, step: int) -> NDArray[np.int64]:
+        """Where the rows of the whole batch `step` start in the training tokens."""
+        import numpy as np
+
+        generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
+        places = len(self.data.tokens("train")) - self.context
+        return (generator.random_raw(self.batch) % np.uint64(places)).astype(np.int64)
+
+    def training_batch(self, step: int) -> NDArray[np.int64]:
+        """This worker's rows of batch `step`, shape (batch / world, context + 1)."""
+        rows = self.batch // self.world
+        starts = self.starts(step)[self.rank * rows : (self.rank + 1) * rows]
+        return self._rows("train", starts)
+
+    def heldout_batches(self) -> Iterator[NDArray[np.int64]]:
+        """All held-out tokens in order, each predicted once; the last incomplete row is left out.
+
+        Worker `rank` takes every `world`-th batch, of `batch / world` rows or fewer at the end.
+        """
+        import numpy as np
+
+        rows = self.batch // self.world
+        tokens = len(self.data.tokens("heldout"))
+        starts = np.arange(0, tokens - self.context, self.context)
+        for first in range(self.rank * rows, len(starts), self.batch):
+            yield self._rows("heldout", starts[first : first + rows])
+
+    def _rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        import numpy as np
+
+        tokens = self.data.tokens(side)
+        windows = np.lib.stride_tricks.sliding_window_view(tokens, self.context + 1)
+        return windows[starts].astype(np.int64)

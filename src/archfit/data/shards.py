@@ -1,0 +1,169 @@
+"""Token files in a folder that appears only when it is complete.
+
+All writing goes to a hidden sibling of the target, `.NAME.partial-XXXX`, which its process keeps
+locked; finishing flushes it to disk and renames it. A killed process leaves a sibling nobody locks;
+the next one to prepare the same target removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import glob
+import hashlib
+import os
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from archfit.data.statistics import counts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.vocabulary import Ids
+
+SMALL_VOCAB = 1 << 16  # ids below this fit uint16
+
+
+def dtype_for(vocab: int) -> str:
+    """The type of ids on disk: uint16 as nanoGPT has it, uint32 when the vocabulary needs it."""
+    return "uint16" if vocab <= SMALL_VOCAB else "uint32"
+
+
+class ShardWriter:
+    """One flat little-endian file of ids, hashed and counted while written."""
+
+    def __init__(self, path: Path, vocab: int) -> None:
+        import numpy as np
+
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
+        self._dtype = np.dtype(dtype_for(vocab)).newbyteorder("<")
+        self._digest = hashlib.sha256()
+        self.tokens = 0
+        self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, ids: Ids) -> None:
+        """Append `ids`."""
+        stored = ids.astype(self._dtype, copy=False)
+        content = stored.view("u1").data
+        self._digest.update(content)
+        while content:  # a write may take only a part
+            content = content[self._file.write(content) :]
+        self.tokens += len(ids)
+        self.counts += counts_of(stored, len(self.counts))
+
+    def finish(self) -> str:
+        """Put everything on disk; the SHA-256 of the file."""
+        os.fsync(self._file.fileno())
+        return self._digest.hexdigest()
+
+
+@contextlib.contextmanager
+def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
+    target = target.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(target)
+    folder, lock = _locked_sibling(target)
+    try:
+        yield folder
+        _flush(folder)
+        _move_into_place(folder, target, overwrite=overwrite)
+        _flush(target.parent)
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(
+                f"no space left while writing {target.name}; free some or choose another --out"
+            ) from problem
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # already gone if all went well
+        os.close(lock)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file and put it on disk."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.partial-"
+
+
+def _locked_sibling(target: Path) -> tuple[Path, int]:
+    """A new folder beside `target` and the lock on it, which dies with this process.
+
+    Another process may take it for stale and remove it before it is locked: then once more.
+    """
+    while True:
+        folder = target.with_name(_prefix(target) + secrets.token_hex(4))
+        folder.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            if _is_locked_now(lock) and folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _is_locked_now(handle: int) -> bool:
+    """Try to lock an open folder without waiting."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what killed processes left behind; a live one holds its lock."""
+    for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                if _is_locked_now(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
+    """Rename; an old data set is first moved aside, so that no mixture of both is ever there."""
+    if not overwrite or not target.exists():
+        try:
+            folder.rename(target)
+        except OSError as problem:
+            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise ValueError(
+                f"{target.name} appeared while it was being prepared; "
+                "use --overwrite or choose another --out"
+            ) from problem
+        return
+    aside = folder.with_name(folder.name + "-old")
+    target.rename(aside)
+    folder.rename(target)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Put a folder's entries on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

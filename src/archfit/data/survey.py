@@ -1,0 +1,140 @@
+"""The first reading of a source: how long each document is, its hash, and what its letters are."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.blocks import Block
+
+SAMPLE_UNITS = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """The documents of a source in order: bytes of content and the start of its SHA-256."""
+
+    lengths: NDArray[np.int64]
+    digests: NDArray[np.uint64]
+
+    @property
+    def bytes(self) -> int:
+        """Content of all documents."""
+        return int(self.lengths.sum())
+
+
+class Gatherer(Protocol):
+    """Something that looks at all content, a block at a time, and remembers little."""
+
+    def add(self, content: bytes) -> None:
+        """Look at the content of a block."""
+
+
+def survey(blocks: Iterable[Block], gatherer: Gatherer) -> Survey:
+    """Read all of `blocks` once."""
+    import numpy as np
+
+    lengths, digests = array("q"), array("Q")
+    digest, length = hashlib.sha256(), 0
+    for block in blocks:
+        gatherer.add(b"".join(block.parts))
+        last = len(block.parts) - 1
+        for index, part in enumerate(block.parts):
+            digest.update(part)
+            length += len(part)
+            if index == last and not block.complete:
+                break
+            if length:
+                lengths.append(length)
+                digests.append(int.from_bytes(digest.digest()[:8], "little"))
+            digest, length = hashlib.sha256(), 0
+    return Survey(lengths=np.array(lengths, np.int64), digests=np.array(digests, np.uint64))
+
+
+class Nothing:
+    """For kinds whose vocabulary does not depend on the content."""
+
+    def add(self, content: bytes) -> None:
+        """Look away."""
+
+
+class SeenCharacters:
+    """Which characters occur in UTF-8 text."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._seen = np.zeros(0x110000, bool)
+
+    def add(self, content: bytes) -> None:
+        """Mark the characters of the text."""
+        import numpy as np
+
+        self._seen[np.frombuffer(content.decode().encode("utf-32-le"), "<u4")] = True
+
+    @property
+    def alphabet(self) -> str:
+        """All characters seen, by code point."""
+        import numpy as np
+
+        return "".join(map(chr, np.flatnonzero(self._seen)))
+
+
+class LetterCounts:
+    """How often each letter occurs in sequences."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._counts = np.zeros(256, np.int64)
+
+    def add(self, content: bytes) -> None:
+        """Count the letters."""
+        import numpy as np
+
+        self._counts += np.bincount(np.frombuffer(content, np.uint8), minlength=256)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The count of each letter that occurs."""
+        return {chr(code): int(count) for code, count in enumerate(self._counts) if count}
+
+
+class EvenSample:
+    """Every so many-th value, at most `SAMPLE_UNITS` of them, and the extremes of all."""
+
+    def __init__(self, dtype: str, columns: int) -> None:
+        import numpy as np
+
+        self._dtype, self._columns = dtype, columns
+        self._kept = np.empty((0, columns), dtype)
+        self._seen, self._stride = 0, 1
+        self.lowest, self.highest = float("inf"), float("-inf")
+
+    def add(self, content: bytes) -> None:
+        """Keep the values whose number is a multiple of the stride; double it when too many."""
+        import numpy as np
+
+        values = np.frombuffer(content, self._dtype).reshape(-1, self._columns)
+        if not len(values):
+            return
+        self.lowest = min(self.lowest, float(values.min()))
+        self.highest = max(self.highest, float(values.max()))
+        kept = [self._kept, values[-self._seen % self._stride :: self._stride]]
+        self._kept = np.concatenate(kept)
+        self._seen += len(values)
+        while len(self._kept) > SAMPLE_UNITS:
+            self._kept, self._stride = self._kept[::2].copy(), 2 * self._stride
+
+    @property
+    def values(self) -> NDArray[np.generic]:
+        """What was kept, in order."""
+        return self._kept

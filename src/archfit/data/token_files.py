@@ -1,0 +1,73 @@
+"""Existing token streams: flat .bin files as nanoGPT writes them, or .npy arrays."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from typing import TYPE_CHECKING, cast
+
+from archfit.data.blocks import Block
+from archfit.data.images import array_header
+from archfit.data.settings import LARGEST_VOCAB
+from archfit.data.unpack import unpacked_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy import dtype, integer, uint32
+    from numpy.typing import NDArray
+
+    from archfit.data.settings import Settings
+    from archfit.data.unpack import Ledger, SourceFile
+
+ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
+
+
+def token_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+    """The ids of one file; documents end at the separator's id, or the file is one document."""
+    import numpy as np
+
+    chunks, kind = unpacked_chunks(file, ledger), np.dtype(settings.dtype).newbyteorder("<")
+    if file.suffix == ".npy":
+        chunks, kind = _array_content(chunks, file.name)
+    for piece in _whole_items(chunks, kind.itemsize, file.name):
+        ids = _checked(np.frombuffer(piece, kind), file.name)
+        if settings.separator is None:
+            yield Block([ids.tobytes()], complete=False)
+            continue
+        ends = np.flatnonzero(ids == int(settings.separator))
+        parts = [part.tobytes() for part in np.split(ids, ends)]
+        yield Block([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
+    yield Block([b""], complete=True)
+
+
+def _array_content(chunks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], dtype[integer]]:
+    """What follows the header of a .npy stream, and the type of its numbers."""
+    first = io.BytesIO(next(chunks, b""))
+    shape, kind = array_header(first, name)
+    if len(shape) != 1 or kind.kind not in "ui":
+        raise ValueError(f"{name} holds {kind} of shape {shape}; save one row of integers")
+    return itertools.chain([first.read()], chunks), cast("dtype[integer]", kind)
+
+
+def _whole_items(chunks: Iterable[bytes], size: int, name: str) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        data = rest + chunk
+        cut = len(data) - len(data) % size
+        yield data[:cut]
+        rest = data[cut:]
+    if rest:
+        raise ValueError(
+            f"{name} ends inside a token: its size is no multiple of {size} bytes; "
+            "check --dtype, or write it again"
+        )
+
+
+def _checked(ids: NDArray[integer], name: str) -> NDArray[uint32]:
+    if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
+        raise ValueError(
+            f"{name} holds ids from {ids.min()} to {ids.max()}; "
+            f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
+        )
+    return ids.astype("<u4")

@@ -1,0 +1,82 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from archfit.cli.data_commands import app
+
+CONTRACT = {
+    "kind",
+    "vocab",
+    "tokens",
+    "bytes",
+    "documents",
+    "unigram_entropy_bits",
+    "embedding_rank_limit",
+}
+
+
+def run(*arguments: str) -> str:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+
+
+def test_prepare_and_inspect_print_one_and_the_same_json_document(tmp_path: Path) -> None:
+    out = str(tmp_path / "data")
+    prepared = json.loads(run("prepare", "sample", "--kind", "text", "--out", out, "--json"))
+    assert prepared.keys() >= CONTRACT
+    assert prepared["kind"] == "text"
+    assert prepared["vocab"] == 257
+    assert json.loads(run("inspect", out, "--json", "--verify")) == prepared
+    again = json.loads(run("prepare", "sample", "--kind", "text", "--out", out, "--json"))
+    assert again == prepared
+
+
+def test_the_table_is_for_people(tmp_path: Path) -> None:
+    out = str(tmp_path / "data")
+    first = run("prepare", "--vocab", "0.3K", "--out", out)
+    assert "unigram entropy" in first
+    assert "300" in first
+    assert "already prepared" not in first
+    assert "was already prepared" in run("prepare", "--vocab", "300", "--out", out)
+    assert "shared 13-grams" in run("inspect", out)
+
+
+def test_the_kind_is_guessed(tmp_path: Path) -> None:
+    (tmp_path / "a.fasta").write_text(">a\n" + "ACGT" * 100)
+    out = str(tmp_path / "data")
+    found = json.loads(run("prepare", str(tmp_path / "a.fasta"), "--out", out, "--json"))
+    assert (found["kind"], found["vocab"]) == ("fasta", 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["prepare", "nowhere", "--kind", "text"], "no file or folder 'nowhere'"),
+        (["prepare", "sample", "--kind", "prose"], "--kind 'prose' is not one of"),
+        (["prepare", "sample", "--vocab", "many"], "'many' is not a size"),
+    ],
+)
+def test_bad_input_raises_what_the_program_says_in_one_line(
+    arguments: list[str], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        run(*arguments, "--out", str(tmp_path / "data"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_refuses_in_one_line_with_status_2(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"ab\xff" * 10)
+    command = [sys.executable, "-m", "archfit", "data", "prepare", str(tmp_path / "a.txt")]
+    done = subprocess.run(
+        [*command, "--kind", "text", "--out", str(tmp_path / "data"), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("archfit: a.txt is not UTF-8: byte 0xff at offset 2")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

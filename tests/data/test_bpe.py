@@ -1,0 +1,91 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from archfit.data import bpe
+from archfit.data.blocks import Block
+from archfit.data.bpe import Bpe, read_bpe, train_bpe
+from archfit.data.vocabulary_files import read_vocabulary
+
+TEXT = (
+    "The quick brown fox jumps over the lazy dog. It's 42 o'clock;  two  spaces,\n\n"
+    "and naïve café “quotes” don't hurt <|doc|> a tokenizer!\n\tTabs too ...\n"
+) * 30
+
+
+@pytest.fixture(scope="module")
+def trained() -> Bpe:
+    return train_bpe(iter([TEXT]), 320)
+
+
+def test_size_counts_bytes_merges_and_the_separator(trained: Bpe) -> None:
+    described = json.loads(trained.as_json())
+    assert trained.size == 320 == 256 + len(described["model"]["merges"]) + 1
+    assert trained.separator == 319
+
+
+def test_the_file_is_a_tokenizer_of_hugging_face(trained: Bpe) -> None:
+    theirs = Tokenizer.from_str(trained.as_json())
+    theirs.encode_special_tokens = True
+    ours = trained.encode(Block([TEXT.encode()], complete=True))
+    assert ours.tolist() == [*theirs.encode(TEXT).ids, trained.separator]
+
+
+def test_training_again_gives_the_same_file(trained: Bpe) -> None:
+    assert train_bpe(iter([TEXT]), 320).as_json() == trained.as_json()
+
+
+@given(texts=st.lists(st.text(), min_size=1))
+@settings(max_examples=50)
+def test_any_text_comes_back(texts: list[str]) -> None:
+    vocabulary = read_vocabulary(_small().as_json(), "tokenizer.json")
+    documents = [text.encode() for text in texts]
+    assert vocabulary.decode(vocabulary.encode(Block(documents, complete=True))) == documents
+
+
+def _small() -> Bpe:
+    if not hasattr(_small, "made"):
+        _small.made = train_bpe(iter([TEXT]), 300)  # type: ignore[attr-defined]  # trained once
+    return _small.made  # type: ignore[attr-defined, no-any-return]
+
+
+@given(words=st.lists(st.sampled_from(["a", "the", "it's", " ", "\n", "é", ".", "7"]), min_size=1))
+def test_cutting_between_words_changes_no_token(words: list[str]) -> None:
+    text = " ".join([*words, "and more words"])
+    cut = bpe.word_cut(text.encode(), len(text.encode()))
+    parts = [text.encode()[:cut], text.encode()[cut:]]
+    ids = [one for part in parts for one in _small().tokenizer.encode(part.decode()).ids]
+    assert ids == _small().tokenizer.encode(text).ids
+
+
+def test_long_documents_are_encoded_in_pieces_as_if_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_once = _small().encode(Block([TEXT.encode()], complete=True))
+    monkeypatch.setattr(bpe, "PIECE_BYTES", 100)
+    assert len(list(bpe.pieces_of(TEXT.encode()))) > 40
+    assert np.array_equal(_small().encode(Block([TEXT.encode()], complete=True)), at_once)
+
+
+def test_text_that_looks_like_the_separator_is_text(trained: Bpe) -> None:
+    ids = trained.encode(Block([b"a<|doc|>b"], complete=True))
+    assert (ids == trained.separator).sum() == 1
+    assert trained.decode(ids) == [b"a<|doc|>b"]
+
+
+def test_a_tokenizer_is_reused_with_its_own_separator() -> None:
+    tokenizer = Tokenizer.from_str(_small().as_json().replace("<|doc|>", "<|endoftext|>"))
+    reused = read_bpe(tokenizer.to_str(), "tokenizer.json")
+    assert reused.separator == tokenizer.token_to_id("<|endoftext|>")
+    assert reused.size == _small().size
+
+
+def test_a_tokenizer_with_a_normaliser_is_not_cut() -> None:
+    described = json.loads(_small().as_json())
+    described["normalizer"] = {"type": "NFC"}
+    assert not read_bpe(json.dumps(described), "t").cuttable
+    assert _small().cuttable

@@ -1,0 +1,75 @@
+from collections.abc import Callable
+
+import pytest
+
+from archfit.data import blocks
+from archfit.data.fasta import fasta_blocks, sequence_alphabet
+from archfit.data.settings import Settings
+from archfit.data.unpack import Ledger, SourceFile
+
+Writer = Callable[[str, bytes], SourceFile]
+FASTA = Settings(kind="fasta")
+
+
+def sequences(file: SourceFile, ledger: Ledger) -> list[bytes]:
+    found, begun = [], b""
+    for block in fasta_blocks(file, FASTA, ledger):
+        for index, part in enumerate(block.parts):
+            begun += part
+            if index < len(block.parts) - 1 or block.complete:
+                found.append(begun)
+                begun = b""
+    return [one for one in found if one]
+
+
+def test_letters_come_without_headers_case_and_line_ends(
+    source_file: Writer, ledger: Ledger
+) -> None:
+    file = source_file("a.fa", b"\n>one >not two\r\nacgt\r\nNN\r\n>empty\n>two\nAC GT\n")
+    assert sequences(file, ledger) == [b"ACGTNN", b"ACGT"]
+
+
+def test_a_genome_longer_than_a_block_arrives_whole(
+    source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "HELD_PART_BYTES", 500)
+    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 300)
+    lines = [b"ACGTTGCA" * 8] * 100
+    file = source_file("a.fa", b">g\n" + b"\n".join(lines) + b"\n>h\nAC\n")
+    assert sequences(file, ledger) == [b"".join(lines), b"AC"]
+
+
+def test_a_file_without_headers_is_told_what_to_do(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(
+        ValueError, match=r"starts with 'ACGT', not with a FASTA header; put a line"
+    ):
+        list(fasta_blocks(source_file("a.fa", b"ACGT"), FASTA, ledger))
+
+
+def test_a_strange_sign_is_named_with_its_record(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match=r"record 'two', holds '7', which is no sequence letter"):
+        list(fasta_blocks(source_file("a.fa", b">one\nAC\n>two\nAC7\n"), FASTA, ledger))
+
+
+DNA = {"A": 500, "C": 400, "G": 400, "T": 500, "N": 3, "R": 1}
+PROTEIN = dict.fromkeys("ACDEFGHIKLMNPQRSTVWY", 100) | {"B": 2, "U": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "unusual", "alphabet", "mapped"),
+    [
+        (DNA, "keep", "ACGNRT", {}),
+        (DNA, "map", "ACGNT", {"R": "N"}),
+        (PROTEIN, "map", "ACDEFGHIKLMNPQRSTVWXY", {"B": "X", "U": "X"}),
+        ({"A": 9, "U": 9, "C": 1}, "refuse", "ACU", {}),
+    ],
+)
+def test_unusual_letters_are_kept_or_mapped_by_choice(
+    counts: dict[str, int], unusual: str, alphabet: str, mapped: dict[str, str]
+) -> None:
+    assert sequence_alphabet(counts, unusual) == (alphabet, mapped)
+
+
+def test_unusual_letters_are_refused_by_choice() -> None:
+    with pytest.raises(ValueError, match=r"hold N \(3 times\), R \(1 times\), not only ACGT; use"):
+        sequence_alphabet(DNA, "refuse")

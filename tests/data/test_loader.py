@@ -1,0 +1,125 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from archfit.data.loader import Loader
+from archfit.data.prepare import prepare
+from archfit.data.prepared import PreparedData
+from archfit.data.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return prepare("sample", tmp_path_factory.mktemp("d") / "data", Settings(kind="bytes")).data
+
+
+def philox4x64_10(key: tuple[int, int], counter: int) -> list[int]:
+    """Four 64-bit numbers by the rounds of Salmon et al. 2011, written out with Python integers."""
+    mask, (key0, key1) = (1 << 64) - 1, key
+    x0, x1, x2, x3 = counter, 0, 0, 0
+    for _ in range(10):
+        product0, product2 = 0xD2E7470EE14C6C93 * x0, 0xCA5A826395121157 * x2
+        x0, x1, x2, x3 = (
+            (product2 >> 64) ^ x1 ^ key0,
+            product2 & mask,
+            (product0 >> 64) ^ x3 ^ key1,
+            product0 & mask,
+        )
+        key0, key1 = (key0 + 0x9E3779B97F4A7C15) & mask, (key1 + 0xBB67AE8584CAA73B) & mask
+    return [x0, x1, x2, x3]
+
+
+@pytest.mark.parametrize(("seed", "step"), [(0, 0), (7, 123), (2**64 - 1, 10**9)])
+def test_starts_are_those_of_philox_written_out(data: PreparedData, seed: int, step: int) -> None:
+    loader = Loader(data=data, batch=6, context=32, seed=seed)
+    words = philox4x64_10((seed, step), 1) + philox4x64_10((seed, step), 2)
+    places = len(data.tokens("train")) - 32
+    assert loader.starts(step).tolist() == [word % places for word in words[:6]]
+
+
+def test_rows_are_stretches_of_the_file(data: PreparedData) -> None:
+    loader = Loader(data=data, batch=8, context=20, seed=1)
+    tokens = np.fromfile(data.folder / "train.bin", "<u2")
+    expected = [tokens[start : start + 21].tolist() for start in loader.starts(5)]
+    batch = loader.training_batch(5)
+    assert batch.tolist() == expected
+    assert batch.dtype == np.int64
+
+
+def test_equal_seed_and_step_agree_and_others_differ(data: PreparedData) -> None:
+    first, second = (Loader(data=data, batch=4, context=16, seed=3) for _ in range(2))
+    other = Loader(data=data, batch=4, context=16, seed=4)
+    assert np.array_equal(first.training_batch(9), second.training_batch(9))
+    assert not np.array_equal(first.training_batch(9), first.training_batch(10))
+    assert not np.array_equal(first.training_batch(9), other.training_batch(9))
+
+
+def test_another_process_sees_the_same_batch(data: PreparedData) -> None:
+    code = (
+        "import sys, hashlib; from pathlib import Path\n"
+        "from archfit.data.loader import Loader; from archfit.data.prepared import open_prepared\n"
+        "data = open_prepared(Path(sys.argv[1]))\n"
+        "batch = Loader(data=data, batch=64, context=64, seed=11).training_batch(1000)\n"
+        "print(hashlib.sha256(batch.tobytes()).hexdigest(), 'torch' in sys.modules)\n"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(data.folder)], capture_output=True, check=True
+        )
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.endswith(b"False\n")
+
+
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_workers_share_the_rows_of_one_batch(data: PreparedData, world: int) -> None:
+    whole = Loader(data=data, batch=8, context=16, seed=5).training_batch(2)
+    parts = [
+        Loader(data=data, batch=8, context=16, seed=5, rank=rank, world=world).training_batch(2)
+        for rank in range(world)
+    ]
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_every_held_out_token_is_predicted_once(data: PreparedData, world: int) -> None:
+    targets = [
+        (rank, row[1:])
+        for rank in range(world)
+        for batch in Loader(
+            data=data, batch=64, context=100, seed=0, rank=rank, world=world
+        ).heldout_batches()
+        for row in batch
+    ]
+    tokens = data.tokens("heldout")
+    whole = (len(tokens) - 1) // 100
+    assert len(targets) == whole
+    seen = sorted(row.tolist() for _, row in targets)
+    expected = sorted(tokens[1 + 100 * n : 101 + 100 * n].tolist() for n in range(whole))
+    assert seen == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"batch": 0}, "batch=0 x context=16 holds no token"),
+        ({"seed": -1}, r"seed=-1 is not in 0\.\."),
+        ({"world": 3}, "world=3 has no equal share of batch=8"),
+        ({"context": 10**6}, "the train side has 920269 tokens, too few for context=1000000"),
+    ],
+)
+def test_a_loader_that_cannot_be_is_refused(
+    data: PreparedData, options: dict[str, int], sentence: str
+) -> None:
+    settings = {"batch": 8, "context": 16, "seed": 0} | options
+    with pytest.raises(ValueError, match=sentence):
+        Loader(data=data, **settings)
+
+
+def test_nothing_of_the_corpus_is_held(data: PreparedData) -> None:
+    tokens = data.tokens("train")
+    assert not tokens.flags.owndata
+    assert not tokens.flags.writeable

@@ -1,0 +1,64 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from archfit.data.series import series_blocks
+from archfit.data.settings import Settings
+from archfit.data.unpack import Ledger, SourceFile
+
+Writer = Callable[[str, bytes], SourceFile]
+CSV = b'day,price,"odd, name",volume\nmon,1.5,7,10\ntue,-2e3,8,20\n\nwed,0,9,30\n'
+
+
+def series(file: SourceFile, ledger: Ledger, *columns: str) -> list[list[float]]:
+    settings = Settings(kind="series", columns=columns)
+    found: list[list[float]] = [[]]
+    for block in series_blocks(file, settings, ledger):
+        found[-1] += np.frombuffer(b"".join(block.parts), "<f8").tolist()
+        if block.complete:
+            found.append([])
+    return found[:-1]
+
+
+def test_every_column_of_numbers_is_a_series(source_file: Writer, ledger: Ledger) -> None:
+    found = series(source_file("a.csv", CSV), ledger)
+    assert found == [[1.5, -2000, 0], [7, 8, 9], [10, 20, 30]]
+    assert list(ledger.files) == ["a.csv"]
+
+
+def test_columns_are_chosen_by_name_or_number(source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.csv", CSV)
+    assert series(file, ledger, "volume", "2") == [[10, 20, 30], [1.5, -2000, 0]]
+    with pytest.raises(ValueError, match=r"a\.csv has no column 'cost'; it has day, price"):
+        series(file, ledger, "cost")
+
+
+def test_a_file_without_header_counts_its_columns(source_file: Writer, ledger: Ledger) -> None:
+    assert series(source_file("a.csv", b"1,2\n3,4\n"), ledger, "2") == [[2, 4]]
+
+
+def test_long_series_come_in_parts(
+    source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archfit.data.series.VALUES_AT_ONCE", 10)
+    values = list(range(30))
+    file = source_file("a.csv", "\n".join(map(str, values)).encode())
+    assert series(file, ledger) == [values]
+
+
+@pytest.mark.parametrize("cell", ["n/a", "", "nan", "inf"])
+def test_a_missing_value_is_named_by_row(cell: str, source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.csv", f"t,x\n1,2\n2,{cell}\n".encode())
+    with pytest.raises(ValueError, match=rf"column 2, row 3 holds '{cell}', which is not a finite"):
+        series(file, ledger)
+
+
+def test_words_only_are_no_series(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match="has no column of numbers in its first row"):
+        series(source_file("a.csv", b"a,b\nc,d\n"), ledger)
+
+
+def test_a_cell_without_end_is_refused(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match=r"a\.csv is not readable as CSV"):
+        series(source_file("a.csv", b'x\n1\n"' + b"2" * 200_000), ledger)

@@ -1,0 +1,112 @@
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archfit.data import statistics
+from archfit.data.statistics import (
+    Cooccurrence,
+    EnergyRank,
+    cooccurrence,
+    counts_of,
+    pair_counts,
+    unigram_entropy_bits,
+)
+
+RNG = np.random.default_rng(0)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1))
+def test_entropy_is_that_of_the_frequencies(ids: list[int]) -> None:
+    shares = [count / len(ids) for count in Counter(ids).values()]
+    expected = -sum(share * math.log2(share) for share in shares)
+    assert unigram_entropy_bits(counts_of(np.array(ids), 21)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_counting_in_pieces_is_counting() -> None:
+    ids = RNG.integers(0, 300, 700_000).astype(np.uint16)
+    assert np.array_equal(counts_of(ids, 300), np.bincount(ids, minlength=300))
+
+
+@given(st.lists(st.sampled_from([3, 5, 9, 70_000]), min_size=2))
+def test_pairs_are_counted_among_the_tokens_in_use(ids: list[int]) -> None:
+    used = sorted(set(ids))
+    pairs = Counter(itertools.pairwise(ids))
+    expected = [[pairs[one, other] for other in used] for one in used]
+    assert pair_counts(np.array(ids)).toarray().tolist() == expected
+
+
+def chain_of_rank(rank: int, tokens: int, length: int) -> np.ndarray:
+    """A Markov chain whose transition matrix is a product of stochastic factors of that rank."""
+    states = RNG.integers(0, rank, tokens)  # each token leads to one of `rank` next distributions
+    groups = np.array_split(RNG.permutation(tokens), rank)
+    ids = np.zeros(length, np.uint16)
+    choices = RNG.random(length)
+    for place in range(1, length):
+        group = groups[states[ids[place - 1]]]
+        ids[place] = group[int(choices[place] * len(group))]
+    return ids
+
+
+def ranks(found: tuple[EnergyRank, ...]) -> dict[float, int]:
+    return {one.energy: one.rank for one in found}
+
+
+@pytest.mark.parametrize("rank", [2, 3, 8])
+def test_the_rank_of_a_markov_chain_is_found(rank: int) -> None:
+    found = cooccurrence(chain_of_rank(rank, 40, 400_000))
+    assert ranks(found.normalised)[0.99] == rank
+    assert all(one.exact for one in found.normalised + found.plain)
+
+
+def test_independent_tokens_have_only_what_chance_gives() -> None:
+    found = cooccurrence(RNG.integers(0, 50, 200_000))
+    assert found.chance_energy > 0.8
+    assert ranks(found.plain)[0.9] == 1
+
+
+def by_dense_svd(matrix: np.ndarray) -> Cooccurrence:
+    """The same ranks, from a full singular value decomposition written out."""
+    shares = matrix / matrix.sum()
+    scaled = shares / np.sqrt(np.outer(shares.sum(1), shares.sum(0)))
+    found = {}
+    for name, values in (("plain", shares), ("normalised", scaled)):
+        squares = np.linalg.svd(values)[1] ** 2
+        squares = squares if name == "plain" else squares[1:]
+        held = np.cumsum(squares) / squares.sum()
+        extra = 0 if name == "plain" else 1
+        found[name] = tuple(
+            EnergyRank(energy=e, rank=int((held < e).sum()) + 1 + extra, exact=True)
+            for e in statistics.ENERGIES
+        )
+    return Cooccurrence(pairs=int(matrix.sum()), tokens=len(matrix), chance_energy=0, **found)
+
+
+def test_ranks_agree_with_a_full_decomposition() -> None:
+    ids = np.concatenate([chain_of_rank(5, 30, 5000), RNG.integers(0, 30, 5000)])
+    matrix = np.zeros((30, 30))
+    np.add.at(matrix, (ids[:-1], ids[1:]), 1)
+    found, expected = cooccurrence(ids), by_dense_svd(matrix)
+    assert (found.plain, found.normalised) == (expected.plain, expected.normalised)
+
+
+def test_a_large_vocabulary_gives_the_same_or_a_lower_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = chain_of_rank(6, 200, 60_000)
+    exact = cooccurrence(ids)
+    monkeypatch.setattr(statistics, "DENSE_TOKENS", 100)
+    monkeypatch.setattr(statistics, "LARGEST_VALUES", 20)
+    for large, small in zip(cooccurrence(ids).normalised, exact.normalised, strict=True):
+        assert large == small if large.exact else large.rank <= small.rank
+
+
+def test_long_streams_are_sampled_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "PAIRS_LOOKED_AT", 6400)
+    found = cooccurrence(chain_of_rank(3, 20, 50_000))
+    assert found.pairs == 6400 - 64
+    assert ranks(found.normalised)[0.5] <= 3

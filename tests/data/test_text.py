@@ -1,0 +1,114 @@
+import json
+from collections.abc import Callable, Iterable
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from archfit.data.blocks import Block
+from archfit.data.settings import Settings
+from archfit.data.text import character_blocks, checked_utf8, split_at_lines, text_blocks
+from archfit.data.unpack import Ledger, SourceFile
+
+Writer = Callable[[str, bytes], SourceFile]
+TEXT = Settings(kind="text")
+
+
+def documents(blocks: Iterable[Block]) -> list[bytes]:
+    found = [part for block in blocks for part in block.parts]
+    return [part for part in found if part]
+
+
+@given(text=st.text(max_size=40), sizes=st.lists(st.integers(1, 4), max_size=50))
+def test_valid_text_passes_unchanged_however_it_is_cut(text: str, sizes: list[int]) -> None:
+    content, chunks = text.encode(), []
+    for size in [*sizes, 1000]:
+        chunks.append(content[:size])
+        content = content[size:]
+    checked = list(checked_utf8(filter(None, chunks), "t", "strict"))
+    assert "".join(piece.decode() for piece in checked) == text  # each piece is whole
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3(", b"\xe2\x82", b"\x80", b"\xed\xa0\x80"])
+def test_the_offset_of_invalid_text_is_named(bad: bytes) -> None:
+    chunks = [b"good " * 3, b"text " + bad + b" more"]
+    with pytest.raises(ValueError, match=r"t is not UTF-8: byte 0x.. at offset 20; use --errors"):
+        list(checked_utf8(chunks, "t", "strict"))
+    assert "\ufffd" in b"".join(checked_utf8(chunks, "t", "replace")).decode()
+
+
+def test_utf16_is_told_apart() -> None:
+    with pytest.raises(ValueError, match="t is UTF-16; write it as UTF-8"):
+        list(checked_utf8(["hello".encode("utf-16")], "t", "strict"))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_documents_lie_between_marked_lines(end: str) -> None:
+    text = end.join(["<|doc|>", "one", "still one", "<|doc|>", "two <|doc|>", "<|doc|>"])
+    found = documents(split_at_lines([text.encode()], "<|doc|>"))
+    assert found == [f"one{end}still one".encode(), b"two <|doc|>"]
+
+
+def test_marks_in_a_row_make_no_documents() -> None:
+    text = b"<|doc|>\n<|doc|>\none\n<|doc|>\n<|doc|>\n<|doc|>\ntwo\n<|doc|>\n<|doc|>"
+    assert documents(split_at_lines([text], "<|doc|>")) == [b"one", b"two"]
+
+
+def test_a_last_line_in_pieces_is_still_a_separator() -> None:
+    assert documents(split_at_lines([b"one\n<|d", b"oc|>"], "<|doc|>")) == [b"one"]
+
+
+def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledger) -> None:
+    assert documents(text_blocks(source_file("a.txt", b"a\n\nb\n"), TEXT, ledger)) == [b"a\n\nb\n"]
+
+
+def test_character_data_is_split_at_blank_lines(source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.abc", b"X:1\nabc|\n\n\nX:2\ndef|\n")
+    found = documents(character_blocks(file, Settings(kind="abc"), ledger))
+    assert found == [b"X:1\nabc|", b"X:2\ndef|"]
+
+
+def test_json_lines_give_the_field(source_file: Writer, ledger: Ledger) -> None:
+    rows = [{"text": "één", "id": 1}, {"text": ""}, {"text": "two\nlines"}]
+    file = source_file("a.jsonl", "\n\n".join(map(json.dumps, rows)).encode())
+    assert documents(text_blocks(file, TEXT, ledger)) == ["één".encode(), b"two\nlines"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (b"{broken", r"a\.jsonl line 2 is not JSON"),
+        (b'{"body": "x"}', r"line 2 has no field 'text' but 'body'; choose one by --field"),
+        (b"[1]", r"line 2 has no field 'text' but list"),
+        (b'{"text": 5}', "line 2 holds int, not text"),
+        (b'{"text": "\\ud800"}', "line 2 is not valid Unicode"),
+    ],
+)
+def test_a_bad_json_line_is_named(
+    line: bytes, sentence: str, source_file: Writer, ledger: Ledger
+) -> None:
+    file = source_file("a.jsonl", b'{"text": "fine"}\n' + line)
+    with pytest.raises(ValueError, match=sentence):
+        list(text_blocks(file, TEXT, ledger))
+
+
+def test_a_lone_surrogate_can_be_replaced(source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.jsonl", b'{"text": "a\\ud800b"}')
+    replacing = Settings(kind="text", errors="replace")
+    assert documents(text_blocks(file, replacing, ledger)) == ["a\ufffdb".encode()]
+
+
+def test_parquet_gives_the_column(source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.parquet", b"")
+    parquet.write_table(pyarrow.table({"body": ["one", None, "two"]}), file.path)
+    found = documents(text_blocks(file, Settings(kind="text", field="body"), ledger))
+    assert found == [b"one", b"two"]
+    with pytest.raises(ValueError, match="has no column 'text' but 'body'; choose one by --field"):
+        list(text_blocks(file, TEXT, ledger))
+
+
+def test_something_else_is_not_parquet(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match=r"a\.parquet is not readable Parquet"):
+        list(text_blocks(source_file("a.parquet", b"not at all"), TEXT, ledger))

@@ -1,0 +1,76 @@
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from archfit.data.settings import Settings
+from archfit.data.token_files import token_blocks
+from archfit.data.unpack import Ledger, SourceFile
+
+Writer = Callable[[str, bytes], SourceFile]
+IDS = np.random.default_rng(0).integers(0, 50, 1000)
+
+
+def documents(file: SourceFile, ledger: Ledger, **options: str) -> list[list[int]]:
+    settings = Settings(kind="tokens", **options)  # type: ignore[arg-type]  # dtype or separator
+    found: list[list[int]] = [[]]
+    for block in token_blocks(file, settings, ledger):
+        for index, part in enumerate(block.parts):
+            found[-1] += np.frombuffer(part, "<u4").tolist()
+            if index < len(block.parts) - 1 or block.complete:
+                found.append([])
+    return [one for one in found if one]
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_a_bin_file_is_read_as_nanogpt_writes_it(
+    dtype: str, source_file: Writer, ledger: Ledger
+) -> None:
+    file = source_file("a.bin", IDS.astype(dtype).tobytes())
+    assert documents(file, ledger, dtype=dtype) == [IDS.tolist()]
+
+
+@pytest.mark.parametrize("dtype", ["int64", ">u2", "uint8"])
+def test_an_array_says_its_type_itself(dtype: str, source_file: Writer, ledger: Ledger) -> None:
+    file = source_file("a.npy", npy(IDS.astype(dtype)))
+    assert documents(file, ledger) == [IDS.tolist()]
+
+
+def test_the_separator_ends_documents(
+    source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 66)
+    file = source_file("a.bin", IDS.astype("<u2").tobytes())
+    expected = [[int(word) for word in part.split()] for part in f" {_words()} ".split(" 7 ")]
+    assert documents(file, ledger, separator="7") == [one for one in expected if one]
+
+
+def _words() -> str:
+    return " ".join(map(str, IDS.tolist()))
+
+
+def test_half_a_token_is_refused(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match=r"a\.bin ends inside a token.*check --dtype"):
+        documents(source_file("a.bin", b"123"), ledger)
+
+
+@pytest.mark.parametrize(
+    ("array", "sentence"),
+    [
+        (np.array([1, -1]), "holds ids from -1 to 1; token ids are"),
+        (np.array([1.0]), r"holds float64 of shape \(1,\); save one row of integers"),
+        (np.ones((2, 2), int), r"of shape \(2, 2\); save one row"),
+    ],
+)
+def test_arrays_of_other_things_are_refused(
+    array: np.ndarray, sentence: str, source_file: Writer, ledger: Ledger
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        documents(source_file("a.npy", npy(array)), ledger)
