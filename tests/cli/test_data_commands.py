@@ -1,3 +1,5 @@
+"""The data commands: their JSON, their table, and their refusals."""
+
 import json
 import subprocess
 import sys
@@ -56,7 +58,7 @@ def test_the_kind_is_guessed(tmp_path: Path) -> None:
     [
         (["prepare", "nowhere", "--kind", "text"], "no file or folder 'nowhere'"),
         (["prepare", "sample", "--kind", "prose"], "--kind 'prose' is not one of"),
-        (["prepare", "sample", "--vocab", "many"], "'many' is not a size"),
+        (["prepare", "sample", "--vocab", "3"], "use 257 or more"),
     ],
 )
 def test_bad_input_raises_what_the_program_says_in_one_line(
@@ -65,6 +67,13 @@ def test_bad_input_raises_what_the_program_says_in_one_line(
     with pytest.raises(ValueError, match=sentence):
         run(*arguments, "--out", str(tmp_path / "data"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_size_that_is_none_is_refused_by_the_program() -> None:
+    command = [sys.executable, "-m", "archfit", "data", "prepare", "--vocab", "many", "--out", "x"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'--vocab': 'many' is not a size" in done.stderr
 
 
 def test_the_program_refuses_in_one_line_with_status_2(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ def test_the_cut_sum_of_layer_factors_holds_the_whole_sum() -> None:
     [
         ({"vocab": 50, "positions": 17}, "it holds here|sequences of any length"),
         ({"vocab": 50, "positions": 16, "position_rank": 1}, "it holds here"),
+        ({"vocab": 50, "positions": 10**6}, "sequences of any length"),
         ({"vocab": 36}, "no witness is known for a vocabulary of only 36|it holds here"),
     ],
 )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.sizes import parse_size
+from archfit.cli.output import print_json, print_table
+from archfit.cli.sizes import size_option
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepare import silent
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.settings import KINDS, Settings
+from archfit.data.settings import DEFAULT_MAX_BYTES, KINDS, Settings
 from archfit.data.sources import SAMPLE, guess_kind
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ def prepare(
     source: Source = SAMPLE,
     kind: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}; guessed if left out.")] = "",
     vocab: Annotated[
-        str, typer.Option(help="Tokens, separator included (text: BPE; 257 is plain bytes).")
-    ] = "",
+        int | None,
+        typer.Option(
+            parser=size_option,
+            metavar="V",
+            help="Tokens, separator included (text: BPE; 257 is plain bytes).",
+        ),
+    ] = None,
     heldout: Annotated[str, typer.Option(help="Held-out source; else 5 % by content.")] = "",
     tokenizer: Annotated[
         Path | None, typer.Option(help="text: reuse this Hugging Face tokenizer.json.")
@@ -69,14 +74,17 @@ def prepare(
     dtype: Annotated[
         str, typer.Option(help="tokens: type of a .bin, uint16 or uint32.")
     ] = "uint16",
-    max_bytes: Annotated[str, typer.Option(help="Refuse input that unpacks to more.")] = "64G",
+    max_bytes: Annotated[
+        int,
+        typer.Option(parser=size_option, metavar="N", help="Refuse input that unpacks to more."),
+    ] = DEFAULT_MAX_BYTES,
     overwrite: Annotated[bool, typer.Option(help="Replace the data set in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a data set: train.bin, heldout.bin (nanoGPT layout), tokenizer.json, data.json."""
     settings = Settings(
         kind=kind or guess_kind(source),
-        vocab=parse_size(vocab) if vocab else None,
+        vocab=vocab,
         tokenizer=tokenizer,
         field=field or None,
         heldout_field=heldout_field or None,
@@ -90,7 +98,7 @@ def prepare(
         binning=binning,
         columns=tuple(name.strip() for name in columns.split(",") if name.strip()),
         dtype=dtype,
-        max_bytes=parse_size(max_bytes),
+        max_bytes=max_bytes,
     )
     with _progress() as report:
         outcome = prepare_data(
@@ -116,18 +124,11 @@ def inspect(
 
 def _show(data: PreparedData, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(data.description, ensure_ascii=False))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("quantity", "value", title=str(data.folder), title_justify="left")
-    for name, value in _summary(data.description):
-        table.add_row(name, value)
-    console = Console()
-    console.print(table)
+        return print_json(data.description)
+    print_table(str(data.folder), ("quantity", "value"), _summary(data.description))
     for warning in _list(data.description["warnings"]):
-        console.print(f"note: {warning}", markup=False)
+        typer.echo(f"Note: {warning}")
+    return None
 
 
 def _summary(description: dict[str, object]) -> list[tuple[str, str]]:

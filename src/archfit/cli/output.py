@@ -16,13 +16,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     """A table as wide as the terminal allows; numbers keep their line, words wrap."""
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))  # a path may look like markup
     Console(highlight=False).print(table)
 
 

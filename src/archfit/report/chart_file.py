@@ -24,6 +24,15 @@ def check_chart_file(file: Path) -> None:
 def save_chart(chart: "altair.LayerChart | altair.FacetChart", file: Path) -> None:
     """Write the chart in the format that the file name asks for; the file appears complete."""
     check_chart_file(file)
+    try:
+        _save(chart, file)
+    except OSError as problem:
+        raise ValueError(
+            f"{file} cannot be written ({problem.strerror}); name another"
+        ) from problem
+
+
+def _save(chart: "altair.LayerChart | altair.FacetChart", file: Path) -> None:
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
         finished = Path(folder) / f"chart{file.suffix.lower()}"
         if finished.suffix == ".html":

@@ -236,8 +236,14 @@ def _plain(letter: str, value: object) -> object:
         if not isinstance(value, str):
             raise ValueError(f"{letter}={value!r} is not a word; docs/notation.md lists them")
         return value
-    if isinstance(value, float | Decimal) and value == value // 1:
+    if isinstance(value, float) and value.is_integer():
         return int(value)
+    if (
+        isinstance(value, Decimal)
+        and value.adjusted() < 4300
+        and value == value.to_integral_value()
+    ):
+        return int(value)  # 1e999999999 is a Decimal of one digit, and no integer to have
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{letter}={value!s:.60} is not a whole number; give one, as {letter}=3")
     return value
