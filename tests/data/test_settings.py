@@ -12,7 +12,7 @@ from archfit.data.settings import Settings
         ({"kind": "text", "vocab": 100}, r"--vocab 100 is smaller than the alphabet.*use 257"),
         ({"kind": "bytes", "vocab": 256}, r"--vocab 256 is smaller than the alphabet"),
         ({"kind": "text", "kmer": 3}, "--kmer means nothing for --kind text; it belongs to fasta"),
-        ({"kind": "fasta", "kmer": 0}, "--kmer 0 is not a number of letters"),
+        ({"kind": "fasta", "kmer": 0}, r"--kmer 0 is not in 1\.\.24 letters"),
         ({"kind": "images", "levels": 10}, "--levels 10 is not a power of two"),
         ({"kind": "images", "levels": 16, "clusters": 16}, "choose one"),
         ({"kind": "images", "clusters": 1}, r"--clusters 1 is not in 2\.\.65535"),

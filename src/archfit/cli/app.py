@@ -56,7 +56,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except (ValueError, OSError) as problem:
+    except MemoryError:
+        _refuse("the input needs more memory than this machine has; use a smaller one")
+    except OSError as problem:
+        _refuse(_file_sentence(problem))
+    except ValueError as problem:
         _refuse(str(problem))
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("archfit: interrupted", err=True)
@@ -70,6 +74,12 @@ def _refuse(sentence: str) -> None:
         line = f"{line[: LONGEST_SENTENCE // 2]} … {line[-LONGEST_SENTENCE // 2 :]}"
     typer.echo(f"archfit: {line}", err=True)
     sys.exit(BAD_INPUT)
+
+
+def _file_sentence(problem: OSError) -> str:
+    if problem.filename is None or problem.strerror is None:  # one of ours, already a sentence
+        return str(problem)
+    return f"{problem.filename}: {problem.strerror}; check the path and its permissions"
 
 
 def _usage_sentence(problem: BaseException) -> str:

@@ -125,7 +125,13 @@ def inspect(
 def _show(data: PreparedData, *, as_json: bool) -> None:
     if as_json:
         return print_json(data.description)
-    print_table(str(data.folder), ("quantity", "value"), _summary(data.description))
+    try:
+        lines = _summary(data.description)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ValueError(
+            f"{data.folder / 'data.json'} is damaged ({problem}); prepare it again with --overwrite"
+        ) from problem
+    print_table(str(data.folder), ("quantity", "value"), lines)
     for warning in _list(data.description["warnings"]):
         typer.echo(f"Note: {warning}")
     return None
@@ -147,9 +153,15 @@ def _summary(description: dict[str, object]) -> list[tuple[str, str]]:
         ("bytes a token", f"{description['bytes_per_token']:.3f}"),
         ("unigram entropy", f"{description['unigram_entropy_bits']:.3f} bits a token"),
         *_rank_lines(_dict(description["cooccurrence"])),
-        ("shared 13-grams", f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"),
+        ("shared 13-grams", _leakage_line(leakage)),
         ("data hash", str(description["data_hash"])),
     ]
+
+
+def _leakage_line(leakage: dict[str, object]) -> str:
+    if leakage["share"] is None:
+        return "not measured: the held-out side has no 13 words in a row"
+    return f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"
 
 
 def _rank_lines(ranks: dict[str, object]) -> list[tuple[str, str]]:

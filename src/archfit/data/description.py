@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from archfit.data.prepared import FORMAT_VERSION
@@ -94,11 +95,16 @@ def work_hash(settings: Settings, files: Iterable[Iterable[InputFile]]) -> str:
                 "format": FORMAT_VERSION,
                 "settings": settings.as_json(),
                 "tokenizer": None if tokenizer is None else sha256_of(tokenizer.read_text("utf-8")),
-                "inputs": [[file.sha256 for file in each] for each in files],
+                "inputs": [[(file.sha256, _ending(file)) for file in each] for each in files],
             },
             sort_keys=True,
         )
     )
+
+
+def _ending(file: InputFile) -> str:
+    """The part of a file's name that decides how it is read: the same bytes as .txt and .jsonl."""
+    return "".join(PurePath(file.name).suffixes[-2:]).lower()
 
 
 def data_hash(vocab: int, tokenizer: str, train_sha256: str, heldout_sha256: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.bpe import TRAINING_BYTES, pieces_of, train_bpe, word_cut
@@ -28,7 +29,7 @@ from archfit.data.prepared import (
 )
 from archfit.data.readers import hash_inputs
 from archfit.data.reading import Reading
-from archfit.data.shards import appearing_folder, dtype_for, write_text
+from archfit.data.shards import AppearedError, appearing_folder, dtype_for, write_text
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
 from archfit.data.split import BY_SOURCE, Divider, split_places
 from archfit.data.statistics import cooccurrence
@@ -43,7 +44,6 @@ from archfit.data.vocabulary_choice import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -85,16 +85,35 @@ def prepare(
     if heldout is not None:
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
         readings.append(Reading(heldout, other, report))
+    _refuse_own_output(source, out, settings.kind)
     if there := _what_is_there(out, overwrite=overwrite):
-        if there.description["work_hash"] == _work_hash(readings):
-            return Outcome(there, already_there=True)
-        raise ValueError(
-            f"{str(out)!r} holds a data set made from other data or settings; "
-            "use --overwrite to replace it, or choose another --out"
-        )
-    with appearing_folder(out, overwrite=overwrite) as folder:
-        _write(folder, readings)
+        return _same_work(there, readings)
+    try:
+        with appearing_folder(out, overwrite=overwrite) as folder:
+            _write(folder, readings)
+    except AppearedError:  # another process was faster; was it the same work?
+        return _same_work(open_prepared(out), readings)
     return Outcome(open_prepared(out), already_there=False)
+
+
+def _same_work(there: PreparedData, readings: list[Reading]) -> Outcome:
+    """The data set that is there, if it is what would be made."""
+    if there.description["work_hash"] == _work_hash(readings):
+        return Outcome(there, already_there=True)
+    raise ValueError(
+        f"{str(there.folder)!r} holds a data set made from other data or settings; "
+        "use --overwrite to replace it, or choose another --out"
+    )
+
+
+def _refuse_own_output(source: str, out: Path, kind: str) -> None:
+    """Refuse to write where a later run, reading every file of the source, would find it."""
+    folder = Path(source).resolve()
+    if kind in ("bytes", "tokens") and folder.is_dir() and out.resolve().is_relative_to(folder):
+        raise ValueError(
+            f"--out {str(out)!r} lies inside {source!r}, all of whose files are read; "
+            "choose a folder outside"
+        )
 
 
 def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:

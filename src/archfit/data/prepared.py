@@ -110,7 +110,8 @@ def _check_sizes(folder: Path, description: dict[str, object]) -> None:
         raise _damaged(folder, f"{TOKENIZER} is missing")
     for side in SIDES:
         path, tokens = folder / f"{side}.bin", _member(description, side, "tokens")
-        if not path.is_file() or path.stat().st_size != int(str(tokens)) * width:
+        known = isinstance(tokens, int) and path.is_file()
+        if not known or path.stat().st_size != int(str(tokens)) * width:
             raise _damaged(folder, f"{path.name} does not hold {tokens} tokens")
 
 

@@ -29,7 +29,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 DOCUMENT_LINE = "<|doc|>"
 BYTE_VOCAB = 257  # 256 bytes and the separator: also the smallest byte-level BPE
-LARGEST_VOCAB = 1 << 31
+LARGEST_VOCAB = 1 << 24  # rows: ten times any tokenizer; counts of them fit memory
+LARGEST_KMER = 24  # 2^24: beyond it even two letters make too many groups
 DEFAULT_MAX_BYTES = 64 * 10**9
 
 
@@ -96,8 +97,8 @@ class Settings:
         self._check_text()
 
     def _check_fasta(self) -> None:
-        if self.kmer < 1:
-            raise ValueError(f"--kmer {self.kmer} is not a number of letters; use 1 or more")
+        if not 1 <= self.kmer <= LARGEST_KMER:
+            raise ValueError(f"--kmer {self.kmer} is not in 1..{LARGEST_KMER} letters")
 
     def _check_images(self) -> None:
         if self.levels is not None and self.clusters is not None:
@@ -118,6 +119,10 @@ class Settings:
             raise ValueError(
                 f"--separator {self.separator!r} is not a token id; "
                 "for --kind tokens give the number that ends a document"
+            )
+        if self.separator is not None and int(self.separator[:12]) >= LARGEST_VOCAB:
+            raise ValueError(
+                f"--separator {self.separator:.12} is not a token id below {LARGEST_VOCAB}"
             )
 
     def as_json(self) -> dict[str, object]:

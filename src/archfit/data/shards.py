@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
     from archfit.data.vocabulary import Ids
 
+_ASIDE = "-old"  # ends the name of a data set that is being replaced
 SMALL_VOCAB = 1 << 16  # ids below this fit uint16
+
+
+class AppearedError(ValueError):
+    """The target was made by somebody else meanwhile."""
 
 
 def dtype_for(vocab: int) -> str:
@@ -74,6 +79,7 @@ class ShardWriter:
 def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
     target = target.resolve()
+    made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(target)
     folder, lock = _locked_sibling(target)
@@ -91,6 +97,9 @@ def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # already gone if all went well
         os.close(lock)
+        for parent in made:
+            with contextlib.suppress(OSError):  # not empty: the data set is there
+                parent.rmdir()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -115,27 +124,35 @@ def _locked_sibling(target: Path) -> tuple[Path, int]:
         folder.mkdir()
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY)
-            if _is_locked_now(lock) and folder.exists():
+            if _try_lock(lock) is not False and folder.exists():
                 return folder, lock
             os.close(lock)
 
 
-def _is_locked_now(handle: int) -> bool:
-    """Try to lock an open folder without waiting."""
+def _try_lock(handle: int) -> bool | None:
+    """Whether an open folder could be locked without waiting; None where locks do not exist."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # some network file systems: nobody can take it for stale either
+        return None
     return True
 
 
 def _remove_stale(target: Path) -> None:
-    """Remove what killed processes left behind; a live one holds its lock."""
+    """Remove what killed processes left behind; a live one holds its lock.
+
+    A process killed in the middle of replacing a data set leaves the old one aside: it comes back.
+    """
+    for aside in target.parent.glob(f"{glob.escape(_prefix(target))}*{_ASIDE}"):
+        if not target.exists():
+            aside.rename(target)
     for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*"):
         with contextlib.suppress(OSError):  # gone meanwhile
             lock = os.open(folder, os.O_RDONLY)
             try:
-                if _is_locked_now(lock):
+                if _try_lock(lock):
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
@@ -149,12 +166,12 @@ def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            raise ValueError(
+            raise AppearedError(
                 f"{target.name} appeared while it was being prepared; "
                 "use --overwrite or choose another --out"
             ) from problem
         return
-    aside = folder.with_name(folder.name + "-old")
+    aside = folder.with_name(folder.name + _ASIDE)
     target.rename(aside)
     folder.rename(target)
     shutil.rmtree(aside, ignore_errors=True)

@@ -82,10 +82,18 @@ def _in_folder(folder: Path, kind: str) -> list[SourceFile]:
     return files
 
 
+def _unreadable(problem: OSError) -> None:
+    """A folder that cannot be listed would silently leave its files out."""
+    raise ValueError(
+        f"{problem.filename} cannot be read ({problem.strerror}); change its permissions, or name "
+        "the files"
+    ) from problem
+
+
 def _walk(folder: Path) -> list[SourceFile]:
     """Files below `folder` by relative name; hidden ones and linked folders are left out."""
     found: list[str] = []
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
     relative = sorted(Path(name).relative_to(folder).as_posix() for name in found)
