@@ -4,8 +4,10 @@ import errno
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -119,3 +121,20 @@ def test_a_damaged_description_is_one_sentence(damage: dict[str, object], tmp_pa
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("archfit: ")
+
+
+def test_ctrl_c_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT * 4000)
+    command = [sys.executable, "-m", "archfit", "data", "prepare", str(tmp_path / "a.txt")]
+    options = ["--vocab", "2000", "--out", str(tmp_path / "data")]
+    running = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    while not any(".data.partial" in path.name for path in tmp_path.iterdir()):
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (
+        130,
+        "archfit: interrupted; nothing half-written is left\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

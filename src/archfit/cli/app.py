@@ -24,6 +24,7 @@ app.add_typer(data_commands.app, name="data")
 # the parent of its public BadParameter is "the command line was wrong" in both.
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
+INTERRUPTED = 130
 LONGEST_SENTENCE = 500
 
 
@@ -63,8 +64,9 @@ def main() -> None:
     except ValueError as problem:
         _refuse(str(problem))
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("archfit: interrupted", err=True)
-        sys.exit(130)
+        status = INTERRUPTED
+    if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
+        typer.echo("archfit: interrupted; nothing half-written is left", err=True)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -66,8 +66,8 @@ class Settings:
             raise ValueError(f"--max-bytes {self.max_bytes} allows no input at all; use 1 or more")
         if self.vocab is not None and not 2 <= self.vocab <= LARGEST_VOCAB:
             raise ValueError(
-                f"--vocab {self.vocab} is not in 2..{LARGEST_VOCAB}; "
-                "a single token would carry no information"
+                f"--vocab {self.vocab} is not in 2..{LARGEST_VOCAB}: one token carries no "
+                "information, and no table has more rows"
             )
         getattr(self, f"_check_{self.kind}", lambda: None)()
 
