@@ -50,32 +50,37 @@ def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit status 2."""
     try:
         status = app(standalone_mode=False)
-    except UsageError as problem:
-        if type(problem).__name__ == "NoArgsIsHelpError":  # a bare `archfit`: help was printed
-            sys.exit(0)
-        _refuse(_usage_sentence(problem))
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except MemoryError:
-        _refuse("the input needs more memory than this machine has; use a smaller one")
-    except OSError as problem:
-        _refuse(_file_sentence(problem))
-    except ValueError as problem:
-        _refuse(str(problem))
+        status = 0
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
+    except (UsageError, MemoryError, OSError, ValueError) as problem:
+        status = _refuse(problem)
     if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
         typer.echo("archfit: interrupted; nothing half-written is left", err=True)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _refuse(sentence: str) -> None:
-    line = " ".join(sentence.split())
+def _refuse(problem: BaseException) -> int:
+    """Say what is wrong in one line; the exit status."""
+    if type(problem).__name__ == "NoArgsIsHelpError":  # a bare `archfit`: help was printed
+        return 0
+    line = " ".join(_sentence(problem).split())
     if len(line) > LONGEST_SENTENCE:  # it quotes a long input: keep the start and the way out
         line = f"{line[: LONGEST_SENTENCE // 2]} … {line[-LONGEST_SENTENCE // 2 :]}"
     typer.echo(f"archfit: {line}", err=True)
-    sys.exit(BAD_INPUT)
+    return BAD_INPUT
+
+
+def _sentence(problem: BaseException) -> str:
+    if isinstance(problem, UsageError):
+        return _usage_sentence(problem)
+    if isinstance(problem, OSError):
+        return _file_sentence(problem)
+    if isinstance(problem, MemoryError):
+        return "the input needs more memory than this machine has; use a smaller one"
+    return str(problem)
 
 
 def _file_sentence(problem: OSError) -> str:
