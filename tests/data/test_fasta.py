@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from archfit.data import blocks
-from archfit.data.fasta import fasta_blocks, sequence_alphabet
+from archfit.data.fasta import AMINO_ACIDS, fasta_blocks, sequence_alphabet, usual_letters
 from archfit.data.settings import Settings
 from archfit.data.unpack import Ledger, SourceFile
 
@@ -37,6 +37,17 @@ def test_a_genome_longer_than_a_block_arrives_whole(
     lines = [b"ACGTTGCA" * 8] * 100
     file = source_file("a.fa", b">g\n" + b"\n".join(lines) + b"\n>h\nAC\n")
     assert sequences(file, ledger) == [b"".join(lines), b"AC"]
+
+
+@pytest.mark.parametrize("length", [500, 900, 5000])
+def test_a_header_longer_than_a_block_is_no_sequence(
+    length: int, source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "HELD_PART_BYTES", 500)
+    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 300)
+    header = b">" + b"A" * length
+    file = source_file("a.fa", b"\n".join([header, b"CG", header, header, b"T" * 2000, header]))
+    assert sequences(file, ledger) == [b"CG", b"T" * 2000]
 
 
 def test_a_file_without_headers_is_told_what_to_do(source_file: Writer, ledger: Ledger) -> None:
@@ -73,3 +84,8 @@ def test_unusual_letters_are_kept_or_mapped_by_choice(
 def test_unusual_letters_are_refused_by_choice() -> None:
     with pytest.raises(ValueError, match=r"hold N \(3 times\), R \(1 times\), not only ACGT; use"):
         sequence_alphabet(DNA, "refuse")
+
+
+@pytest.mark.parametrize(("others", "usual"), [(10, "ACGT"), (11, AMINO_ACIDS)])
+def test_nine_letters_in_ten_make_nucleotides(others: int, usual: str) -> None:
+    assert usual_letters({"A": 50, "N": 40, "L": others}) == usual

@@ -123,13 +123,107 @@ def test_a_header_that_promises_too_much_is_truncated(source_file: Writer, ledge
         images([source_file("a.npy", promised)], ledger)
 
 
-def test_a_huge_picture_is_refused_by_its_header(source_file: Writer, ledger: Ledger) -> None:
-    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
-    chunk = b"IHDR" + header
-    bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
-    bomb += struct.pack(">I", zlib.crc32(chunk))
-    with pytest.raises(ValueError, match=r"past 1000000000 bytes|not a readable PNG"):
-        images([source_file("a.png", bomb)], ledger)
+@pytest.mark.parametrize(
+    ("side", "sentence"),
+    [
+        (100_000, r"a\.png has more than 67108864 pixels; crop or resize it"),
+        (10_000, r"a\.png is 10000x10000, but one image may have 67108864 pixels; crop or resize"),
+    ],
+)
+def test_a_huge_picture_is_refused_by_its_header(
+    side: int, sentence: str, source_file: Writer, ledger: Ledger
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        images([source_file("a.png", hollow_png(side))], ledger)
+
+
+def hollow_png(side: int) -> bytes:
+    """A square image of colours by its header, and almost no pixels."""
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"0")), (b"IEND", b"")]
+    packed = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+
+
+def test_nothing_is_warned_of(
+    source_file: Writer, ledger: Ledger, recwarn: pytest.WarningsRecorder
+) -> None:
+    with pytest.raises(ValueError, match="10000x10000"):
+        images([source_file("a.png", hollow_png(10_000))], ledger)
+    old = npy(GREY).replace(b"(5, 4, 3), }", b"(5L,4L,3L),}")
+    assert images([source_file("a.npy", old)], ledger) == [image.tobytes() for image in GREY]
+    assert [str(one.message) for one in recwarn] == []
+
+
+def npy(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, version)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_array_format_is_read(
+    version: tuple[int, int], source_file: Writer, ledger: Ledger
+) -> None:
+    file = source_file("a.npy", npy(GREY, version))
+    assert images([file], ledger) == [image.tobytes() for image in GREY]
+
+
+def test_an_unknown_version_of_the_array_format_is_named(
+    source_file: Writer, ledger: Ledger
+) -> None:
+    content = npy(GREY).replace(b"NUMPY\x01", b"NUMPY\x04")
+    with pytest.raises(
+        ValueError, match=r"format \(version 4\.0, but 1\.0 to 3\.0 are known\); save"
+    ):
+        images([source_file("a.npy", content)], ledger)
+
+
+def test_one_huge_image_of_an_archive_is_refused(source_file: Writer) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("x.npy", npy(GREY).replace(b"(5, 4, 3), }", b"(1,50000,50000),}"))
+    with pytest.raises(ValueError, match=r"a\.npz:x\.npy is 50000x50000, but one image may have"):
+        images([source_file("a.npz", stream.getvalue())], Ledger(10**12, lambda _: None))
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.png"])
+def test_too_little_memory_is_no_damage(
+    name: str, source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("archfit.data.images._refuse_huge", fail)
+    content = npz(x=GREY) if name == "a.npz" else png(GREY[0])
+    with pytest.raises(MemoryError):
+        images([source_file(name, content)], ledger)
+
+
+def test_the_bytes_of_a_picture_count_before_they_are_read(source_file: Writer) -> None:
+    read: list[int] = []
+    file = source_file("a.png", png(GREY[0]) + bytes(5000))
+    with pytest.raises(ValueError, match=r"a\.png takes the unpacked input past 4000 bytes"):
+        images([file], Ledger(4000, read.append))
+    assert read == []
+
+
+def test_bits_are_black_and_white(source_file: Writer, ledger: Ledger) -> None:
+    bits = GREY > 100
+    found = images([source_file("a.npz", npz(x=bits))], ledger)
+    assert found == [np.where(image, 255, 0).astype(np.uint8).tobytes() for image in bits]
+
+
+def test_grey_is_made_in_pieces(
+    source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = source_file("a.npz", npz(x=COLOUR))
+    whole = images([file], ledger, levels=256)
+    monkeypatch.setattr("archfit.data.images.GREYED_AT_ONCE", 7)
+    assert images([file], ledger, levels=256) == whole
 
 
 def test_a_damaged_picture_or_archive_is_named(source_file: Writer, ledger: Ledger) -> None:

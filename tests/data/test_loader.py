@@ -102,6 +102,29 @@ def test_every_held_out_token_is_predicted_once(data: PreparedData, world: int) 
     assert seen == expected
 
 
+@pytest.mark.parametrize("world", [3, 4])
+def test_workers_take_every_held_out_row_once(data: PreparedData, world: int) -> None:
+    tokens = data.tokens("heldout")
+    rows = [tokens[start : start + 51].tolist() for start in range(0, len(tokens) - 50, 50)]
+    found = []
+    for rank in range(world):
+        loader = Loader(data=data, batch=24, context=50, seed=0, rank=rank, world=world)
+        batches = list(loader.heldout_batches())
+        assert all(len(batch) == 24 // world for batch in batches[:-1])
+        found += [row.tolist() for batch in batches for row in batch]
+    assert len(found) == len(rows)
+    assert sorted(found) == sorted(rows)
+
+
+@pytest.mark.parametrize("step", [-1, 1 << 64])
+def test_a_step_that_cannot_be_is_refused(data: PreparedData, step: int) -> None:
+    loader = Loader(data=data, batch=8, context=16, seed=0)
+    with pytest.raises(
+        ValueError, match=rf"step={step} is not in 0\.\.2\^64-1; count steps from 0"
+    ):
+        loader.training_batch(step)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -110,3 +110,49 @@ def test_long_streams_are_sampled_in_stretches(monkeypatch: pytest.MonkeyPatch) 
     found = cooccurrence(chain_of_rank(3, 20, 50_000))
     assert found.pairs == 6400 - 64
     assert ranks(found.normalised)[0.5] <= 3
+
+
+def stream_of_all_pairs(tokens: int) -> np.ndarray:
+    """A stream in which each pair of tokens occurs once: they are exactly independent."""
+    edges = {one: list(range(tokens)) for one in range(tokens)}
+    path, stream = [0], []
+    while path:
+        if edges[path[-1]]:
+            path.append(edges[path[-1]].pop())
+        else:
+            stream.append(path.pop())
+    return np.array(stream)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 7, 10, 29, 50])
+def test_exactly_independent_tokens_have_rank_one(tokens: int) -> None:
+    found = cooccurrence(stream_of_all_pairs(tokens))
+    assert found.pairs == tokens**2
+    assert set(ranks(found.normalised).values()) == {1}
+    assert all(one.exact for one in found.normalised)
+    assert found.chance_energy == 1
+
+
+def test_rounding_takes_no_rank_past_the_tokens() -> None:
+    values = np.array([0.6, 0.8])
+    found = statistics._ranks(values, 1 + 1e-2, tokens=2)
+    assert found[-1] == EnergyRank(energy=0.999, rank=2, exact=True)
+    unseen = statistics._ranks(values, 1 + 1e-2, tokens=9)
+    assert unseen[-1] == EnergyRank(energy=0.999, rank=3, exact=False)
+
+
+def test_chance_is_what_independent_tokens_show_on_average() -> None:
+    ids = np.array([0, 1, 2] * 8 + [0, 0, 1])
+    table = pair_counts(ids).toarray()
+    shares = table / table.sum()
+    excess = (shares**2 / np.outer(shares.sum(1), shares.sum(0))).sum() - 1
+    expected = (3 - 1) * (3 - 1) / (len(ids) - 1) / excess
+    assert 0 < expected < 1
+    assert cooccurrence(ids).chance_energy == pytest.approx(expected)
+
+
+def test_stretches_come_from_the_whole_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "PAIRS_LOOKED_AT", 640)
+    stretches = statistics._stretches(np.arange(64_000))
+    assert [part[0] for part in stretches] == list(range(0, 64_000, 1000))
+    assert {len(part) for part in stretches} == {10}

@@ -74,3 +74,23 @@ def test_arrays_of_other_things_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         documents(source_file("a.npy", npy(array)), ledger)
+
+
+@pytest.mark.parametrize(
+    ("promised", "sentence"),
+    [
+        (b"(9999,)", r"a\.npy ends after 1000 of the 9999 ids of its header; write it again"),
+        (b"(500,) ", r"a\.npy goes on after the 500 ids of its header; write it again"),
+    ],
+)
+def test_an_array_holds_what_its_header_says(
+    promised: bytes, sentence: str, source_file: Writer, ledger: Ledger
+) -> None:
+    content = npy(IDS).replace(b"(1000,)", promised)
+    with pytest.raises(ValueError, match=sentence):
+        documents(source_file("a.npy", content), ledger)
+
+
+def test_an_array_cut_inside_an_id_is_truncated(source_file: Writer, ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match="ends after 999 of the 1000 ids"):
+        documents(source_file("a.npy", npy(IDS)[:-3]), ledger)

@@ -22,14 +22,16 @@ _BLANKS = b"\r\n\t "
 
 def fasta_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:  # noqa: ARG001  # readers are called alike
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
-    begun = False  # the header of the first record in the block is already read
+    in_body = False  # the header of the record that goes on is already read
     for block in split_documents(_after_first_mark(file, ledger), Separator(between=b"\n>")):
-        first = (
-            _checked(block.parts[0], file.name) if begun else _letters(block.parts[0], file.name)
-        )
-        others = [_letters(part, file.name) for part in block.parts[1:]]
-        yield Block([first, *others], complete=block.complete)
-        begun = not block.complete
+        *ended, last = block.parts
+        letters = []
+        for part in ended:
+            letters.append(_letters(part, file.name, in_body=in_body))
+            in_body = False
+        letters.append(_letters(last, file.name, in_body=in_body))
+        in_body = not block.complete and (in_body or b"\n" in last)
+        yield Block(letters, complete=block.complete)
 
 
 def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
@@ -50,8 +52,10 @@ def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
     yield from chunks
 
 
-def _letters(record: bytes, name: str) -> bytes:
-    """The sequence of a record that starts with its header."""
+def _letters(record: bytes, name: str, *, in_body: bool) -> bytes:
+    """The sequence in a part of a record, which starts in its header unless `in_body`."""
+    if in_body:
+        return _checked(record, name)
     header, _, body = record.partition(b"\n")
     return _checked(body, f"{name}, record {header[:40].decode('latin-1').strip()!r},")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 import zipfile
 from typing import IO, TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 ARRAY_ENDINGS = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
+LARGEST_IMAGE = 1 << 26  # pixels of one image, which is held in memory as a whole
+GREYED_AT_ONCE = 1 << 20  # pixels
 
 
 class ImageReader:
@@ -55,7 +58,7 @@ class ImageReader:
                 for member in self._members(archive, file.name):
                     with archive.open(member) as stream:
                         yield from self._array(stream, f"{file.name}:{member}")
-        except ValueError:  # a sentence of our own
+        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
             raise
         except Exception as problem:  # what zipfile and zlib raise for damaged files is a zoo
             raise ValueError(f"{file.name} is damaged ({problem}); write it again") from problem
@@ -99,6 +102,7 @@ class ImageReader:
         count, rows, columns = shape[:3]
         depth = shape[3] if len(shape) == 4 else GREY
         size = rows * columns * depth
+        _refuse_huge(rows, columns, name)
         self._ledger.spend(count * size, name)
         self._same_form(rows, columns, depth, name)
         at_once = max(1, BLOCK_BYTES // max(size, 1))
@@ -108,7 +112,7 @@ class ImageReader:
             pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
-                pixels = _luma(pixels.reshape(images, -1, 3))
+                pixels = _luma(pixels.reshape(-1, 3))
             yield Block([image.tobytes() for image in pixels.reshape(images, -1)], complete=True)
 
     def _picture(self, file: SourceFile) -> bytes:
@@ -119,11 +123,19 @@ class ImageReader:
             raise ValueError(
                 f"{file.name} needs the pillow package; run pip install 'archfit[data]'"
             ) from problem
+        self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(raw_chunks(file, self._ledger)))
         try:
-            with Image.open(packed, formats=("PNG", "JPEG")) as image:
+            with (
+                warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
+                Image.open(packed, formats=("PNG", "JPEG")) as image,
+            ):
                 return self._pixels(image, file.name)
-        except ValueError:  # a sentence of our own
+        except Image.DecompressionBombError as problem:
+            raise ValueError(
+                f"{file.name} has more than {LARGEST_IMAGE} pixels; crop or resize it"
+            ) from problem
+        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
             raise
         except Exception as problem:  # what Pillow raises for damaged files is a zoo
             raise ValueError(
@@ -135,10 +147,12 @@ class ImageReader:
         columns, rows = image.size
         if image.mode.startswith(("I", "F")):
             raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
+        _refuse_huge(rows, columns, name)
         grey = image.mode in ("1", "L", "LA")
         self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
         self._same_form(rows, columns, GREY if grey else RGB, name)
-        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
+        mode = "L" if self.channels == GREY else "RGB"
+        return (image if image.mode == mode else image.convert(mode)).tobytes()
 
     def _same_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         if not self._first:
@@ -160,15 +174,21 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
     import numpy as np
 
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+        (3, 0): np.lib.format.read_array_header_2_0,  # differs in the names of fields only
+    }
     try:
         version = np.lib.format.read_magic(stream)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        shape, by_columns, kind = read[version](stream)
-    except (ValueError, KeyError, EOFError) as problem:
-        raise ValueError(f"{name} is not an array in NumPy's format ({problem})") from problem
+        if version not in read:
+            raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # written by Python 2
+            shape, by_columns, kind = read[version](stream)
+    except (ValueError, EOFError) as problem:
+        raise ValueError(
+            f"{name} is not an array in NumPy's format ({problem}); save it by numpy.save"
+        ) from problem
     if kind.hasobject:
         raise ValueError(f"{name} holds Python objects, which could run code; save numbers instead")
     if by_columns and len(shape) > 1:
@@ -176,6 +196,14 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     if any(side < 0 for side in shape) or math.prod(shape) < 0:
         raise ValueError(f"{name} has the impossible shape {shape}; save it again")
     return shape, kind
+
+
+def _refuse_huge(rows: int, columns: int, name: str) -> None:
+    if rows * columns > LARGEST_IMAGE:
+        raise ValueError(
+            f"{name} is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels; "
+            "crop or resize it"
+        )
 
 
 def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
@@ -193,5 +221,9 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Grey values as ITU-R 601 and Pillow weigh them, (19595 R + 38470 G + 7471 B) / 2^16."""
     import numpy as np
 
-    weighed = pixels.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
-    return ((weighed + 0x8000) >> 16).astype(np.uint8)
+    weights = np.array([19595, 38470, 7471], np.uint32)
+    grey = np.empty(len(pixels), np.uint8)
+    for start in range(0, len(pixels), GREYED_AT_ONCE):
+        piece = slice(start, start + GREYED_AT_ONCE)
+        grey[piece] = (pixels[piece].astype(np.uint32) @ weights + 0x8000) >> 16
+    return grey

@@ -59,6 +59,8 @@ class Loader:
         """Where the rows of the whole batch `step` start in the training tokens."""
         import numpy as np
 
+        if not 0 <= step < 1 << 64:
+            raise ValueError(f"step={step} is not in 0..2^64-1; count steps from 0")
         generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
         places = len(self.data.tokens("train")) - self.context
         return (generator.random_raw(self.batch) % np.uint64(places)).astype(np.int64)

@@ -25,6 +25,7 @@ COUNTED_AT_ONCE = 1 << 17
 STRETCHES = 64  # the pairs come from this many places, evenly spaced
 DENSE_TOKENS = 4224  # up to this many tokens all singular values are computed
 LARGEST_VALUES = 128  # beyond that, this many
+ROUNDING = 1e-12  # less energy than this beyond independence is none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,13 +74,14 @@ def cooccurrence(ids: Ids) -> Cooccurrence:
     shares = matrix / max(pairs, 1)
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     scaled = _scaled(shares, rows, columns)
-    excess = max(float((scaled.data**2).sum()) - 1, 0.0)
+    excess = float((scaled.data**2).sum()) - 1
+    excess = excess if excess > ROUNDING else 0.0
     chance = (len(rows) - 1) * (len(columns) - 1) / max(pairs, 1)
     return Cooccurrence(
         pairs=pairs,
         tokens=len(rows),
-        plain=_ranks(_singular_values(shares), float((shares.data**2).sum())),
-        normalised=_ranks(_singular_values(scaled)[1:], excess, counted=1),
+        plain=_ranks(_singular_values(shares), float((shares.data**2).sum()), len(rows)),
+        normalised=_ranks(_singular_values(scaled)[1:], excess, len(rows), counted=1),
         chance_energy=min(1.0, chance / excess) if excess else 1.0,
     )
 
@@ -135,13 +137,19 @@ def _singular_values(matrix: csr_array) -> NDArray[np.float64]:
     return np.sort(found)[::-1]
 
 
-def _ranks(values: NDArray[np.float64], energy: float, counted: int = 0) -> tuple[EnergyRank, ...]:
-    """The ranks at `ENERGIES` of singular values whose squares sum to `energy` with unseen ones."""
+def _ranks(
+    values: NDArray[np.float64], energy: float, tokens: int, counted: int = 0
+) -> tuple[EnergyRank, ...]:
+    """The ranks at `ENERGIES` of singular values whose squares sum to `energy` with unseen ones.
+
+    None is above `tokens`, even if rounding leaves the squares short of the energy.
+    """
     import numpy as np
 
     held = np.cumsum(values**2)
     ranks = []
     for share in ENERGIES:
         rank = int(np.searchsorted(held, share * energy * (1 - 1e-9))) + 1 if energy else 0
+        rank = min(rank, tokens - counted)
         ranks.append(EnergyRank(energy=share, rank=counted + rank, exact=rank <= len(values)))
     return tuple(ranks)

@@ -109,18 +109,19 @@ class LetterCounts:
 
 
 class EvenSample:
-    """Every so many-th value, at most `SAMPLE_UNITS` of them, and the extremes of all."""
+    """Values chosen by a hash of their number, at most `SAMPLE_UNITS`, and the extremes of all."""
 
     def __init__(self, dtype: str, columns: int) -> None:
         import numpy as np
 
         self._dtype, self._columns = dtype, columns
         self._kept = np.empty((0, columns), dtype)
-        self._seen, self._stride = 0, 1
+        self._hashes = np.empty(0, np.uint64)  # of the numbers of the values kept
+        self._seen, self._highest_hash = 0, (1 << 64) - 1
         self.lowest, self.highest = float("inf"), float("-inf")
 
     def add(self, content: bytes) -> None:
-        """Keep the values whose number is a multiple of the stride; double it when too many."""
+        """Keep the values whose number has a small hash; halve what is small when too many."""
         import numpy as np
 
         values = np.frombuffer(content, self._dtype).reshape(-1, self._columns)
@@ -128,11 +129,25 @@ class EvenSample:
             return
         self.lowest = min(self.lowest, float(values.min()))
         self.highest = max(self.highest, float(values.max()))
-        kept = [self._kept, values[-self._seen % self._stride :: self._stride]]
-        self._kept = np.concatenate(kept)
-        self._seen += len(values)
+        hashes = self._next_hashes(len(values))
+        small = hashes <= np.uint64(self._highest_hash)
+        self._kept = np.concatenate([self._kept, values[small]])
+        self._hashes = np.concatenate([self._hashes, hashes[small]])
         while len(self._kept) > SAMPLE_UNITS:
-            self._kept, self._stride = self._kept[::2].copy(), 2 * self._stride
+            self._highest_hash >>= 1
+            small = self._hashes <= np.uint64(self._highest_hash)
+            self._kept, self._hashes = self._kept[small], self._hashes[small]
+
+    def _next_hashes(self, count: int) -> NDArray[np.uint64]:
+        """SplitMix64 of the next `count` numbers: no period of the data falls in step with it."""
+        import numpy as np
+
+        numbers = np.arange(self._seen + 1, self._seen + count + 1, dtype=np.uint64)
+        self._seen += count
+        mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        return mixed ^ (mixed >> np.uint64(31))
 
     @property
     def values(self) -> NDArray[np.generic]:

@@ -42,12 +42,28 @@ def token_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterat
 
 
 def _array_content(chunks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], dtype[integer]]:
-    """What follows the header of a .npy stream, and the type of its numbers."""
+    """The ids that the header of a .npy stream promises, and the type of its numbers."""
     first = io.BytesIO(next(chunks, b""))
     shape, kind = array_header(first, name)
     if len(shape) != 1 or kind.kind not in "ui":
         raise ValueError(f"{name} holds {kind} of shape {shape}; save one row of integers")
-    return itertools.chain([first.read()], chunks), cast("dtype[integer]", kind)
+    content = itertools.chain([first.read()], chunks)
+    return _as_promised(content, shape[0], kind.itemsize, name), cast("dtype[integer]", kind)
+
+
+def _as_promised(chunks: Iterable[bytes], ids: int, size: int, name: str) -> Iterator[bytes]:
+    """The same bytes, refused unless they are just `ids` numbers of `size` bytes."""
+    left = ids * size
+    for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            raise ValueError(f"{name} goes on after the {ids} ids of its header; write it again")
+        yield chunk
+    if left:
+        found = ids - -(-left // size)
+        raise ValueError(
+            f"{name} ends after {found} of the {ids} ids of its header; write it again"
+        )
 
 
 def _whole_items(chunks: Iterable[bytes], size: int, name: str) -> Iterator[bytes]:
