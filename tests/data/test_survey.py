@@ -1,12 +1,11 @@
 import hashlib
 from collections import Counter
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archfit.data.blocks import Block
-from archfit.data.survey import EvenSample, LetterCounts, Nothing, SeenCharacters, survey
+from archfit.data.survey import LetterCounts, Nothing, SeenCharacters, survey
 
 
 @given(documents=st.lists(st.binary(), min_size=1), cut=st.integers(0, 9))
@@ -37,12 +36,3 @@ def test_letters_are_counted(texts: list[str]) -> None:
     for text in texts:
         letters.add(text.encode())
     assert letters.counts == Counter("".join(texts))
-
-
-def test_a_sample_is_evenly_spaced_and_knows_the_extremes() -> None:
-    sample = EvenSample("<f8", 1)
-    values = np.arange(1_000_000, dtype="<f8")
-    for part in np.array_split(values, 77):
-        sample.add(part.tobytes())
-    assert sample.values[:, 0].tolist() == values[::4].tolist()
-    assert (sample.lowest, sample.highest) == (0, 999_999)
