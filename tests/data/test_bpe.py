@@ -62,6 +62,13 @@ def test_cutting_between_words_changes_no_token(words: list[str]) -> None:
     assert ids == _small().tokenizer.encode(text).ids
 
 
+def test_a_cut_stays_near_its_limit_where_words_have_no_gaps() -> None:
+    content = ("Hello world\n" + "\u6c49\u5b57" * 8000).encode()
+    assert 45_000 - 3 <= bpe.word_cut(content, 45_000) <= 45_000
+    content[: bpe.word_cut(content, 45_000)].decode()
+    assert bpe.word_cut(content, 2_000) == len(b"Hello world")  # near enough
+
+
 def test_long_documents_are_encoded_in_pieces_as_if_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from archfit.data.vocabulary import Ids
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
+LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 _SEPARATORS = (DOCUMENT_LINE, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 # Between a letter and the line end, or the space before another word, that follows: GPT-2's pattern
@@ -129,7 +130,7 @@ def _is_cuttable(tokenizer: Tokenizer) -> bool:
 
 
 def word_cut(text: bytes, limit: int) -> int:
-    """The last gap between two words up to `limit`; between characters if there is none."""
+    """The last gap between words shortly before `limit`; between characters if there is none."""
     return _last_gap(text, 0, limit)
 
 
@@ -149,8 +150,8 @@ def pieces_of(part: bytes) -> Iterator[bytes]:
 
 
 def _last_gap(text: bytes, start: int, limit: int) -> int:
-    """The last gap between words in `text[start:limit]`; `limit` or just below if there is none."""
-    for low in (max(start, limit - 256), start):
+    """The last gap between words shortly before `limit`; `limit` or just below if there is none."""
+    for low in (max(start, limit - 256), max(start, limit - LOOK_BACK_BYTES)):
         gaps = [gap.end() for gap in _WORD_GAP.finditer(text, low, limit + 2)]
         if gaps and gaps[-1] <= limit:
             return gaps[-1]
