@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import character_cut
+from archfit.data.blocks import Block, character_cut
 from archfit.data.settings import DOCUMENT_LINE
 from archfit.data.vocabulary import split_ids
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
-    from archfit.data.blocks import Block
     from archfit.data.vocabulary import Ids
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
+LARGEST_BPE = 1 << 24  # tokens; the library takes memory for all of them before it has any
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 _SEPARATORS = (DOCUMENT_LINE, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
+# A tokenizer that does not give this back loses something of other texts too.
+_SAMPLE = "Two words,  two  blanks;\r\n\ta tab, 42 «quotes», naïve café, 漢字 \U0001f600\n".encode()
 # Between a letter and the line end, or the space before another word, that follows: GPT-2's pattern
 # and those descended from it end a match there, so both sides are encoded as if together.
 _WORD_GAP = re.compile(rb"[A-Za-z](?= [A-Za-z]|\n)")
@@ -58,13 +60,21 @@ class Bpe:
             before = len(pieces)
             pieces += [piece.decode() for piece in cut(part)]
             counts.append(len(pieces) - before)
-        encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
+        encoded = iter(self._encodings(pieces))
         ids: list[np.ndarray] = []
         for place, count in enumerate(counts):
             ids += [np.array(next(encoded).ids, np.uint32) for _ in range(count)]
             if block.complete or place < len(counts) - 1:
                 ids.append(np.array([self.separator], np.uint32))
         return np.concatenate(ids) if ids else np.empty(0, np.uint32)
+
+    def _encodings(self, pieces: list[str]) -> list[Encoding]:
+        try:
+            return self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        except Exception as problem:  # the library raises bare Exception
+            raise ValueError(
+                f"the tokenizer cannot encode this text ({problem}); use another --tokenizer"
+            ) from problem
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The text of each document, in UTF-8."""
@@ -103,14 +113,30 @@ def read_bpe(text: str, name: str) -> Bpe:
         raise ValueError(f"{name} is not a tokenizer.json of Hugging Face ({problem})") from problem
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return with_separator(tokenizer)
+    vocabulary = with_separator(tokenizer)
+    if vocabulary.size > LARGEST_BPE:
+        raise ValueError(
+            f"{name} has {vocabulary.size} tokens, more than {LARGEST_BPE}; use a smaller tokenizer"
+        )
+    if vocabulary.decode(vocabulary.encode(Block([_SAMPLE], complete=True))) != [_SAMPLE]:
+        raise ValueError(
+            f"{name} does not give text back as it was (unknown words, blanks or case are lost or "
+            "added); use a byte-level tokenizer without a prefix space, or train one by --vocab"
+        )
+    return vocabulary
 
 
 def with_separator(tokenizer: Tokenizer) -> Bpe:
     """`tokenizer` with its separator found or added; text that looks like one stays text."""
     from tokenizers import AddedToken
 
-    known = [word for word in _SEPARATORS if tokenizer.token_to_id(word) is not None]
+    special = {one.content for one in tokenizer.get_added_tokens_decoder().values() if one.special}
+    known = [word for word in _SEPARATORS if word in special]
+    if not known and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
+        raise ValueError(
+            f"the tokenizer has {DOCUMENT_LINE} as an ordinary token, which text may hold too; "
+            "mark it as special, or take it out"
+        )
     if not known:
         tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
         known = [DOCUMENT_LINE]
@@ -121,11 +147,14 @@ def with_separator(tokenizer: Tokenizer) -> Bpe:
 
 
 def _is_cuttable(tokenizer: Tokenizer) -> bool:
-    """True for byte-level pre-tokenizers that add no prefix, without a normaliser before them."""
+    """True for byte-level pre-tokenizers that split at words, with no prefix or normaliser."""
     described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
     steps = described.get("pretokenizers", [described])
     return tokenizer.normalizer is None and any(
-        step.get("type") == "ByteLevel" and not step.get("add_prefix_space") for step in steps
+        step.get("type") == "ByteLevel"
+        and step.get("use_regex", True)
+        and not step.get("add_prefix_space")
+        for step in steps
     )
 
 

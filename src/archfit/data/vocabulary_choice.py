@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from archfit.data.bpe import read_bpe
+from archfit.data.bpe import LARGEST_BPE, read_bpe
 from archfit.data.fasta import sequence_alphabet
 from archfit.data.images import GREY, RGB
 from archfit.data.leakage import WORDS
@@ -30,11 +31,17 @@ if TYPE_CHECKING:
     from archfit.data.survey import Gatherer
     from archfit.data.vocabulary import Vocabulary
 
+LARGEST_TOKENIZER_FILE = 256 << 20  # bytes
 DEFAULT_LEVELS, DEFAULT_CLUSTERS, DEFAULT_BINS = 256, 512, 256
 
 
 def settled(settings: Settings, channels: int) -> Settings:
-    """Settings that leave nothing open for images and series; `channels` is that of the images."""
+    """Settings that leave nothing open for images and series; `channels` is that of the images.
+
+    A BPE that cannot be made or read is refused here, before the source is read.
+    """
+    if settings.kind == "text":
+        _check_bpe(settings)
     beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
     if settings.kind == "series":
         return replace(settings, bins=settings.bins or min(beside or DEFAULT_BINS, 65535))
@@ -104,6 +111,25 @@ def choose_vocabulary(settings: Settings, gathered: Gatherer) -> Vocabulary | No
     if settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB):
         return Bytes(size=_rows(settings.vocab, BYTE_VOCAB, "bytes"))
     return None
+
+
+def _check_bpe(settings: Settings) -> None:
+    """Refuse a size that no BPE may have and a tokenizer that is no file of reasonable size."""
+    if settings.vocab is not None and settings.vocab > LARGEST_BPE:
+        raise ValueError(
+            f"--vocab {settings.vocab} is more than the {LARGEST_BPE} tokens a BPE may have; "
+            "use a smaller one"
+        )
+    if settings.tokenizer is None:
+        return
+    name, found = settings.tokenizer.name, settings.tokenizer.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
+    if found.st_size > LARGEST_TOKENIZER_FILE:
+        raise ValueError(
+            f"--tokenizer {name} has {found.st_size} bytes, more than {LARGEST_TOKENIZER_FILE}; "
+            "give a smaller tokenizer.json"
+        )
 
 
 def _tokenizer_text(path: Path) -> str:
