@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.data.blocks import Block, character_cut
-from archfit.data.settings import DOCUMENT_LINE
+from archfit.data.settings import DOCUMENT_LINE, LARGEST_VOCAB
 from archfit.data.vocabulary import split_ids
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
-LARGEST_BPE = 1 << 24  # tokens; the library takes memory for all of them before it has any
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 _SEPARATORS = (DOCUMENT_LINE, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 # A tokenizer that does not give this back loses something of other texts too.
@@ -114,9 +113,9 @@ def read_bpe(text: str, name: str) -> Bpe:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = with_separator(tokenizer)
-    if vocabulary.size > LARGEST_BPE:
+    if vocabulary.size > LARGEST_VOCAB:
         raise ValueError(
-            f"{name} has {vocabulary.size} tokens, more than {LARGEST_BPE}; use a smaller tokenizer"
+            f"{name} has {vocabulary.size} tokens, more than {LARGEST_VOCAB}; use a smaller one"
         )
     if vocabulary.decode(vocabulary.encode(Block([_SAMPLE], complete=True))) != [_SAMPLE]:
         raise ValueError(

@@ -6,7 +6,7 @@ import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from archfit.data.bpe import LARGEST_BPE, read_bpe
+from archfit.data.bpe import read_bpe
 from archfit.data.fasta import sequence_alphabet
 from archfit.data.images import GREY, RGB
 from archfit.data.leakage import WORDS
@@ -38,10 +38,10 @@ DEFAULT_LEVELS, DEFAULT_CLUSTERS, DEFAULT_BINS = 256, 512, 256
 def settled(settings: Settings, channels: int) -> Settings:
     """Settings that leave nothing open for images and series; `channels` is that of the images.
 
-    A BPE that cannot be made or read is refused here, before the source is read.
+    A tokenizer that is no proper file is refused here, before the source is read.
     """
-    if settings.kind == "text":
-        _check_bpe(settings)
+    if settings.tokenizer is not None:
+        _check_tokenizer_file(settings.tokenizer)
     beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
     if settings.kind == "series":
         return replace(settings, bins=settings.bins or min(beside or DEFAULT_BINS, 65535))
@@ -113,16 +113,9 @@ def choose_vocabulary(settings: Settings, gathered: Gatherer) -> Vocabulary | No
     return None
 
 
-def _check_bpe(settings: Settings) -> None:
-    """Refuse a size that no BPE may have and a tokenizer that is no file of reasonable size."""
-    if settings.vocab is not None and settings.vocab > LARGEST_BPE:
-        raise ValueError(
-            f"--vocab {settings.vocab} is more than the {LARGEST_BPE} tokens a BPE may have; "
-            "use a smaller one"
-        )
-    if settings.tokenizer is None:
-        return
-    name, found = settings.tokenizer.name, settings.tokenizer.stat()
+def _check_tokenizer_file(path: Path) -> None:
+    """Refuse what is not a file of reasonable size."""
+    name, found = path.name, path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
     if found.st_size > LARGEST_TOKENIZER_FILE:
