@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from tokenizers import Tokenizer
 from archfit.data import bpe
 from archfit.data.blocks import Block
 from archfit.data.bpe import Bpe, read_bpe, train_bpe
+from archfit.data.prepare import prepare
+from archfit.data.settings import Settings
 from archfit.data.vocabulary_files import read_vocabulary
 
 TEXT = (
@@ -62,6 +66,13 @@ def test_cutting_between_words_changes_no_token(words: list[str]) -> None:
     assert ids == _small().tokenizer.encode(text).ids
 
 
+def test_a_cut_stays_near_its_limit_where_words_have_no_gaps() -> None:
+    content = ("Hello world\n" + "\u6c49\u5b57" * 8000).encode()
+    assert 45_000 - 3 <= bpe.word_cut(content, 45_000) <= 45_000
+    content[: bpe.word_cut(content, 45_000)].decode()
+    assert bpe.word_cut(content, 2_000) == len(b"Hello world")  # near enough
+
+
 def test_long_documents_are_encoded_in_pieces_as_if_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -89,3 +100,75 @@ def test_a_tokenizer_with_a_normaliser_is_not_cut() -> None:
     described["normalizer"] = {"type": "NFC"}
     assert not read_bpe(json.dumps(described), "t").cuttable
     assert _small().cuttable
+
+
+def described(**changes: object) -> str:
+    """A tokenizer.json like that of the small BPE, except for some parts of it."""
+    return json.dumps(json.loads(_small().as_json()) | changes)
+
+
+def test_only_a_special_token_is_a_separator() -> None:
+    tokenizer = Tokenizer.from_str(described(added_tokens=[]))
+    tokenizer.add_tokens(["</s>"])
+    reused = read_bpe(tokenizer.to_str(), "t")
+    assert reused.tokenizer.id_to_token(reused.separator) == "<|doc|>"
+    assert reused.decode(reused.encode(Block([b"a</s>b"], complete=True))) == [b"a</s>b"]
+    tokenizer.add_tokens(["<|doc|>"])
+    with pytest.raises(
+        ValueError, match=r"has <\|doc\|> as an ordinary token.*; mark it as special"
+    ):
+        read_bpe(tokenizer.to_str(), "t")
+
+
+def test_a_tokenizer_that_does_not_split_at_words_is_not_cut() -> None:
+    whole = json.loads(_small().as_json())["pre_tokenizer"] | {"use_regex": False}
+    assert not read_bpe(described(pre_tokenizer=whole), "t").cuttable
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}},
+        {"normalizer": {"type": "Lowercase"}},
+        {"model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}},
+    ],
+)
+def test_a_tokenizer_that_loses_text_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"t does not give text back .*; use a byte-level"):
+        read_bpe(described(**changes), "t")
+
+
+def test_a_tokenizer_that_fails_is_one_sentence() -> None:
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}
+    with pytest.raises(
+        ValueError, match=r"the tokenizer cannot encode this text \(.*; use another"
+    ):
+        read_bpe(described(model=model), "t")
+
+
+def test_a_tokenizer_of_too_many_tokens_is_refused() -> None:
+    model = json.loads(_small().as_json())["model"]
+    model["vocab"]["far"] = 1 << 24
+    with pytest.raises(
+        ValueError, match="t has 16777217 tokens, more than 16777216; use a smaller"
+    ):
+        read_bpe(described(model=model), "t")
+
+
+def test_an_impossible_size_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--vocab 1000000000 is not in 2\.\.16777216"):
+        prepare("nowhere", tmp_path / "out", Settings(kind="text", vocab=10**9))
+
+
+def test_a_tokenizer_must_be_a_file_of_reasonable_size(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe.json", tmp_path / "large.json"
+    os.mkfifo(pipe)
+    large.touch()
+    os.truncate(large, (256 << 20) + 1)
+    for path, sentence in (
+        (pipe, "--tokenizer pipe.json is not a regular file; give a tokenizer.json"),
+        (tmp_path, "is not a regular file; give"),
+        (large, "--tokenizer large.json has 268435457 bytes, more than 268435456; give a smaller"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            prepare("nowhere", tmp_path / "out", Settings(kind="text", tokenizer=path))

@@ -28,7 +28,8 @@ def test_valid_text_passes_unchanged_however_it_is_cut(text: str, sizes: list[in
         chunks.append(content[:size])
         content = content[size:]
     checked = list(checked_utf8(filter(None, chunks), "t", "strict"))
-    assert "".join(piece.decode() for piece in checked) == text  # each piece is whole
+    passed = "".join(piece.decode() for piece in checked)  # each piece is whole
+    assert passed == text.removeprefix("\ufeff")
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3(", b"\xe2\x82", b"\x80", b"\xed\xa0\x80"])
@@ -49,6 +50,32 @@ def test_documents_lie_between_marked_lines(end: str) -> None:
     text = end.join(["<|doc|>", "one", "still one", "<|doc|>", "two <|doc|>", "<|doc|>"])
     found = documents(split_at_lines([text.encode()], "<|doc|>"))
     assert found == [f"one{end}still one".encode(), b"two <|doc|>"]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [b"o" * 5000 + b"\r\n<|doc|>\r\ntwo"],
+        [b"o\r\no\n<|doc|>\ntwo"],
+        [b"", b"o\r\n<|doc|>\r\ntwo"],
+        [b"o\r", b"\n<|doc|>\r", b"\ntwo"],
+        [b"o\n<|doc|>\r\n<|doc|>\n<|doc|>\r\ntwo\r\n<|doc|>"],
+    ],
+)
+def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) -> None:
+    one, two = documents(split_at_lines(chunks, "<|doc|>"))
+    assert one.strip(b"o") in (b"", b"\r\n")
+    assert two == b"two"
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_byte_order_mark_is_no_text(size: int) -> None:
+    content = "\ufeff<|doc|>\none \ufeff".encode()
+    chunks = [b"", *(content[place : place + size] for place in range(0, len(content), size))]
+    checked = checked_utf8(chunks, "t", "strict")
+    assert documents(split_at_lines(checked, "<|doc|>")) == ["one \ufeff".encode()]
+    with pytest.raises(ValueError, match="t is UTF-16"):
+        list(checked_utf8([b"", b"\xff", b"\xfea\0"], "t", "strict"))
 
 
 def test_marks_in_a_row_make_no_documents() -> None:

@@ -7,6 +7,7 @@ larger than a block travels in several parts, so nothing here grows with the lar
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,29 +43,54 @@ def blocks_of(documents: Iterable[bytes]) -> Iterator[Block]:
         yield Block(parts, complete=True)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Separator:
-    """What stands between documents, and what of its repetitions may cling to them.
+    """Bytes between documents, wherever they stand."""
 
-    As often as `lead` starts a document and `trail` ends it, they are taken off; a document that
-    is just `alone` is none.
-    """
+    def __init__(self, *, between: bytes) -> None:
+        self.between = between
+        self.longest = len(between)
 
-    between: bytes
-    lead: bytes = b""
-    trail: bytes = b""
-    alone: bytes = b""
+    def split(self, text: bytes) -> list[bytes]:
+        """What lies between separators; repetitions of them may still cling to it."""
+        return text.split(self.between)
 
     def start_of(self, part: bytes) -> bytes:
-        """`part`, which starts a document, without leads."""
-        while self.lead and part.startswith(self.lead):
-            part = part[len(self.lead) :]
-        return b"" if part == self.alone else part
+        """`part`, which starts a document, without what clings to its start."""
+        return part
 
     def end_of(self, part: bytes) -> bytes:
-        """`part`, which ends a document, without trails."""
-        while self.trail and part.endswith(self.trail):
-            part = part[: -len(self.trail)]
+        """`part`, which ends a document, without what clings to its end."""
+        return part
+
+
+class LineSeparator(Separator):
+    """A line between documents that reads `mark`; an empty mark means blank lines.
+
+    Lines end with `\\n` or `\\r\\n`, each as it likes; the end of the line before belongs to it.
+    """
+
+    def __init__(self, mark: bytes) -> None:
+        super().__init__(between=b"\r\n" + mark + b"\r\n")
+        self.mark = mark
+        line = re.escape(mark) + rb"\r?\n"
+        self._found = re.compile(rb"\n" + line)
+        self._leads = re.compile(rb"(?:" + line + rb")*")
+
+    def split(self, text: bytes) -> list[bytes]:
+        """What lies between separators, of which `between` is the longest form."""
+        *ended, rest = self._found.split(text)
+        return [*(part.removesuffix(b"\r") for part in ended), rest]
+
+    def start_of(self, part: bytes) -> bytes:
+        """`part`, which starts a document, without separators; nothing if it is just a mark."""
+        leads = self._leads.match(part)
+        part = part[leads.end() :] if leads else part
+        return b"" if part == self.mark else part
+
+    def end_of(self, part: bytes) -> bytes:
+        """`part`, which ends a document, without blank lines if those are separators."""
+        while not self.mark and part.endswith(b"\n"):
+            part = part[:-1].removesuffix(b"\r")
         return part
 
 
@@ -76,12 +102,12 @@ def split_documents(chunks: Iterable[bytes], separator: Separator) -> Iterator[B
     """
     rest, begun = b"", False  # begun: a part of the document that `rest` belongs to is already out
     for chunk in chunks:
-        *ended, rest = (rest + chunk).split(separator.between)
+        *ended, rest = separator.split(rest + chunk)
         parts = _trimmed(ended, separator, begun=begun)
         begun = begun and not ended
-        if len(rest) >= HELD_PART_BYTES:
+        if len(rest) >= HELD_PART_BYTES + 2 * separator.longest:
             rest = rest if begun else separator.start_of(rest)
-            cut = character_cut(rest, len(rest) - len(separator.between))
+            cut = character_cut(rest, len(rest) - separator.longest)
             yield Block([*parts, rest[:cut]], complete=False)
             rest, begun = rest[cut:], True
         elif parts:

@@ -7,22 +7,24 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import character_cut
-from archfit.data.settings import DOCUMENT_LINE
+from archfit.data.blocks import Block, character_cut
+from archfit.data.settings import DOCUMENT_LINE, LARGEST_VOCAB
 from archfit.data.vocabulary import split_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
-    from archfit.data.blocks import Block
     from archfit.data.vocabulary import Ids
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
+LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 _SEPARATORS = (DOCUMENT_LINE, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
+# A tokenizer that does not give this back loses something of other texts too.
+_SAMPLE = "Two words,  two  blanks;\r\n\ta tab, 42 «quotes», naïve café, 漢字 \U0001f600\n".encode()
 # Between a letter and the line end, or the space before another word, that follows: GPT-2's pattern
 # and those descended from it end a match there, so both sides are encoded as if together.
 _WORD_GAP = re.compile(rb"[A-Za-z](?= [A-Za-z]|\n)")
@@ -57,13 +59,21 @@ class Bpe:
             before = len(pieces)
             pieces += [piece.decode() for piece in cut(part)]
             counts.append(len(pieces) - before)
-        encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
+        encoded = iter(self._encodings(pieces))
         ids: list[np.ndarray] = []
         for place, count in enumerate(counts):
             ids += [np.array(next(encoded).ids, np.uint32) for _ in range(count)]
             if block.complete or place < len(counts) - 1:
                 ids.append(np.array([self.separator], np.uint32))
         return np.concatenate(ids) if ids else np.empty(0, np.uint32)
+
+    def _encodings(self, pieces: list[str]) -> list[Encoding]:
+        try:
+            return self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+        except Exception as problem:  # the library raises bare Exception
+            raise ValueError(
+                f"the tokenizer cannot encode this text ({problem}); use another --tokenizer"
+            ) from problem
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The text of each document, in UTF-8."""
@@ -102,14 +112,30 @@ def read_bpe(text: str, name: str) -> Bpe:
         raise ValueError(f"{name} is not a tokenizer.json of Hugging Face ({problem})") from problem
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return with_separator(tokenizer)
+    vocabulary = with_separator(tokenizer)
+    if vocabulary.size > LARGEST_VOCAB:
+        raise ValueError(
+            f"{name} has {vocabulary.size} tokens, more than {LARGEST_VOCAB}; use a smaller one"
+        )
+    if vocabulary.decode(vocabulary.encode(Block([_SAMPLE], complete=True))) != [_SAMPLE]:
+        raise ValueError(
+            f"{name} does not give text back as it was (unknown words, blanks or case are lost or "
+            "added); use a byte-level tokenizer without a prefix space, or train one by --vocab"
+        )
+    return vocabulary
 
 
 def with_separator(tokenizer: Tokenizer) -> Bpe:
     """`tokenizer` with its separator found or added; text that looks like one stays text."""
     from tokenizers import AddedToken
 
-    known = [word for word in _SEPARATORS if tokenizer.token_to_id(word) is not None]
+    special = {one.content for one in tokenizer.get_added_tokens_decoder().values() if one.special}
+    known = [word for word in _SEPARATORS if word in special]
+    if not known and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
+        raise ValueError(
+            f"the tokenizer has {DOCUMENT_LINE} as an ordinary token, which text may hold too; "
+            "mark it as special, or take it out"
+        )
     if not known:
         tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
         known = [DOCUMENT_LINE]
@@ -120,16 +146,19 @@ def with_separator(tokenizer: Tokenizer) -> Bpe:
 
 
 def _is_cuttable(tokenizer: Tokenizer) -> bool:
-    """True for byte-level pre-tokenizers that add no prefix, without a normaliser before them."""
+    """True for byte-level pre-tokenizers that split at words, with no prefix or normaliser."""
     described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
     steps = described.get("pretokenizers", [described])
     return tokenizer.normalizer is None and any(
-        step.get("type") == "ByteLevel" and not step.get("add_prefix_space") for step in steps
+        step.get("type") == "ByteLevel"
+        and step.get("use_regex", True)
+        and not step.get("add_prefix_space")
+        for step in steps
     )
 
 
 def word_cut(text: bytes, limit: int) -> int:
-    """The last gap between two words up to `limit`; between characters if there is none."""
+    """The last gap between words shortly before `limit`; between characters if there is none."""
     return _last_gap(text, 0, limit)
 
 
@@ -149,8 +178,8 @@ def pieces_of(part: bytes) -> Iterator[bytes]:
 
 
 def _last_gap(text: bytes, start: int, limit: int) -> int:
-    """The last gap between words in `text[start:limit]`; `limit` or just below if there is none."""
-    for low in (max(start, limit - 256), start):
+    """The last gap between words shortly before `limit`; `limit` or just below if there is none."""
+    for low in (max(start, limit - 256), max(start, limit - LOOK_BACK_BYTES)):
         gaps = [gap.end() for gap in _WORD_GAP.finditer(text, low, limit + 2)]
         if gaps and gaps[-1] <= limit:
             return gaps[-1]

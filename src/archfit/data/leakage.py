@@ -1,6 +1,6 @@
 """How much of the held-out side also stands in the training side: shared 13-grams.
 
-An n-gram is 13 words of text (case and kind of blank aside), or 13 units (letters, pixels, values,
+An n-gram is 13 words of text (case and blanks aside), or 13 units (letters, pixels, values,
 ids) of other content, within one document. Of a large source only one n-gram in so many is
 looked at, chosen by some of its bytes, so that equal n-grams are chosen on both sides. Runs
 of one single unit (blank paper, a flat line) are not counted.
@@ -8,6 +8,7 @@ of one single unit (blank paper, a flat line) are not counted.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,9 @@ class Leakage:
     shared_documents: int  # held-out documents that are in the training side as they are
 
     @property
-    def share(self) -> float:
-        """The fraction shared."""
-        return self.shared_ngrams / max(self.heldout_ngrams, 1)
+    def share(self) -> float | None:
+        """The fraction shared; None where no n-gram was looked at."""
+        return self.shared_ngrams / self.heldout_ngrams if self.heldout_ngrams else None
 
 
 def sampling(content_bytes: int, unit: int) -> int:
@@ -49,33 +50,32 @@ def sampling(content_bytes: int, unit: int) -> int:
 
 
 class NgramSketch:
-    """The hashes of the chosen n-grams of one side, with repetitions."""
+    """The hashes of the chosen n-grams of one side, and how often each occurs."""
 
     def __init__(self, unit: int, one_in: int) -> None:
         self.unit, self.one_in = unit, one_in
-        self.hashes: list[int] = []
+        self.hashes: Counter[int] = Counter()
 
     def add(self, block: Block) -> None:
         """Note the chosen n-grams of the documents in a block."""
         import numpy as np
 
         glue = b"" if self.unit else b" "
-        content = glue.join(block.parts)
-        if not self.unit:
-            content = content.translate(_FOLD)
+        parts = block.parts if self.unit else [_folded(part) for part in block.parts]
+        content = glue.join(parts)
         starts = self._starts(content)
         first = self._chosen(content, starts)
         ends = np.append(starts[N:], len(content))[first]
-        documents = np.cumsum([len(part) + len(glue) for part in block.parts])
+        documents = np.cumsum([len(part) + len(glue) for part in parts])
         inside = np.searchsorted(documents, starts[first], "right") == np.searchsorted(
             documents, starts[first + N - 1], "right"
         )
         spans = zip(starts[first][inside].tolist(), ends[inside].tolist(), strict=True)
         ngrams = [content[start:end] for start, end in spans]
         if self.unit:
-            self.hashes += [hash(one) for one in ngrams if one != one[: self.unit] * N]
+            self.hashes.update(hash(one) for one in ngrams if one != one[: self.unit] * N)
         else:
-            self.hashes += [hash(one.rstrip()) for one in ngrams]
+            self.hashes.update(hash(one.rstrip()) for one in ngrams)
 
     def _starts(self, content: bytes) -> NDArray[np.int64]:
         """Where units or words start."""
@@ -124,6 +124,14 @@ class NgramSketch:
         return passed[mixed <= np.uint64((1 << 64 - bits + half) - 1)]
 
 
+def _folded(text: bytes) -> bytes:
+    """The text in lower case, with one blank wherever it has some."""
+    text = text.translate(_FOLD)
+    while b"  " in text:
+        text = text.replace(b"  ", b" ")
+    return text
+
+
 def _ranges(count: int) -> list[tuple[int, int]]:
     """Places 0..count in pieces whose arrays fit a cache."""
     return [(low, min(low + MIXED_AT_ONCE, count)) for low in range(0, count, MIXED_AT_ONCE)]
@@ -131,11 +139,10 @@ def _ranges(count: int) -> list[tuple[int, int]]:
 
 def compare(train: NgramSketch, heldout: NgramSketch, shared_documents: int) -> Leakage:
     """The leakage between two sides whose sketches were made alike."""
-    known = set(train.hashes)
     return Leakage(
         unit="word" if heldout.unit == WORDS else "unit",
         one_in=heldout.one_in,
-        heldout_ngrams=len(heldout.hashes),
-        shared_ngrams=sum(ngram in known for ngram in heldout.hashes),
+        heldout_ngrams=heldout.hashes.total(),
+        shared_ngrams=sum(n for ngram, n in heldout.hashes.items() if ngram in train.hashes),
         shared_documents=shared_documents,
     )

@@ -193,7 +193,8 @@ def _examine(readings: list[Reading]) -> _Examined:
     """Read everything once, then split and choose the vocabulary."""
     settings = readings[0].settings
     gathered = gatherer_for(settings)
-    surveys = [survey(reading.blocks("reading"), gathered) for reading in readings]
+    ends = b"\r\n" if settings.kind in ("text", "bytes", "abc") else b""
+    surveys = [survey(reading.blocks("reading"), gathered, ends) for reading in readings]
     for reading, one in zip(readings, surveys, strict=True):
         if not one.bytes:
             raise ValueError(

@@ -1,9 +1,9 @@
 """Which documents are held out, decided by their content alone, and the streams divided by that.
 
-A document is held out if the first 8 bytes of the SHA-256 of its content, as a little-endian
-number, are a multiple of 20: one in twenty, the same ones in every source and on every machine, and
-copies never on both sides. With fewer than 100 documents (or if all fall on one side) the last 5 %
-of each is held out instead.
+A document is held out if the first 8 bytes of the SHA-256 of its content (of text without line ends
+at its end), as a little-endian number, are a multiple of 20: one in twenty, the same ones in every
+source and on every machine, and copies never on both sides. With fewer than 100 documents (or if
+all fall on one side) the last 5 % of each is held out instead.
 """
 
 from __future__ import annotations

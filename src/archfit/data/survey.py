@@ -38,12 +38,12 @@ class Gatherer(Protocol):
         """Look at the content of a block."""
 
 
-def survey(blocks: Iterable[Block], gatherer: Gatherer) -> Survey:
-    """Read all of `blocks` once."""
+def survey(blocks: Iterable[Block], gatherer: Gatherer, ignored_at_end: bytes = b"") -> Survey:
+    """Read all of `blocks` once; digests leave out the bytes of `ignored_at_end` that end one."""
     import numpy as np
 
     lengths, digests = array("q"), array("Q")
-    digest, length = hashlib.sha256(), 0
+    digest, length = _Digest(ignored_at_end), 0
     for block in blocks:
         gatherer.add(b"".join(block.parts))
         last = len(block.parts) - 1
@@ -54,9 +54,31 @@ def survey(blocks: Iterable[Block], gatherer: Gatherer) -> Survey:
                 break
             if length:
                 lengths.append(length)
-                digests.append(int.from_bytes(digest.digest()[:8], "little"))
-            digest, length = hashlib.sha256(), 0
+                digests.append(digest.start)
+            digest, length = _Digest(ignored_at_end), 0
     return Survey(lengths=np.array(lengths, np.int64), digests=np.array(digests, np.uint64))
+
+
+class _Digest:
+    """The SHA-256 of a document that comes in parts, without those of some bytes that end it."""
+
+    def __init__(self, ignored_at_end: bytes) -> None:
+        self._ignored = ignored_at_end
+        self._whole = self._trimmed = hashlib.sha256()
+
+    def update(self, part: bytes) -> None:
+        """Take in the next part; what may be the end of the document counts once more follows."""
+        if kept := part.rstrip(self._ignored):
+            self._whole.update(kept)
+            self._trimmed = self._whole
+        if len(kept) < len(part):
+            self._whole = self._whole.copy()
+            self._whole.update(part[len(kept) :])
+
+    @property
+    def start(self) -> int:
+        """The first 8 bytes as a little-endian number."""
+        return int.from_bytes(self._trimmed.digest()[:8], "little")
 
 
 class Nothing:

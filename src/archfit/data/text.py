@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import Block, Separator, blocks_of, character_cut, split_documents
+from archfit.data.blocks import Block, LineSeparator, blocks_of, character_cut, split_documents
 from archfit.data.settings import DOCUMENT_LINE
 from archfit.data.unpack import lines_of, read_and_hash, unpacked_chunks
 
@@ -48,36 +47,33 @@ def _line(settings: Settings, default: str) -> str:
 
 def split_at_lines(chunks: Iterable[bytes], line: str) -> Iterator[Block]:
     """The documents between lines that read `line`; an empty one means blank lines."""
-    stream = iter(chunks)
-    first = next(stream, b"")
-    end = b"\r\n" if b"\r\n" in first[:4096] else b"\n"
-    whole = itertools.chain([first], stream)
-    if not line:
-        return split_documents(whole, Separator(between=end + end, lead=end, trail=end))
     mark = line.encode()
-    separator = Separator(between=end + mark + end, lead=mark + end, alone=mark)
-    return split_documents(_ended(whole, end + mark, end), separator)
+    return split_documents(_ended(chunks, b"\n" + mark) if mark else chunks, LineSeparator(mark))
 
 
-def _ended(chunks: Iterable[bytes], mark: bytes, end: bytes) -> Iterator[bytes]:
-    """The stream, with an `end` if its last line is the mark, so that it is found like others."""
+def _ended(chunks: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
+    """The stream, with a line end if its last line is the mark, so that it is found like others."""
     last = b""
     for chunk in chunks:
         yield chunk
         last = (last + chunk)[-len(mark) :]
     if last == mark:
-        yield end
+        yield b"\n"
 
 
 def checked_utf8(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[bytes]:
-    """The same text in whole characters; what is not UTF-8 is refused or replaced by U+FFFD."""
+    """The same text in whole characters, without a byte order mark at its start.
+
+    What is not UTF-8 is refused or replaced by U+FFFD.
+    """
     rest, offset = b"", 0
-    for index, chunk in enumerate(chunks):
-        if index == 0 and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise ValueError(f"{name} is UTF-16; write it as UTF-8, for example by iconv -t utf-8")
+    for chunk in chunks:
         text = rest + chunk
+        if not offset and text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError(f"{name} is UTF-16; write it as UTF-8, for example by iconv -t utf-8")
         cut = _whole_characters(text)
-        yield _valid(text[:cut], name, offset, errors)
+        valid = _valid(text[:cut], name, offset, errors)
+        yield valid if offset else valid.removeprefix(codecs.BOM_UTF8)
         rest, offset = text[cut:], offset + cut
     if rest:
         yield _valid(rest, name, offset, errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,17 @@ if TYPE_CHECKING:
     from archfit.data.survey import Gatherer
     from archfit.data.vocabulary import Vocabulary
 
+LARGEST_TOKENIZER_FILE = 256 << 20  # bytes
 DEFAULT_LEVELS, DEFAULT_CLUSTERS, DEFAULT_BINS = 256, 512, 256
 
 
 def settled(settings: Settings, channels: int) -> Settings:
-    """Settings that leave nothing open for images and series; `channels` is that of the images."""
+    """Settings that leave nothing open for images and series; `channels` is that of the images.
+
+    A tokenizer that is no proper file is refused here, before the source is read.
+    """
+    if settings.tokenizer is not None:
+        _check_tokenizer_file(settings.tokenizer)
     beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
     if settings.kind == "series":
         return replace(settings, bins=settings.bins or min(beside or DEFAULT_BINS, 65535))
@@ -104,6 +111,18 @@ def choose_vocabulary(settings: Settings, gathered: Gatherer) -> Vocabulary | No
     if settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB):
         return Bytes(size=_rows(settings.vocab, BYTE_VOCAB, "bytes"))
     return None
+
+
+def _check_tokenizer_file(path: Path) -> None:
+    """Refuse what is not a file of reasonable size."""
+    name, found = path.name, path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
+    if found.st_size > LARGEST_TOKENIZER_FILE:
+        raise ValueError(
+            f"--tokenizer {name} has {found.st_size} bytes, more than {LARGEST_TOKENIZER_FILE}; "
+            "give a smaller tokenizer.json"
+        )
 
 
 def _tokenizer_text(path: Path) -> str:
