@@ -35,6 +35,7 @@ from archfit.data.split import BY_SOURCE, Divider, split_places
 from archfit.data.statistics import cooccurrence
 from archfit.data.survey import survey
 from archfit.data.vocabulary_choice import (
+    check_tokenizer_file,
     choose_vocabulary,
     gatherer_for,
     ngram_unit,
@@ -86,6 +87,8 @@ def prepare(
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
         readings.append(Reading(heldout, other, report))
     _refuse_own_output(source, out, settings.kind)
+    if settings.tokenizer is not None:
+        check_tokenizer_file(settings.tokenizer)
     if there := _what_is_there(out, overwrite=overwrite):
         return _same_work(there, readings)
     try:

@@ -36,12 +36,7 @@ DEFAULT_LEVELS, DEFAULT_CLUSTERS, DEFAULT_BINS = 256, 512, 256
 
 
 def settled(settings: Settings, channels: int) -> Settings:
-    """Settings that leave nothing open for images and series; `channels` is that of the images.
-
-    A tokenizer that is no proper file is refused here, before the source is read.
-    """
-    if settings.tokenizer is not None:
-        _check_tokenizer_file(settings.tokenizer)
+    """Settings that leave nothing open for images and series; `channels` is that of the images."""
     beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
     if settings.kind == "series":
         return replace(settings, bins=settings.bins or min(beside or DEFAULT_BINS, 65535))
@@ -113,7 +108,7 @@ def choose_vocabulary(settings: Settings, gathered: Gatherer) -> Vocabulary | No
     return None
 
 
-def _check_tokenizer_file(path: Path) -> None:
+def check_tokenizer_file(path: Path) -> None:
     """Refuse what is not a file of reasonable size."""
     name, found = path.name, path.stat()
     if not stat.S_ISREG(found.st_mode):
