@@ -139,3 +139,13 @@ def test_parquet_gives_the_column(source_file: Writer, ledger: Ledger) -> None:
 def test_something_else_is_not_parquet(source_file: Writer, ledger: Ledger) -> None:
     with pytest.raises(ValueError, match=r"a\.parquet is not readable Parquet"):
         list(text_blocks(source_file("a.parquet", b"not at all"), TEXT, ledger))
+
+
+def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
+    source_file: Writer, ledger: Ledger
+) -> None:
+    file = source_file("a.jsonl", b'{"text": "a\xffb"}')
+    with pytest.raises(ValueError, match=r"line 1 is not UTF-8: byte 0xff at offset 11; use --err"):
+        list(text_blocks(file, TEXT, ledger))
+    replacing = Settings(kind="text", errors="replace")
+    assert documents(text_blocks(file, replacing, ledger.again())) == ["a\ufffdb".encode()]

@@ -106,8 +106,9 @@ def _json_documents(file: SourceFile, settings: Settings, ledger: Ledger) -> Ite
         if not line.strip():
             continue
         where = f"{file.name} line {number}"
+        text = _valid(line, where, 0, settings.errors)
         try:
-            row = json.loads(line)
+            row = json.loads(text)
         except (ValueError, RecursionError) as problem:
             raise ValueError(
                 f"{where} is not JSON ({problem}); each line must be an object"
