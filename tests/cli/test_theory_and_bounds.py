@@ -186,10 +186,12 @@ def test_long_inputs_are_not_echoed_whole() -> None:
     assert len(archfit("theory", "x" * 100_000).stderr) < 600
 
 
-@pytest.mark.parametrize("written", ["1e23", "100000000000000000000000", "100B", "1e11"])
-def test_large_numbers_are_taken_to_the_last_digit(written: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "meant"), [("1e23", 10**23), ("1" + "0" * 23, 10**23), ("100B", 10**11)]
+)
+def test_large_numbers_are_taken_to_the_last_digit(written: str, meant: int) -> None:
     value = answer("theory", "multiset", f"n={written}", "k=1")["value"]
-    assert int(str(value)) in (10**23, 10**11)
+    assert int(str(value)) == meant
 
 
 def test_a_whole_float_is_a_size_also_for_a_counterexample() -> None:
