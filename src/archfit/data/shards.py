@@ -1,6 +1,6 @@
 """Token files in a folder that appears only when it is complete.
 
-All writing goes to a hidden sibling of the target, `.NAME.partial-1a2b3c4d`, which its process keeps
+All writing goes to a hidden sibling of the target, `.NAME.partial-1a2b`, which its process keeps
 locked; finishing flushes it to disk and renames it. A killed process leaves a sibling nobody locks;
 the next one to prepare the same target removes it.
 """
