@@ -1,5 +1,6 @@
 """Parameter counts against published ones, and against a count made matrix by matrix."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,9 @@ from archfit.spec import (
     Architecture,
     Factorised,
     Full,
+    Linear,
     Patches,
+    Softmax,
     Tied,
     Tokens,
     standard_architecture,
@@ -83,6 +86,7 @@ architectures = st.builds(
     width=st.integers(1, 20),
     heads=st.integers(1, 5),
     head_dim=st.integers(1, 9),
+    attention=st.just(Softmax()),
     feed_forward_multiple=st.integers(1, 4),
     context=st.integers(1, 30),
     input=inputs,
@@ -120,6 +124,28 @@ def test_a_patch_shares_its_cost_among_its_tokens() -> None:
     patches = replace(SMALL, input=Patches(vocab=50, size=4, encoding="one-hot"))
     assert patches.training_flops_per_token == patches.training_flops_per_position / 4
     assert patches.embedding_rank == 12
+
+
+def test_the_analysed_network_has_four_matrices_a_head_and_nothing_else() -> None:
+    analysed = replace(
+        SMALL, attention=Linear(residual=True, causal=False), feed_forward_multiple=0
+    )
+    assert analysed.params_without_embeddings == analysed.block_params == 2 * 4 * 12 * 12
+
+
+@pytest.mark.parametrize(
+    ("attention", "multiple", "sentence"),
+    [
+        (Linear(residual=True, causal=True), 4, "has no feed-forward layer: use 0"),
+        (Softmax(), 0, "feed_forward_multiple=0 is below 1"),
+        ("linear", 4, "attention='linear' is no Softmax | Linear"),
+    ],
+)
+def test_attention_and_feed_forward_must_fit(
+    attention: Linear | Softmax, multiple: int, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        replace(SMALL, attention=attention, feed_forward_multiple=multiple)
 
 
 def test_full_and_factorised_at_full_rank_are_different_architectures() -> None:

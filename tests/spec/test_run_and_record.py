@@ -10,6 +10,8 @@ import pytest
 from archfit.spec import (
     Evaluation,
     Factorised,
+    FullContext,
+    Linear,
     Machine,
     Patches,
     Recipe,
@@ -38,6 +40,7 @@ RECIPE = Recipe(
     precision="float32",
     evaluation_steps=50,
     evaluation_sequences=64,
+    full_context_tokens=0,
 )
 SPEC = RunSpec(
     architecture=standard_architecture(depth=2, width=12, heads=3, vocab=50, context=16),
@@ -54,6 +57,9 @@ UNUSUAL = replace(
         head=Tied(),
     ),
 )
+ANALYSED = replace(
+    SPEC.architecture, attention=Linear(residual=True, causal=True), feed_forward_multiple=0
+)
 RECORD = RunRecord(
     spec=UNUSUAL,
     status="finished",
@@ -66,12 +72,20 @@ RECORD = RunRecord(
             heldout_bits_per_byte=0.5,
         ),
     ),
+    full_context=FullContext(tokens=30, heldout_nats_per_token=1.4, heldout_bits_per_byte=0.4),
     timing=Timing(training_seconds=2.0, tokens_per_second=1e4, flop_utilisation=None),
-    machine=Machine(device="cpu", archfit="0.1.0", python="3.11", torch="2.13"),
+    machine=Machine(
+        device="cpu",
+        devices=1,
+        micro_batch_sequences=8,
+        archfit="0.1.0",
+        python="3.11",
+        torch="2.13",
+    ),
 )
 
 
-@pytest.mark.parametrize("spec", [SPEC, UNUSUAL])
+@pytest.mark.parametrize("spec", [SPEC, UNUSUAL, replace(SPEC, architecture=ANALYSED)])
 def test_a_spec_survives_json(spec: RunSpec) -> None:
     assert loads(RunSpec, json.dumps(to_json(spec))) == spec
 
@@ -96,8 +110,8 @@ def test_the_hash_takes_a_whole_float_for_the_integer_it_equals() -> None:
 
 def test_the_hash_is_the_same_in_every_release() -> None:
     """A changed hash would orphan every finished run, so its value is written down here."""
-    assert SPEC.hash == "a1a37bb7bf8fa5cf310386e5125beb37762b284070be687276e116735a016b40"
-    assert SPEC.name == "a1a37bb7bf8fa5cf"
+    assert SPEC.hash == "e9c5dca1652e6f7a0477be88052cd324632ff0b9c16aefed496c889d9ba03569"
+    assert SPEC.name == "e9c5dca1652e6f7a"
 
 
 def test_the_hash_is_the_same_in_every_process() -> None:
@@ -121,9 +135,27 @@ def test_every_field_changes_the_hash() -> None:
         replace(SPEC, data_hash="f" * 64),
         replace(SPEC, recipe=replace(RECIPE, dropout=0.2)),
         replace(SPEC, architecture=replace(SPEC.architecture, embedding=Factorised(inner=12))),
+        replace(SPEC, architecture=ANALYSED),
+        replace(
+            SPEC, architecture=replace(ANALYSED, attention=Linear(residual=False, causal=True))
+        ),
         UNUSUAL,
     ]
-    assert len({spec.hash for spec in [SPEC, *changed]}) == 6
+    assert len({spec.hash for spec in [SPEC, *changed]}) == 8
+
+
+def test_an_unmasked_network_is_not_trained_to_predict_what_it_sees() -> None:
+    unmasked = replace(ANALYSED, attention=Linear(residual=True, causal=False))
+    with pytest.raises(ValueError, match="sees the token that it should predict"):
+        replace(SPEC, architecture=unmasked)
+
+
+def test_a_flag_is_true_or_false_and_no_number() -> None:
+    document = to_json(replace(SPEC, architecture=ANALYSED))
+    assert isinstance(document, dict)
+    document["architecture"]["attention"]["residual"] = 1
+    with pytest.raises(ValueError, match="residual is 1, not true or false"):
+        from_json(RunSpec, document)
 
 
 def _changed(**changes: object) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """What an architecture is: the numbers that fix a Transformer's shape, and what they cost.
 
 The network is decoder-only, with pre-norm blocks, a GELU feed-forward layer, learned positions
-and the biases of GPT-2; docs/notation.md names every symbol.
+and the biases of GPT-2, or the bare network of the theorems; docs/notation.md names every symbol.
 """
 
 from dataclasses import dataclass
 
+from archfit.spec.attention import Attention, Linear, Softmax
 from archfit.spec.checks import check_at_least, check_type
 from archfit.spec.inputs import Input, Patches, Tokens
 from archfit.spec.tables import Factorised, Full, Head, Table, Tied
@@ -19,6 +20,7 @@ class Architecture:
     width: int  # d_x, residual stream
     heads: int  # H
     head_dim: int  # d_a; heads * head_dim need not equal width
+    attention: Attention
     feed_forward_multiple: int  # hidden units of the feed-forward layer over width
     context: int  # N, positions seen at once
     input: Input
@@ -33,9 +35,10 @@ class Architecture:
             width=self.width,
             heads=self.heads,
             head_dim=self.head_dim,
-            feed_forward_multiple=self.feed_forward_multiple,
             context=self.context,
         )
+        check_type(Attention, attention=self.attention)
+        self._check_feed_forward()
         check_type(Input, input=self.input)
         check_type(Table, embedding=self.embedding, positions=self.positions)
         check_type(Head, head=self.head)
@@ -48,6 +51,15 @@ class Architecture:
                 f"head=tied needs one row for each of {self.input.predictions} predictions, and "
                 f"a scalar patch has {self.input.dimensions}; use a full head or one-hot patches"
             )
+
+    def _check_feed_forward(self) -> None:
+        is_linear = isinstance(self.attention, Linear)
+        if is_linear and self.feed_forward_multiple != 0:
+            raise ValueError(
+                f"feed_forward_multiple={self.feed_forward_multiple} with linear attention; the "
+                "analysed network has no feed-forward layer: use 0"
+            )
+        check_at_least(0 if is_linear else 1, feed_forward_multiple=self.feed_forward_multiple)
 
     @property
     def embedding_rank(self) -> int:
@@ -74,6 +86,8 @@ class Architecture:
     @property
     def params_without_embeddings(self) -> int:
         """Blocks with their biases and norms, and the last norm; no table of any kind."""
+        if isinstance(self.attention, Linear):  # it has neither
+            return self.block_params
         biases = 3 * self.heads * self.head_dim + (2 + self.feed_forward_multiple) * self.width
         norms = 4 * self.width  # two a block, each a scale and a shift
         return self.block_params + self.depth * (biases + norms) + 2 * self.width
@@ -146,6 +160,7 @@ def standard_architecture(
         width=width,
         heads=heads,
         head_dim=width // heads,
+        attention=Softmax(),
         feed_forward_multiple=4,
         context=context,
         input=Tokens(vocab=vocab),

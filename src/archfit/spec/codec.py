@@ -77,9 +77,10 @@ def _decode_scalar(hint: object, document: Json, where: str) -> object:
     if hint is float and is_number:
         assert isinstance(document, int | float)
         return _finite(document, where)
-    if hint in (int, str) and type(document) is hint:
+    if hint in (int, str, bool) and type(document) is hint:
         return document
-    wanted = {int: "a whole number", float: "a number", str: "a string"}.get(hint, str(hint))  # type: ignore[call-overload]  # `hint` is any type
+    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+    wanted = words.get(hint, str(hint))  # type: ignore[call-overload]  # `hint` is any type
     raise ValueError(f"{where} is {_shown(document)}, not {wanted}")
 
 

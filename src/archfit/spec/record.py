@@ -28,6 +28,27 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FullContext:
+    """The loss after the last step when every token is predicted from a whole context (stride 1).
+
+    In rows that follow each other the first tokens see little; here all see `context` positions.
+    """
+
+    tokens: int
+    heldout_nats_per_token: float
+    heldout_bits_per_byte: float
+
+    def __post_init__(self) -> None:
+        check_at_least(1, tokens=self.tokens)
+        check_real(
+            0,
+            1e6,
+            heldout_nats_per_token=self.heldout_nats_per_token,
+            heldout_bits_per_byte=self.heldout_bits_per_byte,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
     """How long it took; differs from run to run."""
 
@@ -50,6 +71,8 @@ class Machine:
     """Where it ran; differs from machine to machine."""
 
     device: str
+    devices: int  # processes that shared the batch
+    micro_batch_sequences: int  # rows that a device takes at once; the batch is the sum of several
     archfit: str  # version and commit
     python: str
     torch: str
@@ -63,6 +86,7 @@ class RunRecord:
     status: Literal["finished", "diverged"]
     diverged_at_step: int | None
     evaluations: tuple[Evaluation, ...]
+    full_context: FullContext | None  # None unless the recipe asks for it
     timing: Timing
     machine: Machine
 

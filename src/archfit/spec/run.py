@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.spec.architecture import Architecture
+from archfit.spec.attention import Linear
 from archfit.spec.checks import check_at_least, check_choice, check_real, check_type
 from archfit.spec.codec import canonical_json
 
@@ -28,7 +29,8 @@ class Recipe:
     dropout: float
     precision: Literal["float32", "bfloat16"]
     evaluation_steps: int  # steps from one held-out evaluation to the next
-    evaluation_sequences: int  # held-out sequences in each
+    evaluation_sequences: int  # held-out sequences in each, at most
+    full_context_tokens: int  # held-out tokens that the end predicts each from a whole context
 
     def __post_init__(self) -> None:
         check_at_least(
@@ -38,7 +40,9 @@ class Recipe:
             evaluation_steps=self.evaluation_steps,
             evaluation_sequences=self.evaluation_sequences,
         )
-        check_at_least(0, warmup_steps=self.warmup_steps)
+        check_at_least(
+            0, warmup_steps=self.warmup_steps, full_context_tokens=self.full_context_tokens
+        )
         if self.warmup_steps > self.steps:
             raise ValueError(
                 f"warmup_steps={self.warmup_steps} exceeds steps={self.steps}, so the peak is "
@@ -72,6 +76,12 @@ class RunSpec:
                 "take it from the data.json of the prepared data"
             )
         check_at_least(0, seed=self.seed)
+        attention = self.architecture.attention
+        if isinstance(attention, Linear) and not attention.causal:
+            raise ValueError(
+                "attention=linear without a causal mask sees the token that it should predict; "
+                "train it with causal=true"
+            )
 
     @property
     def hash(self) -> str:
