@@ -14,8 +14,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spec": set(),
     "theory": set(),
     "data": {"spec"},
+    "model": {"spec"},
+    "train": {"spec", "data", "model"},
     "report": {"spec", "theory"},
-    "cli": {"spec", "theory", "data", "report"},
+    "cli": {"spec", "theory", "data", "train", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -71,18 +71,25 @@ class Loader:
         starts = self.starts(step)[self.rank * rows : (self.rank + 1) * rows]
         return self._rows("train", starts)
 
-    def heldout_batches(self) -> Iterator[NDArray[np.int64]]:
-        """All held-out tokens in order, each predicted once; the last incomplete row is left out.
+    def heldout_batches(self, most: int | None = None) -> Iterator[NDArray[np.int64]]:
+        """Held-out tokens in order, each predicted once; the last incomplete row is left out.
 
-        Worker `rank` takes every `world`-th batch, of `batch / world` rows or fewer at the end.
+        `most` rows or fewer, spread evenly over the side; all of them if it is not given. Worker
+        `rank` takes every `world`-th batch, of `batch / world` rows or fewer at the end.
         """
         import numpy as np
 
         rows = self.batch // self.world
         tokens = len(self.data.tokens("heldout"))
         starts = np.arange(0, tokens - self.context, self.context)
+        if most is not None and most < len(starts):
+            starts = starts[np.arange(most) * len(starts) // most]
         for first in range(self.rank * rows, len(starts), self.batch):
             yield self._rows("heldout", starts[first : first + rows])
+
+    def heldout_rows(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The held-out rows of context + 1 tokens that start at `starts`."""
+        return self._rows("heldout", starts)
 
     def _rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         import numpy as np

@@ -1,0 +1,354 @@
+"""`archfit train`: one run, or several seeds of it, with progress that a person can read."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archfit.cli.output import print_json, print_table
+from archfit.cli.sizes import size_option
+from archfit.cli.train_progress import watcher
+from archfit.cli.version import version_line
+from archfit.data.prepare import prepare as prepare_data
+from archfit.data.prepared import PreparedData, open_prepared
+from archfit.data.settings import Settings as DataSettings
+from archfit.data.sources import SAMPLE
+from archfit.spec import (
+    Architecture,
+    Attention,
+    Factorised,
+    Full,
+    Head,
+    Input,
+    Linear,
+    Patches,
+    Recipe,
+    RunRecord,
+    RunSpec,
+    Softmax,
+    Table,
+    Tied,
+    Tokens,
+    loads,
+    to_json,
+)
+
+if TYPE_CHECKING:
+    from archfit.train import Settings
+
+Shape, Training, Machine = "Shape", "Training", "Machine and files"
+ATTENTIONS: dict[str, Attention] = {
+    "softmax": Softmax(),
+    "linear": Linear(residual=False, causal=True),
+    "linear-residual": Linear(residual=True, causal=True),
+}
+
+
+def size(text: str, panel: str) -> typer.models.OptionInfo:
+    """An option for a whole number as people write it."""
+    option: typer.models.OptionInfo = typer.Option(
+        parser=size_option, metavar="N", help=text, rich_help_panel=panel
+    )
+    return option
+
+
+def train(
+    out: Annotated[Path, typer.Option(help="Folder of runs; each gets a folder in it.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Prepared data; left out: the sample archfit ships with.")
+    ] = None,
+    spec: Annotated[
+        list[Path] | None,
+        typer.Option(help="spec.json instead of all options of shape and training; repeatable."),
+    ] = None,
+    depth: Annotated[int, size("Blocks.", Shape)] = 4,
+    width: Annotated[int, size("Residual stream.", Shape)] = 64,
+    heads: Annotated[int, size("Attention heads.", Shape)] = 2,
+    head_dim: Annotated[
+        int | None, size("Size of a head; width / heads if left out.", Shape)
+    ] = None,
+    context: Annotated[int, size("Positions seen at once.", Shape)] = 128,
+    feed_forward_multiple: Annotated[
+        int | None, size("Hidden units of the feed-forward layer over width.", Shape)
+    ] = None,
+    embedding_inner: Annotated[
+        int | None, size("Factorise the input embedding to this inner size.", Shape)
+    ] = None,
+    position_inner: Annotated[
+        int | None, size("Factorise the position table to this inner size.", Shape)
+    ] = None,
+    head: Annotated[
+        str, typer.Option(help="full, tied, or an inner size.", rich_help_panel=Shape)
+    ] = "full",
+    patch: Annotated[int | None, size("Tokens of a position, embedded as one.", Shape)] = None,
+    patch_encoding: Annotated[
+        str, typer.Option(help="one-hot or scalar.", rich_help_panel=Shape)
+    ] = "one-hot",
+    attention: Annotated[
+        str,
+        typer.Option(
+            help="softmax; linear or linear-residual, the analysed networks.", rich_help_panel=Shape
+        ),
+    ] = "softmax",
+    steps: Annotated[int, size("Training steps.", Training)] = 1500,
+    batch: Annotated[int, size("Sequences of a step.", Training)] = 16,
+    warmup: Annotated[int | None, size("Steps of warm-up; a tenth if left out.", Training)] = None,
+    learning_rate: Annotated[
+        float, typer.Option(help="At its peak.", rich_help_panel=Training)
+    ] = 4e-3,
+    learning_rate_rule: Annotated[
+        str,
+        typer.Option(
+            help="standard, or completep, which keeps the best rate at every depth and width.",
+            rich_help_panel=Training,
+        ),
+    ] = "standard",
+    weight_decay: Annotated[
+        float, typer.Option(help="On matrices.", rich_help_panel=Training)
+    ] = 0.01,
+    beta1: Annotated[float, typer.Option(help="AdamW.", rich_help_panel=Training)] = 0.9,
+    beta2: Annotated[float, typer.Option(help="AdamW.", rich_help_panel=Training)] = 0.999,
+    gradient_clip: Annotated[
+        float, typer.Option(help="Norm above which it is scaled down.", rich_help_panel=Training)
+    ] = 1.0,
+    dropout: Annotated[float, typer.Option(rich_help_panel=Training)] = 0.0,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="float32, bfloat16, or auto: bfloat16 on a GPU.", rich_help_panel=Training
+        ),
+    ] = "auto",
+    evaluate_every: Annotated[
+        int | None, size("Steps between evaluations; a tenth if left out.", Training)
+    ] = None,
+    evaluation_sequences: Annotated[
+        int, size("Held-out sequences in an evaluation, at most.", Training)
+    ] = 512,
+    full_context_tokens: Annotated[
+        int, size("Held-out tokens to predict each from a whole context at the end.", Training)
+    ] = 0,
+    seed: Annotated[int, size("Of weights, batches and dropout.", Training)] = 0,
+    seeds: Annotated[int, size("Train this many, from --seed on.", Training)] = 1,
+    device: Annotated[
+        str, typer.Option(help="auto, cuda, mps or cpu.", rich_help_panel=Machine)
+    ] = "auto",
+    sharding: Annotated[
+        str,
+        typer.Option(
+            help="Under torchrun: auto, replicate or shard (FSDP2).", rich_help_panel=Machine
+        ),
+    ] = "auto",
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="From one checkpoint to the next.", rich_help_panel=Machine)
+    ] = 60.0,
+    keep_weights: Annotated[
+        bool,
+        typer.Option(help="Keep model.safetensors of the finished run.", rich_help_panel=Machine),
+    ] = True,
+    track: Annotated[
+        str,
+        typer.Option(help="Mirror to tensorboard, wandb, mlflow (a,b).", rich_help_panel=Machine),
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+    ] = False,
+) -> None:
+    """Train a Transformer; interrupted or killed, the same command goes on where it was."""
+    _check_choices(device=device, sharding=sharding, attention=attention)
+    _require_torch()
+    prepared = open_prepared(data) if data is not None else _prepared_sample(out)
+    shape = ShapeOptions(
+        depth=depth, width=width, heads=heads, head_dim=head_dim, context=context,
+        feed_forward_multiple=feed_forward_multiple, embedding_inner=embedding_inner,
+        position_inner=position_inner, head=head, patch=patch, patch_encoding=patch_encoding,
+        attention=attention,
+    )  # fmt: skip
+    recipe = {
+        "steps": steps, "batch_sequences": batch,
+        "warmup_steps": steps // 10 if warmup is None else warmup,
+        "peak_learning_rate": learning_rate, "learning_rate_rule": learning_rate_rule,
+        "weight_decay": weight_decay, "beta1": beta1, "beta2": beta2,
+        "gradient_clip": gradient_clip, "dropout": dropout,
+        "precision": _precision(precision, device),
+        "evaluation_steps": max(1, steps // 10) if evaluate_every is None else evaluate_every,
+        "evaluation_sequences": evaluation_sequences, "full_context_tokens": full_context_tokens,
+    }  # fmt: skip
+    if spec:
+        specs = [_read_spec(file) for file in spec]
+    else:
+        architecture, made = shape.architecture(prepared.vocab), Recipe(**recipe)  # type: ignore[arg-type]  # its checks are better than ours
+        specs = [
+            RunSpec(architecture=architecture, data_hash=prepared.data_hash, recipe=made, seed=one)
+            for one in range(seed, seed + max(1, seeds))
+        ]
+    settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
+    _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShapeOptions:
+    """The options that name an architecture, as they were given."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int | None
+    context: int
+    feed_forward_multiple: int | None
+    embedding_inner: int | None
+    position_inner: int | None
+    head: str
+    patch: int | None
+    patch_encoding: str
+    attention: str
+
+    def architecture(self, vocab: int) -> Architecture:
+        """What they name, for this vocabulary."""
+        attention = ATTENTIONS[self.attention]
+        usual = 4 if isinstance(attention, Softmax) else 0
+        multiple = usual if self.feed_forward_multiple is None else self.feed_forward_multiple
+        return Architecture(
+            depth=self.depth,
+            width=self.width,
+            heads=self.heads,
+            head_dim=self._head_dim(),
+            attention=attention,
+            feed_forward_multiple=multiple,
+            context=self.context,
+            input=self._input(vocab),
+            embedding=_table(self.embedding_inner),
+            positions=_table(self.position_inner),
+            head=self._head(),
+        )
+
+    def _head_dim(self) -> int:
+        if self.head_dim is not None:
+            return self.head_dim
+        if self.heads < 1 or self.width % self.heads:
+            raise ValueError(
+                f"width={self.width} is not a multiple of heads={self.heads}, so head_dim would be "
+                "a fraction; use a width that is, or give --head-dim"
+            )
+        return self.width // self.heads
+
+    def _input(self, vocab: int) -> Input:
+        if self.patch is None:
+            return Tokens(vocab=vocab)
+        return Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
+
+    def _head(self) -> Head:
+        if self.head == "tied":
+            return Tied()
+        if self.head == "full":
+            return Full()
+        if not self.head.isdecimal():
+            raise ValueError(f"head={self.head!r} is unknown; use full, tied, or an inner size")
+        return Factorised(inner=int(self.head))
+
+
+def _table(inner: int | None) -> Table:
+    return Full() if inner is None else Factorised(inner=inner)
+
+
+def _check_choices(**words: str) -> None:
+    choices = {
+        "device": ("auto", "cuda", "mps", "cpu"),
+        "sharding": ("auto", "replicate", "shard"),
+        "attention": tuple(ATTENTIONS),
+    }
+    for name, word in words.items():
+        if word not in choices[name]:
+            raise ValueError(f"--{name} {word} is unknown; use one of {', '.join(choices[name])}")
+
+
+def _require_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
+
+
+def _precision(wanted: str, device: str) -> str:
+    """bfloat16 on a GPU, float32 elsewhere: some CPUs advertise bfloat16 and then fail."""
+    if wanted != "auto":
+        return wanted
+    from archfit.train.devices import choose_device
+
+    return "bfloat16" if choose_device(device) == "cuda" else "float32"
+
+
+def _prepared_sample(out: Path) -> PreparedData:
+    return prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data
+
+
+def _read_spec(file: Path) -> RunSpec:
+    try:
+        return loads(RunSpec, file.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, ValueError) as problem:
+        raise ValueError(f"{file} holds no spec: {problem}") from problem
+
+
+def _settings(
+    device: str, sharding: str, checkpoint_seconds: float, keep_weights: bool
+) -> Settings:
+    from archfit.train import Settings
+
+    if not checkpoint_seconds >= 0:
+        raise ValueError(f"--checkpoint-seconds {checkpoint_seconds} is below 0; use 0 or more")
+    return Settings(
+        device=device,  # type: ignore[arg-type]  # checked
+        sharding=sharding,  # type: ignore[arg-type]  # checked
+        checkpoint_seconds=checkpoint_seconds,
+        keep_weights=keep_weights,
+        code_version=version_line(),
+    )
+
+
+def _train_all(
+    specs: list[RunSpec],
+    data: PreparedData,
+    out: Path,
+    settings: Settings,
+    *,
+    track: str,
+    as_json: bool,
+) -> None:
+    from archfit.train import Stopped, Watchers, train_together
+    from archfit.train.trackers import trackers
+
+    names = tuple(name.strip() for name in track.split(",") if name.strip())
+    with watcher(silent=as_json) as shown:
+        watchers = [Watchers(shown, *trackers(names, out / spec.name)) for spec in specs]
+        try:
+            records = train_together(specs, data, out, settings, watchers)
+        except Stopped as stopped:
+            typer.echo(f"archfit: {stopped}", err=True)
+            raise typer.Exit(128 + stopped.signal_number) from stopped
+    _show(records, out, as_json=as_json)
+
+
+def _show(records: list[RunRecord], out: Path, *, as_json: bool) -> None:
+    import os
+
+    if os.environ.get("RANK", "0") != "0":  # torchrun's other processes
+        return
+    if as_json:
+        documents = [
+            {"folder": str(out / record.spec.name), "record": to_json(record)} for record in records
+        ]
+        print_json(documents[0] if len(documents) == 1 else {"runs": documents})
+        return
+    print_table(str(out), ("run", "seed", "status", "held-out nats", "bits a byte"), [
+        _row(record) for record in records
+    ])  # fmt: skip
+
+
+def _row(record: RunRecord) -> tuple[str, ...]:
+    name, seed = record.spec.name, str(record.spec.seed)
+    if record.status == "diverged":
+        return name, seed, f"diverged at step {record.diverged_at_step}", "-", "-"
+    last = record.evaluations[-1]
+    nats, bits = last.heldout_nats_per_token, last.heldout_bits_per_byte
+    return name, seed, record.status, f"{nats:.4f}", f"{bits:.4f}"

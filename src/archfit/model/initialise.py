@@ -1,0 +1,89 @@
+"""The weights a network starts from: a function of seed and parameter name alone.
+
+Two networks that differ in one table start with the same blocks, so a comparison at equal seeds
+is a paired one.
+
+A table starts with entries of standard deviation 0.02 whether it is full or factorised. In a
+factorised one the rows carry that size and the mixing matrix is orthogonal, scaled so that the
+product's entries keep it: a step of Adam on a row then moves the product as far as it moves a
+full table, and a factorised table with inner >= width trains like a full one (docs/LOG.md).
+
+A head that is not tied starts at zero, so the first loss is ln V exactly. A tied one cannot; its
+table is made small enough that the first loss is within 0.01 of ln V at every width.
+"""
+
+import hashlib
+import math
+
+import torch
+from torch import Tensor, nn
+
+from archfit.model.attention import LinearAttention
+from archfit.model.parametrisation import INITIAL_STD, Parametrisation
+from archfit.model.tables import RowTable
+from archfit.model.transformer import Transformer
+from archfit.model.trunk import Block
+from archfit.spec import Patches
+
+TIED_LOGIT_STD = 0.1  # ln V + 0.1^2 / 2
+
+
+def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> None:
+    """Fill the weights of `model` in place."""
+    with torch.no_grad():
+        _fill_tables(model, numbers, seed)
+        for at, block in enumerate(model.trunk.blocks):
+            name = f"trunk.blocks.{at}"
+            if isinstance(block, Block):
+                _fill_block(block, numbers, name, seed)
+            elif isinstance(block, LinearAttention):
+                _fill_linear(block, model.architecture.context, name, seed)
+
+
+def _fill_tables(model: Transformer, numbers: Parametrisation, seed: int) -> None:
+    std = INITIAL_STD
+    if model.head is None:
+        logit_std = math.sqrt(model.architecture.width) * numbers.logit_multiplier  # at std 1
+        std = min(std, TIED_LOGIT_STD / logit_std)
+    parts = 1  # rows that add up to one vector
+    if isinstance(model.architecture.input, Patches):
+        parts = model.architecture.input.size
+    _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
+    _fill_table(model.embedding.positions, std, "embedding.positions", seed)
+    if model.head is not None:
+        _fill_table(model.head, 0.0, "head", seed)
+
+
+def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
+    _normal(table.rows_RI, std, f"{name}.rows", seed)
+    if table.mix_ID is not None:
+        inner, width = table.mix_ID.shape
+        gain = max(1.0, math.sqrt(width / inner))
+        nn.init.orthogonal_(table.mix_ID, gain, generator=_generator(f"{name}.mix", seed))
+
+
+def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) -> None:
+    for linear, std, part in (
+        (block.attention.qkv, numbers.hidden_std, "qkv"),
+        (block.attention.out, numbers.projection_std, "out"),
+        (block.feed_forward.up, numbers.hidden_std, "up"),
+        (block.feed_forward.down, numbers.projection_std, "down"),
+    ):
+        _normal(linear.weight, std, f"{name}.{part}", seed)
+        linear.bias.zero_()
+
+
+def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> None:
+    """Sizes that keep a cubic layer of `context` positions from growing."""
+    _normal(layer.qkv.weight, 1 / math.sqrt(layer.qkv.in_features), f"{name}.qkv", seed)
+    out_std = 1 / (context * math.sqrt(layer.out.in_features))
+    _normal(layer.out.weight, out_std, f"{name}.out", seed)
+
+
+def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:
+    weight.normal_(0.0, std, generator=_generator(name, seed)) if std else weight.zero_()
+
+
+def _generator(name: str, seed: int) -> torch.Generator:
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little"))

@@ -1,0 +1,78 @@
+"""What a learning-rate rule makes of a shape: multipliers, initial sizes, rates.
+
+`standard` is GPT-2's: every matrix starts at 0.02, the projections back into the stream at
+0.02 / sqrt(2 depth), one learning rate for all. Its best rate moves with depth and width, so a
+sweep over depth at one rate compares tunings as much as depths.
+
+`completep` (Dey et al. 2025, arXiv:2505.01618, table 1 with alpha = 1) makes the best rate stay
+where it is. With m_d = width / 256 and m_L = depth / 2, their base shape:
+
+    stream    x + branch(x) / m_L         hidden std      sigma / sqrt(m_d)
+    logits    (W h) / m_d                 hidden rate     eta / m_d
+    scores    q k sqrt(64) / head_dim     hidden decay    lambda m_d
+    epsilon   hidden eps / (m_d m_L)      tables          eps / m_d
+
+The peak learning rate of a recipe is then that of the base shape.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from archfit.spec import Architecture
+
+BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64
+INITIAL_STD = 0.02
+EPSILON = 1e-8  # Adam's
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parametrisation:
+    """The numbers that depend on the rule; `hidden` are the matrices inside blocks."""
+
+    residual_multiplier: float
+    logit_multiplier: float
+    score_multiplier: float
+    hidden_std: float
+    projection_std: float  # of the matrices that write into the stream
+    hidden_rate_factor: float
+    hidden_decay_factor: float
+    block_epsilon: float
+    table_epsilon: float
+
+
+def parametrisation(
+    architecture: Architecture, rule: Literal["standard", "completep"]
+) -> Parametrisation:
+    """The numbers of a rule for one shape."""
+    return _completep(architecture) if rule == "completep" else _standard(architecture)
+
+
+def _standard(architecture: Architecture) -> Parametrisation:
+    return Parametrisation(
+        residual_multiplier=1.0,
+        logit_multiplier=1.0,
+        score_multiplier=1 / math.sqrt(architecture.head_dim),
+        hidden_std=INITIAL_STD,
+        projection_std=INITIAL_STD / math.sqrt(2 * architecture.depth),
+        hidden_rate_factor=1.0,
+        hidden_decay_factor=1.0,
+        block_epsilon=EPSILON,
+        table_epsilon=EPSILON,
+    )
+
+
+def _completep(architecture: Architecture) -> Parametrisation:
+    wider, deeper = architecture.width / BASE_WIDTH, architecture.depth / BASE_DEPTH
+    std = INITIAL_STD / math.sqrt(wider)
+    return Parametrisation(
+        residual_multiplier=1 / deeper,
+        logit_multiplier=1 / wider,
+        score_multiplier=math.sqrt(BASE_HEAD_DIM) / architecture.head_dim,
+        hidden_std=std,
+        projection_std=std,
+        hidden_rate_factor=1 / wider,
+        hidden_decay_factor=wider,
+        block_epsilon=EPSILON / (wider * deeper),
+        table_epsilon=EPSILON / wider,
+    )

@@ -1,0 +1,173 @@
+"""Checkpoints: weights, moments and the losses so far, in files that can never run code.
+
+`checkpoint/step-000000120/` holds model.safetensors, optimiser.safetensors and state.json, which
+has the hashes of both. It is written under another name and renamed when complete; the newest two
+are kept. Tensors are stored whole, so a run may go on with another number of processes.
+"""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from archfit.spec import Evaluation, canonical_json, loads
+from archfit.train.folder import sync_folder, write_whole
+from archfit.train.team import Team, fill, whole
+
+KEPT = 2
+STATE, MODEL, OPTIMISER = "state.json", "model.safetensors", "optimiser.safetensors"
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """What a run knows besides its tensors."""
+
+    step: int  # steps made
+    loss_sum: float  # nats per token of each step since the last evaluation, added up
+    evaluations: tuple[Evaluation, ...]
+    timed_seconds: float
+    timed_steps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _State:
+    spec_hash: str
+    saved: Saved
+    model_sha256: str
+    optimiser_sha256: str
+
+
+def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec_hash: str, team: Team) -> None:
+    """Write a checkpoint; all processes of a team must ask, the first one writes."""
+    model, moments = tensors.model(), tensors.optimiser()
+    if not team.leads:
+        return
+    folder.mkdir(exist_ok=True)
+    discard_unfinished(folder)
+    unfinished = folder / f".new-{saved.step:09}"
+    unfinished.mkdir()
+    state = _State(
+        spec_hash=spec_hash,
+        saved=saved,
+        model_sha256=write_tensors(unfinished / MODEL, model),
+        optimiser_sha256=write_tensors(unfinished / OPTIMISER, moments),
+    )
+    write_whole(unfinished / STATE, (canonical_json(state) + "\n").encode())
+    finished = folder / f"step-{saved.step:09}"
+    if finished.exists():  # written by a process that was killed before it could go on
+        shutil.rmtree(finished)
+    unfinished.rename(finished)
+    sync_folder(folder)
+    for old in _newest_first(folder)[KEPT:]:
+        shutil.rmtree(old)
+
+
+def load_newest(folder: Path, tensors: "Tensors", *, spec_hash: str) -> Saved | None:
+    """Fill the tensors from the newest checkpoint, in place; None if there is none."""
+    checkpoints = _newest_first(folder)
+    if not checkpoints:
+        return None
+    newest = checkpoints[0]
+    try:
+        return _load(newest, tensors, spec_hash)
+    except (ValueError, OSError, SafetensorError) as problem:
+        earlier = f"step {_step(checkpoints[1])}" if len(checkpoints) > 1 else "the start"
+        raise ValueError(
+            f"the checkpoint {newest} cannot be used: {problem}; delete that folder to go on from "
+            f"{earlier}"
+        ) from problem
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Remove what a killed process left half-written."""
+    for left in folder.glob(".new-*"):
+        shutil.rmtree(left)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
+    """Write a safetensors file to the disk; its SHA-256."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as problem:  # it wraps what the system said
+        raise OSError(f"{path} could not be written: {problem}") from problem
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    return _sha256(path)
+
+
+class Tensors:
+    """The tensors of a run by name: weights, and Adam's moments of each."""
+
+    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        self._parameters = dict(model.named_parameters())
+        self._optimiser = optimiser
+
+    def model(self) -> dict[str, Tensor]:
+        """The weights, whole and on the host."""
+        return {name: _on_host(parameter) for name, parameter in self._parameters.items()}
+
+    def optimiser(self) -> dict[str, Tensor]:
+        """Adam's moments and step counts, whole and on the host."""
+        return {name: _on_host(moment) for name, moment in self._moments().items()}
+
+    def places(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Where weights and moments of a checkpoint go."""
+        return {name: p.detach() for name, p in self._parameters.items()}, self._moments()
+
+    def _moments(self) -> dict[str, Tensor]:
+        return {
+            f"{name}.{moment}": self._optimiser.state[parameter][moment]
+            for name, parameter in self._parameters.items()
+            for moment in MOMENTS
+        }
+
+
+def _load(checkpoint: Path, tensors: Tensors, spec_hash: str) -> Saved:
+    state = loads(_State, (checkpoint / STATE).read_text(encoding="utf-8"))
+    if state.spec_hash != spec_hash:
+        raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
+    for name, expected in ((MODEL, state.model_sha256), (OPTIMISER, state.optimiser_sha256)):
+        if _sha256(checkpoint / name) != expected:
+            raise ValueError(f"{name} is not what was written")
+    for name, places in zip((MODEL, OPTIMISER), tensors.places(), strict=True):
+        read_tensors(checkpoint / name, places)
+    return state.saved
+
+
+def read_tensors(path: Path, places: dict[str, Tensor]) -> None:
+    """Fill `places` from a safetensors file with exactly these tensors, in place."""
+    with safe_open(path, framework="pt") as file:
+        names = set(file.keys())
+        if names != places.keys():
+            odd = sorted(names ^ places.keys())[0]
+            raise ValueError(f"{path.name} and the network differ in {odd!r}")
+        for name, place in places.items():
+            shape = tuple(file.get_slice(name).get_shape())
+            if shape != tuple(place.shape):
+                raise ValueError(f"{name} has shape {shape}, not {tuple(place.shape)}")
+            fill(place, file.get_tensor(name))
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    return whole(tensor.detach()).cpu().contiguous()
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*"), key=_step, reverse=True)
+
+
+def _step(checkpoint: Path) -> int:
+    digits = checkpoint.name.removeprefix("step-")
+    return int(digits) if digits.isdigit() else -1
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,93 @@
+"""The held-out loss, in nats per token and bits per byte.
+
+Shape letters: B rows, S tokens of a row.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from archfit.data.loader import Loader
+from archfit.data.prepared import PreparedData
+from archfit.model.loss import inputs_and_targets, token_losses
+from archfit.spec import RunSpec
+from archfit.train.step import autocast
+from archfit.train.team import Team
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heldout:
+    """What an evaluation reads, and how: `rows` at a time fit into memory."""
+
+    spec: RunSpec
+    loader: Loader
+    team: Team
+    rows: int
+
+
+def heldout_loss(model: nn.Module, heldout: Heldout) -> float:
+    """Mean nats per token over the recipe's held-out rows, each position of a row predicted."""
+    batches = heldout.loader.heldout_batches(heldout.spec.recipe.evaluation_sequences)
+    return _mean(model, heldout, batches, last_only=False)
+
+
+def full_context_loss(model: nn.Module, heldout: Heldout) -> tuple[float, int]:
+    """Mean nats per token when each token is predicted from a whole context, and of how many.
+
+    A window of `context` positions moves on by one; only what follows its end is predicted.
+    """
+    spec, loader = heldout.spec, heldout.loader
+    size = spec.architecture.input.tokens_per_position
+    places = (len(loader.data.tokens("heldout")) - loader.context - 1) // size + 1
+    wanted = -(-spec.recipe.full_context_tokens // size)
+    starts = np.arange(min(places, wanted), dtype=np.int64) * size
+    loss = _mean(model, heldout, _windows(loader, starts), last_only=True)
+    return loss, len(starts) * size
+
+
+def bits_per_byte(nats_per_token: float, data: PreparedData) -> float:
+    """The same loss for a byte of the held-out content, which does not depend on the tokens."""
+    heldout = data.description["heldout"]
+    assert isinstance(heldout, dict)
+    return nats_per_token / math.log(2) * int(heldout["tokens"]) / int(heldout["bytes"])
+
+
+def _windows(loader: Loader, starts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    rows = loader.batch // loader.world
+    for first in range(loader.rank * rows, len(starts), loader.batch):
+        yield loader.heldout_rows(starts[first : first + rows])
+
+
+def _mean(
+    model: nn.Module, heldout: Heldout, batches: Iterable[NDArray[np.int64]], *, last_only: bool
+) -> float:
+    model.eval()
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for batch in batches:
+            for tokens_BS in torch.from_numpy(batch).split(heldout.rows):
+                on_device = tokens_BS.to(heldout.team.device)
+                losses = _losses(model, heldout.spec, on_device, last_only=last_only)
+                total += float(losses.double().sum() if not losses.is_mps else losses.sum())
+                count += losses.numel()
+    model.train()
+    total, tokens = heldout.team.sums([total, float(count)])
+    return total / tokens
+
+
+def _losses(
+    model: nn.Module, spec: RunSpec, tokens_BS: Int[Tensor, "B S"], *, last_only: bool
+) -> Tensor:
+    given = spec.architecture.input
+    inputs, targets = inputs_and_targets(tokens_BS, given)
+    with autocast(spec.recipe.precision, tokens_BS.device):
+        logits: Tensor = model(inputs)
+        if last_only:
+            logits, targets = logits[:, -1:], targets[:, -given.tokens_per_position :]
+        return token_losses(logits, targets, given)

@@ -1,0 +1,81 @@
+"""The folder of a run: who holds it, and files that are there whole or not at all."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, loads
+
+RECORD, SPEC, LOG, LOCK = "record.json", "spec.json", "log.jsonl", ".lock"
+CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Make the folder and keep others out; the lock goes with the process that holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise ValueError(
+                f"{folder} is being trained by another process; wait for it, or use another --out"
+            ) from problem
+        yield
+
+
+def finished_record(folder: Path) -> RunRecord | None:
+    """The record of a run that is done, or None."""
+    path = folder / RECORD
+    if not path.exists():
+        return None
+    try:
+        return loads(RunRecord, path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise ValueError(f"{path} is damaged ({problem}); delete it to train again") from problem
+
+
+def write_spec(folder: Path, spec: RunSpec) -> None:
+    """Say which run the folder holds."""
+    write_whole(folder / SPEC, (canonical_json(spec) + "\n").encode())
+
+
+def write_record(folder: Path, record: RunRecord) -> None:
+    """Finish the run: the record makes it done, its checkpoints are then of no use."""
+    write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+
+
+def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
+    """The log as it was at a checkpoint: lines written after it will be written again."""
+    lines = "".join(f"{canonical_json(evaluation)}\n" for evaluation in evaluations)
+    write_whole(folder / LOG, lines.encode())
+
+
+def append_to_log(folder: Path, evaluation: Evaluation) -> None:
+    """One more line."""
+    with open(folder / LOG, "a", encoding="utf-8") as log:
+        log.write(f"{canonical_json(evaluation)}\n")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place at once; after a crash it is the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

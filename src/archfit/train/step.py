@@ -1,0 +1,135 @@
+"""One training step: losses of all micro-batches, gradients, clipping, AdamW.
+
+On a GPU the whole step is captured once as a CUDA graph and replayed: a narrow network otherwise
+waits for the host, which starts a few thousand small kernels for every step.
+
+Shape letters: B rows of this process's batch, S tokens of a row.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from archfit.model.loss import inputs_and_targets, token_losses
+from archfit.spec import RunSpec
+from archfit.train.optimiser import set_learning_rate
+from archfit.train.schedule import learning_rate
+from archfit.train.team import Team
+
+STEPS_BEFORE_CAPTURE = 3  # real ones, in which libraries make their plans and buffers
+
+
+class Stepper:
+    """Makes training steps, in place; halves its micro-batch when memory runs out."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        spec: RunSpec,
+        team: Team,
+        notice: Callable[[str], None],
+    ) -> None:
+        self.model, self.optimiser, self.spec, self.team = model, optimiser, spec, team
+        self.notice = notice
+        self.rows = spec.recipe.batch_sequences // team.world
+        self.micro_rows = self.rows
+        self.steps_made = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.graph_tokens_BS: Tensor | None = None
+        self.graph_loss: Tensor | None = None
+
+    def __call__(self, step: int, tokens_BS: Int[Tensor, "B S"]) -> Tensor:
+        """Train on the batch of `step`; return this process's mean loss before it, which stays on
+        its device: reading it makes a GPU wait."""
+        while True:
+            try:
+                return self._step(step, tokens_BS)
+            except torch.OutOfMemoryError:
+                self._take_less_memory()
+
+    def _step(self, step: int, tokens_BS: Tensor) -> Tensor:
+        set_learning_rate(self.optimiser, learning_rate(step, self.spec.recipe))
+        if self.spec.recipe.dropout:  # a mask is a function of seed, step and process
+            torch.manual_seed(_mask_seed(self.spec.seed, step, self.team.rank))
+        can_capture = self.team.device.type == "cuda" and self.team.world == 1
+        if not can_capture or self.steps_made < STEPS_BEFORE_CAPTURE:
+            loss = self._eager_step(tokens_BS)
+        else:
+            loss = self._captured_step(tokens_BS)
+        self.steps_made += 1
+        return loss
+
+    def _eager_step(self, tokens_BS: Tensor) -> Tensor:
+        loss = torch.zeros((), device=tokens_BS.device)
+        micro_batches = tokens_BS.split(self.micro_rows)
+        for at, micro_BS in enumerate(micro_batches):
+            is_last = at == len(micro_batches) - 1
+            with self._gradients_summed_over_team(is_last):
+                share = len(micro_BS) / len(tokens_BS)
+                micro_loss = self._mean_loss(micro_BS) * share
+                micro_loss.backward()
+            loss += micro_loss.detach()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.recipe.gradient_clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return loss
+
+    def _mean_loss(self, micro_BS: Tensor) -> Tensor:
+        given = self.spec.architecture.input
+        inputs, targets = inputs_and_targets(micro_BS, given)
+        with autocast(self.spec.recipe.precision, self.team.device):
+            logits: Tensor = self.model(inputs)
+            return token_losses(logits, targets, given).mean()
+
+    def _captured_step(self, tokens_BS: Tensor) -> Tensor:
+        if self.graph is None:
+            self.graph_tokens_BS = tokens_BS.clone()
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=torch.cuda.Stream()):
+                self.graph_loss = self._eager_step(self.graph_tokens_BS)
+        assert self.graph_tokens_BS is not None
+        assert self.graph_loss is not None
+        self.graph_tokens_BS.copy_(tokens_BS, non_blocking=True)
+        self.graph.replay()
+        return self.graph_loss.clone()
+
+    @contextlib.contextmanager
+    def _gradients_summed_over_team(self, is_last: bool) -> Iterator[None]:
+        """Sum gradients over the team once a step, with its last micro-batch."""
+        if isinstance(self.model, nn.parallel.DistributedDataParallel):
+            with contextlib.nullcontext() if is_last else self.model.no_sync():
+                yield
+            return
+        if self.team.world > 1:  # sharded
+            self.model.set_requires_gradient_sync(is_last)  # type: ignore[operator]  # FSDP's
+        yield
+
+    def _take_less_memory(self) -> None:
+        self.graph = self.graph_tokens_BS = self.graph_loss = None
+        self.optimiser.zero_grad()
+        torch.cuda.empty_cache()
+        if self.micro_rows == 1:
+            raise ValueError(
+                "one sequence is more than the memory of this device holds; use a smaller network "
+                "or context, or more devices"
+            )
+        self.micro_rows = -(-self.micro_rows // 2)
+        self.notice(
+            f"out of memory: {self.rows} sequences now go through in micro-batches of "
+            f"{self.micro_rows}; the batch stays the same"
+        )
+
+
+def _mask_seed(seed: int, step: int, rank: int) -> int:
+    digest = hashlib.sha256(f"dropout/{seed}/{step}/{rank}".encode()).digest()
+    return int.from_bytes(digest[:7], "little")
+
+
+def autocast(precision: str, device: torch.device) -> torch.autocast:
+    """The context in which the products of a network run in its precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")

@@ -1,0 +1,94 @@
+"""Several runs in one process, at once where that is faster.
+
+A small network leaves most of a GPU idle. Runs that take turns on streams of their own fill it,
+and each still executes exactly the kernels that it would execute alone. Whether that pays depends
+on shapes and device, so it is measured: some steps of one run alone, then as many of all together.
+On a CPU one run at a time already uses every core, and runs follow each other.
+"""
+
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import torch
+
+from archfit.data.prepared import PreparedData
+from archfit.spec import RunRecord, RunSpec
+from archfit.train.devices import choose_device
+from archfit.train.run import train, training, workplace
+from archfit.train.settings import Settings
+from archfit.train.step import STEPS_BEFORE_CAPTURE
+from archfit.train.watch import Watcher
+
+MEASURED_STEPS = 20
+LEAST_GAIN = 1.05
+
+
+def train_together(
+    specs: Sequence[RunSpec],
+    data: PreparedData,
+    out: Path,
+    settings: Settings,
+    watchers: Sequence[Watcher],
+) -> list[RunRecord]:
+    """The records of all specs, in their order; `watchers` has one for each."""
+    if len(specs) == 1 or choose_device(settings.device) != "cuda":
+        return [
+            train(spec, data, out, settings, watch)
+            for spec, watch in zip(specs, watchers, strict=True)
+        ]
+    with workplace(data, out, settings) as place:
+        turns = [
+            _Turn(training(spec, place, watch)) for spec, watch in zip(specs, watchers, strict=True)
+        ]
+        _finish_all(turns, watchers[0])
+    return [turn.result() for turn in turns]
+
+
+class _Turn:
+    """A run that takes its steps on a stream of its own."""
+
+    def __init__(self, run: Generator[None, None, RunRecord]) -> None:
+        self.run = run
+        self.stream = torch.cuda.Stream()
+        self.record: RunRecord | None = None
+
+    def step(self) -> None:
+        """Make the next step, if there is one."""
+        if self.record is not None:
+            return
+        with torch.cuda.stream(self.stream):
+            try:
+                next(self.run)
+            except StopIteration as finished:
+                self.record = finished.value
+
+    def result(self) -> RunRecord:
+        """The record of a run that has ended."""
+        assert self.record is not None
+        return self.record
+
+
+def _finish_all(turns: Sequence[_Turn], watch: Watcher) -> None:
+    _seconds(turns, STEPS_BEFORE_CAPTURE + 2)  # plans, compilation and capture
+    alone = _seconds(turns[:1], MEASURED_STEPS)
+    together = _seconds(turns, MEASURED_STEPS)
+    gain = alone * len(turns) / together
+    groups = [list(turns)] if gain >= LEAST_GAIN else [[turn] for turn in turns]
+    manner = "together" if len(groups) == 1 else "one after another"
+    watch.notice(f"{len(turns)} runs {manner}: together measured {gain:.2f} times as fast")
+    for group in groups:
+        while any(turn.record is None for turn in group):
+            for turn in group:
+                turn.step()
+
+
+def _seconds(turns: Sequence[_Turn], steps: int) -> float:
+    """How long it takes each to make that many steps, in turns."""
+    torch.cuda.synchronize()
+    started = time.monotonic()
+    for _ in range(steps):
+        for turn in turns:
+            turn.step()
+    torch.cuda.synchronize()
+    return time.monotonic() - started
