@@ -3,15 +3,14 @@
 Shape letters: B batch, N positions, D width.
 """
 
-import importlib.util
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archfit.model.affine import can_fuse
+
 NORM_EPSILON = 1e-5
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 class AddNorm(nn.Module):
@@ -27,7 +26,7 @@ class AddNorm(nn.Module):
         self, x_BND: Float[Tensor, "B N D"], branch_BND: Float[Tensor, "B N D"] | None
     ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
         """The stream with the branch added, and its norm."""
-        if x_BND.is_cuda and HAS_TRITON:
+        if branch_BND is not None and can_fuse(x_BND):
             from archfit.model.kernels import fused_add_norm
 
             return fused_add_norm(x_BND, branch_BND, self.weight, self.bias, self.branch_multiplier)

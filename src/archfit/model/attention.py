@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archfit.model.affine import LONGEST_TILE, Affine, affine, can_fuse
 from archfit.spec import Architecture
 
-WIDEST_FUSED_HEAD = 256  # beyond it no fused attention kernel of a GPU takes a head
+WIDEST_FUSED_HEAD = 256  # that torch's fused attention takes
 
 
 class CausalAttention(nn.Module):
@@ -22,41 +23,42 @@ class CausalAttention(nn.Module):
         super().__init__()
         self.heads, self.head_dim = architecture.heads, architecture.head_dim
         inner = self.heads * self.head_dim  # H K, free of D
-        self.qkv = nn.Linear(architecture.width, 3 * inner)
-        self.out = nn.Linear(inner, architecture.width)
+        self.qkv = Affine(architecture.width, 3 * inner)
+        self.out = Affine(inner, architecture.width)
         self.score_multiplier = score_multiplier
         self.dropout = dropout
 
     def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         """Return what attention adds to the residual stream."""
-        surplus = head_padding(self.head_dim) if x_BND.is_cuda else 0
-        qkv_BN3HK = self._queries_keys_values(x_BND, surplus)
-        mix = self._one_head_at_a_time if self._is_too_wide(x_BND) else self._fused
-        y_BND = mix(qkv_BN3HK).flatten(2)
-        if not surplus:
+        if self._fits_one_tile(x_BND):
+            from archfit.model.kernels import fused_attention
+
+            qkv_BN3HK: Tensor = self.qkv(x_BND).unflatten(-1, (3, self.heads, -1))
+            y_BND = fused_attention(qkv_BN3HK, self.score_multiplier).flatten(2)
             out_BND: Tensor = self.out(y_BND)
             return out_BND
-        weight_DHK = self.out.weight.unflatten(1, (self.heads, self.head_dim))
-        return F.linear(y_BND, F.pad(weight_DHK, (0, surplus)).flatten(1), self.out.bias)
+        surplus = head_padding(self.head_dim) if x_BND.is_cuda else 0
+        return self._padded_attention(x_BND, surplus)
 
-    def _queries_keys_values(
+    def _fits_one_tile(self, x_BND: Float[Tensor, "B N D"]) -> bool:
+        is_plain = not (self.training and self.dropout)
+        in_autocast = can_fuse(x_BND) and torch.is_autocast_enabled("cuda")
+        return in_autocast and is_plain and x_BND.shape[1] <= LONGEST_TILE
+
+    def _padded_attention(
         self, x_BND: Float[Tensor, "B N D"], surplus: int
-    ) -> Float[Tensor, "B N 3 H K"]:
-        """The three projections; a `surplus` of zeros is added to the weights, where it costs less
-        than in the activations."""
-        if not surplus:
-            plain_BN3HK: Tensor = self.qkv(x_BND).unflatten(-1, (3, self.heads, -1))
-            return plain_BN3HK
+    ) -> Float[Tensor, "B N D"]:
+        """Torch's attention over heads with `surplus` zero coordinates. They are added to the
+        weights, where that costs less than in the activations, and change nothing."""
         split = (3 * self.heads, self.head_dim)
-        weight = F.pad(self.qkv.weight.unflatten(0, split), (0, 0, 0, surplus)).flatten(0, 1)
-        bias = F.pad(self.qkv.bias.unflatten(0, split), (0, surplus)).flatten()
-        padded_BN3HK: Tensor = F.linear(x_BND, weight, bias).unflatten(-1, (3, self.heads, -1))
-        return padded_BN3HK
-
-    def _is_too_wide(self, x_BND: Float[Tensor, "B N D"]) -> bool:
-        return x_BND.is_cuda and self.head_dim > WIDEST_FUSED_HEAD
-
-    def _fused(self, qkv_BN3HK: Float[Tensor, "B N 3 H K"]) -> Float[Tensor, "B N H K"]:
+        weight: Tensor = self.qkv.weight
+        bias: Tensor = self.qkv.bias
+        weight_DHK: Tensor = self.out.weight.unflatten(1, (self.heads, self.head_dim))
+        if surplus:
+            weight = F.pad(weight.unflatten(0, split), (0, 0, 0, surplus)).flatten(0, 1)
+            bias = F.pad(bias.unflatten(0, split), (0, surplus)).flatten()
+            weight_DHK = F.pad(weight_DHK, (0, surplus))
+        qkv_BN3HK: Tensor = affine(x_BND, weight, bias).unflatten(-1, (3, self.heads, -1))
         q_BHNK, k_BHNK, v_BHNK = qkv_BN3HK.transpose(1, 3).unbind(2)
         y_BHNK = F.scaled_dot_product_attention(
             q_BHNK,
@@ -66,22 +68,7 @@ class CausalAttention(nn.Module):
             scale=self.score_multiplier,
             dropout_p=self.dropout if self.training else 0.0,
         )
-        return y_BHNK.transpose(1, 2)
-
-    def _one_head_at_a_time(
-        self, qkv_BN3HK: Float[Tensor, "B N 3 H K"]
-    ) -> Float[Tensor, "B N H K"]:
-        """Plain matrix products. Head by head they read the projections where they lie, all heads
-        in one product would need a copy of each."""
-        positions = qkv_BN3HK.shape[1]
-        later_NN = torch.full((positions, positions), -torch.inf, device=qkv_BN3HK.device).triu(1)
-        heads = []
-        for head in range(self.heads):
-            q_BNK, k_BNK, v_BNK = qkv_BN3HK[:, :, :, head].unbind(2)
-            score_BNN = torch.bmm(q_BNK * self.score_multiplier, k_BNK.transpose(1, 2)) + later_NN
-            weight_BNN = F.dropout(score_BNN.softmax(-1), self.dropout, self.training)
-            heads.append(torch.bmm(weight_BNN.to(v_BNK.dtype), v_BNK))
-        return torch.stack(heads, 2)
+        return affine(y_BHNK.transpose(1, 2).flatten(2), weight_DHK.flatten(1), self.out.bias)
 
 
 def head_padding(head_dim: int) -> int:

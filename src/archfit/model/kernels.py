@@ -1,38 +1,48 @@
 """Triton kernels for what a GPU would otherwise read and write several times.
 
-Narrow networks spend their time on memory traffic: in eager torch the sum of stream and branch,
-its norm and the cast to bfloat16 are three passes over the stream, here one; likewise backwards.
-The loss reads its bfloat16 logits once and writes their gradient once, instead of making float32
-copies of them. Plain torch (add_norm.py, loss.py) says what each kernel computes.
+Narrow networks spend their time on memory traffic. In eager torch the sum of stream and branch,
+its norm and the cast to bfloat16 are three passes over the stream, here one, likewise backwards;
+attention over a short context copies its operands into other layouts, here it reads queries, keys
+and values where the projection left them; the gradient of a bias is a slow reduction; the loss
+makes float32 copies of its logits. Plain torch says beside each call what a kernel computes.
 
 Imported only where there is a GPU and Triton.
 
-Shape letters: B batch, N positions, D width, M rows, V vocabulary, G programs.
+Shape letters: B batch, N positions, D width, H heads, K head_dim, M rows, C columns, V vocabulary.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
-ELEMENTS = 2048  # of a tile, so that a program has enough loads in flight
+from archfit.model.affine import LONGEST_TILE
+from archfit.spec import Architecture
+
+NORM_EPSILON = 1e-5
+# Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
+NORM_PROGRAMS_A_PROCESSOR = 8
+SUM_ROWS, SUM_COLUMNS, SUM_PROGRAMS = 64, 64, 1024
+ATTENTION_WARPS, ATTENTION_STAGES = 8, 3
 LONGEST_CHUNK = 4096  # logits that a program reads at a time
-PROGRAMS_A_PROCESSOR = 8
 
 
 @triton.jit
 def _add_norm_forward(
     x, branch, weight, bias, total, normed, mean, inverse_std, rows, multiplier, epsilon,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, HAS_BRANCH: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     at = row[:, None].to(tl.int64) * WIDTH + column[None, :]
     inside = (row < rows)[:, None] & (column < WIDTH)[None, :]
     value = tl.load(x + at, inside, 0.0).to(tl.float32)
-    if HAS_BRANCH:
-        value += multiplier * tl.load(branch + at, inside, 0.0).to(tl.float32)
-        tl.store(total + at, value, inside)
+    value += multiplier * tl.load(branch + at, inside, 0.0).to(tl.float32)
+    tl.store(total + at, value, inside)
     mu = tl.sum(value, 1) / WIDTH
     centred = tl.where(inside, value - mu[:, None], 0.0)
     scale = tl.rsqrt(tl.sum(centred * centred, 1) / WIDTH + epsilon)
@@ -48,7 +58,6 @@ def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, d_weight, d_bias,
     rows, multiplier,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
-    HAS_BRANCH: tl.constexpr, HAS_D_TOTAL: tl.constexpr,
 ):  # fmt: skip
     program, programs = tl.program_id(0), tl.num_programs(0)
     column = tl.arange(0, BLOCK)
@@ -62,22 +71,113 @@ def _add_norm_backward(
         mu = tl.load(mean + row, row < rows, 0.0)
         scale = tl.load(inverse_std + row, row < rows, 0.0)
         value = tl.load(total + at, inside, 0.0).to(tl.float32)
-        unit = tl.where(inside, (value - mu[:, None]) * scale[:, None], 0.0)
         d_out = tl.load(d_normed + at, inside, 0.0).to(tl.float32)
+        d_value = tl.load(d_total + at, inside, 0.0).to(tl.float32)
+        unit = tl.where(inside, (value - mu[:, None]) * scale[:, None], 0.0)
         weight_sum += d_out * unit
         bias_sum += d_out
         d_unit = d_out * gain[None, :]
         along = tl.sum(d_unit * unit, 1) / WIDTH
         level = tl.sum(d_unit, 1) / WIDTH
-        d_value = (d_unit - level[:, None] - unit * along[:, None]) * scale[:, None]
-        if HAS_D_TOTAL:
-            d_value += tl.load(d_total + at, inside, 0.0).to(tl.float32)
+        d_value += (d_unit - level[:, None] - unit * along[:, None]) * scale[:, None]
         tl.store(d_x + at, d_value, inside)
-        if HAS_BRANCH:
-            tl.store(d_branch + at, d_value * multiplier, inside)
+        tl.store(d_branch + at, d_value * multiplier, inside)
     own = program * WIDTH + column
     tl.store(d_weight + own, tl.sum(weight_sum, 0), column < WIDTH)
     tl.store(d_bias + own, tl.sum(bias_sum, 0), column < WIDTH)
+
+
+@triton.jit
+def _column_sums(values, partial, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    program, programs = tl.program_id(0), tl.num_programs(0)
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for first in range(program * ROWS, rows, programs * ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < rows)[:, None] & (column < columns)[None, :]
+        at = row[:, None].to(tl.int64) * columns + column[None, :]
+        sums += tl.load(values + at, inside, 0.0).to(tl.float32)
+    tl.store(partial + program * columns + column, tl.sum(sums, 0), column < columns)
+
+
+@triton.jit
+def _attention_weights(
+    queries, keys, row, stride, scale,
+    POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """softmax(scale q k^T) over the positions up to each; all of them are in one tile."""
+    scores = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, HEAD_DIM, CHUNK):
+        column = first + tl.arange(0, CHUNK)
+        inside = (row < POSITIONS)[:, None] & (column < HEAD_DIM)[None, :]
+        at = row[:, None] * stride + column[None, :]
+        scores = tl.dot(
+            tl.load(queries + at, inside, 0.0), tl.trans(tl.load(keys + at, inside, 0.0)), scores
+        )
+    scores = tl.where(row[:, None] >= row[None, :], scores * scale, float("-inf"))
+    powers = tl.exp(scores - tl.max(scores, 1)[:, None])
+    return powers / tl.sum(powers, 1)[:, None]
+
+
+@triton.jit
+def _attention_forward(
+    qkv, out, scale,
+    HEADS: tl.constexpr, POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr,
+    BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    inner = HEADS * HEAD_DIM
+    row = tl.arange(0, BLOCK)
+    queries = qkv + batch.to(tl.int64) * POSITIONS * 3 * inner + head * HEAD_DIM
+    out += batch.to(tl.int64) * POSITIONS * inner + head * HEAD_DIM
+    weights = _attention_weights(
+        queries, queries + inner, row, 3 * inner, scale, POSITIONS, HEAD_DIM, BLOCK, CHUNK
+    ).to(out.dtype.element_ty)
+    for first in range(0, HEAD_DIM, CHUNK):
+        column = first + tl.arange(0, CHUNK)
+        inside = (row < POSITIONS)[:, None] & (column < HEAD_DIM)[None, :]
+        at = row[:, None] * 3 * inner + column[None, :]
+        mixed = tl.dot(weights, tl.load(queries + 2 * inner + at, inside, 0.0))
+        tl.store(out + row[:, None] * inner + column[None, :], mixed, inside)
+
+
+@triton.jit
+def _attention_backward(
+    qkv, d_out, d_qkv, scale,
+    HEADS: tl.constexpr, POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr,
+    BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    inner = HEADS * HEAD_DIM
+    row = tl.arange(0, BLOCK)
+    offset = batch.to(tl.int64) * POSITIONS * 3 * inner + head * HEAD_DIM
+    queries, d_queries = qkv + offset, d_qkv + offset
+    d_out += batch.to(tl.int64) * POSITIONS * inner + head * HEAD_DIM
+    weights = _attention_weights(
+        queries, queries + inner, row, 3 * inner, scale, POSITIONS, HEAD_DIM, BLOCK, CHUNK
+    )
+    narrow = weights.to(d_qkv.dtype.element_ty)
+    d_weights = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, HEAD_DIM, CHUNK):
+        column = first + tl.arange(0, CHUNK)
+        inside = (row < POSITIONS)[:, None] & (column < HEAD_DIM)[None, :]
+        at = row[:, None] * 3 * inner + column[None, :]
+        d_mixed = tl.load(d_out + row[:, None] * inner + column[None, :], inside, 0.0)
+        values = tl.load(queries + 2 * inner + at, inside, 0.0)
+        d_weights = tl.dot(d_mixed, tl.trans(values), d_weights)
+        d_values = tl.dot(tl.trans(narrow), d_mixed)
+        tl.store(d_queries + 2 * inner + at, d_values, inside)
+    level = tl.sum(weights * d_weights, 1)
+    d_scores = (weights * (d_weights - level[:, None]) * scale).to(d_qkv.dtype.element_ty)
+    for first in range(0, HEAD_DIM, CHUNK):
+        column = first + tl.arange(0, CHUNK)
+        inside = (row < POSITIONS)[:, None] & (column < HEAD_DIM)[None, :]
+        at = row[:, None] * 3 * inner + column[None, :]
+        tl.store(
+            d_queries + at, tl.dot(d_scores, tl.load(queries + inner + at, inside, 0.0)), inside
+        )
+        d_keys = tl.dot(tl.trans(d_scores), tl.load(queries + at, inside, 0.0))
+        tl.store(d_queries + inner + at, d_keys, inside)
 
 
 @triton.jit
@@ -113,86 +213,181 @@ def _cross_entropy_backward(
         tl.store(d_logits + row * VOCAB + column, d_z, column < VOCAB)
 
 
-def _tile(width: int) -> dict[str, int]:
+def _norm_tile(width: int) -> dict[str, int]:
     block = triton.next_power_of_2(width)
-    return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, ELEMENTS // block)}
+    elements = 1024 if block <= 256 else 2048  # enough loads in flight, and few registers
+    return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, elements // block)}
 
 
-def _programs(device: torch.device) -> int:
-    """As many as keep a GPU busy; one of them in Triton's interpreter, which has no processors."""
+def _norm_programs(device: torch.device) -> int:
+    """As many as keep a GPU busy; one in Triton's interpreter, which has no processors."""
     if device.type != "cuda":
         return 1
-    return PROGRAMS_A_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
+    return (
+        NORM_PROGRAMS_A_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
+    )
+
+
+def _attention_tile(positions: int, heads: int, head_dim: int) -> dict[str, int]:
+    return {
+        "HEADS": heads,
+        "POSITIONS": positions,
+        "HEAD_DIM": head_dim,
+        "BLOCK": max(16, triton.next_power_of_2(positions)),
+        "CHUNK": min(64, max(16, triton.next_power_of_2(head_dim))),
+        "num_warps": ATTENTION_WARPS,
+        "num_stages": ATTENTION_STAGES,
+    }
+
+
+def add_norm_forward(x_BND, branch_BND, weight, bias, multiplier, out_dtype):
+    """x + multiplier branch, its norm, and the mean and inverse deviation of each row."""
+    rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
+    total, normed = torch.empty_like(x_BND), torch.empty_like(x_BND, dtype=out_dtype)
+    mean, inverse_std = torch.empty((2, rows), device=x_BND.device, dtype=torch.float32)
+    tile = _norm_tile(width)
+    _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+        x_BND, branch_BND, weight, bias, total, normed, mean, inverse_std, rows, multiplier,
+        NORM_EPSILON, **tile,
+    )  # fmt: skip
+    return total, normed, mean, inverse_std
+
+
+def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype):
+    """Gradients of stream, branch, weight and bias."""
+    total, weight, mean, inverse_std = saved
+    rows, width = mean.numel(), total.shape[-1]
+    tile = _norm_tile(width)
+    programs = min(triton.cdiv(rows, tile["ROWS"]), _norm_programs(total.device))
+    d_x, d_branch = torch.empty_like(total), torch.empty_like(total, dtype=branch_dtype)
+    partial = torch.empty((2, programs, width), device=total.device, dtype=torch.float32)
+    _add_norm_backward[(programs,)](
+        total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, partial[0],
+        partial[1], rows, multiplier, **tile,
+    )  # fmt: skip
+    return d_x, d_branch, *partial.sum(1)
+
+
+def attention_forward(qkv_BN3HK, scale):
+    """softmax(scale q k^T) v of every head."""
+    batch, positions, _, heads, head_dim = qkv_BN3HK.shape
+    out = qkv_BN3HK.new_empty(batch, positions, heads, head_dim)
+    tile = _attention_tile(positions, heads, head_dim)
+    _attention_forward[(batch * heads,)](qkv_BN3HK, out, scale, **tile)
+    return out
+
+
+def attention_backward(qkv_BN3HK, d_out, scale):
+    """The gradient of queries, keys and values; the weights are computed once more."""
+    batch, positions, _, heads, head_dim = qkv_BN3HK.shape
+    d_qkv = torch.empty_like(qkv_BN3HK)
+    tile = _attention_tile(positions, heads, head_dim)
+    _attention_backward[(batch * heads,)](qkv_BN3HK, d_out, d_qkv, scale, **tile)
+    return d_qkv
+
+
+def cross_entropy_forward(logits_MV, targets_M):
+    """-ln p of each target, and ln of the sum of each row's powers."""
+    rows, vocab = logits_MV.shape
+    losses, log_sums = torch.empty((2, rows), device=logits_MV.device, dtype=torch.float32)
+    block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
+    _cross_entropy_forward[(rows,)](
+        logits_MV, targets_M, losses, log_sums, logits_MV.stride(0), VOCAB=vocab, BLOCK=block
+    )
+    return losses, log_sums
+
+
+def cross_entropy_backward(logits_MV, targets_M, log_sums, d_losses_M):
+    """The gradient of the logits, in their precision."""
+    rows, vocab = logits_MV.shape
+    d_logits = torch.empty((rows, vocab), device=logits_MV.device, dtype=logits_MV.dtype)
+    block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
+    _cross_entropy_backward[(rows,)](
+        logits_MV, targets_M, log_sums, d_losses_M, d_logits, logits_MV.stride(0),
+        VOCAB=vocab, BLOCK=block,
+    )  # fmt: skip
+    return d_logits
 
 
 class _AddNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x_BND, branch_BND, weight, bias, multiplier, out_dtype):
-        ctx.set_materialize_grads(False)  # the last norm's sum is read by nobody
-        x_BND = x_BND.contiguous()
-        branch_BND = None if branch_BND is None else branch_BND.contiguous()
-        rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
-        total = x_BND if branch_BND is None else torch.empty_like(x_BND)
-        normed = torch.empty_like(x_BND, dtype=out_dtype)
-        mean, inverse_std = torch.empty((2, rows), device=x_BND.device, dtype=torch.float32)
-        tile = _tile(width)
-        _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
-            x_BND, branch_BND, weight, bias, total, normed, mean, inverse_std, rows, multiplier,
-            1e-5, HAS_BRANCH=branch_BND is not None, **tile,
-        )  # fmt: skip
+        total, normed, mean, inverse_std = add_norm_forward(
+            x_BND.contiguous(), branch_BND.contiguous(), weight, bias, multiplier, out_dtype
+        )
         ctx.save_for_backward(total, weight, mean, inverse_std)
-        ctx.multiplier = multiplier
-        ctx.branch_dtype = None if branch_BND is None else branch_BND.dtype
+        ctx.multiplier, ctx.branch_dtype = multiplier, branch_BND.dtype
         return total, normed
 
     @staticmethod
     def backward(ctx, d_total, d_normed):
-        total, weight, mean, inverse_std = ctx.saved_tensors
-        if d_normed is None:
-            d_normed = torch.zeros_like(total)
-        d_normed = d_normed.contiguous()
-        d_total = None if d_total is None else d_total.contiguous()
-        rows, width = mean.numel(), total.shape[-1]
-        tile = _tile(width)
-        programs = min(triton.cdiv(rows, tile["ROWS"]), _programs(total.device))
-        d_x = torch.empty_like(total)
-        has_branch = ctx.branch_dtype is not None
-        d_branch = torch.empty_like(total, dtype=ctx.branch_dtype) if has_branch else None
-        d_weight, d_bias = torch.empty((2, programs, width), device=total.device)
-        _add_norm_backward[(programs,)](
-            total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, d_weight, d_bias,
-            rows, ctx.multiplier, HAS_BRANCH=has_branch, HAS_D_TOTAL=d_total is not None, **tile,
-        )  # fmt: skip
-        return d_x, d_branch, d_weight.sum(0), d_bias.sum(0), None, None
+        gradients = add_norm_backward(
+            ctx.saved_tensors,
+            d_total.contiguous(),
+            d_normed.contiguous(),
+            ctx.multiplier,
+            ctx.branch_dtype,
+        )
+        return *gradients, None, None
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return F.linear(x, weight, bias.to(x.dtype))
+
+    @staticmethod
+    def backward(ctx, d_y):
+        x, weight = ctx.saved_tensors
+        d_y_MC = d_y.reshape(-1, d_y.shape[-1])
+        d_weight = d_y_MC.t() @ x.reshape(-1, x.shape[-1])
+        return (d_y_MC @ weight).view(x.shape), d_weight, column_sums(d_y_MC)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, qkv_BN3HK, scale):
+        qkv_BN3HK = qkv_BN3HK.contiguous()
+        ctx.save_for_backward(qkv_BN3HK)
+        ctx.scale = scale
+        return attention_forward(qkv_BN3HK, scale)
+
+    @staticmethod
+    def backward(ctx, d_out):
+        (qkv_BN3HK,) = ctx.saved_tensors
+        return attention_backward(qkv_BN3HK, d_out.contiguous(), ctx.scale), None
 
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits_MV, targets_M):
-        rows, vocab = logits_MV.shape
-        losses, log_sums = torch.empty((2, rows), device=logits_MV.device, dtype=torch.float32)
-        block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
-        _cross_entropy_forward[(rows,)](
-            logits_MV, targets_M, losses, log_sums, logits_MV.stride(0), VOCAB=vocab, BLOCK=block
-        )
+        losses, log_sums = cross_entropy_forward(logits_MV, targets_M)
         ctx.save_for_backward(logits_MV, targets_M, log_sums)
         return losses
 
     @staticmethod
     def backward(ctx, d_losses_M):
         logits_MV, targets_M, log_sums = ctx.saved_tensors
-        rows, vocab = logits_MV.shape
-        d_logits = torch.empty((rows, vocab), device=logits_MV.device, dtype=logits_MV.dtype)
-        block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
-        _cross_entropy_backward[(rows,)](
-            logits_MV, targets_M, log_sums, d_losses_M.contiguous(), d_logits,
-            logits_MV.stride(0), VOCAB=vocab, BLOCK=block,
-        )  # fmt: skip
-        return d_logits, None
+        d_losses_M = d_losses_M.contiguous()
+        return cross_entropy_backward(logits_MV, targets_M, log_sums, d_losses_M), None
+
+
+def column_sums(values_MC: Tensor) -> Tensor:
+    """values.sum(0) in float32."""
+    values_MC = values_MC.contiguous()
+    rows, columns = values_MC.shape
+    groups = triton.cdiv(columns, SUM_COLUMNS)
+    programs = min(triton.cdiv(rows, SUM_ROWS), triton.cdiv(SUM_PROGRAMS, groups))
+    partial = torch.empty((programs, columns), device=values_MC.device, dtype=torch.float32)
+    _column_sums[(programs, groups)](
+        values_MC, partial, rows, columns, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
+    )
+    return partial.sum(0)
 
 
 def fused_add_norm(
-    x_BND: Tensor, branch_BND: Tensor | None, weight: Tensor, bias: Tensor, multiplier: float
+    x_BND: Tensor, branch_BND: Tensor, weight: Tensor, bias: Tensor, multiplier: float
 ) -> tuple[Tensor, Tensor]:
     """x + multiplier branch in x's precision, and its norm in that of the products around it."""
     in_autocast = torch.is_autocast_enabled("cuda")
@@ -200,8 +395,59 @@ def fused_add_norm(
     return _AddNorm.apply(x_BND, branch_BND, weight, bias, multiplier, out_dtype)
 
 
+def fused_affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x W^T + b, whose bias has a fast gradient; all products in the precision of autocast."""
+    if torch.is_autocast_enabled("cuda"):
+        dtype = torch.get_autocast_dtype("cuda")
+        x, weight = x.to(dtype), weight.to(dtype)
+    return _Affine.apply(x, weight, bias)
+
+
+def fused_attention(qkv_BN3HK: Tensor, scale: float) -> Tensor:
+    """Causal softmax attention over a context that fits one tile, B N H K."""
+    return _Attention.apply(qkv_BN3HK, scale)
+
+
 def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
     """-ln p of each target, in float32; rows may lie apart, entries of a row may not."""
     if logits_MV.stride(1) != 1:
         logits_MV = logits_MV.contiguous()
     return _CrossEntropy.apply(logits_MV, targets_M.contiguous())
+
+
+def compile_ahead(architecture: Architecture, device: torch.device) -> None:
+    """Compile the kernels of a network in bfloat16 at once, each in a thread of its own.
+
+    One after another, as a first step meets them, they take several times as long. What is not
+    foreseen here is compiled by that step.
+    """
+
+    def zeros(*shape: int) -> Tensor:
+        return torch.zeros(shape, device=device, dtype=torch.bfloat16)
+
+    width, inner = architecture.width, architecture.heads * architecture.head_dim
+    x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
+    vector = zeros(width).float()
+    qkv = zeros(1, architecture.context, 3, architecture.heads, architecture.head_dim)
+    vocab = architecture.input.vocab
+    logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
+    outputs = (3 * inner, width, architecture.feed_forward_multiple * width)
+    by_divisibility = {
+        columns % 16 == 0: columns for columns in outputs
+    }  # Triton specialises on it
+    work: list[Callable[[], object]] = [
+        lambda: add_norm_forward(x, branch, vector, vector, 1.0, torch.bfloat16),
+        lambda: add_norm_backward((x, vector, row, row), x, branch, 1.0, torch.bfloat16),
+        lambda: cross_entropy_forward(logits, targets),
+        lambda: cross_entropy_backward(logits, targets, row, row),
+        *[lambda columns=c: column_sums(zeros(16, columns)) for c in by_divisibility.values()],
+    ]
+    if architecture.context <= LONGEST_TILE:
+        work.append(lambda: attention_forward(qkv, 1.0))
+        work.append(lambda: attention_backward(qkv, qkv[:, :, 0].contiguous(), 1.0))
+    # A new thread starts on the first GPU of the machine, whichever this process trains on.
+    with ThreadPoolExecutor(
+        len(work), initializer=torch.cuda.set_device, initargs=(device,)
+    ) as threads:
+        for done in [threads.submit(one) for one in work]:
+            done.result()

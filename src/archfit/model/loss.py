@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from archfit.model.add_norm import HAS_TRITON
+from archfit.model.affine import can_fuse
 from archfit.spec import Input
 
 
@@ -26,7 +26,7 @@ def token_losses(
     """-ln p of each token, B S of them, in float32."""
     logits_MV = logits_BNP.reshape(-1, given.vocab)  # a position predicts each of its tokens
     targets_M = targets_BS.reshape(-1)
-    if logits_MV.is_cuda and HAS_TRITON:
+    if can_fuse(logits_MV):
         from archfit.model.kernels import fused_cross_entropy
 
         return fused_cross_entropy(logits_MV, targets_M)

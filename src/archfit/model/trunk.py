@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archfit.model.add_norm import AddNorm
+from archfit.model.affine import Affine
 from archfit.model.attention import CausalAttention, LinearAttention
 from archfit.model.parametrisation import Parametrisation
 from archfit.spec import Architecture, Linear
@@ -21,8 +22,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, multiple: int) -> None:
         super().__init__()
-        self.up = nn.Linear(width, multiple * width)
-        self.down = nn.Linear(multiple * width, width)
+        self.up = Affine(width, multiple * width)
+        self.down = Affine(multiple * width, width)
 
     def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         """Return what the layer adds to the residual stream."""

@@ -14,8 +14,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from archfit.model.affine import HAS_TRITON
 from archfit.model.loss import inputs_and_targets, token_losses
-from archfit.spec import RunSpec
+from archfit.spec import RunSpec, Softmax
 from archfit.train.optimiser import set_learning_rate
 from archfit.train.schedule import learning_rate
 from archfit.train.team import Team
@@ -39,6 +40,7 @@ class Stepper:
         self.rows = spec.recipe.batch_sequences // team.world
         self.micro_rows = self.rows
         self.steps_made = 0
+        _compile_ahead(spec, team.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.graph_tokens_BS: Tensor | None = None
         self.graph_loss: Tensor | None = None
@@ -123,6 +125,14 @@ class Stepper:
             f"out of memory: {self.rows} sequences now go through in micro-batches of "
             f"{self.micro_rows}; the batch stays the same"
         )
+
+
+def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
+    is_softmax = isinstance(spec.architecture.attention, Softmax)
+    if device.type == "cuda" and HAS_TRITON and is_softmax and spec.recipe.precision == "bfloat16":
+        from archfit.model.kernels import compile_ahead
+
+        compile_ahead(spec.architecture, device)
 
 
 def _mask_seed(seed: int, step: int, rank: int) -> int:

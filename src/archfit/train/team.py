@@ -51,7 +51,11 @@ def joined_team(device: str) -> Iterator[Team]:
     """The processes that torchrun started, or this one alone."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
-        yield Team(rank=0, world=1, device=torch.device(device))
+        yield Team(
+            rank=0,
+            world=1,
+            device=torch.device(device, 0) if device == "cuda" else torch.device(device),
+        )
         return
     own = torch.device(device, int(os.environ["LOCAL_RANK"])) if device == "cuda" else None
     if own is not None:
