@@ -57,7 +57,8 @@ class CausalAttention(nn.Module):
         return x_BND.is_cuda and self.head_dim > WIDEST_FUSED_HEAD
 
     def _fused(self, qkv_BN3HK: Float[Tensor, "B N 3 H K"]) -> Float[Tensor, "B N H K"]:
-        q_BHNK, k_BHNK, v_BHNK = qkv_BN3HK.transpose(1, 3).unbind(2)
+        # Taken apart before they are transposed: the gradients then go back in one copy, not two.
+        q_BHNK, k_BHNK, v_BHNK = (part.transpose(1, 2) for part in qkv_BN3HK.unbind(2))
         y_BHNK = F.scaled_dot_product_attention(
             q_BHNK,
             k_BHNK,
