@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
@@ -319,8 +320,13 @@ def _train_all(
     from archfit.train.trackers import trackers
 
     names = tuple(name.strip() for name in track.split(",") if name.strip())
-    with watcher(silent=as_json) as shown:
-        watchers = [Watchers(shown, *trackers(names, out / spec.name)) for spec in specs]
+    with watcher(silent=as_json) as shown, contextlib.ExitStack() as at_the_end:
+        watchers = []
+        for spec in specs:
+            mirrors = trackers(names, out / spec.name, shown.notice)
+            for mirror in mirrors:
+                at_the_end.callback(mirror.close)
+            watchers.append(Watchers(shown, *mirrors))
         try:
             records = train_together(specs, data, out, settings, watchers)
         except Stopped as stopped:

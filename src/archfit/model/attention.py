@@ -59,7 +59,8 @@ class CausalAttention(nn.Module):
             bias = F.pad(bias.unflatten(0, split), (0, surplus)).flatten()
             weight_DHK = F.pad(weight_DHK, (0, surplus))
         qkv_BN3HK: Tensor = affine(x_BND, weight, bias).unflatten(-1, (3, self.heads, -1))
-        q_BHNK, k_BHNK, v_BHNK = qkv_BN3HK.transpose(1, 3).unbind(2)
+        # Taken apart before they are transposed: the gradients then go back in one copy, not two.
+        q_BHNK, k_BHNK, v_BHNK = (part.transpose(1, 2) for part in qkv_BN3HK.unbind(2))
         y_BHNK = F.scaled_dot_product_attention(
             q_BHNK,
             k_BHNK,
