@@ -5,10 +5,13 @@ its norm and the cast to bfloat16 are three passes over the stream, here one; li
 The loss reads its bfloat16 logits once and writes their gradient once, instead of making float32
 copies of them. Plain torch (add_norm.py, loss.py) says what each kernel computes.
 
-Imported only where there is a GPU and Triton.
+Imported only where there is a GPU and Triton. Kernels are marked `no_type_check`: the import hook
+that checks shapes in tests would wrap them, and Triton would look for names in its module.
 
 Shape letters: B batch, N positions, D width, M rows, V vocabulary, G programs.
 """
+
+from typing import no_type_check
 
 import torch
 import triton
@@ -21,6 +24,7 @@ PROGRAMS_A_PROCESSOR = 8
 
 
 @triton.jit
+@no_type_check
 def _add_norm_forward(
     x, branch, weight, bias, total, normed, mean, inverse_std, rows, multiplier, epsilon,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, HAS_BRANCH: tl.constexpr,
@@ -44,6 +48,7 @@ def _add_norm_forward(
 
 
 @triton.jit
+@no_type_check
 def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, d_weight, d_bias,
     rows, multiplier,
@@ -81,6 +86,7 @@ def _add_norm_backward(
 
 
 @triton.jit
+@no_type_check
 def _cross_entropy_forward(
     logits, targets, losses, log_sums, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -99,6 +105,7 @@ def _cross_entropy_forward(
 
 
 @triton.jit
+@no_type_check
 def _cross_entropy_backward(
     logits, targets, log_sums, d_losses, d_logits, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
 ):
