@@ -55,7 +55,8 @@ def test_one_head_at_a_time_is_all_heads_at_once(heads: int, head_dim: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("head_dim", "padded"), [(52, 64), (240, 256), (72, 72), (340, 344), (64, 64), (20, 24)]
+    ("head_dim", "padded"),
+    [(52, 64), (240, 256), (72, 72), (340, 344), (64, 64), (48, 48), (20, 24)],
 )
 def test_a_head_grows_to_a_fast_size_that_is_near(head_dim: int, padded: int) -> None:
     assert head_dim + head_padding(head_dim) == padded

@@ -219,9 +219,15 @@ def test_a_network_has_the_parameters_of_its_description_and_runs(shape: Archite
     assert logits_BNP.shape == (1, shape.context, shape.input.predictions)
 
 
-def test_dropout_acts_in_training_only() -> None:
-    model = Transformer(SHAPE, parametrisation(SHAPE, "standard"), dropout=0.5)
-    model.load_state_dict(random_model(SHAPE).state_dict())
-    tokens_BN = random_tokens(SHAPE)
+LINEAR = replace(
+    SHAPE, attention=Linear(residual=True, causal=True), feed_forward_multiple=0
+)  # it has the dropout of the embedding only
+
+
+@pytest.mark.parametrize("shape", [SHAPE, LINEAR])
+def test_dropout_acts_in_training_only(shape: Architecture) -> None:
+    model = Transformer(shape, parametrisation(shape, "standard"), dropout=0.5)
+    model.load_state_dict(random_model(shape).state_dict())
+    tokens_BN = random_tokens(shape)
     assert not torch.equal(model(tokens_BN), model(tokens_BN))
-    assert torch.equal(model.eval()(tokens_BN), random_model(SHAPE)(tokens_BN))
+    assert torch.equal(model.eval()(tokens_BN), random_model(shape)(tokens_BN))
