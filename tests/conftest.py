@@ -1,7 +1,18 @@
 """Settings for all tests."""
 
+import sys
+
 from hypothesis import settings
 
 # Machines that run tests are slow at times; how long an example takes says nothing about the code.
 settings.register_profile("archfit", deadline=None)
 settings.load_profile("archfit")
+
+
+def pytest_collection_finish() -> None:
+    """Numbers that repeat, on one thread a worker; rooms without torch do not wait for it."""
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True)

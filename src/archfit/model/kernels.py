@@ -6,13 +6,15 @@ attention over a short context copies its operands into other layouts, here it r
 and values where the projection left them; the gradient of a bias is a slow reduction; the loss
 makes float32 copies of its logits. Plain torch says beside each call what a kernel computes.
 
-Imported only where there is a GPU and Triton.
+Imported only where there is a GPU and Triton. `no_type_check` keeps the tests' import hook off the
+kernels: Triton compiles their source and cannot see through a wrapper.
 
 Shape letters: B batch, N positions, D width, H heads, K head_dim, M rows, C columns, V vocabulary.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import no_type_check
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +34,7 @@ LONGEST_CHUNK = 4096  # logits that a program reads at a time
 
 
 @triton.jit
+@no_type_check
 def _add_norm_forward(
     x, branch, weight, bias, total, normed, mean, inverse_std, rows, multiplier, epsilon,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -54,6 +57,7 @@ def _add_norm_forward(
 
 
 @triton.jit
+@no_type_check
 def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, d_weight, d_bias,
     rows, multiplier,
@@ -88,6 +92,7 @@ def _add_norm_backward(
 
 
 @triton.jit
+@no_type_check
 def _column_sums(values, partial, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     program, programs = tl.program_id(0), tl.num_programs(0)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -101,6 +106,7 @@ def _column_sums(values, partial, rows, columns, ROWS: tl.constexpr, COLUMNS: tl
 
 
 @triton.jit
+@no_type_check
 def _attention_weights(
     queries, keys, row, stride, scale,
     POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
@@ -120,6 +126,7 @@ def _attention_weights(
 
 
 @triton.jit
+@no_type_check
 def _attention_forward(
     qkv, out, scale,
     HEADS: tl.constexpr, POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr,
@@ -142,6 +149,7 @@ def _attention_forward(
 
 
 @triton.jit
+@no_type_check
 def _attention_backward(
     qkv, d_out, d_qkv, scale,
     HEADS: tl.constexpr, POSITIONS: tl.constexpr, HEAD_DIM: tl.constexpr,
@@ -181,6 +189,7 @@ def _attention_backward(
 
 
 @triton.jit
+@no_type_check
 def _cross_entropy_forward(
     logits, targets, losses, log_sums, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -199,6 +208,7 @@ def _cross_entropy_forward(
 
 
 @triton.jit
+@no_type_check
 def _cross_entropy_backward(
     logits, targets, log_sums, d_losses, d_logits, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
 ):
