@@ -7,6 +7,7 @@ not fit.
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -108,6 +109,8 @@ def _shard(model: nn.Module, team: Team) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    # Nobody writes into what a block returns, so that it may be a view.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     mesh = init_device_mesh(team.device.type, (team.world,))
     trunk = model.get_submodule("trunk")
     for block in trunk.get_submodule("blocks").children():

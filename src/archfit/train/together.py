@@ -14,8 +14,7 @@ import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec
-from archfit.train.devices import choose_device
-from archfit.train.run import train, training, workplace
+from archfit.train.run import check_data, result, training, workplace
 from archfit.train.settings import Settings
 from archfit.train.step import STEPS_BEFORE_CAPTURE
 from archfit.train.watch import Watcher
@@ -32,15 +31,14 @@ def train_together(
     watchers: Sequence[Watcher],
 ) -> list[RunRecord]:
     """The records of all specs, in their order; `watchers` has one for each."""
-    if len(specs) == 1 or choose_device(settings.device) != "cuda":
-        return [
-            train(spec, data, out, settings, watch)
-            for spec, watch in zip(specs, watchers, strict=True)
-        ]
+    for spec in specs:
+        check_data(spec, data)
     with workplace(data, out, settings) as place:
-        turns = [
-            _Turn(training(spec, place, watch)) for spec, watch in zip(specs, watchers, strict=True)
-        ]
+        runs = [training(spec, place, watch) for spec, watch in zip(specs, watchers, strict=True)]
+        is_alone = len(runs) == 1 or place.team.world > 1  # a team's clocks would disagree
+        if is_alone or place.team.device.type != "cuda":
+            return [result(run) for run in runs]
+        turns = [_Turn(run) for run in runs]
         _finish_all(turns, watchers[0])
     return [turn.result() for turn in turns]
 
