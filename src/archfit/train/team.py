@@ -60,6 +60,7 @@ def joined_team(device: str) -> Iterator[Team]:
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
         yield Team(rank=dist.get_rank(), world=world, device=own or torch.device(device))
+        dist.barrier()  # who leaves early breaks the connections of the others
     finally:
         dist.destroy_process_group()
 

@@ -1,7 +1,7 @@
 """What a run tells those who watch it: the command line, TensorBoard and the like."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec
 
@@ -18,6 +18,7 @@ class Progress:
     seconds_left: float
 
 
+@runtime_checkable  # the types of a call are checked in tests
 class Watcher(Protocol):
     """Somebody who wants to know."""
 
