@@ -131,4 +131,4 @@ def largest_difference(first: RunRecord, second: RunRecord) -> float:
         assert second.full_context is not None
         both = first.full_context, second.full_context
         pairs.append((both[0].heldout_nats_per_token, both[1].heldout_nats_per_token))
-    return max(abs(one - other) for one, other in pairs)
+    return max(abs(float(one - other)) for one, other in pairs)
