@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 
@@ -114,6 +115,24 @@ def test_workers_take_every_held_out_row_once(data: PreparedData, world: int) ->
         found += [row.tolist() for batch in batches for row in batch]
     assert len(found) == len(rows)
     assert sorted(found) == sorted(rows)
+
+
+@pytest.mark.parametrize("world", [1, 4])
+@pytest.mark.parametrize("most", [1, 7, 10**6])
+def test_fewer_held_out_rows_are_spread_evenly_and_shared(
+    data: PreparedData, most: int, world: int
+) -> None:
+    tokens = data.tokens("heldout")
+    there = (len(tokens) - 1) // 50
+    count = min(most, there)
+    chosen = [at * there // count for at in range(count)]
+    gaps = {after - before for before, after in itertools.pairwise(chosen)}
+    assert max(gaps, default=1) - min(gaps, default=1) <= 1
+    found = []
+    for rank in range(world):
+        loader = Loader(data=data, batch=8, context=50, seed=0, rank=rank, world=world)
+        found += [row.tolist() for batch in loader.heldout_batches(most) for row in batch]
+    assert sorted(found) == sorted(tokens[50 * row : 50 * row + 51].tolist() for row in chosen)
 
 
 @pytest.mark.parametrize("step", [-1, 1 << 64])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -160,6 +161,8 @@ def train(
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
+    if seeds < 1:
+        raise ValueError(f"--seeds {seeds} trains nothing; use 1 or more")
     _require_torch()
     prepared = open_prepared(data) if data is not None else _prepared_sample(out)
     shape = ShapeOptions(
@@ -179,12 +182,12 @@ def train(
         "evaluation_sequences": evaluation_sequences, "full_context_tokens": full_context_tokens,
     }  # fmt: skip
     if spec:
-        specs = [_read_spec(file) for file in spec]
+        specs = list(dict.fromkeys(_read_spec(file) for file in spec))  # each once
     else:
         architecture, made = shape.architecture(prepared.vocab), Recipe(**recipe)  # type: ignore[arg-type]  # its checks are better than ours
         specs = [
             RunSpec(architecture=architecture, data_hash=prepared.data_hash, recipe=made, seed=one)
-            for one in range(seed, seed + max(1, seeds))
+            for one in range(seed, seed + seeds)
         ]
     settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
     _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
@@ -319,8 +322,8 @@ def _train_all(
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers
 
-    names = tuple(name.strip() for name in track.split(",") if name.strip())
-    with watcher(silent=as_json) as shown, contextlib.ExitStack() as at_the_end:
+    names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
+    with watcher(silent=as_json or not _leads()) as shown, contextlib.ExitStack() as at_the_end:
         watchers = []
         for spec in specs:
             mirrors = trackers(names, out / spec.name, shown.notice)
@@ -330,15 +333,14 @@ def _train_all(
         try:
             records = train_together(specs, data, out, settings, watchers)
         except Stopped as stopped:
-            typer.echo(f"archfit: {stopped}", err=True)
-            raise typer.Exit(128 + stopped.signal_number) from stopped
+            if _leads():
+                typer.echo(f"archfit: {stopped}", err=True)
+            raise SystemExit(128 + stopped.signal_number) from stopped  # all is said
     _show(records, out, as_json=as_json)
 
 
 def _show(records: list[RunRecord], out: Path, *, as_json: bool) -> None:
-    import os
-
-    if os.environ.get("RANK", "0") != "0":  # torchrun's other processes
+    if not _leads():
         return
     if as_json:
         documents = [
@@ -349,6 +351,11 @@ def _show(records: list[RunRecord], out: Path, *, as_json: bool) -> None:
     print_table(str(out), ("run", "seed", "status", "held-out nats", "bits a byte"), [
         _row(record) for record in records
     ])  # fmt: skip
+
+
+def _leads() -> bool:
+    """Whether this is the one of torchrun's processes that speaks."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _row(record: RunRecord) -> tuple[str, ...]:

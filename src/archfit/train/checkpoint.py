@@ -16,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from archfit.spec import Evaluation, canonical_json, loads
+from archfit.spec import Evaluation, RunSpec, canonical_json, loads
+from archfit.spec.checks import check_at_least, check_real
 from archfit.train.folder import sync_folder, write_whole
 from archfit.train.team import Team, fill, whole
 
@@ -35,6 +36,10 @@ class Saved:
     timed_seconds: float
     timed_steps: int
 
+    def __post_init__(self) -> None:
+        check_at_least(0, step=self.step, timed_steps=self.timed_steps)
+        check_real(0, 1e18, loss_sum=self.loss_sum, timed_seconds=self.timed_seconds)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _State:
@@ -44,7 +49,7 @@ class _State:
     optimiser_sha256: str
 
 
-def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec_hash: str, team: Team) -> None:
+def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec: RunSpec, team: Team) -> None:
     """Write a checkpoint; all processes of a team must ask, the first one writes."""
     model, moments = tensors.model(), tensors.optimiser()
     if not team.leads:
@@ -54,7 +59,7 @@ def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec_hash: str, team
     unfinished = folder / f".new-{saved.step:09}"
     unfinished.mkdir()
     state = _State(
-        spec_hash=spec_hash,
+        spec_hash=spec.hash,
         saved=saved,
         model_sha256=write_tensors(unfinished / MODEL, model),
         optimiser_sha256=write_tensors(unfinished / OPTIMISER, moments),
@@ -63,20 +68,21 @@ def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec_hash: str, team
     finished = folder / f"step-{saved.step:09}"
     if finished.exists():  # written by a process that was killed before it could go on
         shutil.rmtree(finished)
+    for old in _newest_first(folder)[KEPT - 1 :]:  # before the new one: never more than two
+        shutil.rmtree(old)
     unfinished.rename(finished)
     sync_folder(folder)
-    for old in _newest_first(folder)[KEPT:]:
-        shutil.rmtree(old)
 
 
-def load_newest(folder: Path, tensors: "Tensors", *, spec_hash: str) -> Saved | None:
+def load_newest(folder: Path, tensors: "Tensors", *, spec: RunSpec) -> Saved | None:
     """Fill the tensors from the newest checkpoint, in place; None if there is none."""
+    _check_is_folder(folder)
     checkpoints = _newest_first(folder)
     if not checkpoints:
         return None
     newest = checkpoints[0]
     try:
-        return _load(newest, tensors, spec_hash)
+        return _load(newest, tensors, spec)
     except (ValueError, OSError, SafetensorError) as problem:
         earlier = f"step {_step(checkpoints[1])}" if len(checkpoints) > 1 else "the start"
         raise ValueError(
@@ -87,6 +93,7 @@ def load_newest(folder: Path, tensors: "Tensors", *, spec_hash: str) -> Saved | 
 
 def discard_unfinished(folder: Path) -> None:
     """Remove what a killed process left half-written."""
+    _check_is_folder(folder)
     for left in folder.glob(".new-*"):
         shutil.rmtree(left)
 
@@ -99,7 +106,19 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
         raise OSError(f"{path} could not be written: {problem}") from problem
     with open(path, "rb") as file:
         os.fsync(file.fileno())
+    path.chmod(path.parent.stat().st_mode & 0o666)  # safetensors lets only its owner read it
     return _sha256(path)
+
+
+def write_weights(path: Path, tensors: dict[str, Tensor], *, by_way_of: Path) -> None:
+    """Put the weights in place at once; a killed process leaves its part in `by_way_of` only."""
+    by_way_of.mkdir(exist_ok=True)
+    discard_unfinished(by_way_of)
+    unfinished = by_way_of / ".new-weights"
+    unfinished.mkdir()
+    write_tensors(unfinished / path.name, tensors)
+    (unfinished / path.name).replace(path)
+    sync_folder(path.parent)
 
 
 class Tensors:
@@ -129,16 +148,35 @@ class Tensors:
         }
 
 
-def _load(checkpoint: Path, tensors: Tensors, spec_hash: str) -> Saved:
+def _load(checkpoint: Path, tensors: Tensors, spec: RunSpec) -> Saved:
+    if checkpoint.is_symlink():
+        raise ValueError("it is a link, not a folder")
     state = loads(_State, (checkpoint / STATE).read_text(encoding="utf-8"))
-    if state.spec_hash != spec_hash:
+    if state.spec_hash != spec.hash:
         raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
+    _check_steps(state.saved, spec, named=_step(checkpoint))
     for name, expected in ((MODEL, state.model_sha256), (OPTIMISER, state.optimiser_sha256)):
         if _sha256(checkpoint / name) != expected:
             raise ValueError(f"{name} is not what was written")
     for name, places in zip((MODEL, OPTIMISER), tensors.places(), strict=True):
         read_tensors(checkpoint / name, places)
     return state.saved
+
+
+def _check_steps(saved: Saved, spec: RunSpec, *, named: int) -> None:
+    if saved.step != named or saved.step > spec.recipe.steps:
+        raise ValueError(f"it says step {saved.step} of {spec.recipe.steps}, its name {named}")
+    every = spec.recipe.evaluation_steps
+    found = [evaluation.step for evaluation in saved.evaluations]
+    if found != list(range(every, saved.step + 1, every)):
+        raise ValueError(f"it has evaluations at steps {found}, not every {every}")
+
+
+def _check_is_folder(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise ValueError(
+            f"{folder} is a file or a link, and checkpoints go into a folder; move it away"
+        )
 
 
 def read_tensors(path: Path, places: dict[str, Tensor]) -> None:
@@ -152,7 +190,10 @@ def read_tensors(path: Path, places: dict[str, Tensor]) -> None:
             shape = tuple(file.get_slice(name).get_shape())
             if shape != tuple(place.shape):
                 raise ValueError(f"{name} has shape {shape}, not {tuple(place.shape)}")
-            fill(place, file.get_tensor(name))
+            content = file.get_tensor(name)
+            if content.dtype != place.dtype:
+                raise ValueError(f"{name} holds {content.dtype}, not {place.dtype}")
+            fill(place, content)
 
 
 def _on_host(tensor: Tensor) -> Tensor:

@@ -27,15 +27,18 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def finished_record(folder: Path) -> RunRecord | None:
+def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     """The record of a run that is done, or None."""
     path = folder / RECORD
     if not path.exists():
         return None
     try:
-        return loads(RunRecord, path.read_text(encoding="utf-8"))
+        record = loads(RunRecord, path.read_text(encoding="utf-8"))
     except ValueError as problem:
         raise ValueError(f"{path} is damaged ({problem}); delete it to train again") from problem
+    if record.spec.hash != spec.hash:
+        raise ValueError(f"{path} is of another run, {record.spec.name}; delete it to train again")
+    return record
 
 
 def write_spec(folder: Path, spec: RunSpec) -> None:
@@ -46,6 +49,11 @@ def write_spec(folder: Path, spec: RunSpec) -> None:
 def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
     write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
+    discard_checkpoints(folder)
+
+
+def discard_checkpoints(folder: Path) -> None:
+    """Remove them all; a process may have been killed when it was about to."""
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
@@ -64,11 +72,14 @@ def append_to_log(folder: Path, evaluation: Evaluation) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Put a file in place at once; after a crash it is the old one or the new one."""
     temporary = path.with_name(f".{path.name}.new")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as problem:  # that of a full disk does not name the file
+        raise OSError(problem.errno, problem.strerror, str(path)) from problem
     sync_folder(path.parent)
 
 

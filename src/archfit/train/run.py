@@ -9,6 +9,7 @@ weights, moments and the losses so far, and a run that goes on from one gives th
 
 import contextlib
 import platform
+import signal
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from archfit.train.checkpoint import (
     discard_unfinished,
     load_newest,
     save,
-    write_tensors,
+    write_weights,
 )
 from archfit.train.devices import check_precision, choose_device, device_name, peak_flops
 from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
@@ -34,6 +35,7 @@ from archfit.train.folder import (
     CHECKPOINTS,
     WEIGHTS,
     append_to_log,
+    discard_checkpoints,
     finished_record,
     held,
     write_log,
@@ -47,8 +49,9 @@ from archfit.train.step import Stepper
 from archfit.train.team import Team, distribute, joined_team
 from archfit.train.watch import Progress, Watcher, Watchers
 
-LARGEST_LOSS = 1e6  # nats per token; beyond it a run has diverged, finite or not
+LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.5  # at the losses of a GPU, which makes it wait
+STEPS_BETWEEN_LOOKS = 10  # of a team on GPUs: its clocks differ, and all must look at once
 START = Saved(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
 
@@ -75,14 +78,18 @@ def train(
 ) -> RunRecord:
     """Train one run in the folder out/NAME and return its record; at once if it is there."""
     with workplace(data, out, settings) as place:
-        run = training(spec, place, watch)
-        while True:
-            try:
-                next(run)
-            except StopIteration as finished:
-                record = finished.value
-                assert isinstance(record, RunRecord)
-                return record
+        return result(training(spec, place, watch))
+
+
+def result(run: Generator[None, None, RunRecord]) -> RunRecord:
+    """The record of a run that has nobody to take turns with."""
+    while True:
+        try:
+            next(run)
+        except StopIteration as finished:
+            record = finished.value
+            assert isinstance(record, RunRecord)
+            return record
 
 
 def check_data(spec: RunSpec, data: PreparedData) -> None:
@@ -106,16 +113,29 @@ def training(spec: RunSpec, place: Workplace, watch: Watcher) -> Generator[None,
     check_data(spec, place.data)
     if not team.leads:
         watch = Watchers()
-    record = finished_record(folder)
-    if record is not None:
-        watch.finished(record)
-        return record
-    check_precision(spec.recipe.precision, team.device.type)
-    with held(folder) if team.leads else contextlib.nullcontext():
-        if team.leads:
-            write_spec(folder, spec)
-            discard_unfinished(folder / CHECKPOINTS)
-        return (yield from _Run(spec, place, watch).to_the_end())
+    record = _found(folder, spec, team)
+    if record is None:
+        check_precision(spec.recipe.precision, team.device.type)
+        with held(folder) if team.leads else contextlib.nullcontext():
+            record = _found(folder, spec, team)  # who held the folder may have finished
+            if record is None:
+                if team.leads:
+                    write_spec(folder, spec)
+                    discard_unfinished(folder / CHECKPOINTS)
+                return (yield from _Run(spec, place, watch).to_the_end())
+    watch.finished(record)
+    return record
+
+
+def _found(folder: Path, spec: RunSpec, team: Team) -> RunRecord | None:
+    """The record, if every process of the team sees it."""
+    record = finished_record(folder, spec)
+    (seen,) = team.sums([float(record is not None)])
+    if seen < team.world:
+        return None
+    if team.leads:
+        discard_checkpoints(folder)
+    return record
 
 
 def _loader(spec: RunSpec, data: PreparedData, team: Team) -> Loader:
@@ -168,13 +188,13 @@ class _Run:
             if is_evaluated and diverged_at is None:
                 diverged_at = self._evaluate()
             if diverged_at is None:
-                self._save_or_stop(is_evaluated)
+                diverged_at = self._save_or_stop(is_evaluated)
             yield
         return self._finish(diverged_at)
 
     def _resumed(self) -> Saved:
         folder = self.folder / CHECKPOINTS
-        saved = load_newest(folder, self.tensors, spec_hash=self.spec.hash) or START
+        saved = load_newest(folder, self.tensors, spec=self.spec) or START
         self.team.barrier()  # all have read before anybody writes
         if self.team.leads:
             write_log(self.folder, saved.evaluations)
@@ -191,6 +211,8 @@ class _Run:
     def _time_to_look(self) -> bool:
         if self.team.device.type == "cpu" or not self.is_warm:
             return True
+        if self.team.world > 1:
+            return len(self.unread) >= STEPS_BETWEEN_LOOKS
         return time.monotonic() - self.since > SECONDS_BETWEEN_LOOKS
 
     def _read_losses(self) -> int | None:
@@ -236,31 +258,27 @@ class _Run:
         self.since = time.monotonic()
         return None
 
-    def _save_or_stop(self, is_evaluated: bool) -> None:
+    def _save_or_stop(self, is_evaluated: bool) -> int | None:
         """Write a checkpoint when it is time or a signal came; then end in the latter case.
 
-        A team agrees on it at every evaluation or look, since all must take part.
+        A team agrees on it at every evaluation or look, since all must take part. Losses are read
+        before; the first step whose loss is no loss, or None.
         """
         if self.unread and self.team.world > 1:
-            return
+            return None
         number = self.stop.signal_number or 0
         due = time.monotonic() - self.last_save > self.settings.checkpoint_seconds
         is_last = is_evaluated and self.saved.step == self.spec.recipe.steps
         stops, saves = self.team.sums([float(number), float(due and self.team.leads)])
         if not (stops or saves) or is_last:
-            return
-        if self.unread and self._read_losses() is not None:
-            return  # the next look finds the same and ends the run
-        save(
-            self.folder / CHECKPOINTS,
-            self.tensors,
-            self.saved,
-            spec_hash=self.spec.hash,
-            team=self.team,
-        )
+            return None
+        if self.unread and (diverged_at := self._read_losses()) is not None:
+            return diverged_at
+        save(self.folder / CHECKPOINTS, self.tensors, self.saved, spec=self.spec, team=self.team)
         self.last_save = self.since = time.monotonic()
-        if stops:
-            raise Stopped(self.saved.step, number)
+        if stops:  # the signal may have reached another process of the team
+            raise Stopped(self.saved.step, number or signal.SIGTERM)
+        return None
 
     def _finish(self, diverged_at: int | None) -> RunRecord:
         record = RunRecord(
@@ -275,9 +293,7 @@ class _Run:
         weights = self.tensors.model() if self.settings.keep_weights else None
         if self.team.leads:
             if weights is not None:
-                unfinished = self.folder / f".{WEIGHTS}.new"
-                write_tensors(unfinished, weights)
-                unfinished.replace(self.folder / WEIGHTS)
+                write_weights(self.folder / WEIGHTS, weights, by_way_of=self.folder / CHECKPOINTS)
             write_record(self.folder, record)
         self.watch.finished(record)
         return record

@@ -7,6 +7,7 @@ not fit.
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -63,6 +64,7 @@ def joined_team(device: str) -> Iterator[Team]:
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
         yield Team(rank=dist.get_rank(), world=world, device=own or torch.device(device))
+        dist.barrier()  # who leaves early breaks the connections of the others
     finally:
         dist.destroy_process_group()
 
@@ -112,6 +114,8 @@ def _shard(model: nn.Module, team: Team) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    # Nobody writes into what a block returns, so that it may be a view.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     mesh = init_device_mesh(team.device.type, (team.world,))
     trunk = model.get_submodule("trunk")
     for block in trunk.get_submodule("blocks").children():

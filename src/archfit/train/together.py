@@ -14,9 +14,8 @@ import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec
-from archfit.train.devices import choose_device
-from archfit.train.run import train, training, workplace
-from archfit.train.settings import Settings
+from archfit.train.run import check_data, result, training, workplace
+from archfit.train.settings import Settings, Stopped
 from archfit.train.step import STEPS_BEFORE_CAPTURE
 from archfit.train.watch import Watcher
 
@@ -32,15 +31,14 @@ def train_together(
     watchers: Sequence[Watcher],
 ) -> list[RunRecord]:
     """The records of all specs, in their order; `watchers` has one for each."""
-    if len(specs) == 1 or choose_device(settings.device) != "cuda":
-        return [
-            train(spec, data, out, settings, watch)
-            for spec, watch in zip(specs, watchers, strict=True)
-        ]
+    for spec in specs:
+        check_data(spec, data)
     with workplace(data, out, settings) as place:
-        turns = [
-            _Turn(training(spec, place, watch)) for spec, watch in zip(specs, watchers, strict=True)
-        ]
+        runs = [training(spec, place, watch) for spec, watch in zip(specs, watchers, strict=True)]
+        is_alone = len(runs) == 1 or place.team.world > 1  # a team's clocks would disagree
+        if is_alone or place.team.device.type != "cuda":
+            return [result(run) for run in runs]
+        turns = [_Turn(run) for run in runs]
         _finish_all(turns, watchers[0])
     return [turn.result() for turn in turns]
 
@@ -52,19 +50,29 @@ class _Turn:
         self.run = run
         self.stream = torch.cuda.Stream()
         self.record: RunRecord | None = None
+        self.stopped: Stopped | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the record is there, or a signal came and the checkpoint is."""
+        return self.record is not None or self.stopped is not None
 
     def step(self) -> None:
         """Make the next step, if there is one."""
-        if self.record is not None:
+        if self.has_ended:
             return
         with torch.cuda.stream(self.stream):
             try:
                 next(self.run)
             except StopIteration as finished:
                 self.record = finished.value
+            except Stopped as stopped:  # the others save theirs when their turn comes
+                self.stopped = stopped
 
     def result(self) -> RunRecord:
         """The record of a run that has ended."""
+        if self.stopped is not None:
+            raise self.stopped
         assert self.record is not None
         return self.record
 
@@ -78,7 +86,7 @@ def _finish_all(turns: Sequence[_Turn], watch: Watcher) -> None:
     manner = "together" if len(groups) == 1 else "one after another"
     watch.notice(f"{len(turns)} runs {manner}: together measured {gain:.2f} times as fast")
     for group in groups:
-        while any(turn.record is None for turn in group):
+        while not all(turn.has_ended for turn in group):
             for turn in group:
                 turn.step()
 

@@ -1,0 +1,303 @@
+"""`archfit train`: what it prints, how it stops, and its refusals; each is one sentence."""
+
+import contextlib
+import json
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from archfit.cli.app import main
+from archfit.data.prepared import PreparedData
+from archfit.spec import RunRecord, from_json
+from archfit.train.folder import held
+from archfit.train.team import Team
+from tests_training import (
+    checkpoints,
+    one_thread,
+    program,
+    record_of,
+    stored_record,
+    tiny_data,
+    tiny_spec,
+    write_spec,
+)
+
+TINY = [
+    *("--depth", "1", "--width", "8", "--heads", "2", "--context", "12", "--device", "cpu"),
+    *("--steps", "4", "--batch", "4", "--evaluation-sequences", "3"),
+]
+
+
+@dataclass(frozen=True)
+class Said:
+    """How the program ended and what it said."""
+
+    status: object
+    out: str
+    err: str
+
+    def refusal(self) -> str:
+        """Its one sentence."""
+        assert (self.status, self.out) == (2, "")
+        assert self.err.count("\n") == 1, self.err
+        return self.err
+
+
+Archfit = Callable[..., Said]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As the children have: two threads may add in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return tiny_data(tmp_path_factory.mktemp("training"))
+
+
+@pytest.fixture
+def archfit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Archfit:
+    """The program, in this process."""
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr("sys.argv", ["archfit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return Said(ended.value.code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def train(archfit: Archfit, data: PreparedData, tmp_path: Path) -> Archfit:
+    """`archfit train` with tiny data into `out`; a later option overrules an earlier one."""
+
+    def run(*arguments: str) -> Said:
+        where = ("--data", str(data.folder), "--out", str(tmp_path / "out"))
+        return archfit("train", *where, *TINY, *arguments)
+
+    return run
+
+
+def test_json_is_one_document_with_folder_and_record(train: Archfit) -> None:
+    said = train("--json")
+    assert (said.status, said.err) == (0, "")
+    document = json.loads(said.out)
+    assert document.keys() == {"folder", "record"}
+    assert from_json(RunRecord, document["record"]) == stored_record(Path(document["folder"]))
+
+
+def test_a_finished_run_says_the_same_again_at_once(train: Archfit) -> None:
+    first = train("--json")
+    assert train("--json") == first
+    again = train()
+    assert " begins" not in again.err
+    assert "finished" in again.out
+
+
+def test_people_see_a_line_for_each_evaluation_and_a_table(train: Archfit) -> None:
+    said = train("--evaluate-every", "2")
+    assert said.status == 0
+    assert [line.split("  ")[0] for line in said.err.splitlines()[1:]] == ["step 2/4", "step 4/4"]
+    assert "held-out nats" in said.out
+
+
+def test_two_seeds_are_two_runs(train: Archfit) -> None:
+    runs = json.loads(train("--json", "--seeds", "2", "--seed", "5").out)["runs"]
+    records = [from_json(RunRecord, run["record"]) for run in runs]
+    assert [record.spec.seed for record in records] == [5, 6]
+    assert replace(records[0].spec, seed=6) == records[1].spec
+    assert records[0].evaluations != records[1].evaluations
+
+
+def test_specs_from_files_are_trained_in_their_order(
+    train: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    specs = [tiny_spec(data, steps=steps) for steps in (3, 2)]
+    files = [word for spec in specs for word in ("--spec", str(write_spec(spec, tmp_path)))]
+    runs = json.loads(train("--json", *files).out)["runs"]
+    assert [from_json(RunRecord, run["record"]).spec for run in runs] == specs
+
+
+def test_without_data_the_sample_is_trained_on(archfit: Archfit, tmp_path: Path) -> None:
+    said = archfit("train", "--out", str(tmp_path), *TINY, "--json")
+    record = from_json(RunRecord, json.loads(said.out)["record"])
+    described = json.loads((tmp_path / "sample-data" / "data.json").read_text())
+    assert record.spec.data_hash == described["data_hash"]
+
+
+def test_a_run_that_diverges_is_a_result(train: Archfit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archfit.train.run.LARGEST_LOSS", 5.5)  # ln 257 is more
+    said = train()
+    assert said.status == 0
+    assert "diverged at step 0" in " ".join(said.out.split())
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
+    archfit: Archfit, data: PreparedData, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    spec = tiny_spec(data, steps=300, evaluation_steps=5, evaluation_sequences=1)
+    run, file = tmp_path / spec.name, str(write_spec(spec, tmp_path))
+    command = program(data, tmp_path, "--spec", file, "--json")
+    with subprocess.Popen(
+        command, env=one_thread(), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not has_evaluated(run):
+            time.sleep(0.005)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    (checkpoint,) = checkpoints(run)
+    step = int(checkpoint.removeprefix("step-"))
+    assert (process.returncode, out) == (status, "")
+    assert err == f"archfit: stopped at step {step}; the same command goes on from there\n"
+    assert archfit(*command[3:]).status == 0
+    expected = record_of(spec, data, tmp_path / "undisturbed")
+    assert stored_record(run).same_result(expected)
+
+
+def has_evaluated(run: Path) -> bool:
+    log = run / "log.jsonl"
+    return log.exists() and log.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--heads 3", "width=8 is not a multiple of heads=3"),
+        ("--heads 0", "heads=0"),
+        ("--context 1000", "has 505 tokens, too few for context=1000; use a shorter context"),
+        ("--patch 4 --context 200", "too few for context=803"),
+        ("--precision bfloat16", "precision=bfloat16 is trained on a CUDA GPU"),
+        ("--precision half", "precision='half' is unknown; use one of float32, bfloat16"),
+        ("--device cuda", "device=cuda is not on this machine; use cpu, or auto"),
+        ("--device tpu", "--device tpu is unknown; use one of auto, cuda, mps, cpu"),
+        ("--attention local", "--attention local is unknown; use one of softmax, linear"),
+        ("--sharding some", "--sharding some is unknown; use one of auto, replicate, shard"),
+        ("--track nobody", "tracker 'nobody' is unknown"),
+        ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
+        ("--seeds 0", "--seeds 0 trains nothing; use 1 or more"),
+        ("--seed -1", "seed"),
+        ("--warmup 5", "warmup_steps=5 exceeds steps=4"),
+        ("--learning-rate nan", "peak_learning_rate=nan is not in 0..10"),
+        ("--checkpoint-seconds -1", "--checkpoint-seconds -1.0 is below 0"),
+        ("--checkpoint-seconds nan", "--checkpoint-seconds nan is below 0"),
+        ("--spec nowhere.json", "nowhere.json: No such file"),
+        ("--spec /dev/null", "/dev/null holds no spec: this RunSpec is not JSON"),
+        ("--data nowhere", "'nowhere' is not a prepared data set"),
+        ("--out /dev/null", "/dev/null"),
+        ("--out /proc", "/proc"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    train: Archfit, tmp_path: Path, arguments: str, sentence: str
+) -> None:
+    assert sentence in train(*arguments.split()).refusal()
+    assert not list(tmp_path.glob("out/*/record.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"data_hash": "0" * 64}, "and the spec asks for 0000000000000000; give the data"),
+        ({"vocab": 300}, "has a vocabulary of 257 tokens and the spec one of 300"),
+    ],
+)
+def test_data_that_the_spec_does_not_speak_of_are_refused(
+    train: Archfit, data: PreparedData, tmp_path: Path, change: dict[str, object], sentence: str
+) -> None:
+    document = json.loads(write_spec(tiny_spec(data), tmp_path).read_text())
+    document["data_hash"] = change.get("data_hash", document["data_hash"])
+    document["architecture"]["input"]["vocab"] = change.get("vocab", 257)
+    (tmp_path / "changed.json").write_text(json.dumps(document))
+    assert sentence in train("--spec", str(tmp_path / "changed.json")).refusal()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_that_processes_cannot_share_is_refused(
+    train: Archfit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = Team(rank=0, world=3, device=torch.device("cpu"))
+    monkeypatch.setattr("archfit.train.run.joined_team", lambda _: contextlib.nullcontext(team))
+    monkeypatch.setattr(Team, "sums", lambda _, values: values)
+    assert "use a world that divides the batch" in train().refusal()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"spec":1'])
+def test_a_damaged_record_is_named_and_never_overwritten(
+    train: Archfit, tmp_path: Path, content: bytes
+) -> None:
+    folder = Path(json.loads(train("--json").out)["folder"])
+    (folder / "record.json").write_bytes(content)
+    assert "record.json is damaged" in train().refusal()
+    assert (folder / "record.json").read_bytes() == content
+    (folder / "record.json").unlink()
+    assert train().status == 0
+    assert not list(tmp_path.glob("out/*/.*.new"))
+
+
+def test_a_folder_that_another_process_holds_is_refused_until_it_is_free(
+    train: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    spec = tiny_spec(data)
+    file, run = str(write_spec(spec, tmp_path)), tmp_path / "out" / spec.name
+    with held(run):
+        sentence = train("--spec", file).refusal()
+    assert f"{run} is being trained by another process; wait for it" in sentence
+    assert train("--spec", file).status == 0
+    with held(run):  # a finished run needs no lock
+        assert train("--spec", file).status == 0
+
+
+@contextlib.contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Writes beyond `size` bytes of a file fail, as those on a full disk do."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [0, 100, 20_000, 60_000])
+def test_a_full_disk_costs_no_checkpoint_and_a_later_run_gives_the_same_record(
+    train: Archfit, data: PreparedData, tmp_path: Path, size: int
+) -> None:
+    spec = tiny_spec(data)
+    run, command = tmp_path / "out" / spec.name, ("--spec", str(write_spec(spec, tmp_path)))
+    stop_after_first_step(train, command)
+    with largest_file(size):
+        sentence = train(*command, "--checkpoint-seconds", "0", "--json").refusal()
+    assert str(run) in sentence
+    assert "File too large" in sentence
+    assert checkpoints(run) == ["step-000000001"]
+    assert train(*command).status == 0
+    assert stored_record(run).same_result(record_of(spec, data, tmp_path / "undisturbed"))
+
+
+def stop_after_first_step(train: Archfit, command: tuple[str, ...]) -> None:
+    from archfit.train.run import _Run
+
+    honest = _Run._step
+
+    def stopping(self: _Run) -> None:
+        honest(self)
+        self.stop.signal_number = signal.SIGTERM
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Run, "_step", stopping)
+        assert train(*command, "--json").status == 143

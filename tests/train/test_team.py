@@ -1,0 +1,104 @@
+"""Two processes that share a batch, replicated or sharded, and one alone: the same losses."""
+
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archfit.data.prepared import PreparedData
+from archfit.spec import Factorised, Linear, Tied
+from archfit.train import Stopped, train
+from tests_training import (
+    HERE,
+    Recorder,
+    checkpoints,
+    largest_difference,
+    one_thread,
+    program,
+    record_of,
+    stored_record,
+    tiny_spec,
+    write_spec,
+)
+
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+SHAPES: dict[str, dict[str, object]] = {
+    "usual": {"full_context_tokens": 9},  # three batches: the second process has fewer
+    "tied and factorised": {"head": Tied(), "embedding": Factorised(inner=3)},
+    "analysed": {"attention": Linear(residual=True, causal=True), "feed_forward_multiple": 0},
+    "begun by one process": {"steps": 13},
+}
+
+
+def team_of_two(data: PreparedData, out: Path, *arguments: str) -> list[str]:
+    alone = program(data, out, *arguments)
+    return [alone[0], *TORCHRUN, *alone[1:]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What two processes left and said."""
+
+    out: Path
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="module", params=["replicate", "shard"])
+def outcome(
+    request: pytest.FixtureRequest, data: PreparedData, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
+    """All shapes, one after another, by the same two processes."""
+    out = tmp_path_factory.mktemp(request.param)
+    specs = [tiny_spec(data, **changes) for changes in SHAPES.values()]
+    with pytest.raises(Stopped):
+        train(specs[-1], data, out, HERE, Recorder(stop_after=6))
+    files = [word for spec in specs for word in ("--spec", str(write_spec(spec, out)))]
+    command = team_of_two(data, out, "--sharding", request.param, *files)
+    done = subprocess.run(
+        command, env=one_thread(), capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return Outcome(out, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_two_processes_give_the_losses_of_one(
+    data: PreparedData, tmp_path: Path, outcome: Outcome, shape: str
+) -> None:
+    spec = tiny_spec(data, **SHAPES[shape])
+    record = stored_record(outcome.out / spec.name)
+    assert largest_difference(record, record_of(spec, data, tmp_path)) < 1e-5
+    assert record.machine.devices == 2
+    assert record.machine.micro_batch_sequences == 2
+
+
+def test_only_the_first_process_speaks(outcome: Outcome) -> None:
+    assert outcome.stdout.count("finished") == len(SHAPES)
+    assert outcome.stderr.count(" begins: ") == len(SHAPES) - 1
+    assert outcome.stderr.count(" goes on from step 6: ") == 1
+    assert "Warning" not in outcome.stderr
+
+
+def test_a_run_begun_by_two_sharded_processes_and_stopped_goes_on_with_one(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    spec = tiny_spec(data, steps=100, evaluation_steps=20)
+    run, file = tmp_path / spec.name, str(write_spec(spec, tmp_path))
+    arguments = ("--spec", file, "--sharding", "shard", "--checkpoint-seconds", "0")
+    with subprocess.Popen(
+        team_of_two(data, tmp_path, *arguments), env=one_thread(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not checkpoints(run) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=60)[1]
+    step = int(checkpoints(run)[-1].removeprefix("step-"))
+    assert said.count(f"archfit: stopped at step {step}; the same command goes on") == 1
+    watch = Recorder()
+    record = train(spec, data, tmp_path, HERE, watch)
+    assert watch.starts == [step]
+    assert largest_difference(record, record_of(spec, data, tmp_path / "alone")) < 1e-5
