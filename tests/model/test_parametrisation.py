@@ -79,7 +79,7 @@ def _moved(architecture: Architecture, rule: Rule) -> tuple[float, float]:
         for weight, rate in zip(model.parameters(), rates, strict=True)
     )
     with torch.no_grad():
-        before_BND = _stream(model, tokens_BN[:, :-1])
+        before_BND, start_BNV = _stream(model, tokens_BN[:, :-1]), model(tokens_BN[:, :-1])
     for _ in range(4):
         logits_BNV: Tensor = model(tokens_BN[:, :-1])
         loss = torch.nn.functional.cross_entropy(logits_BNV.flatten(0, 1), tokens_BN[:, 1:].ravel())
@@ -88,7 +88,7 @@ def _moved(architecture: Architecture, rule: Rule) -> tuple[float, float]:
         optimiser.step()
     with torch.no_grad():
         after_BND, logits_BNV = _stream(model, tokens_BN[:, :-1]), model(tokens_BN[:, :-1])
-    return _size(after_BND - before_BND), _size(logits_BNV)
+    return _size(after_BND - before_BND), _size(logits_BNV - start_BNV)
 
 
 def _size(x: Tensor) -> float:
@@ -112,14 +112,14 @@ def test_completep_moves_stream_and_logits_as_far_at_any_depth_and_width() -> No
     """The coordinate check of mup: what stays put is where the best rate stays put."""
     streams, logits = _movements("completep", SHAPES)
     assert streams == pytest.approx([1.0] * 5, rel=0.35)
-    assert logits == pytest.approx([1.0] * 5, rel=0.1)
+    assert logits == pytest.approx([1.0] * 5, rel=0.35)
 
 
 def test_the_same_check_tells_the_standard_rule_from_completep() -> None:
     streams, logits = _movements("standard", SHAPES)
     assert streams[2] > 10  # depth 32
     assert streams[4] > 5  # width 256
-    assert logits[4] > 3
+    assert logits[4] > 2
 
 
 def _blocks_output(depth: int) -> float:

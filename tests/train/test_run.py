@@ -102,7 +102,7 @@ def test_a_run_that_another_process_finishes_first_is_not_trained_again(
 def test_a_network_that_explodes_has_diverged_at_one_step_however_often_it_was_stopped(
     data: PreparedData, tmp_path: Path
 ) -> None:
-    spec = tiny_spec(data, **EXPLODES, peak_learning_rate=10.0, warmup_steps=8, steps=40)
+    spec = tiny_spec(data, **EXPLODES, peak_learning_rate=1.0, warmup_steps=8, steps=40)
     record = record_of(spec, data, tmp_path / "undisturbed")
     assert record.status == "diverged"
     step = record.diverged_at_step

@@ -8,8 +8,9 @@ factorised one the rows carry that size and the mixing matrix is orthogonal, sca
 product's entries keep it: a step of Adam on a row then moves the product as far as it moves a
 full table, and a factorised table with inner >= width trains like a full one (docs/LOG.md).
 
-A head that is not tied starts at zero, so the first loss is ln V exactly. A tied one cannot; its
-table is made small enough that the first loss is within 0.01 of ln V at every width.
+A head starts so small that its logits have a standard deviation of 0.1 or less at every width: the
+first loss is within 0.01 of ln V. Not at zero, which would give ln V exactly: then nothing below
+the head has a gradient at first, and training is worse for long after (docs/LOG.md).
 """
 
 import hashlib
@@ -23,9 +24,8 @@ from archfit.model.parametrisation import INITIAL_STD, Parametrisation
 from archfit.model.tables import RowTable
 from archfit.model.transformer import Transformer
 from archfit.model.trunk import Block
-from archfit.spec import Patches
 
-TIED_LOGIT_STD = 0.1  # ln V + 0.1^2 / 2
+LOGIT_STD = 0.1  # the first loss is then ln V + 0.1^2 / 2
 
 
 def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> None:
@@ -41,17 +41,16 @@ def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> No
 
 
 def _fill_tables(model: Transformer, numbers: Parametrisation, seed: int) -> None:
-    std = INITIAL_STD
-    if model.head is None:
-        logit_std = math.sqrt(model.architecture.width) * numbers.logit_multiplier  # at std 1
-        std = min(std, TIED_LOGIT_STD / logit_std)
-    parts = 1  # rows that add up to one vector
-    if isinstance(model.architecture.input, Patches):
-        parts = model.architecture.input.size
+    shape = model.architecture
+    # Vectors that the head reads have entries of size 1, so a row of std s gives s sqrt(width).
+    head_std = LOGIT_STD / (math.sqrt(shape.width) * numbers.logit_multiplier)
+    head_std = min(INITIAL_STD, head_std)
+    std = head_std if model.head is None else INITIAL_STD
+    parts = shape.input.tokens_per_position  # rows that add up to one vector
     _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
     _fill_table(model.embedding.positions, std, "embedding.positions", seed)
     if model.head is not None:
-        _fill_table(model.head, 0.0, "head", seed)
+        _fill_table(model.head, head_std, "head", seed)
 
 
 def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
@@ -81,7 +80,7 @@ def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> 
 
 
 def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:
-    weight.normal_(0.0, std, generator=_generator(name, seed)) if std else weight.zero_()
+    weight.normal_(0.0, std, generator=_generator(name, seed))
 
 
 def _generator(name: str, seed: int) -> torch.Generator:
