@@ -51,5 +51,6 @@ class RowTable(nn.Module):
         if self.mix_ID is not None:
             in_BNI = F.linear(h_BND, self.mix_ID)
         surplus = -len(rows_RI) % ROWS_MULTIPLE if rows_RI.is_cuda else 0
-        out_BNR = F.linear(in_BNI, F.pad(rows_RI, (0, 0, 0, surplus)) if surplus else rows_RI)
-        return out_BNR[..., : len(rows_RI)]
+        if not surplus:  # a slice that keeps everything would still copy the gradient
+            return F.linear(in_BNI, rows_RI)
+        return F.linear(in_BNI, F.pad(rows_RI, (0, 0, 0, surplus)))[..., :-surplus]
