@@ -20,9 +20,10 @@ test: .venv/.test-ready
 test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2
 
-# benchmarks/data_memory.py prepares 2 GB and takes minutes: run it by hand.
+# By hand: data_memory.py (2 GB), train_quality.py, factorised_control.py (ten minutes each),
+# train_gpu.py (where there is one).
 bench: .venv/.test-ready
-	for name in startup bounds data_throughput; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in startup bounds data_throughput train_cpu; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python

@@ -1,6 +1,6 @@
 """Training speed on a CPU: our step against a plain loop, alternately in one process.
 
-Run:     python benchmarks/train_cpu.py [--rounds 7] [--steps 3] [--threads N] [--cpu-time]
+Run:     python benchmarks/train_cpu.py [--rounds 15] [--steps 2] [--threads N] [--cpu-time]
 Prints:  a line a shape: tokens per second of both (medians over rounds), the median of the ratios
          of each round with its least and greatest, and the share of our step's CPU time that
          matrix products and attention kernels take. With --cpu-time the clock counts only CPU
@@ -35,8 +35,8 @@ Timed = Callable[[], float]
 def main() -> None:
     """Measure every shape and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     asked = parser.parse_args()
