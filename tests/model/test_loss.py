@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from archfit.model.loss import inputs_and_targets, token_losses
 from archfit.spec import Patches, Tokens
@@ -48,3 +49,14 @@ def test_losses_of_coarse_logits_are_not_rounded_again() -> None:
         losses_M = token_losses(logits_BNP, targets_BS, Tokens(vocab=9))
     exact_M = -logits_BNP.double().log_softmax(-1)[0, range(4), range(4)]
     torch.testing.assert_close(losses_M, exact_M.float(), atol=1e-6, rtol=0)
+
+
+def test_the_gradient_of_the_loss_is_that_of_torch() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits_BNP = (3 * torch.randn(2, 5, 9, generator=generator)).requires_grad_()
+    targets_BS, slope_M = torch.arange(10).reshape(2, 5) % 9, torch.randn(10, generator=generator)
+    ours_M = token_losses(logits_BNP, targets_BS, Tokens(vocab=9))
+    plain_M = F.cross_entropy(logits_BNP.flatten(0, 1), targets_BS.flatten(), reduction="none")
+    (ours,) = torch.autograd.grad((ours_M * slope_M).sum(), logits_BNP)
+    (plain,) = torch.autograd.grad((plain_M * slope_M).sum(), logits_BNP)
+    torch.testing.assert_close(ours, plain)

@@ -1,10 +1,12 @@
 """The next-token loss.
 
-Shape letters: B batch, N positions, S tokens of the source, P predictions a position.
+Shape letters: B batch, N positions, S tokens of the source, P predictions a position, M tokens of
+the batch, V vocabulary.
 """
 
+from typing import Any
+
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -31,4 +33,23 @@ def token_losses(
 
         return fused_cross_entropy(logits_MV, targets_M)
     with torch.autocast(logits_MV.device.type, enabled=False):
-        return F.cross_entropy(logits_MV.float(), targets_M, reduction="none")
+        losses_M: Tensor = _CrossEntropy.apply(logits_MV.float(), targets_M)  # type: ignore[no-untyped-call]  # torch's
+        return losses_M
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """F.cross_entropy without reduction; its gradient reads the logits once, torch's four times."""
+
+    @staticmethod
+    def forward(ctx: Any, logits_MV: Tensor, targets_M: Tensor) -> Tensor:
+        log_p_MV = logits_MV.log_softmax(-1)
+        ctx.save_for_backward(log_p_MV, targets_M)
+        return -log_p_MV.gather(1, targets_M[:, None])[:, 0]
+
+    @staticmethod
+    def backward(ctx: Any, d_losses_M: Tensor) -> tuple[Tensor, None]:
+        """(p - [v is the target]) d_loss."""
+        log_p_MV, targets_M = ctx.saved_tensors
+        d_losses_M1 = d_losses_M[:, None]
+        d_logits_MV = log_p_MV.exp().mul_(d_losses_M1)
+        return d_logits_MV.scatter_add_(1, targets_M[:, None], -d_losses_M1), None
