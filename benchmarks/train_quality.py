@@ -84,7 +84,8 @@ def default_spec(data: PreparedData, steps: int) -> RunSpec:
     )  # fmt: skip
     recipe = Recipe(
         steps=steps, batch_sequences=default("batch"), warmup_steps=steps // 10,
-        peak_learning_rate=default_real("learning_rate"), learning_rate_rule="standard",
+        peak_learning_rate=train_command.usual_rate(width, "standard"),
+        learning_rate_rule="standard",
         weight_decay=default_real("weight_decay"), beta1=default_real("beta1"),
         beta2=default_real("beta2"), gradient_clip=default_real("gradient_clip"),
         dropout=default_real("dropout"), precision="float32",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ from archfit.spec import (
 if TYPE_CHECKING:
     from archfit.train import Settings
 
+BASE_WIDTH = 256  # of completep
 Shape, Training, Machine = "Shape", "Training", "Machine and files"
 ATTENTIONS: dict[str, Attention] = {
     "softmax": Softmax(),
@@ -100,8 +102,12 @@ def train(
     batch: Annotated[int, size("Sequences of a step.", Training)] = 16,
     warmup: Annotated[int | None, size("Steps of warm-up; a tenth if left out.", Training)] = None,
     learning_rate: Annotated[
-        float, typer.Option(help="At its peak.", rich_help_panel=Training)
-    ] = 4e-3,
+        float | None,
+        typer.Option(
+            help="At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.",
+            rich_help_panel=Training,
+        ),
+    ] = None,
     learning_rate_rule: Annotated[
         str,
         typer.Option(
@@ -174,7 +180,10 @@ def train(
     recipe = {
         "steps": steps, "batch_sequences": batch,
         "warmup_steps": steps // 10 if warmup is None else warmup,
-        "peak_learning_rate": learning_rate, "learning_rate_rule": learning_rate_rule,
+        "peak_learning_rate": (
+            usual_rate(width, learning_rate_rule) if learning_rate is None else learning_rate
+        ),
+        "learning_rate_rule": learning_rate_rule,
         "weight_decay": weight_decay, "beta1": beta1, "beta2": beta2,
         "gradient_clip": gradient_clip, "dropout": dropout,
         "precision": _precision(precision, device),
@@ -252,6 +261,14 @@ class ShapeOptions:
         if not self.head.isdecimal():
             raise ValueError(f"head={self.head!r} is unknown; use full, tied, or an inner size")
         return Factorised(inner=int(self.head))
+
+
+def usual_rate(width: int, rule: str) -> float:
+    """A peak learning rate to start from: 0.004 at width 64, less for wider networks.
+
+    Under completep it is that of the base shape, whatever the width.
+    """
+    return 0.032 / math.sqrt(BASE_WIDTH if rule == "completep" else max(1, width))
 
 
 def _table(inner: int | None) -> Table:
