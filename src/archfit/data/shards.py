@@ -85,9 +85,9 @@ def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     folder, lock = _locked_sibling(target)
     try:
         yield folder
-        _flush(folder)
+        flush_folder(folder)
         _move_into_place(folder, target, overwrite=overwrite)
-        _flush(target.parent)
+        flush_folder(target.parent)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise OSError(
@@ -177,8 +177,8 @@ def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _flush(folder: Path) -> None:
-    """Put a folder's entries on disk."""
+def flush_folder(folder: Path) -> None:
+    """Put a folder's entries on disk, so that they survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

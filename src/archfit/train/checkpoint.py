@@ -16,9 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from archfit.data.shards import flush_folder
 from archfit.spec import Evaluation, RunSpec, canonical_json, loads
 from archfit.spec.checks import check_at_least, check_real
-from archfit.train.folder import sync_folder, write_whole
+from archfit.train.folder import write_whole
 from archfit.train.team import Team, fill, whole
 
 KEPT = 2
@@ -71,7 +72,7 @@ def save(folder: Path, tensors: "Tensors", saved: Saved, *, spec: RunSpec, team:
     for old in _newest_first(folder)[KEPT - 1 :]:  # before the new one: never more than two
         shutil.rmtree(old)
     unfinished.rename(finished)
-    sync_folder(folder)
+    flush_folder(folder)
 
 
 def load_newest(folder: Path, tensors: "Tensors", *, spec: RunSpec) -> Saved | None:
@@ -118,7 +119,7 @@ def write_weights(path: Path, tensors: dict[str, Tensor], *, by_way_of: Path) ->
     unfinished.mkdir()
     write_tensors(unfinished / path.name, tensors)
     (unfinished / path.name).replace(path)
-    sync_folder(path.parent)
+    flush_folder(path.parent)
 
 
 class Tensors:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from archfit.data.shards import flush_folder
 from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, loads
 
 RECORD, SPEC, LOG, LOCK = "record.json", "spec.json", "log.jsonl", ".lock"
@@ -80,13 +81,4 @@ def write_whole(path: Path, content: bytes) -> None:
         temporary.replace(path)
     except OSError as problem:  # that of a full disk does not name the file
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    flush_folder(path.parent)
