@@ -1,6 +1,6 @@
 """Does factorising itself help or hurt? Tables with inner >= width against the full table.
 
-Run:    python benchmarks/factorised_control.py [--steps 800] [--seeds 5] [--workers 2]
+Run:    python benchmarks/factorised_control.py [--steps 1500] [--seeds 5] [--workers 2]
 Prints: held-out nats per token of each table, and its difference to the full one with a 90 %
         interval (Student, paired: at equal seeds the blocks start equal and see the same batches).
 
@@ -31,7 +31,7 @@ INNERS = (None, 64, 96, 4)  # None: the full table
 def main() -> None:
     """Train every table with every seed and compare."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=800)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
@@ -63,7 +63,8 @@ def loss(folder: Path, inner: int | None, seed: int, steps: int) -> float:
     subprocess.run(
         [sys.executable, "-m", "archfit", "train", "--data", str(folder / "data"),
          "--out", str(out), "--depth", "4", "--width", "64", "--steps", str(steps),
-         "--seed", str(seed), "--no-keep-weights", "--device", "cpu", "--json", *shape],
+         "--seed", str(seed), "--evaluate-every", str(steps), "--no-keep-weights",
+         "--device", "cpu", "--json", *shape],
         env=os.environ | {"OMP_NUM_THREADS": "1"}, check=True, capture_output=True,
     )  # fmt: skip
     (file,) = out.glob("*/record.json")

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -189,24 +190,34 @@ def has_evaluated(run: Path) -> bool:
         ("--sharding some", "--sharding some is unknown; use one of auto, replicate, shard"),
         ("--track nobody", "tracker 'nobody' is unknown"),
         ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
-        ("--seeds 0", "--seeds 0 trains nothing; use 1 or more"),
+        ("--seeds 0", "--seeds 0 is not in 1..1000; each of them is a run"),
         ("--seed -1", "seed"),
         ("--warmup 5", "warmup_steps=5 exceeds steps=4"),
         ("--learning-rate nan", "peak_learning_rate=nan is not in 0..10"),
         ("--checkpoint-seconds -1", "--checkpoint-seconds -1.0 is below 0"),
         ("--checkpoint-seconds nan", "--checkpoint-seconds nan is below 0"),
         ("--spec nowhere.json", "nowhere.json: No such file"),
-        ("--spec /dev/null", "/dev/null holds no spec: this RunSpec is not JSON"),
+        (
+            "--spec /dev/null",
+            "/dev/null holds no spec: it is a pipe or a device; give a regular file",
+        ),
         ("--data nowhere", "'nowhere' is not a prepared data set"),
         ("--out /dev/null", "/dev/null"),
         ("--out /proc", "/proc"),
+        ("--width 1000000", "12,000,541,000,000 parameters with batches of 4 sequences needs"),
+        ("--depth 1e12", "GB; use a smaller network, batch or context"),
+        ("--batch 1e9", "batches of 1,000,000,000 sequences needs 30,144.0 GB or more"),
+        ("--head 999999999999", "GB; use a smaller network, batch or context"),
+        ("--head -3", "inner=-3 is below 1"),
+        ("--seeds 1e12", "--seeds 1000000000000 is not in 1..1000"),
+        ("--spec /dev/zero", "it is a pipe or a device"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(
     train: Archfit, tmp_path: Path, arguments: str, sentence: str
 ) -> None:
     assert sentence in train(*arguments.split()).refusal()
-    assert not list(tmp_path.glob("out/*/record.json"))
+    assert not list(tmp_path.glob("out/*"))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +236,49 @@ def test_data_that_the_spec_does_not_speak_of_are_refused(
     (tmp_path / "changed.json").write_text(json.dumps(document))
     assert sentence in train("--spec", str(tmp_path / "changed.json")).refusal()
     assert not (tmp_path / "out").exists()
+
+
+def test_ids_beyond_the_vocabulary_are_refused(train: Archfit, tmp_path: Path) -> None:
+    data = tiny_data(tmp_path)
+    (data.folder / "train.bin").write_bytes(b"\xff" * (data.folder / "train.bin").stat().st_size)
+    sentence = "train.bin holds the id 65535, and its vocabulary ends at 256; prepare it again"
+    assert sentence in train("--data", str(data.folder), "--json").refusal()
+
+
+@pytest.mark.parametrize("size", [None, 0, "many"])
+def test_a_held_out_side_without_content_is_refused(
+    train: Archfit, tmp_path: Path, size: object
+) -> None:
+    folder = tiny_data(tmp_path).folder
+    description = json.loads((folder / "data.json").read_text())
+    description["heldout"]["bytes"] = size
+    (folder / "data.json").write_text(json.dumps(description))
+    assert "its heldout side is empty" in train("--data", str(folder)).refusal()
+
+
+@pytest.mark.parametrize("name", [".lock", ".record.json.new", ".spec.json.new"])
+def test_a_link_in_a_run_s_folder_does_not_lead_outside(
+    train: Archfit, data: PreparedData, tmp_path: Path, name: str
+) -> None:
+    spec, outside = tiny_spec(data), tmp_path / "outside"
+    outside.write_text("precious")
+    run = tmp_path / "out" / spec.name
+    run.mkdir(parents=True)
+    (run / name).symlink_to(outside)
+    train("--spec", str(write_spec(spec, tmp_path)))
+    assert outside.read_text() == "precious"
+
+
+def test_pipes_in_a_run_s_folder_are_not_waited_for(
+    train: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    spec = tiny_spec(data)
+    run, file = tmp_path / "out" / spec.name, str(write_spec(spec, tmp_path))
+    run.mkdir(parents=True)
+    os.mkfifo(run / "record.json")
+    assert "record.json is damaged (it is a pipe" in train("--spec", file).refusal()
+    os.mkfifo(tmp_path / "pipe")
+    assert "pipe holds no spec" in train("--spec", str(tmp_path / "pipe")).refusal()
 
 
 def test_a_batch_that_processes_cannot_share_is_refused(

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,15 @@ def no_tensors(newest: Path) -> None:
     (newest / "model.safetensors").unlink()
 
 
+def endless(newest: Path) -> None:
+    os.truncate(newest / "model.safetensors", 1 << 40)  # a hole: it takes no space, and hours
+
+
+def pipe(newest: Path) -> None:
+    (newest / "model.safetensors").unlink()
+    os.mkfifo(newest / "model.safetensors")
+
+
 def linked(newest: Path) -> None:
     newest.rename(newest.parent.parent / "elsewhere")
     newest.symlink_to(newest.parent.parent / "elsewhere")
@@ -107,6 +117,8 @@ def a_file(newest: Path) -> None:
         (tensor(torch.Tensor.half), "head.rows_RI holds torch.float16, not torch.float32"),
         (tensor(torch.Tensor.double), "head.rows_RI holds torch.float64, not torch.float32"),
         (no_tensors, "No such file"),
+        (endless, "model.safetensors is not what was written"),
+        (pipe, "model.safetensors is not what was written"),
         (text(b"nonsense"), "this _State is not JSON"),
         (text(b"[" * 100_000), "nested too deeply"),
         (text(b"{}"), "lacks spec_hash"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import size_option
+from archfit.cli.sizes import parse_size, size_option
 from archfit.cli.train_progress import watcher
 from archfit.cli.version import version_line
 from archfit.data.prepare import prepare as prepare_data
@@ -36,7 +36,7 @@ from archfit.spec import (
     Table,
     Tied,
     Tokens,
-    loads,
+    load_file,
     to_json,
 )
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 BASE_WIDTH = 256  # of completep
 Shape, Training, Machine = "Shape", "Training", "Machine and files"
+LARGEST_SPEC = 1 << 20  # bytes
+MOST_SEEDS = 1000
 ATTENTIONS: dict[str, Attention] = {
     "softmax": Softmax(),
     "linear": Linear(residual=False, causal=True),
@@ -167,8 +169,8 @@ def train(
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
-    if seeds < 1:
-        raise ValueError(f"--seeds {seeds} trains nothing; use 1 or more")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
     _require_torch()
     prepared = open_prepared(data) if data is not None else _prepared_sample(out)
     shape = ShapeOptions(
@@ -258,9 +260,13 @@ class ShapeOptions:
             return Tied()
         if self.head == "full":
             return Full()
-        if not self.head.isdecimal():
-            raise ValueError(f"head={self.head!r} is unknown; use full, tied, or an inner size")
-        return Factorised(inner=int(self.head))
+        try:
+            inner = parse_size(self.head)
+        except ValueError as problem:
+            raise ValueError(
+                f"head={self.head!r} is unknown; use full, tied, or an inner size"
+            ) from problem
+        return Factorised(inner=inner)
 
 
 def usual_rate(width: int, rule: str) -> float:
@@ -306,8 +312,8 @@ def _prepared_sample(out: Path) -> PreparedData:
 
 def _read_spec(file: Path) -> RunSpec:
     try:
-        return loads(RunSpec, file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, ValueError) as problem:
+        return load_file(RunSpec, file, most_bytes=LARGEST_SPEC)
+    except ValueError as problem:
         raise ValueError(f"{file} holds no spec: {problem}") from problem
 
 

@@ -77,6 +77,7 @@ class OnTerminal:
     def started(self, spec: RunSpec, step: int) -> None:
         """A run begins, or goes on after `step`."""
         self.bar.console.print(opening(spec, step), highlight=False, markup=False)
+        self.heldout = ""  # that of the run before
         self.task = self.bar.add_task("", total=spec.recipe.steps, completed=step)
 
     def progress(self, progress: Progress) -> None:

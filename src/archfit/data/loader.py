@@ -96,4 +96,10 @@ class Loader:
 
         tokens = self.data.tokens(side)
         windows = np.lib.stride_tricks.sliding_window_view(tokens, self.context + 1)
-        return windows[starts].astype(np.int64)
+        rows = windows[starts].astype(np.int64)
+        if rows.max() >= self.data.vocab:
+            raise ValueError(
+                f"{self.data.folder}/{side}.bin holds the id {rows.max()}, and its vocabulary ends "
+                f"at {self.data.vocab - 1}; prepare it again with --overwrite"
+            )
+        return rows

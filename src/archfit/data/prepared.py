@@ -92,7 +92,7 @@ def open_prepared(folder: Path) -> PreparedData:
         )
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise _damaged(folder, f"{DESCRIPTION} is not JSON ({problem})") from problem
     if not isinstance(description, dict) or description.get("format") != FORMAT_VERSION:
         raise _damaged(folder, f"{DESCRIPTION} is not of format {FORMAT_VERSION}")
@@ -113,6 +113,9 @@ def _check_sizes(folder: Path, description: dict[str, object]) -> None:
         known = isinstance(tokens, int) and path.is_file()
         if not known or path.stat().st_size != int(str(tokens)) * width:
             raise _damaged(folder, f"{path.name} does not hold {tokens} tokens")
+        content = _member(description, side, "bytes")
+        if not isinstance(content, int) or min(content, path.stat().st_size) < 1:
+            raise _damaged(folder, f"its {side} side is empty")
 
 
 def _member(description: dict[str, object], side: str, key: str) -> object:

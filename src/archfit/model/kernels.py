@@ -22,10 +22,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from archfit.model.add_norm import NORM_EPSILON
 from archfit.model.affine import LONGEST_TILE
 from archfit.spec import Architecture
 
-NORM_EPSILON = 1e-5
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
 NORM_PROGRAMS_A_PROCESSOR = 8
 SUM_ROWS, SUM_COLUMNS, SUM_PROGRAMS = 64, 64, 1024

@@ -16,7 +16,7 @@ from archfit.spec import Architecture, Linear, Tied
 class Transformer(nn.Module):
     """A decoder-only Transformer of any shape that an Architecture can name.
 
-    Its weights are those of `torch.empty` until `initialise` or a checkpoint fills them.
+    Its weights mean nothing until `initialise` or a checkpoint fills them.
     """
 
     def __init__(

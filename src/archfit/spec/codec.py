@@ -6,6 +6,7 @@ A field whose type is a union of dataclasses is written with a `kind` key that n
 import json
 import math
 import types
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -158,7 +159,6 @@ def _refuse_constant(name: str) -> object:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     document = dict(pairs)
     if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice!r} stands twice; keep one")
     return document

@@ -17,13 +17,14 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from archfit.data.shards import flush_folder
-from archfit.spec import Evaluation, RunSpec, canonical_json, loads
+from archfit.spec import Evaluation, RunSpec, canonical_json, load_file
 from archfit.spec.checks import check_at_least, check_real
-from archfit.train.folder import write_whole
+from archfit.train.folder import LARGEST_JSON, write_whole
 from archfit.train.team import Team, fill, whole
 
 KEPT = 2
 STATE, MODEL, OPTIMISER = "state.json", "model.safetensors", "optimiser.safetensors"
+LONGEST_ENTRY = 1000  # bytes of a safetensors header about one tensor
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -152,14 +153,17 @@ class Tensors:
 def _load(checkpoint: Path, tensors: Tensors, spec: RunSpec) -> Saved:
     if checkpoint.is_symlink():
         raise ValueError("it is a link, not a folder")
-    state = loads(_State, (checkpoint / STATE).read_text(encoding="utf-8"))
+    state = load_file(_State, checkpoint / STATE, most_bytes=LARGEST_JSON)
     if state.spec_hash != spec.hash:
         raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
     _check_steps(state.saved, spec, named=_step(checkpoint))
-    for name, expected in ((MODEL, state.model_sha256), (OPTIMISER, state.optimiser_sha256)):
+    hashes = state.model_sha256, state.optimiser_sha256
+    files = list(zip((MODEL, OPTIMISER), hashes, tensors.places(), strict=True))
+    for name, expected, places in files:
+        _check_size(checkpoint / name, places)
         if _sha256(checkpoint / name) != expected:
             raise ValueError(f"{name} is not what was written")
-    for name, places in zip((MODEL, OPTIMISER), tensors.places(), strict=True):
+    for name, _, places in files:
         read_tensors(checkpoint / name, places)
     return state.saved
 
@@ -169,8 +173,17 @@ def _check_steps(saved: Saved, spec: RunSpec, *, named: int) -> None:
         raise ValueError(f"it says step {saved.step} of {spec.recipe.steps}, its name {named}")
     every = spec.recipe.evaluation_steps
     found = [evaluation.step for evaluation in saved.evaluations]
-    if found != list(range(every, saved.step + 1, every)):
+    expected = range(every, saved.step + 1, every)
+    if len(found) != len(expected) or found != list(expected):
         raise ValueError(f"it has evaluations at steps {found}, not every {every}")
+
+
+def _check_size(path: Path, places: dict[str, Tensor]) -> None:
+    """Refuse what would take long to read and cannot be it: a pipe, or a file far too large."""
+    content = sum(place.numel() * place.element_size() for place in places.values())
+    header = LONGEST_ENTRY * (len(places) + 1)
+    if path.exists() and not (path.is_file() and path.stat().st_size <= content + header):
+        raise ValueError(f"{path.name} is not what was written")
 
 
 def _check_is_folder(folder: Path) -> None:
@@ -207,7 +220,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 def _step(checkpoint: Path) -> int:
     digits = checkpoint.name.removeprefix("step-")
-    return int(digits) if digits.isdigit() else -1
+    return int(digits) if digits.isdecimal() else -1
 
 
 def _sha256(path: Path) -> str:

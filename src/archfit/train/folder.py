@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from archfit.data.shards import flush_folder
-from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, loads
+from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, load_file
 
 RECORD, SPEC, LOG, LOCK = "record.json", "spec.json", "log.jsonl", ".lock"
 CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
+LARGEST_JSON = 1 << 28  # bytes; a record of a million evaluations has fewer
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Make the folder and keep others out; the lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK, "w") as lock:
+    with open(folder / LOCK, "w", opener=_own_file) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
@@ -34,7 +35,7 @@ def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     if not path.exists():
         return None
     try:
-        record = loads(RunRecord, path.read_text(encoding="utf-8"))
+        record = load_file(RunRecord, path, most_bytes=LARGEST_JSON)
     except ValueError as problem:
         raise ValueError(f"{path} is damaged ({problem}); delete it to train again") from problem
     if record.spec.hash != spec.hash:
@@ -74,7 +75,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put a file in place at once; after a crash it is the old one or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        with open(temporary, "wb") as file:
+        temporary.unlink(missing_ok=True)  # left by a killed process, or a link to elsewhere
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -82,3 +84,8 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as problem:  # that of a full disk does not name the file
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
     flush_folder(path.parent)
+
+
+def _own_file(path: str, flags: int) -> int:
+    """Open a file that is here, not where a link leads, as it is, and without waiting."""
+    return os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

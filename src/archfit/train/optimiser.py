@@ -8,6 +8,11 @@ from torch import Tensor, nn
 from archfit.model import Parametrisation
 from archfit.spec import Recipe
 
+# Every row of a factorised table passes through its mixing matrix, so a step of that matrix moves
+# all rows at once, and by a sum of `inner` entries. At the rate of the rows the table outgrows a
+# full one twofold and trains worse; at 2 / inner of it the two train alike (docs/LOG.md).
+MIX_RATE = 2.0
+
 
 def build_optimiser(
     model: nn.Module, recipe: Recipe, numbers: Parametrisation, device: torch.device
@@ -17,7 +22,8 @@ def build_optimiser(
     is_in_block = [name.startswith("trunk.blocks.") for name, _ in named]
     hidden = [p for (_, p), inside in zip(named, is_in_block, strict=True) if inside and p.ndim > 1]
     small = [p for (_, p), inside in zip(named, is_in_block, strict=True) if inside and p.ndim == 1]
-    tables = [p for name, p in named if not name.startswith("trunk.")]
+    tables = [p for name, p in named if name.endswith(".rows_RI")]
+    mixes = [p for name, p in named if name.endswith(".mix_ID")]
     last_norm = [p for name, p in named if name.startswith("trunk.norm.")]
     decay = recipe.weight_decay
     groups = [
@@ -29,6 +35,15 @@ def build_optimiser(
         ),
         _group(small, rate_factor=1.0, weight_decay=0.0, eps=numbers.block_epsilon),
         _group(tables, rate_factor=1.0, weight_decay=decay, eps=numbers.table_epsilon),
+        *[
+            _group(
+                [mix],
+                rate_factor=min(1.0, MIX_RATE / len(mix)),
+                weight_decay=decay,
+                eps=numbers.table_epsilon,
+            )
+            for mix in mixes
+        ],
         _group(last_norm, rate_factor=1.0, weight_decay=0.0, eps=numbers.table_epsilon),
     ]
     on_gpu = device.type == "cuda"

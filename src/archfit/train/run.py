@@ -42,6 +42,7 @@ from archfit.train.folder import (
     write_record,
     write_spec,
 )
+from archfit.train.memory import check_memory
 from archfit.train.optimiser import build_optimiser
 from archfit.train.settings import Settings, Stopped
 from archfit.train.signals import StopRequest, stop_requests
@@ -115,14 +116,15 @@ def training(spec: RunSpec, place: Workplace, watch: Watcher) -> Generator[None,
         watch = Watchers()
     record = _found(folder, spec, team)
     if record is None:
-        check_precision(spec.recipe.precision, team.device.type)
+        _check_feasible(spec, place)
         with held(folder) if team.leads else contextlib.nullcontext():
             record = _found(folder, spec, team)  # who held the folder may have finished
             if record is None:
                 if team.leads:
                     write_spec(folder, spec)
                     discard_unfinished(folder / CHECKPOINTS)
-                return (yield from _Run(spec, place, watch).to_the_end())
+                with _memory_errors():
+                    return (yield from _Run(spec, place, watch).to_the_end())
     watch.finished(record)
     return record
 
@@ -136,6 +138,25 @@ def _found(folder: Path, spec: RunSpec, team: Team) -> RunRecord | None:
     if team.leads:
         discard_checkpoints(folder)
     return record
+
+
+def _check_feasible(spec: RunSpec, place: Workplace) -> None:
+    """Refuse what cannot be trained here, before there is a folder for it."""
+    check_precision(spec.recipe.precision, place.team.device.type)
+    _loader(spec, place.data, place.team)  # it refuses data that hold no row
+    check_memory(spec, place.team, may_shard=place.settings.sharding != "replicate")
+
+
+@contextlib.contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Torch's errors about memory as Python's, which has one; the allocator of the host raises
+    one that only its text tells from others."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if isinstance(problem, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(problem):
+            raise MemoryError(str(problem)) from problem
+        raise
 
 
 def _loader(spec: RunSpec, data: PreparedData, team: Team) -> Loader:

@@ -1,0 +1,28 @@
+"""Specs and records from files that anybody may have written."""
+
+import os
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+from archfit.spec.codec import loads
+
+Value = TypeVar("Value")
+
+
+def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
+    """The dataclass in a JSON file; a pipe, a device or a file too large to hold one is refused.
+
+    Reading those could wait for ever, or fill the memory.
+    """
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is a pipe or a device; give a regular file")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"it has over {most_bytes:,} bytes, more than any {kind.__name__}")
+    return loads(kind, content.decode())
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe opens only when somebody writes into it
