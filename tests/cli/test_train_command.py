@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from archfit.cli.app import main
+from archfit.cli.train_command import usual_rate
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, from_json
 from archfit.train.folder import held
@@ -355,3 +356,13 @@ def stop_after_first_step(train: Archfit, command: tuple[str, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Run, "_step", stopping)
         assert train(*command, "--json").status == 143
+
+
+@pytest.mark.parametrize(
+    ("width", "rule", "rate"),
+    [(64, "standard", 4e-3), (1024, "standard", 1e-3), (1024, "completep", 2e-3)],
+)
+def test_the_usual_rate_falls_with_the_width_unless_the_rule_minds_it(
+    width: int, rule: str, rate: float
+) -> None:
+    assert usual_rate(width, rule) == pytest.approx(rate)

@@ -34,7 +34,18 @@ def test_matrices_decay_and_vectors_do_not(shape: Architecture) -> None:
     for name, group in groups_by_name(shape, "standard").items():
         is_vector = name.endswith(("bias", "norm.weight"))
         assert group["weight_decay"] == (0.0 if is_vector else 0.1), name
-        assert (group["lr"], group["eps"]) == (1.0, 1e-8)
+        assert group["eps"] == 1e-8
+        assert name.endswith("mix_ID") or group["lr"] == 1.0
+
+
+def test_a_mixing_matrix_learns_at_two_over_its_inner_size() -> None:
+    tables = {"embedding": Factorised(inner=64), "positions": Factorised(inner=2)}
+    shape = replace(SHAPE, head=Factorised(inner=3), **tables)  # type: ignore[arg-type]  # they fit
+    groups = groups_by_name(shape, "standard")
+    rates = [groups[f"{table}.mix_ID"]["lr"] for table in ("embedding.tokens", "head")]
+    assert rates == pytest.approx([2 / 64, 2 / 3])
+    assert groups["embedding.positions.mix_ID"]["lr"] == 1.0
+    assert groups["embedding.tokens.rows_RI"]["lr"] == 1.0
 
 
 def test_completep_scales_the_matrices_of_blocks_by_width_and_depth() -> None:

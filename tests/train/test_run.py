@@ -99,6 +99,20 @@ def test_a_run_that_another_process_finishes_first_is_not_trained_again(
     assert watch.starts == []
 
 
+def test_who_is_stopped_before_the_long_evaluation_does_not_train_again(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    spec = tiny_spec(data, full_context_tokens=20, steps=12)  # evaluated at 5, 10 and 12
+    record = record_of(spec, data, tmp_path / "undisturbed")
+    assert [evaluation.step for evaluation in record.evaluations] == [5, 10, 12]
+    with pytest.raises(Stopped, match="stopped at step 12"):
+        train(spec, data, tmp_path, HERE, Recorder(stop_after=12))
+    assert checkpoints(tmp_path / spec.name)[-1] == "step-000000012"
+    watch = Recorder()
+    assert train(spec, data, tmp_path, HERE, watch).same_result(record)
+    assert (watch.starts, watch.losses) == ([12], [])
+
+
 def test_a_network_that_explodes_has_diverged_at_one_step_however_often_it_was_stopped(
     data: PreparedData, tmp_path: Path
 ) -> None:

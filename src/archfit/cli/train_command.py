@@ -14,7 +14,7 @@ import typer
 
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import parse_size, size_option
-from archfit.cli.train_progress import watcher
+from archfit.cli.train_progress import watchers as shown_progress
 from archfit.cli.version import version_line
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -346,13 +346,14 @@ def _train_all(
     from archfit.train.trackers import trackers
 
     names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    with watcher(silent=as_json or not _leads()) as shown, contextlib.ExitStack() as at_the_end:
+    silent = as_json or not _leads()
+    with shown_progress(len(specs), silent=silent) as shown, contextlib.ExitStack() as at_the_end:
         watchers = []
-        for spec in specs:
-            mirrors = trackers(names, out / spec.name, shown.notice)
+        for spec, one in zip(specs, shown, strict=True):
+            mirrors = trackers(names, out / spec.name, one.notice)
             for mirror in mirrors:
                 at_the_end.callback(mirror.close)
-            watchers.append(Watchers(shown, *mirrors))
+            watchers.append(Watchers(one, *mirrors))
         try:
             records = train_together(specs, data, out, settings, watchers)
         except Stopped as stopped:

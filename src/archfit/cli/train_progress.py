@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -22,29 +22,31 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextlib.contextmanager
-def watcher(*, silent: bool) -> Iterator[Watcher]:
-    """Somebody who shows progress on stderr, or nobody."""
+def watchers(count: int, *, silent: bool) -> Iterator[Sequence[Watcher]]:
+    """Somebody for each of `count` runs who shows its progress on stderr, or nobody."""
     from archfit.train import Watchers
 
     if silent:
-        yield Watchers()
+        yield [Watchers() for _ in range(count)]
     elif sys.stderr.isatty():
         with _bar() as bar:
-            yield OnTerminal(bar)
+            yield [OnTerminal(bar) for _ in range(count)]
     else:
-        yield InLog()
+        yield [InLog(names_run=count > 1) for _ in range(count)]
 
 
 class InLog:
     """One line an evaluation, and one every ten seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_run: bool) -> None:
         self.last_line = time.monotonic()
         self.steps = 0
+        self.names_run, self.label = names_run, ""
 
     def started(self, spec: RunSpec, step: int) -> None:
         """A run begins, or goes on after `step`."""
         self.steps = spec.recipe.steps
+        self.label = f"{spec.name}  " if self.names_run else ""
         _say(opening(spec, step))
 
     def progress(self, progress: Progress) -> None:
@@ -52,11 +54,11 @@ class InLog:
         if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             loss = f"training {progress.training_nats_per_token:.4f} nats"
-            _say(f"step {progress.step}/{progress.steps}  {loss}  {speed(progress)}")
+            _say(f"{self.label}step {progress.step}/{progress.steps}  {loss}  {speed(progress)}")
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Say it."""
-        _say(f"step {evaluation.step}/{self.steps}  {losses(evaluation)}")
+        _say(f"{self.label}step {evaluation.step}/{self.steps}  {losses(evaluation)}")
 
     def notice(self, sentence: str) -> None:
         """Say it."""
@@ -77,7 +79,6 @@ class OnTerminal:
     def started(self, spec: RunSpec, step: int) -> None:
         """A run begins, or goes on after `step`."""
         self.bar.console.print(opening(spec, step), highlight=False, markup=False)
-        self.heldout = ""  # that of the run before
         self.task = self.bar.add_task("", total=spec.recipe.steps, completed=step)
 
     def progress(self, progress: Progress) -> None:

@@ -173,8 +173,12 @@ def _check_steps(saved: Saved, spec: RunSpec, *, named: int) -> None:
         raise ValueError(f"it says step {saved.step} of {spec.recipe.steps}, its name {named}")
     every = spec.recipe.evaluation_steps
     found = [evaluation.step for evaluation in saved.evaluations]
-    expected = range(every, saved.step + 1, every)
-    if len(found) != len(expected) or found != list(expected):
+    ends_between = saved.step == spec.recipe.steps and saved.step % every > 0
+    last = [saved.step] if ends_between else []
+    if len(found) != saved.step // every + len(last) or found != [
+        *range(every, saved.step + 1, every),
+        *last,
+    ]:
         raise ValueError(f"it has evaluations at steps {found}, not every {every}")
 
 

@@ -289,9 +289,12 @@ class _Run:
             return None
         number = self.stop.signal_number or 0
         due = time.monotonic() - self.last_save > self.settings.checkpoint_seconds
-        is_last = is_evaluated and self.saved.step == self.spec.recipe.steps
+        if is_evaluated and self.saved.step == self.spec.recipe.steps:
+            if not self.spec.recipe.full_context_tokens:
+                return None  # the record is written next
+            due = True  # a long evaluation is: who is killed in it need not train again
         stops, saves = self.team.sums([float(number), float(due and self.team.leads)])
-        if not (stops or saves) or is_last:
+        if not (stops or saves):
             return None
         if self.unread and (diverged_at := self._read_losses()) is not None:
             return diverged_at
