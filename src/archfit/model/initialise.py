@@ -4,9 +4,9 @@ Two networks that differ in one table start with the same blocks, so a compariso
 is a paired one.
 
 A table starts with entries of standard deviation 0.02 whether it is full or factorised. In a
-factorised one the rows carry that size and the mixing matrix is orthogonal, scaled so that the
-product's entries keep it: a step of Adam on a row then moves the product as far as it moves a
-full table, and a factorised table with inner >= width trains like a full one (docs/LOG.md).
+factorised one the rows carry that size and the mixing matrix keeps it: the identity where `inner`
+reaches the width, so that the table starts as a full one does, and orthogonal rows below that. A
+step of Adam on a row then moves the product as far as it moves a full table (docs/LOG.md).
 
 A head starts so small that its logits have a standard deviation of 0.1 or less at every width: the
 first loss is within 0.01 of ln V. Not at zero, which would give ln V exactly: then nothing below
@@ -57,8 +57,11 @@ def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
     _normal(table.rows_RI, std, f"{name}.rows", seed)
     if table.mix_ID is not None:
         inner, width = table.mix_ID.shape
-        gain = max(1.0, math.sqrt(width / inner))
-        nn.init.orthogonal_(table.mix_ID, gain, generator=_generator(f"{name}.mix", seed))
+        if inner >= width:
+            nn.init.eye_(table.mix_ID)
+        else:
+            gain, generator = math.sqrt(width / inner), _generator(f"{name}.mix", seed)
+            nn.init.orthogonal_(table.mix_ID, gain, generator=generator)
 
 
 def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) -> None:
