@@ -143,3 +143,10 @@ def test_a_cubic_layer_starts_with_an_output_no_larger_than_its_input() -> None:
     with torch.no_grad():
         sizes = [layer(x_BND).std().item() for layer in model.trunk.blocks]
     assert all(0.02 < size < 2 for size in sizes), sizes
+
+
+@pytest.mark.parametrize("inner", [64, 96])
+def test_a_factorised_table_that_loses_no_rank_starts_as_the_full_one(inner: int) -> None:
+    full = _start(SHAPE).embedding.tokens.matrix()
+    factorised = _start(replace(SHAPE, embedding=Factorised(inner=inner))).embedding.tokens.matrix()
+    assert torch.equal(full, factorised)

@@ -54,9 +54,13 @@ def _fill_tables(model: Transformer, numbers: Parametrisation, seed: int) -> Non
 
 
 def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
-    _normal(table.rows_RI, std, f"{name}.rows", seed)
-    if table.mix_ID is not None:
+    if table.mix_ID is None:
+        _normal(table.rows_RI, std, f"{name}.rows", seed)
+    else:
         inner, width = table.mix_ID.shape
+        # The coordinates that a full table has are drawn like its own, the surplus by itself.
+        _normal(table.rows_RI[:, :width], std, f"{name}.rows", seed)
+        _normal(table.rows_RI[:, width:], std, f"{name}.surplus", seed)
         if inner >= width:
             nn.init.eye_(table.mix_ID)
         else:
@@ -83,7 +87,7 @@ def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> 
 
 
 def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:
-    weight.normal_(0.0, std, generator=_generator(name, seed))
+    weight.copy_(torch.empty(weight.shape).normal_(0.0, std, generator=_generator(name, seed)))
 
 
 def _generator(name: str, seed: int) -> torch.Generator:
