@@ -1,6 +1,6 @@
 """Does factorising itself help or hurt? Tables with inner >= width against the full table.
 
-Run:    python benchmarks/factorised_control.py [--steps 1500] [--seeds 5] [--workers 2] [--inners 64 96 4]
+Run:    python benchmarks/factorised_control.py [--steps 1500] [--seeds 5] [--inners 64 96 4]
 Prints: held-out nats per token of each table, and its difference to the full one with a 90 %
         interval (Student, paired: at equal seeds the blocks start equal and see the same batches).
 
