@@ -20,7 +20,7 @@ test: .venv/.test-ready
 test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2
 
-# By hand: data_memory.py (2 GB), train_quality.py, factorised_control.py (ten minutes each),
+# By hand: data_memory.py (2 GB), train_quality.py, factorised_control.py (seven minutes each),
 # train_gpu.py (where there is one).
 bench: .venv/.test-ready
 	for name in startup bounds data_throughput train_cpu; do $(BIN)/python benchmarks/$$name.py || exit 1; done

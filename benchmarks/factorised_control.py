@@ -1,6 +1,6 @@
 """Does factorising itself help or hurt? Tables with inner >= width against the full table.
 
-Run:    python benchmarks/factorised_control.py [--steps 1500] [--seeds 5] [--inners 64 96 4]
+Run:    python benchmarks/factorised_control.py [--steps 400] [--seeds 5] [--inners 64 96 4]
 Prints: held-out nats per token of each table, and its difference to the full one with a 90 %
         interval (Student, paired: at equal seeds the blocks start equal and see the same batches).
 
@@ -29,7 +29,7 @@ from archfit.spec import RunRecord, loads
 def main() -> None:
     """Train every table with every seed and compare."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--inners", type=int, nargs="*", default=[64, 96, 4])
