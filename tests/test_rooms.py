@@ -16,8 +16,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"spec"},
     "model": {"spec"},
     "train": {"spec", "data", "model"},
-    "report": {"spec", "theory"},
-    "cli": {"spec", "theory", "data", "train", "report"},
+    "plan": {"spec", "theory"},
+    "audit": {"spec", "theory", "plan"},
+    "report": {"spec", "theory", "plan", "audit"},
+    "cli": {"spec", "theory", "data", "train", "plan", "audit", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -1,0 +1,1 @@
+"""Somebody's model in; its bottlenecks out, with evidence and a fix."""

@@ -1,0 +1,104 @@
+"""What an audit knows of a model: its stacks, its input and what it stores.
+
+`None` always means "not found", never zero: a number that no file gives is not invented.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+InputKind = Literal[
+    "lookup",  # one table of tokens
+    "factorised_lookup",  # a narrow table and a matrix that widens it (ALBERT, ELECTRA, OPT-350m)
+    "sum_of_lookups",  # several tables at one position (codebooks)
+    "hashed_lookup_concat",  # CANINE: hashes of a character, looked up and put side by side
+    "linear_patch",  # pixels or samples through one linear map
+    "linear_on_conv_features",  # a convolutional stem that ends in a linear map
+    "linear_continuous",  # vectors (states, features) through one linear map
+    "nonlinear",  # convolutions with non-linearities: no rank limit follows
+]
+TABLES = ("lookup", "factorised_lookup", "sum_of_lookups")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stack:
+    """Blocks of one shape, one after the other."""
+
+    role: str  # encoder, decoder, vision, ...
+    depth: int  # L, blocks a token passes
+    width: int  # d_x
+    heads: int | None  # H, query heads
+    head_dim: int | None  # d_a
+    kv_heads: int | None  # fewer than heads in grouped-query attention
+    feed_forward: int | None  # hidden units; of one expert in a mixture
+    block_weights: int | None  # weight matrices of all stored blocks, cross-attention included
+    distinct_blocks: int  # sets of weights; fewer than depth where layers are shared (ALBERT)
+
+    @property
+    def attention_ratio(self) -> float | None:
+        """H d_a / d_x; above 1 the attention is wider than the stream it reads (Wies 5.3)."""
+        if self.heads is None or self.head_dim is None:
+            return None
+        return self.heads * self.head_dim / self.width
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputMap:
+    """How a position enters the network."""
+
+    kind: InputKind
+    vocab: int | None  # rows of the token table as stored, padding included
+    vocab_real: int | None  # tokens that can occur, where known to be fewer
+    inner: int | None  # width of a factorised table
+    dimensions: int | None  # of a patch, feature or state vector: what enters the linear map
+
+    def rank_limit(self, width: int) -> int | None:
+        """The most dimensions in which inputs of this kind can differ; None if nothing bounds it
+        but the width, or if what would bound it was not found."""
+        if self.kind in ("nonlinear", "hashed_lookup_concat"):
+            return None
+        rows = self.vocab if self.vocab_real is None else self.vocab_real
+        bounds = (rows, self.inner) if self.kind in TABLES else (self.dimensions,)
+        known = [bound for bound in bounds if bound is not None]
+        return min([width, *known]) if known else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameters:
+    """Counts of what is stored; each None where a size it needs was not found."""
+
+    blocks: int | None  # all stacks with biases, norms and cross-attention
+    embedding: int | None  # token, position and type tables, input maps, an untied head
+    total: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Model:
+    """A model as its files, or a row of the built-in table, describe it."""
+
+    name: str
+    origin: str  # the file or page that the numbers come from
+    family: str | None  # model_type of its config
+    modality: str | None
+    stacks: tuple[Stack, ...]  # the one that reads the input first
+    input: InputMap
+    is_tied: bool | None  # the token table serves as the head, too
+    parameters: Parameters
+    published_params: int | None
+    assumed: tuple[str, ...]  # "head_dim=256: default of Gemma3TextConfig (transformers 5.22.2)"
+    missing: tuple[str, ...]  # "heads: looked for num_attention_heads, n_head, num_heads"
+    notes: tuple[str, ...]  # traps worth a sentence; also what the count leaves out
+
+    @property
+    def depth(self) -> int:
+        """Blocks of all stacks; the published tables add encoder and decoder."""
+        return sum(stack.depth for stack in self.stacks)
+
+    @property
+    def width(self) -> int:
+        """Width of the stack that reads the input."""
+        return self.stacks[0].width
+
+    @property
+    def rank_limit(self) -> int | None:
+        """The most dimensions in which inputs can differ: min(width, what the input allows)."""
+        return self.input.rank_limit(self.width)
