@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli import bounds_command, data_commands, theory_command, train_command
+from archfit.cli import (
+    bounds_command,
+    data_commands,
+    plan_command,
+    theory_command,
+    train_command,
+)
 from archfit.cli.version import version_line
 
 app = typer.Typer(
@@ -18,6 +24,7 @@ app = typer.Typer(
 )
 app.command("theory")(theory_command.theory)
 app.command("bounds")(bounds_command.bounds)
+app.command("plan")(plan_command.plan)
 app.command("train")(train_command.train)
 app.add_typer(data_commands.app, name="data")
 

@@ -1,0 +1,179 @@
+"""What is wrong with a model's shape, with the evidence and a fix.
+
+Each finding has an id that a linter can fail on. Redundancy is given only where a measurement of
+the papers supports it; `archfit.plan.redundancy` holds those.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from archfit.audit.model import TABLES, Model, Stack
+from archfit.plan.law import WEIGHTS, ideal_shape
+from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
+
+Severity = Literal["high", "medium", "low"]
+IDS = (
+    "vocabulary-bottleneck",
+    "low-rank-embedding",
+    "patch-bottleneck",
+    "attention-bottleneck",
+    "below-depth-threshold",
+    "deeper-than-law",
+    "shallower-than-law",
+)
+LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
+FAR_FROM_LAW = 3.0
+READ_THE_INPUT = ("encoder", "decoder", "text")  # roles of stacks that read the token table
+RANK_EVIDENCE = (
+    "Wies et al. 2021, 5.1: at r / width = 16 / 680 a network was as good as one 25 % smaller"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that wastes parameters, or may."""
+
+    id: str
+    severity: Severity
+    stack: str  # the role of the stack that it is about, or "input"
+    redundancy: Redundancy | None
+    evidence: str
+    fix: str
+
+
+def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Finding, ...]:
+    """All findings, the severest first; `measured_rank` is that of the embedding's weights."""
+    found = [*_input_findings(model, measured_rank)]
+    for stack in model.stacks:
+        if "heads" not in model.doubtful:
+            found += _attention_findings(stack)
+        found += _depth_findings(model, stack)
+    order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
+    return tuple(sorted(found, key=lambda finding: order[finding.severity]))
+
+
+def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
+    limit, width = model.rank_limit, model.width
+    if measured_rank is not None and measured_rank < min(width, limit or width):
+        yield _rank_finding(
+            "low-rank-embedding",
+            measured_rank,
+            width,
+            "its weights have rank {rank:,} of {width:,}",
+            "train the table without what keeps its rank low (weight decay, factorisation), or "
+            f"store it factorised with an inner size of {measured_rank:,}",
+        )
+    elif limit is not None and limit < width:
+        yield _limit_finding(model, limit)
+
+
+def _limit_finding(model: Model, limit: int) -> Finding:
+    source, width = model.input, model.width
+    plan = f"archfit plan --block-params {round(_papers_count(model.stacks[0]))}"
+    if source.kind not in TABLES:
+        return _rank_finding(
+            "patch-bottleneck",
+            limit,
+            width,
+            "{rank:,} values enter a width of {width:,}",
+            f"use larger patches or a convolutional stem with non-linearities, or a width of about "
+            f"{limit:,} and more layers ({plan} --patch {limit})",
+        )
+    if source.inner == limit:
+        return _rank_finding(
+            "low-rank-embedding",
+            limit,
+            width,
+            "the embedding is factorised through {rank:,} of {width:,} dimensions",
+            f"widen the inner size to {width:,}, or take a width of about {limit:,} and more "
+            f"layers ({plan} --vocab {source.vocab or 'V'} --rank {limit})",
+        )
+    return _rank_finding(
+        "vocabulary-bottleneck",
+        limit,
+        width,
+        "{rank:,} tokens enter a width of {width:,}",
+        f"raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens), or take a width "
+        f"of about {limit:,} and more layers ({plan} --vocab {limit})",
+    )
+
+
+def _rank_finding(id_: str, rank: int, width: int, fact: str, fix: str) -> Finding:
+    share = rank_redundancy(rank / width)
+    return Finding(
+        id=id_,
+        severity=_severity(share),
+        stack="input",
+        redundancy=share,
+        evidence=f"{fact.format(rank=rank, width=width)} (ratio {rank / width:.3g}); "
+        f"{RANK_EVIDENCE}; {share.basis} here",
+        fix=fix,
+    )
+
+
+def _attention_findings(stack: Stack) -> Iterator[Finding]:
+    ratio = stack.attention_ratio
+    if ratio is None or ratio <= 1:
+        return
+    share = attention_redundancy(ratio)
+    yield Finding(
+        id="attention-bottleneck",
+        severity=_severity(share),
+        stack=stack.role,
+        redundancy=share,
+        evidence=f"{stack.heads} heads of {stack.head_dim} read a width of {stack.width:,} (ratio "
+        f"{ratio:.3g}); Wies et al. 2021, 5.3: ratio 4 was as good as a network 25 % smaller, 16 "
+        f"as one 45 % smaller; {share.basis} here",
+        fix=f"make heads x head_dim at most the width of {stack.width:,} and spend what is saved "
+        "on width or depth",
+    )
+
+
+def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
+    threshold = math.log(stack.width, 3)
+    if stack.depth < threshold:
+        yield Finding(
+            id="below-depth-threshold",
+            severity="medium",
+            stack=stack.role,
+            redundancy=None,
+            evidence=f"{stack.depth} layers at width {stack.width:,}: below log3(width) = "
+            f"{threshold:.1f}, where depth is worth more than width (Levine et al. 2020)",
+            fix=f"use {math.ceil(threshold)} layers or more and less width",
+        )
+    yield from _law_findings(model, stack)
+
+
+def _law_findings(model: Model, stack: Stack) -> Iterator[Finding]:
+    limit = model.rank_limit if stack.role in READ_THE_INPUT else None
+    size = _papers_count(stack)
+    ideal = ideal_shape(size, min(limit or stack.width, stack.width) if limit else math.inf)
+    factor = stack.depth / ideal.depth
+    if 1 / LAW_FACTOR <= factor <= LAW_FACTOR:
+        return
+    is_far = not 1 / FAR_FROM_LAW <= factor <= FAR_FROM_LAW
+    law = f"{ideal.depth:,.1f} x {ideal.width:,.0f}"
+    yield Finding(
+        id="deeper-than-law" if factor > 1 else "shallower-than-law",
+        severity="medium" if is_far else "low",
+        stack=stack.role,
+        redundancy=None,
+        evidence=f"{stack.depth} layers at width {stack.width:,} are {max(factor, 1 / factor):.2g} "
+        f"times {'more' if factor > 1 else 'fewer'} than the law's {law} for 12 L d^2 = "
+        f"{size:.3g} (Levine et al. 2020{', Wies et al. 2021' if limit else ''}; other advice "
+        "differs: archfit plan)",
+        fix=f"a shape near {law} of the same size, if a sweep on your data agrees",
+    )
+
+
+def _papers_count(stack: Stack) -> int:
+    """12 L d^2: the size in the units of the law, whatever the feed-forward layer."""
+    return WEIGHTS * stack.depth * stack.width**2
+
+
+def _severity(share: Redundancy) -> Severity:
+    if share.middle >= 0.15:
+        return "high"
+    return "medium" if share.middle >= 0.05 else "low"

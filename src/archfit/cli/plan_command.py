@@ -1,0 +1,320 @@
+"""`archfit plan`: the shape for a budget and data, and what speaks for and against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archfit.cli.output import print_json, print_table
+from archfit.cli.sizes import parse_size, size_option
+from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
+from archfit.plan.document import plan_json
+from archfit.plan.planner import Plan, make_plan
+from archfit.plan.question import (
+    CHINCHILLA_TOKENS,
+    BlockParams,
+    Budget,
+    DataFacts,
+    Question,
+    TotalParams,
+    TrainingFlops,
+    Vocabulary,
+)
+
+if TYPE_CHECKING:
+    from archfit.data.prepared import PreparedData
+
+GPT2_VOCAB = 50257
+MAX_DEPTH = 128  # the deepest that was trained at the sizes of the law (Sparse Transformer)
+ENERGY = 0.999  # of the co-occurrence that its rank is to hold
+
+
+def plan(
+    params: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="N", help="Budget: all parameters.")
+    ] = None,
+    block_params: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="N", help="Budget: blocks alone, 12 L d^2."),
+    ] = None,
+    flops: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="C", help="Budget: operations of the training."),
+    ] = None,
+    vocab: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="V", help="Tokens; else 50257, GPT-2's."),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="R", help="Inner size of a factorised embedding."),
+    ] = None,
+    patch: Annotated[
+        str, typer.Option(metavar="16x16x3", help="Values embedded at a position, as numbers.")
+    ] = "",
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, for its vocabulary.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Prepared data: used vocabulary, tokens.")
+    ] = None,
+    context: Annotated[
+        int, typer.Option(parser=size_option, metavar="N", help="Positions seen at once.")
+    ] = 1024,
+    tied: Annotated[bool, typer.Option("--tied", help="The embedding is the head, too.")] = False,
+    max_depth: Annotated[
+        int, typer.Option(parser=size_option, metavar="L", help="Layers that you would train.")
+    ] = MAX_DEPTH,
+    multiple_of: Annotated[
+        int | None,
+        typer.Option(parser=size_option, metavar="M", help="Of the width; else as GPUs like it."),
+    ] = None,
+    tokens_per_param: Annotated[
+        float, typer.Option(help="Training tokens for each parameter.")
+    ] = CHINCHILLA_TOKENS,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw depth against width: .svg .png .html")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """The shape that a budget and your data ask for, and why."""
+    prepared = _opened(data)
+    vocabulary = _vocabulary(vocab, tokenizer, prepared, has_patch=bool(patch))
+    question = Question(
+        budget=_budget(params, block_params, flops, tokens_per_param),
+        vocabulary=vocabulary,
+        rank=rank,
+        patch=_patch(patch) if patch else None,
+        context=context,
+        is_tied=tied,
+        max_depth=max_depth,
+        multiple_of=multiple_of,
+        tokens_per_param=tokens_per_param,
+        data=_facts(prepared) if prepared else None,
+    )
+    if chart is not None:
+        from archfit.report.chart_file import check_chart_file
+
+        check_chart_file(chart)
+    made = make_plan(question)
+    if chart is not None:
+        from archfit.report.chart_file import save_chart
+        from archfit.report.plan_chart import iso_parameter_chart
+
+        save_chart(iso_parameter_chart(made), chart)
+    if as_json:
+        return print_json(plan_json(made) | ({"chart": str(chart)} if chart else {}))
+    return _print_for_people(made, chart)
+
+
+def _budget(
+    params: int | None, block_params: int | None, flops: int | None, tokens_per_param: float
+) -> Budget:
+    given = {"--params": params, "--block-params": block_params, "--flops": flops}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        found = f"{' and '.join(named)} are" if named else "no budget is"
+        raise ValueError(
+            f"{found} given; give one of --params 125M, --block-params 100M or --flops 1e19"
+        )
+    if params is not None:
+        return TotalParams(params=params)
+    if block_params is not None:
+        return BlockParams(params=block_params)
+    assert flops is not None
+    return TrainingFlops(flops=flops, tokens_per_param=tokens_per_param)
+
+
+def _patch(text: str) -> tuple[int, ...]:
+    try:
+        sides = tuple(parse_size(side) for side in text.lower().split("x"))
+    except ValueError as problem:
+        raise ValueError(f"--patch {text!r} is not like 16x16x3 or 64 ({problem})") from problem
+    if len(sides) > 4:
+        raise ValueError(f"--patch {text!r} has {len(sides)} sides; use up to 4, as in 2x16x16x3")
+    return sides
+
+
+def _opened(folder: Path | None) -> PreparedData | None:
+    if folder is None:
+        return None
+    from archfit.data.prepared import open_prepared
+
+    return open_prepared(folder)
+
+
+def _vocabulary(
+    vocab: int | None, tokenizer: Path | None, prepared: PreparedData | None, *, has_patch: bool
+) -> Vocabulary | None:
+    given = {"--vocab": vocab, "--tokenizer": tokenizer, "--data": prepared}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
+    if prepared is not None:
+        return Vocabulary(size=prepared.vocab, used=_whole(prepared, "used_vocab"))
+    if tokenizer is not None:
+        from archfit.data.tokenizer_size import tokenizer_rows
+
+        vocab = tokenizer_rows(tokenizer)
+    if vocab is None and has_patch:
+        return None
+    size = GPT2_VOCAB if vocab is None else vocab
+    return Vocabulary(size=size, used=size)
+
+
+def _facts(prepared: PreparedData) -> DataFacts:
+    described = prepared.description
+    train, source = described["train"], described.get("input")
+    names = [file["name"] for file in source] if isinstance(source, list) else []
+    return DataFacts(
+        folder=str(prepared.folder),
+        source=str(names[0]) if len(names) == 1 else "SOURCE",
+        kind=str(described["kind"]),
+        tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
+        cooccurrence_rank=_cooccurrence_rank(prepared),
+    )
+
+
+def _cooccurrence_rank(prepared: PreparedData) -> int:
+    try:
+        ranks = prepared.description["cooccurrence"]["normalised"]  # type: ignore[index]
+        return next(int(one["rank"]) for one in ranks if one["energy"] == ENERGY)
+    except (KeyError, TypeError, ValueError, StopIteration) as problem:
+        raise ValueError(
+            f"{prepared.folder / 'data.json'} has no co-occurrence rank; prepare it again"
+        ) from problem
+
+
+def _whole(prepared: PreparedData, key: str) -> int:
+    value = prepared.description[key]
+    if type(value) is not int:
+        raise ValueError(f"{key}={value!r} in data.json is no whole number; prepare it again")
+    return value
+
+
+def _print_for_people(made: Plan, chart: Path | None) -> None:
+    if made.leads_with_repairs:
+        _print_bottleneck(made)
+        _print_repairs(made)
+        typer.echo(
+            f"If you cannot repair it: the best shape within {made.question.max_depth} layers."
+        )
+    _print_shape(made)
+    if made.bottleneck and not made.leads_with_repairs:
+        _print_bottleneck(made)
+        _print_repairs(made)
+    _print_advisers(made)
+    _print_costs(made)
+    for warning in made.warnings:
+        typer.echo(f"Note: {warning}.")
+    typer.echo(f"Test it: {made.check.command}")
+    typer.echo(f"  The plan is refuted if {made.check.refuted_if}.")
+    shape, question = made.shape, made.question
+    if question.patch is None:
+        typer.echo(
+            f"Export it: archfit export --depth {shape.depth} --width {shape.width} "
+            f"--heads {shape.heads} --vocab {question.input_dimensions} "
+            f"--context {question.context} --format hf-gpt2 --out model"
+        )
+    if chart is not None:
+        typer.echo(f"Chart: {chart}")
+
+
+def _print_shape(made: Plan) -> None:
+    shape, ideal, sizes = made.shape, made.ideal, made.params
+    typer.echo(
+        f"{shape.depth} layers x width {shape.width}, {shape.heads} heads of {shape.head_dim} "
+        f"for {made.question.budget}"
+    )
+    typer.echo(
+        f"  {sizes.total:,} parameters: {sizes.blocks:,} in blocks, {sizes.embedding:,} in tables, "
+        f"{sizes.biases_and_norms:,} biases and norms"
+    )
+    typer.echo(
+        f"  embedding rank {made.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
+        f"before rounding, which changes the size by {made.rounding_cost:+.1%}"
+    )
+    _print_effect(made)
+
+
+def _print_effect(made: Plan) -> None:
+    effect = made.effect
+    text = f"{effect.against.depth:,.1f} x {effect.against.width:,.0f}"
+    if effect.saved is not None:
+        typer.echo(
+            f"  expected: a text-shaped network ({text}) of this size could do without "
+            f"{effect.saved} of its parameters ({effect.saved.basis}; {effect.source})"
+        )
+    elif effect.loss_percent is not None:
+        low, high = effect.loss_percent
+        typer.echo(f"  expected: {low:g} to {high:g} % of loss ({effect.source})")
+
+
+def _print_bottleneck(made: Plan) -> None:
+    limit, text = made.bottleneck, made.text_shape
+    assert limit is not None
+    typer.echo(
+        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text of "
+        f"this size would use a width of {text.width:,.0f}. The law asks for "
+        f"{made.ideal.depth:,.0f} layers."
+    )
+
+
+def _print_repairs(made: Plan) -> None:
+    print_table(
+        "Repairs, at the same budget",
+        ("repair", "shape", "parameters", "command"),
+        [
+            (
+                repair.change,
+                f"{repair.shape.depth} x {repair.shape.width}",
+                f"{repair.params.total:,}",
+                repair.command,
+            )
+            for repair in made.repairs
+        ],
+    )
+
+
+def _print_advisers(made: Plan) -> None:
+    ours = ("archfit", str(made.shape.depth), str(made.shape.width), "", "this plan")
+    print_table(
+        "Advisers",
+        ("adviser", "depth", "width", "in range", "says"),
+        [ours, *(_adviser_row(advice) for advice in made.advice)],
+    )
+    typer.echo("Evidence against us:")
+    for sentence in EVIDENCE_AGAINST:
+        typer.echo(f"  {sentence}")
+
+
+def _adviser_row(advice: Advice) -> tuple[str, str, str, str, str]:
+    depth = "-" if advice.depth is None else f"{advice.depth:,.1f}"
+    if advice.depths is not None:
+        depth = f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f}"
+    width = "-" if advice.width is None else f"{advice.width:,.0f}"
+    return advice.name, depth, width, "yes" if advice.in_range else "no", advice.says
+
+
+def _print_costs(made: Plan) -> None:
+    costs, memory, start = made.costs, made.costs.memory, made.costs.start
+    typer.echo(
+        f"Training: {costs.tokens:,} tokens ({made.question.tokens_per_param:g} a parameter), "
+        f"{costs.flops:.3g} FLOPs and {costs.attention_flops:.3g} for attention"
+    )
+    typer.echo(
+        f"  memory {memory.total / 1e9:,.2f} GB: weights {memory.weights / 1e9:,.2f}, gradients "
+        f"{memory.gradients / 1e9:,.2f}, Adam {memory.optimiser / 1e9:,.2f}, activations "
+        f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
+        f"{made.question.context:,}"
+    )
+    typer.echo(
+        f"  latency {costs.relative_latency:.2f} times that of the text shape (linear in depth)"
+    )
+    outside = "" if start.in_range else "; outside its range here"
+    typer.echo(
+        f"  start at learning rate {start.learning_rate:g}, batches of {start.batch_tokens:,} "
+        f"tokens ({start.source}{outside})"
+    )

@@ -1,0 +1,235 @@
+"""The answer: a shape, why, what others say, what would repair a bottleneck, how to test it."""
+
+from dataclasses import dataclass
+
+from archfit.plan.advisers import Advice, Asked, all_advice
+from archfit.plan.costs import (
+    Costs,
+    attention_flops,
+    starting_point,
+    training_flops,
+    training_memory,
+)
+from archfit.plan.law import (
+    FITTED_BLOCK_PARAMS,
+    FITTED_DEPTHS,
+    FITTED_VOCABS,
+    IdealShape,
+)
+from archfit.plan.question import Question, RankLimit
+from archfit.plan.redundancy import Redundancy, rank_redundancy
+from archfit.plan.repairs import Repair, repairs_for
+from archfit.plan.rounding import RoundedShape
+from archfit.plan.shapes import Parts, cost, ideal_for, parts, rounded_for, within
+
+TEXT_KINDS = ("text", "bytes")
+TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effect:
+    """What the shape is expected to gain over the one that text models of this size have."""
+
+    against: IdealShape
+    saved: Redundancy | None  # of the parameters, where a bottleneck binds
+    loss_percent: tuple[float, float] | None  # where none does
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """The experiment that could refute the plan."""
+
+    sweep: str
+    command: str
+    refuted_if: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A shape for a budget and data, with everything that speaks for and against it."""
+
+    question: Question
+    ideal: IdealShape  # on the law, whatever the depth
+    allowed: IdealShape  # within --max-depth
+    shape: RoundedShape
+    params: Parts
+    text_shape: IdealShape  # on the law without a limit of rank
+    bottleneck: RankLimit | None
+    advice: tuple[Advice, ...]
+    repairs: tuple[Repair, ...]
+    effect: Effect
+    costs: Costs
+    check: Check
+    warnings: tuple[str, ...]
+
+    @property
+    def embedding_rank(self) -> int:
+        """r = min(width, what the input allows)."""
+        return min(self.shape.width, self.question.limit.limit)
+
+    @property
+    def leads_with_repairs(self) -> bool:
+        """Whether the law asks for more depth than anyone should train."""
+        return bool(self.repairs) and self.ideal.depth > self.question.max_depth
+
+    @property
+    def rounding_cost(self) -> float:
+        """What rounding added to the parameters that count, or took away, as a share."""
+        wanted = cost(self.question, self.allowed)
+        got = cost(self.question, IdealShape(depth=self.shape.depth, width=self.shape.width))
+        return got / wanted - 1
+
+
+def make_plan(question: Question) -> Plan:
+    """The shape that the law gives, rounded, with other advice, repairs and costs."""
+    limit = question.limit
+    text_shape = ideal_for(question, float("inf"))
+    ideal = ideal_for(question, limit.limit)
+    shape = rounded_for(question, ideal)
+    bottleneck = limit if limit.limit < text_shape.width else None
+    sizes = parts(question, shape)
+    return Plan(
+        question=question,
+        ideal=ideal,
+        allowed=within(question, ideal),
+        shape=shape,
+        params=sizes,
+        text_shape=text_shape,
+        bottleneck=bottleneck,
+        advice=all_advice(_asked(question, ideal)),
+        repairs=repairs_for(question, text_shape.width) if bottleneck else (),
+        effect=_effect(text_shape, bottleneck),
+        costs=_costs(question, shape, sizes, text_shape),
+        check=_check(question, bottleneck),
+        warnings=tuple(_warnings(question, ideal, shape, sizes)),
+    )
+
+
+def _asked(question: Question, ideal: IdealShape) -> Asked:
+    vocab = question.vocabulary.size if question.vocabulary else None
+    is_text = question.patch is None and (vocab or 0) >= TEXT_VOCAB
+    if question.data:
+        is_text = question.data.kind in TEXT_KINDS
+    return Asked(
+        block_params=ideal.block_params,
+        rank_limit=question.limit.limit,
+        vocab=vocab,
+        is_text=is_text,
+    )
+
+
+def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
+    if bottleneck is None:
+        return Effect(
+            against=text_shape,
+            saved=None,
+            loss_percent=(0.0, 3.0),
+            source="no bottleneck: shapes of one size lie within about 3 % of loss of each other "
+            "over a wide range (Kaplan 2020)",
+        )
+    return Effect(
+        against=text_shape,
+        saved=rank_redundancy(bottleneck.limit / text_shape.width),
+        loss_percent=None,
+        source="Wies et al. 2021, 5.1: an embedding of rank 16 at width 680 costs about 25 % of "
+        "the parameters",
+    )
+
+
+def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
+    tokens = round(question.tokens_per_param * sizes.total)
+    flops = training_flops(sizes.total, tokens)
+    vocab = question.vocabulary.size if question.vocabulary else 0
+    return Costs(
+        tokens=tokens,
+        flops=flops,
+        attention_flops=attention_flops(
+            depth=shape.depth, width=shape.width, context=question.context, tokens=tokens
+        ),
+        memory=training_memory(
+            sizes.total,
+            depth=shape.depth,
+            width=shape.width,
+            context=question.context,
+            vocab=vocab,
+        ),
+        relative_latency=shape.depth / text.depth,
+        start=starting_point(flops),
+    )
+
+
+def _check(question: Question, bottleneck: RankLimit | None) -> Check:
+    folder = question.data.folder if question.data else "DATA"
+    sweeps = {"vocabulary": "repairs", "patch": "repairs", "rank": "wies-lowrank"}
+    name = sweeps[bottleneck.kind] if bottleneck else "levine-depth"
+    refuted = (
+        "a text-shaped network of equal size reaches the loss of the recommended one"
+        if bottleneck
+        else "a shallower or deeper network of equal size has the lower loss"
+    )
+    return Check(
+        sweep=name,
+        command=f"archfit sweep {name} --scale small --data {folder} --out check",
+        refuted_if=refuted,
+    )
+
+
+def _warnings(
+    question: Question, ideal: IdealShape, shape: RoundedShape, sizes: Parts
+) -> list[str]:
+    found = _range_warnings(question, ideal)
+    if ideal.depth > question.max_depth:
+        found.append(
+            f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
+            f"{question.max_depth}, so that its width of {shape.width:,} exceeds the rank limit "
+            f"of {question.limit.limit:,}"
+            if ideal.width < shape.width
+            else f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
+            f"{question.max_depth}"
+        )
+    return found + _data_warnings(question, shape, sizes)
+
+
+def _range_warnings(question: Question, ideal: IdealShape) -> list[str]:
+    least, most = FITTED_BLOCK_PARAMS
+    found = []
+    if not least <= ideal.block_params <= most:
+        found.append(
+            f"{ideal.block_params:.3g} block parameters lie outside the 1M to 0.6B that the law "
+            "was fitted to"
+        )
+    if not FITTED_DEPTHS[0] <= ideal.depth <= FITTED_DEPTHS[1]:
+        found.append(
+            f"a depth of {ideal.depth:,.1f} lies outside the 6 to 48 layers that the law was "
+            "fitted to"
+        )
+    vocabulary = question.vocabulary
+    if vocabulary and not FITTED_VOCABS[0] <= vocabulary.size <= FITTED_VOCABS[1]:
+        found.append(
+            f"a vocabulary of {vocabulary.size:,} lies outside the 257 to 50,257 that Wies et al. "
+            "trained"
+        )
+    return found
+
+
+def _data_warnings(question: Question, shape: RoundedShape, sizes: Parts) -> list[str]:
+    data = question.data
+    if data is None:
+        return []
+    found = []
+    wanted = question.tokens_per_param * sizes.total
+    if data.tokens < wanted:
+        found.append(
+            f"the data has {data.tokens:,} tokens for training, {data.tokens / wanted:.1%} of the "
+            f"{wanted:,.0f} that {question.tokens_per_param:g} a parameter ask for; plan for "
+            "fewer parameters, or expect to repeat the data"
+        )
+    if data.cooccurrence_rank < min(shape.width, question.limit.limit):
+        found.append(
+            f"neighbouring tokens of this data differ in {data.cooccurrence_rank:,} dimensions "
+            f"(99.9 % of their co-occurrence), fewer than the embedding rank of "
+            f"{min(shape.width, question.limit.limit):,}; if that is what the data needs, a "
+            f"factorised embedding (--rank {data.cooccurrence_rank}) loses little"
+        )
+    return found

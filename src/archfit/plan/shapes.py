@@ -1,0 +1,70 @@
+"""From a question to the shape on the law, and to one that hardware likes."""
+
+import math
+from dataclasses import dataclass
+
+from archfit.plan.law import WEIGHTS, IdealShape, solve
+from archfit.plan.question import BlockParams, Question
+from archfit.plan.rounding import RoundedShape, rounded_shape
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """Parameters by where they are."""
+
+    blocks: int  # weight matrices, 12 L d^2
+    biases_and_norms: int
+    embedding: int  # tables of tokens and positions, and the head
+    total: int
+
+
+def cost(question: Question, shape: IdealShape) -> float:
+    """What a shape takes of the budget."""
+    if isinstance(question.budget, BlockParams):
+        return shape.block_params
+    return shape.block_params + question.table_params(shape.width)
+
+
+def ideal_for(question: Question, rank_limit: float) -> IdealShape:
+    """The shape on the law that the budget buys, for an input of at most this rank."""
+    return solve(lambda shape: cost(question, shape), question.budget.params, rank_limit)
+
+
+def within(question: Question, ideal: IdealShape) -> IdealShape:
+    """The ideal shape, or the one of the deepest depth allowed that the budget buys."""
+    if ideal.depth <= question.max_depth:
+        return ideal
+    low, high = 0.0, 1e10
+    while (width := (low + high) / 2) not in (low, high):
+        spent = cost(question, IdealShape(depth=question.max_depth, width=width))
+        low, high = (width, high) if spent < question.budget.params else (low, width)
+    return IdealShape(depth=question.max_depth, width=high)
+
+
+def rounded_for(question: Question, ideal: IdealShape) -> RoundedShape:
+    """The nearest shape that hardware likes, of about the same cost."""
+
+    def affordable_depth(width: int) -> float:
+        tables = cost(question, IdealShape(depth=0, width=width))
+        return (question.budget.params - tables) / (WEIGHTS * width**2)
+
+    return rounded_shape(
+        within(question, ideal),
+        affordable_depth,
+        multiple_of=question.multiple_of,
+        max_depth=question.max_depth,
+    )
+
+
+def parts(question: Question, shape: RoundedShape) -> Parts:
+    """All parameters of a rounded shape, with the biases and norms of GPT-2."""
+    biases = (3 + 2 + 4) * shape.width  # query, key, value; two outputs; feed-forward
+    norms = 4 * shape.width
+    small = shape.depth * (biases + norms) + 2 * shape.width
+    tables = math.ceil(question.table_params(shape.width))
+    return Parts(
+        blocks=shape.block_params,
+        biases_and_norms=small,
+        embedding=tables,
+        total=shape.block_params + small + tables,
+    )
