@@ -25,6 +25,7 @@ IDS = (
 )
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
+UNLIMITED = 10**18  # a width that limits no rank
 READ_THE_INPUT = ("encoder", "decoder", "text")  # roles of stacks that read the token table
 RANK_EVIDENCE = (
     "Wies et al. 2021, 5.1: at r / width = 16 / 680 a network was as good as one 25 % smaller"
@@ -147,9 +148,10 @@ def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
 
 
 def _law_findings(model: Model, stack: Stack) -> Iterator[Finding]:
-    limit = model.rank_limit if stack.role in READ_THE_INPUT else None
+    reads = stack.role in READ_THE_INPUT
+    limit = model.input.rank_limit(UNLIMITED) if reads else None
     size = _papers_count(stack)
-    ideal = ideal_shape(size, min(limit or stack.width, stack.width) if limit else math.inf)
+    ideal = ideal_shape(size, limit or math.inf)
     factor = stack.depth / ideal.depth
     if 1 / LAW_FACTOR <= factor <= LAW_FACTOR:
         return

@@ -86,6 +86,7 @@ class Model:
     published_params: int | None
     assumed: tuple[str, ...]  # "head_dim=256: default of Gemma3TextConfig (transformers 5.22.2)"
     missing: tuple[str, ...]  # "heads: looked for num_attention_heads, n_head, num_heads"
+    doubtful: tuple[str, ...]  # sizes that are probably misprinted, so that none is judged by them
     notes: tuple[str, ...]  # traps worth a sentence; also what the count leaves out
 
     @property

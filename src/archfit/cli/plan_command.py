@@ -103,10 +103,19 @@ def plan(
         from archfit.report.chart_file import save_chart
         from archfit.report.plan_chart import iso_parameter_chart
 
-        save_chart(iso_parameter_chart(made), chart)
+        save_chart(iso_parameter_chart(made, _known_shapes()), chart)
     if as_json:
         return print_json(plan_json(made) | ({"chart": str(chart)} if chart else {}))
     return _print_for_people(made, chart)
+
+
+def _known_shapes() -> list[tuple[str, int, int]]:
+    """Published decoders and encoders; an encoder-decoder is two stacks, not one deep one."""
+    from archfit.audit.zoo import zoo_models
+
+    return [
+        (model.name, model.depth, model.width) for model in zoo_models() if len(model.stacks) == 1
+    ]
 
 
 def _budget(
@@ -279,23 +288,39 @@ def _print_repairs(made: Plan) -> None:
 
 
 def _print_advisers(made: Plan) -> None:
-    ours = ("archfit", str(made.shape.depth), str(made.shape.width), "", "this plan")
+    shaped = [advice for advice in made.advice if _named_shape(advice)]
     print_table(
         "Advisers",
-        ("adviser", "depth", "width", "in range", "says"),
-        [ours, *(_adviser_row(advice) for advice in made.advice)],
+        ("adviser", "depth x width", "in range", "source; where it was seen"),
+        [
+            ("archfit", f"{made.shape.depth} x {made.shape.width}", "", "this plan"),
+            *(
+                (
+                    advice.name,
+                    _named_shape(advice),
+                    "yes" if advice.in_range else "no",
+                    f"{advice.source}; {advice.seen_in}",
+                )
+                for advice in shaped
+            ),
+        ],
     )
+    typer.echo("Advice that names no shape:")
+    for advice in made.advice:
+        if advice not in shaped:
+            typer.echo(f"  {advice.name}: {advice.says} ({advice.source}; {advice.seen_in})")
     typer.echo("Evidence against us:")
     for sentence in EVIDENCE_AGAINST:
         typer.echo(f"  {sentence}")
 
 
-def _adviser_row(advice: Advice) -> tuple[str, str, str, str, str]:
-    depth = "-" if advice.depth is None else f"{advice.depth:,.1f}"
+def _named_shape(advice: Advice) -> str:
+    """Depth and width, or a band of depths, or nothing."""
+    if advice.depth is not None and advice.width is not None:
+        return f"{advice.depth:,.1f} x {advice.width:,.0f}"
     if advice.depths is not None:
-        depth = f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f}"
-    width = "-" if advice.width is None else f"{advice.width:,.0f}"
-    return advice.name, depth, width, "yes" if advice.in_range else "no", advice.says
+        return f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f} layers"
+    return ""
 
 
 def _print_costs(made: Plan) -> None:

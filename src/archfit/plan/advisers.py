@@ -40,6 +40,7 @@ class Advice:
     depths: tuple[float, float] | None
     says: str
     source: str
+    seen_in: str  # where it was seen to hold
     in_range: bool  # whether the question is of the kind and size that the advice was seen at
 
 
@@ -54,7 +55,8 @@ def _levine(asked: Asked) -> Advice:
         "Levine 2020",
         shape,
         "deepen until ln(width) = 5.039 + 0.0555 depth",
-        "arXiv:2006.12467, published version; own runs of 1M to 0.6B, 6 to 48 layers, text",
+        "arXiv:2006.12467, published version",
+        "own runs of 1M to 0.6B, 6 to 48 layers, text",
         in_range=_is_between(FITTED_BLOCK_PARAMS, asked.block_params)
         and _is_between(FITTED_DEPTHS, shape.depth)
         and asked.rank_limit >= shape.width,
@@ -67,7 +69,8 @@ def _wies(asked: Asked) -> Advice:
         "Levine + Wies 2021",
         shape,
         "the same with the width capped by the rank of the input",
-        "arXiv:2105.03928; V 257 to 50257, 24 to 48 layers, 5M to 110M",
+        "arXiv:2105.03928",
+        "V 257 to 50257, 24 to 48 layers, 5M to 110M",
         in_range=_is_between((5 * MILLION, 110 * MILLION), asked.block_params)
         and _is_between((24, 48), shape.depth)
         and _is_between(FITTED_VOCABS, asked.rank_limit),
@@ -80,7 +83,8 @@ def _log3(asked: Asked) -> Advice:
         "log3 threshold",
         _of_depth(asked, max(1, depth)),
         "depth at least log3 of the width",
-        "Levine et al. 2020, preprint, table 1; theory (the deep bound behind it is disputed)",
+        "arXiv:2006.12467, preprint, table 1",
+        "theory; the deep bound behind it is disputed",
         in_range=True,
     )
 
@@ -90,7 +94,8 @@ def _kaplan(asked: Asked) -> Advice:
         "Kaplan 2020",
         (_of_aspect(asked, 4288 / 6).depth, _of_aspect(asked, 1600 / 48).depth),
         "width / depth may vary 40 times for a few % of loss; 6 x 4288 is within 3 % of 48 x 1600",
-        "arXiv:2001.08361; text, up to 1.5B",
+        "arXiv:2001.08361",
+        "text, up to 1.5B",
         in_range=asked.is_text and asked.block_params <= 1.5 * BILLION,
     )
 
@@ -102,7 +107,8 @@ def _henighan(asked: Asked) -> Advice:
         _of_aspect(asked, text.width / text.depth / 10),
         "images and mathematics want about 10 times more depth for their width than text "
         "(here: than Levine's shape)",
-        "arXiv:2010.14701, as cited by Wies et al. 2021; small vocabularies",
+        "arXiv:2010.14701, as cited by Wies et al. 2021",
+        "small vocabularies",
         in_range=not asked.is_text,
     )
 
@@ -112,7 +118,8 @@ def _tay(asked: Asked) -> Advice:
         "Tay 2021",
         (32.0, 36.0),
         "deepen first; gains level off at 32 to 36 layers",
-        "arXiv:2109.10686; T5, up to 3B",
+        "arXiv:2109.10686",
+        "T5, up to 3B",
         in_range=asked.is_text and asked.block_params <= 3 * BILLION,
     )
 
@@ -121,7 +128,8 @@ def _petty(asked: Asked) -> Advice:
     return _unnamed(
         "Petty 2023",
         "deeper generalises better, returns diminish fast, shallower than usual is fine",
-        "arXiv:2310.19956; 41M, 134M, 374M",
+        "arXiv:2310.19956",
+        "41M, 134M, 374M",
         in_range=asked.is_text and _is_between((41 * MILLION, 374 * MILLION), asked.block_params),
     )
 
@@ -131,7 +139,8 @@ def _mobile_llm(asked: Asked) -> Advice:
         "MobileLLM 2024",
         _of_depth(asked, 30),
         "below 1B deep and thin wins: 30 layers at 125M",
-        "arXiv:2402.14905; 125M to 1B",
+        "arXiv:2402.14905",
+        "125M to 1B",
         in_range=asked.is_text and _is_between((100 * MILLION, BILLION), asked.block_params),
     )
 
@@ -141,7 +150,8 @@ def _nanochat(asked: Asked) -> Advice:
         "nanochat 2026",
         _of_aspect(asked, 64),
         "width / depth 64 beats 128 at 1e18 FLOPs; head_dim 128 beats 64",
-        "nanochat; up to about 1B",
+        "nanochat repository",
+        "up to about 1B",
         in_range=asked.is_text and asked.block_params <= BILLION,
     )
 
@@ -154,7 +164,8 @@ def _marin(asked: Asked) -> Advice:
         "Marin recipe",
         IdealShape(depth=width / _marin_ratio(width), width=width),
         "width / depth from 85 (width 512) to 106 (width 8192), head_dim 128",
-        "the Marin project's recipe; text",
+        "Marin project",
+        "text, width 512 to 8192",
         in_range=asked.is_text and _is_between((512, 8192), width),
     )
 
@@ -165,7 +176,8 @@ def _depth_delusion(asked: Asked) -> Advice:
         "Depth Delusion 2026",
         IdealShape(depth=width**0.44, width=width),
         "depth beyond width^0.44 hurts (read with a factor of 1)",
-        "arXiv:2601.20994; 17M to 7B",
+        "arXiv:2601.20994",
+        "17M to 7B",
         in_range=asked.is_text and _is_between((17 * MILLION, 7 * BILLION), asked.block_params),
     )
 
@@ -175,7 +187,8 @@ def _complete_p(asked: Asked) -> Advice:
         "CompleteP 2025",
         "with residual branches scaled by 1/depth and matching learning rates many shapes are "
         "as good: a depth sweep at one learning rate is confounded",
-        "arXiv:2505.01618; up to 1.5B",
+        "arXiv:2505.01618",
+        "up to 1.5B",
         in_range=asked.is_text and asked.block_params <= 1.5 * BILLION,
     )
 
@@ -184,7 +197,8 @@ def _so_vit(asked: Asked) -> Advice:
     return _unnamed(
         "SoViT 2023",
         "vision: scale the feed-forward layer fastest, then depth, then width",
-        "arXiv:2305.13035; ViT",
+        "arXiv:2305.13035",
+        "ViT",
         in_range=not asked.is_text and asked.vocab is None,
     )
 
@@ -193,7 +207,8 @@ def _tao(asked: Asked) -> Advice:
     return _unnamed(
         "Tao 2024",
         "larger networks want larger vocabularies (Llama2-70B: 216K instead of 32K)",
-        "arXiv:2407.13623; text",
+        "arXiv:2407.13623",
+        "text",
         in_range=asked.is_text,
     )
 
@@ -204,7 +219,8 @@ def _godey(asked: Asked) -> Advice:
         "Godey 2024",
         (1.0, max(1.0, deepest)),
         "output side: heads of width below about 1000 saturate",
-        "arXiv:2404.07647; text",
+        "arXiv:2404.07647",
+        "text",
         in_range=asked.is_text and deepest >= 1,
     )
 
@@ -227,7 +243,8 @@ def _in_use(asked: Asked) -> Advice:
         "shape in use",
         _of_aspect(asked, width / depth),
         f"the proportions of {name}, {depth} x {width}",
-        "the published config nearest in size of five",
+        "published configs",
+        "the nearest in size of five",
         in_range=asked.is_text and distance((name, depth, width)) < math.log(2),
     )
 
@@ -266,29 +283,26 @@ def _is_between(ends: tuple[float, float], value: float) -> bool:
     return ends[0] <= value <= ends[1]
 
 
-def _named(name: str, shape: IdealShape, says: str, source: str, *, in_range: bool) -> Advice:
-    return Advice(
-        name=name,
-        depth=shape.depth,
-        width=shape.width,
-        depths=None,
-        says=says,
-        source=source,
-        in_range=in_range,
-    )
-
-
-def _band(
-    name: str, depths: tuple[float, float], says: str, source: str, *, in_range: bool
+def _named(
+    name: str, shape: IdealShape, says: str, source: str, seen_in: str, *, in_range: bool
 ) -> Advice:
     return Advice(
-        name=name, depth=None, width=None, depths=depths, says=says, source=source,
-        in_range=in_range,
+        name=name, depth=shape.depth, width=shape.width, depths=None, says=says, source=source,
+        seen_in=seen_in, in_range=in_range,
     )  # fmt: skip
 
 
-def _unnamed(name: str, says: str, source: str, *, in_range: bool) -> Advice:
+def _band(
+    name: str, depths: tuple[float, float], says: str, source: str, seen_in: str, *, in_range: bool
+) -> Advice:
+    return Advice(
+        name=name, depth=None, width=None, depths=depths, says=says, source=source,
+        seen_in=seen_in, in_range=in_range,
+    )  # fmt: skip
+
+
+def _unnamed(name: str, says: str, source: str, seen_in: str, *, in_range: bool) -> Advice:
     return Advice(
         name=name, depth=None, width=None, depths=None, says=says, source=source,
-        in_range=in_range,
+        seen_in=seen_in, in_range=in_range,
     )  # fmt: skip

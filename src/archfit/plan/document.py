@@ -112,5 +112,6 @@ def _advice(advice: Advice) -> Json:
         "depths": None if advice.depths is None else [round(depth, 1) for depth in advice.depths],
         "says": advice.says,
         "source": advice.source,
+        "seen_in": advice.seen_in,
         "in_range": advice.in_range,
     }

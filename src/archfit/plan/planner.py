@@ -1,6 +1,6 @@
 """The answer: a shape, why, what others say, what would repair a bottleneck, how to test it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archfit.plan.advisers import Advice, Asked, all_advice
 from archfit.plan.costs import (
@@ -21,6 +21,7 @@ from archfit.plan.redundancy import Redundancy, rank_redundancy
 from archfit.plan.repairs import Repair, repairs_for
 from archfit.plan.rounding import RoundedShape
 from archfit.plan.shapes import Parts, cost, ideal_for, parts, rounded_for, within
+from archfit.spec.checks import MOST
 
 TEXT_KINDS = ("text", "bytes")
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
@@ -98,7 +99,7 @@ def make_plan(question: Question) -> Plan:
         text_shape=text_shape,
         bottleneck=bottleneck,
         advice=all_advice(_asked(question, ideal)),
-        repairs=repairs_for(question, text_shape.width) if bottleneck else (),
+        repairs=_repairs(question, text_shape) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
         costs=_costs(question, shape, sizes, text_shape),
         check=_check(question, bottleneck),
@@ -117,6 +118,12 @@ def _asked(question: Question, ideal: IdealShape) -> Asked:
         vocab=vocab,
         is_text=is_text,
     )
+
+
+def _repairs(question: Question, text_shape: IdealShape) -> tuple[Repair, ...]:
+    """Inputs of enough rank for the text shape, also after its width is rounded up."""
+    rounded = rounded_for(replace(question, max_depth=MOST), text_shape)
+    return repairs_for(question, max(text_shape.width, rounded.width))
 
 
 def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
@@ -229,7 +236,7 @@ def _data_warnings(question: Question, shape: RoundedShape, sizes: Parts) -> lis
         found.append(
             f"neighbouring tokens of this data differ in {data.cooccurrence_rank:,} dimensions "
             f"(99.9 % of their co-occurrence), fewer than the embedding rank of "
-            f"{min(shape.width, question.limit.limit):,}; if that is what the data needs, a "
-            f"factorised embedding (--rank {data.cooccurrence_rank}) loses little"
+            f"{min(shape.width, question.limit.limit):,}; if the data needs no more, a "
+            f"factorised embedding (--rank {data.cooccurrence_rank}) would do"
         )
     return found

@@ -74,11 +74,12 @@ def usual_head_dim(width: int) -> int:
 
 
 def _widths(ideal: float, multiple: int) -> list[int]:
+    """Multiples near the ideal width, its neighbours on the grid among them."""
     least = max(1, math.ceil(ideal / NEAR / multiple))
-    most = max(least, math.floor(ideal * NEAR / multiple))
+    most = math.floor(ideal * NEAR / multiple)
     step = max(1, (most - least) // 1000)  # a thousand widths are close enough together
-    nearest = max(1, round(ideal / multiple))
-    return [multiple * count for count in {*range(least, most + 1, step), nearest}]
+    neighbours = {max(1, math.floor(ideal / multiple)), math.ceil(ideal / multiple)}
+    return [multiple * count for count in neighbours | set(range(least, most + 1, step))]
 
 
 def _depths(affordable: float, max_depth: int) -> list[int]:

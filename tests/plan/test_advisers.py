@@ -1,0 +1,57 @@
+"""Other people's numbers, as they print them."""
+
+import pytest
+
+from archfit.plan.advisers import Advice, Asked, all_advice
+
+
+def _advice(size: float, name: str, *, limit: int = 50257, is_text: bool = True) -> Advice:
+    asked = Asked(block_params=size, rank_limit=limit, vocab=limit, is_text=is_text)
+    return next(advice for advice in all_advice(asked) if advice.name == name)
+
+
+@pytest.mark.parametrize(("size", "depth"), [(1e7, 5), (1e8, 6), (1e9, 7), (1e10, 8), (1e11, 9)])
+def test_minimal_depths_of_levines_table(size: float, depth: int) -> None:
+    assert _advice(size, "log3 threshold").depth == depth
+
+
+def test_kaplans_band_holds_both_of_its_own_shapes() -> None:
+    size = 12 * 48 * 1600**2
+    depths = _advice(size, "Kaplan 2020").depths
+    assert depths is not None
+    assert depths[0] == pytest.approx(6, rel=0.05)
+    assert depths[1] == pytest.approx(48)
+
+
+def test_proportions_come_out_as_stated() -> None:
+    chat = _advice(1e9, "nanochat 2026")
+    assert chat.width is not None
+    assert chat.depth is not None
+    assert chat.width / chat.depth == pytest.approx(64)
+    marin = _advice(12 * 8192**3 / 106, "Marin recipe")
+    assert marin.width == pytest.approx(8192, rel=1e-6)
+    delusion = _advice(1e9, "Depth Delusion 2026")
+    assert delusion.width is not None
+    assert delusion.depth == pytest.approx(delusion.width**0.44)
+
+
+def test_every_shape_has_the_size_asked_for() -> None:
+    for size in (1e6, 1e9, 1e12):
+        for advice in all_advice(Asked(block_params=size, rank_limit=99, vocab=99, is_text=True)):
+            if advice.depth is not None and advice.width is not None:
+                assert 12 * advice.depth * advice.width**2 == pytest.approx(size, rel=1e-6)
+
+
+def test_a_question_outside_the_range_is_marked() -> None:
+    assert _advice(1e8, "Levine 2020").in_range
+    assert not _advice(1e12, "Levine 2020").in_range
+    assert not _advice(1e8, "Levine 2020", limit=100).in_range
+    assert not _advice(1e8, "Kaplan 2020", is_text=False).in_range
+    assert _advice(1e8, "Henighan 2020", is_text=False).in_range
+
+
+def test_all_advisers_have_a_source_and_a_range() -> None:
+    asked = Asked(block_params=1e8, rank_limit=500, vocab=500, is_text=True)
+    everybody = all_advice(asked)
+    assert len({advice.name for advice in everybody}) == 16
+    assert all(advice.source and advice.seen_in and advice.says for advice in everybody)

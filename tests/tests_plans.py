@@ -1,0 +1,27 @@
+"""Questions that tests of several rooms ask."""
+
+from archfit.plan.question import BlockParams, Budget, Question, Vocabulary
+
+
+def question(
+    budget: Budget | int = 10**8,
+    *,
+    vocab: int | None = 50257,
+    rank: int | None = None,
+    patch: tuple[int, ...] | None = None,
+    max_depth: int = 128,
+    multiple_of: int | None = None,
+) -> Question:
+    """A question with the usual answers to what a test does not care about."""
+    return Question(
+        budget=BlockParams(params=budget) if isinstance(budget, int) else budget,
+        vocabulary=None if vocab is None else Vocabulary(size=vocab, used=vocab),
+        rank=rank,
+        patch=patch,
+        context=1024,
+        is_tied=False,
+        max_depth=max_depth,
+        multiple_of=multiple_of,
+        tokens_per_param=20,
+        data=None,
+    )
