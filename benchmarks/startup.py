@@ -1,19 +1,25 @@
-"""How long `archfit theory C L=3` takes to start, against `python -c "import numpy"`.
+"""How long short commands take end to end, against `python -c "import numpy"`.
 
 CPU seconds of the whole process (user + system), medians of alternating runs, and the ratio.
 Run:    python benchmarks/startup.py
-Expect: a ratio of at most 3.
+Expect: a ratio of at most 3 for `theory`; plan and audit below 0.7 s.
 """
 
 import resource
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
+CONFIG = Path(__file__).parents[1] / "tests" / "audit" / "configs" / "gemma-3-4b-it.json"
 REPEATS = 15
+ARCHFIT = [sys.executable, "-m", "archfit"]
 COMMANDS = {
     "import numpy": [sys.executable, "-c", "import numpy"],
-    "archfit theory C L=3": [sys.executable, "-m", "archfit", "theory", "C", "L=3"],
+    "archfit theory C L=3": [*ARCHFIT, "theory", "C", "L=3"],
+    "archfit plan --params 125M": [*ARCHFIT, "plan", "--params", "125M"],
+    "archfit audit config.json": [*ARCHFIT, "audit", str(CONFIG)],
+    "archfit audit gpt2": [*ARCHFIT, "audit", "gpt2"],
 }
 
 

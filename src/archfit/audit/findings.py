@@ -72,7 +72,7 @@ def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding
 
 def _limit_finding(model: Model, limit: int) -> Finding:
     source, width = model.input, model.width
-    plan = f"archfit plan --block-params {round(_papers_count(model.stacks[0]))}"
+    plan = f"archfit plan --block-params {_papers_count(model.stacks[0].depth or 1, width)}"
     if source.kind not in TABLES:
         return _rank_finding(
             "patch-bottleneck",
@@ -133,6 +133,8 @@ def _attention_findings(stack: Stack) -> Iterator[Finding]:
 
 
 def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
+    if stack.depth is None:
+        return
     threshold = math.log(stack.width, 3)
     if stack.depth < threshold:
         yield Finding(
@@ -144,15 +146,15 @@ def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
             f"{threshold:.1f}, where depth is worth more than width (Levine et al. 2020)",
             fix=f"use {math.ceil(threshold)} layers or more and less width",
         )
-    yield from _law_findings(model, stack)
+    yield from _law_findings(model, stack, stack.depth)
 
 
-def _law_findings(model: Model, stack: Stack) -> Iterator[Finding]:
+def _law_findings(model: Model, stack: Stack, depth: int) -> Iterator[Finding]:
     reads = stack.role in READ_THE_INPUT
     limit = model.input.rank_limit(UNLIMITED) if reads else None
-    size = _papers_count(stack)
+    size = _papers_count(depth, stack.width)
     ideal = ideal_shape(size, limit or math.inf)
-    factor = stack.depth / ideal.depth
+    factor = depth / ideal.depth
     if 1 / LAW_FACTOR <= factor <= LAW_FACTOR:
         return
     is_far = not 1 / FAR_FROM_LAW <= factor <= FAR_FROM_LAW
@@ -162,7 +164,7 @@ def _law_findings(model: Model, stack: Stack) -> Iterator[Finding]:
         severity="medium" if is_far else "low",
         stack=stack.role,
         redundancy=None,
-        evidence=f"{stack.depth} layers at width {stack.width:,} are {max(factor, 1 / factor):.2g} "
+        evidence=f"{depth} layers at width {stack.width:,} are {max(factor, 1 / factor):.2g} "
         f"times {'more' if factor > 1 else 'fewer'} than the law's {law} for 12 L d^2 = "
         f"{size:.3g} (Levine et al. 2020{', Wies et al. 2021' if limit else ''}; other advice "
         "differs: archfit plan)",
@@ -170,9 +172,9 @@ def _law_findings(model: Model, stack: Stack) -> Iterator[Finding]:
     )
 
 
-def _papers_count(stack: Stack) -> int:
+def _papers_count(depth: int, width: int) -> int:
     """12 L d^2: the size in the units of the law, whatever the feed-forward layer."""
-    return WEIGHTS * stack.depth * stack.width**2
+    return WEIGHTS * depth * width**2
 
 
 def _severity(share: Redundancy) -> Severity:

@@ -1,12 +1,16 @@
-"""A chart written to a file: SVG, PNG, or a page that opens without a network."""
+"""A chart or page written to a file: SVG, PNG, or a page that opens without a network."""
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import altair
+
+    Drawing: TypeAlias = altair.LayerChart | altair.FacetChart | altair.VConcatChart
 
 FORMATS = (".svg", ".png", ".html")
 
@@ -21,22 +25,31 @@ def check_chart_file(file: Path) -> None:
         raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
 
 
-def save_chart(chart: "altair.LayerChart | altair.FacetChart", file: Path) -> None:
+def save_chart(chart: "Drawing", file: Path) -> None:
     """Write the chart in the format that the file name asks for; the file appears complete."""
+    with _finished_at(file) as unfinished:
+        if unfinished.suffix == ".html":
+            chart.save(str(unfinished), inline=True)  # all scripts inside the file
+        else:
+            chart.save(str(unfinished), ppi=200)
+
+
+def write_page(page: str, file: Path) -> None:
+    """Write a page; the file appears complete."""
+    with _finished_at(file) as unfinished:
+        unfinished.write_text(page, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _finished_at(file: Path) -> Iterator[Path]:
+    """A place beside `file` to write to, which then takes its name."""
     check_chart_file(file)
     try:
-        _save(chart, file)
+        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
+            unfinished = Path(folder) / f"chart{file.suffix.lower()}"
+            yield unfinished
+            os.replace(unfinished, file)
     except OSError as problem:
         raise ValueError(
             f"{file} cannot be written ({problem.strerror}); name another"
         ) from problem
-
-
-def _save(chart: "altair.LayerChart | altair.FacetChart", file: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
-        finished = Path(folder) / f"chart{file.suffix.lower()}"
-        if finished.suffix == ".html":
-            chart.save(str(finished), inline=True)  # all scripts inside the file
-        else:
-            chart.save(str(finished), ppi=200)
-        os.replace(finished, file)

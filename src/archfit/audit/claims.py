@@ -1,0 +1,72 @@
+"""What the papers say about published models, beside what the audit of those models says."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from archfit.audit.audited import Audited
+from archfit.plan.law import WEIGHTS, ideal_shape
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A sentence of Wies et al. 2021 about a model, checked."""
+
+    model: str
+    says: str
+    found: str
+    verdict: str  # reproduced, or corrected: and why
+
+
+def checked_claims(models: Iterable[Audited]) -> tuple[Claim, ...]:
+    """All six, for the models of the built-in table."""
+    by_name = {one.model.name: one for one in models}
+    return (
+        _redundancy(by_name["ALBERT-xxlarge-v1"], "rank 128 of 4096: 25 % redundant", 0.25),
+        _redundancy(by_name["ESM-1b"], "33 tokens at width 1280: likewise", 0.25),
+        _redundancy(by_name["T5-3B"], "heads 4 times the width: about 25 % redundant", 0.25),
+        _redundancy(by_name["T5-11B"], "heads 16 times the width: about 45 % redundant", 0.45),
+        _vit_huge(by_name["ViT-H/14"]),
+        _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"]),
+    )
+
+
+def _redundancy(one: Audited, says: str, share: float) -> Claim:
+    worst = max(
+        (finding.redundancy for finding in one.findings if finding.redundancy),
+        key=lambda found: found.middle,
+        default=None,
+    )
+    agrees = worst is not None and worst.low <= share <= worst.high
+    return Claim(
+        model=one.model.name,
+        says=says,
+        found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
+        verdict="reproduced" if agrees else "corrected",
+    )
+
+
+def _vit_huge(one: Audited) -> Claim:
+    limit = one.model.rank_limit
+    return Claim(
+        model=one.model.name,
+        says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
+        found=f"input rank {limit} at width {one.model.width}",
+        verdict="reproduced"
+        if limit == 768
+        else "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck",
+    )
+
+
+def _sparse_transformer(one: Audited) -> Claim:
+    depth, width = one.model.depth or 0, one.model.width
+    law = ideal_shape(WEIGHTS * depth * width**2, one.model.rank_limit or width)
+    published = one.model.published_params or 0
+    return Claim(
+        model=one.model.name,
+        says="128 layers at the size of BERT-Base, because of 256 pixel values",
+        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = "
+        f"{WEIGHTS * depth * width**2 / 1e6:.0f}M",
+        verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
+        + f" in shape; its {published / 1e6:.0f}M parameters (projections of half size) are fewer "
+        "than the 85M in BERT-Base's blocks",
+    )
