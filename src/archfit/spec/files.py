@@ -1,9 +1,11 @@
 """Specs and records from files that anybody may have written."""
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from archfit.spec.codec import loads
 
@@ -11,17 +13,21 @@ Value = TypeVar("Value")
 
 
 def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
-    """The dataclass in a JSON file; a pipe, a device or a file too large to hold one is refused.
-
-    Reading those could wait for ever, or fill the memory.
-    """
-    with open(path, "rb", opener=_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is a pipe or a device; give a regular file")
+    """The dataclass in a JSON file; a file too large to hold one would fill the memory."""
+    with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise ValueError(f"it has over {most_bytes:,} bytes, more than any {kind.__name__}")
     return loads(kind, content.decode())
+
+
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """The file, open for reading; a pipe or a device is refused: reading it could last for ever."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is a pipe or a device; give a regular file")
+        yield file
 
 
 def _without_waiting(path: str, flags: int) -> int:

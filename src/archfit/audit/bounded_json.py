@@ -1,0 +1,78 @@
+"""JSON that anybody may have written: one object, or one sentence that says why not."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from archfit.spec import open_regular
+
+MOST_PARTS = 1_000_000  # brackets and commas; Python's objects for so many take under 300 MB
+LONGEST_INTEGER = 20  # digits; 2^64 has as many
+
+
+def read_object(path: Path, *, most_bytes: int) -> dict[str, object]:
+    """The JSON object that a file of at most `most_bytes` holds."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(most_bytes + 1)
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from problem
+    if len(content) > most_bytes:
+        raise ValueError(
+            f"{path} has over {most_bytes:,} bytes, more than this kind of file needs; "
+            "give the file that belongs to the model"
+        )
+    return parse_object(content, where=str(path))
+
+
+def parse_object(content: bytes, *, where: str) -> dict[str, object]:
+    """The JSON object in `content`; NaN and infinities, which some programs write, are let in."""
+    parts = sum(content.count(mark) for mark in (b"{", b"[", b","))
+    if parts > MOST_PARTS:
+        raise ValueError(
+            f"{where} has {parts:,} brackets and commas, over the limit of {MOST_PARTS:,} that "
+            "keeps it from filling the memory; split the model into shards"
+        )
+    document = _parsed(content, where)
+    if not isinstance(document, dict):
+        raise ValueError(
+            f"{where} holds a JSON {type(document).__name__}, not an object; "
+            "give a file that starts with {"
+        )
+    return document
+
+
+def shown(text: object) -> str:
+    """What a file says, safe to print: quoted, without control characters, at most 60 long."""
+    quoted = repr(text)
+    return quoted if len(quoted) <= 60 else f"{quoted[:57]}..."
+
+
+def _parsed(content: bytes, where: str) -> object:
+    try:
+        return json.loads(content.decode(), object_pairs_hook=_unique, parse_int=_short_integer)
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{where} is not JSON: it is not UTF-8 text; write it again") from problem
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"{where} is not JSON ({problem}); write it again") from problem
+    except RecursionError:
+        raise ValueError(f"{where} is nested too deeply to be of a model; write it again") from None
+    except ValueError as problem:  # one of the two below
+        raise ValueError(f"{where} cannot be used: {problem}") from problem
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the name {shown(twice)} stands twice; keep one")
+    return document
+
+
+def _short_integer(digits: str) -> int:
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError(
+            f"it holds a whole number of {len(digits):,} digits, and no size of a model has over "
+            f"{LONGEST_INTEGER}; correct it"
+        )
+    return int(digits)
