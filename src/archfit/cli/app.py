@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from archfit.cli import (
+    audit_command,
     bounds_command,
     data_commands,
     plan_command,
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("theory")(theory_command.theory)
 app.command("bounds")(bounds_command.bounds)
 app.command("plan")(plan_command.plan)
+app.command("audit")(audit_command.audit)
 app.command("train")(train_command.train)
 app.add_typer(data_commands.app, name="data")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archfit.audit.audited import Audited, audit_json, audited
+from archfit.audit.auditor import audit_target
 from archfit.audit.findings import IDS
+from archfit.audit.zoo import zoo_models
 from archfit.cli.output import print_json, print_table
 from archfit.cli.version import version_line
 
@@ -59,7 +62,11 @@ def audit(
     """What a model's shape wastes, with evidence and a fix."""
     _check_options(targets or [], everything, weights, chart, sort)
     wanted = _wanted(fail_on or [])
-    models = _gallery(sort) if everything else [_audited(name, weights) for name in targets or []]
+    models = (
+        _gallery(sort)
+        if everything
+        else [audit_target(word, measure=weights, environment=os.environ) for word in targets or []]
+    )
     if chart is not None:
         _draw(models, chart, everything)
     if as_json:
@@ -102,15 +109,7 @@ def _wanted(ids: list[str]) -> set[str]:
     return set(IDS) if "any" in ids else set(ids)
 
 
-def _audited(target: str, weights: bool) -> Audited:
-    from archfit.audit.targets import model_of, spectrum_of
-
-    return audited(model_of(target), spectrum_of(target) if weights else None)
-
-
 def _gallery(sort: str) -> list[Audited]:
-    from archfit.audit.zoo import zoo_models
-
     models = [audited(model) for model in zoo_models()]
     return sorted(models, key=lambda one: _key(one, sort))
 
@@ -239,8 +238,8 @@ def _facts(one: Audited) -> list[tuple[str, str]]:
             ("read", f"{spectrum.bytes_read:,} bytes: {', '.join(spectrum.tensors)}"),
         ]
     parts = model.parameters
-    counted = f"{_whole(parts.total)} ({_whole(parts.blocks)} in blocks, {_whole(parts.embedding)} in tables)"
-    rows.append(("parameters", counted))
+    split = f"{_whole(parts.blocks)} in blocks, {_whole(parts.embedding)} in tables"
+    rows.append(("parameters", f"{_whole(parts.total)} ({split})"))
     if model.published_params is not None:
         rows.append(("published", f"{model.published_params:,}"))
     return rows
