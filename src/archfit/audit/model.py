@@ -24,14 +24,14 @@ class Stack:
     """Blocks of one shape, one after the other."""
 
     role: str  # encoder, decoder, vision, ...
-    depth: int  # L, blocks a token passes
+    depth: int | None  # L, blocks a token passes
     width: int  # d_x
     heads: int | None  # H, query heads
     head_dim: int | None  # d_a
     kv_heads: int | None  # fewer than heads in grouped-query attention
     feed_forward: int | None  # hidden units; of one expert in a mixture
     block_weights: int | None  # weight matrices of all stored blocks, cross-attention included
-    distinct_blocks: int  # sets of weights; fewer than depth where layers are shared (ALBERT)
+    distinct_blocks: int | None  # sets of weights; fewer than depth where shared (ALBERT)
 
     @property
     def attention_ratio(self) -> float | None:
@@ -89,9 +89,14 @@ class Model:
     notes: tuple[str, ...]  # traps worth a sentence; also what the count leaves out
 
     @property
-    def depth(self) -> int:
-        """Blocks of all stacks; the published tables add encoder and decoder."""
-        return sum(stack.depth for stack in self.stacks)
+    def depth(self) -> int | None:
+        """Blocks of encoder and decoder, which the published tables add; None if one is not known.
+
+        A vision stack beside a text stack is not on the way of a token.
+        """
+        depths = [stack.depth for stack in self.stacks[1:] if stack.role != "vision"]
+        known = [depth for depth in (self.stacks[0].depth, *depths) if depth is not None]
+        return sum(known) if len(known) == 1 + len(depths) else None
 
     @property
     def width(self) -> int:

@@ -1,0 +1,61 @@
+"""Values that a config may leave to its class, as the classes of transformers 5.22.2 have them.
+
+Depth and width are not among them: a config without those describes no model. A default that the
+class computes from other sizes (head_dim = width / heads, n_inner = 4 * n_embd) is no number and
+stands in `families.py`.
+"""
+
+READ_FROM = "transformers 5.22.2"
+
+DEFAULTS: dict[str, dict[str, object]] = {
+    "gpt2": {"n_head": 12, "n_positions": 1024, "vocab_size": 50257, "tie_word_embeddings": True},
+    "gpt_bigcode": {"n_head": 12, "n_positions": 1024, "vocab_size": 50257, "tie_word_embeddings": True},
+    "gpt_neo": {"num_heads": 16, "max_position_embeddings": 2048, "vocab_size": 50257, "tie_word_embeddings": True},
+    "gptj": {"n_head": 16, "vocab_size": 50400, "tie_word_embeddings": False},
+    "codegen": {"n_head": 16, "vocab_size": 50400, "tie_word_embeddings": False},
+    "gpt_neox": {"intermediate_size": 24576, "num_attention_heads": 64, "vocab_size": 50432, "tie_word_embeddings": False},
+    "imagegpt": {"n_head": 8, "n_positions": 1024, "vocab_size": 513, "tie_word_embeddings": False},
+    "bloom": {"n_head": 8, "vocab_size": 250880, "tie_word_embeddings": True},
+    "opt": {"ffn_dim": 3072, "num_attention_heads": 12, "max_position_embeddings": 2048, "vocab_size": 50272, "tie_word_embeddings": True},
+    "mpt": {"expansion_ratio": 4, "n_heads": 16, "vocab_size": 50368, "tie_word_embeddings": True},
+    "falcon": {"num_attention_heads": 71, "vocab_size": 65024, "tie_word_embeddings": True},
+    "bart": {"decoder_ffn_dim": 4096, "encoder_ffn_dim": 4096, "decoder_attention_heads": 16, "encoder_attention_heads": 16, "max_position_embeddings": 1024, "vocab_size": 50265, "tie_word_embeddings": True},
+    "llama": {"intermediate_size": 11008, "num_attention_heads": 32, "vocab_size": 32000, "tie_word_embeddings": False},
+    "smollm3": {"intermediate_size": 11008, "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 128256, "tie_word_embeddings": True},
+    "mistral": {"intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "tie_word_embeddings": False},
+    "mixtral": {"num_local_experts": 8, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "tie_word_embeddings": False},
+    "qwen2": {"intermediate_size": 22016, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 151936, "tie_word_embeddings": False},
+    "qwen3": {"intermediate_size": 22016, "head_dim": 128, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 151936, "tie_word_embeddings": False},
+    "qwen3_moe": {"moe_intermediate_size": 768, "num_experts": 128, "intermediate_size": 6144, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 151936, "tie_word_embeddings": False},
+    "qwen2_moe": {"moe_intermediate_size": 1408, "num_experts": 60, "intermediate_size": 5632, "num_attention_heads": 16, "num_key_value_heads": 16, "shared_expert_intermediate_size": 5632, "vocab_size": 151936, "tie_word_embeddings": False},
+    "gemma": {"intermediate_size": 24576, "head_dim": 256, "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 256000, "tie_word_embeddings": True},
+    "gemma2": {"intermediate_size": 9216, "head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256000, "tie_word_embeddings": True},
+    "gemma3_text": {"intermediate_size": 9216, "head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "tie_word_embeddings": True},
+    "olmo": {"intermediate_size": 11008, "num_attention_heads": 32, "vocab_size": 50304, "tie_word_embeddings": False},
+    "olmo2": {"intermediate_size": 11008, "num_attention_heads": 32, "vocab_size": 50304, "tie_word_embeddings": False},
+    "phi": {"intermediate_size": 8192, "num_attention_heads": 32, "vocab_size": 51200, "tie_word_embeddings": False},
+    "phi3": {"intermediate_size": 8192, "num_attention_heads": 32, "vocab_size": 32064, "tie_word_embeddings": False},
+    "starcoder2": {"intermediate_size": 12288, "num_attention_heads": 24, "num_key_value_heads": 2, "vocab_size": 49152, "tie_word_embeddings": True},
+    "stablelm": {"intermediate_size": 6912, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 50304, "tie_word_embeddings": False},
+    "t5": {"relative_attention_num_buckets": 32, "d_ff": 2048, "d_kv": 64, "num_heads": 8, "vocab_size": 32128, "tie_word_embeddings": True},
+    "mt5": {"relative_attention_num_buckets": 32, "d_ff": 1024, "d_kv": 64, "num_heads": 6, "vocab_size": 250112, "tie_word_embeddings": True},
+    "bert": {"intermediate_size": 3072, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30522, "tie_word_embeddings": True},
+    "roberta": {"intermediate_size": 3072, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 50265, "tie_word_embeddings": True},
+    "xlm-roberta": {"intermediate_size": 3072, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30522, "tie_word_embeddings": True},
+    "camembert": {"intermediate_size": 3072, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30522, "tie_word_embeddings": True},
+    "electra": {"intermediate_size": 1024, "num_attention_heads": 4, "embedding_size": 128, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30522, "tie_word_embeddings": True},
+    "albert": {"intermediate_size": 16384, "num_hidden_groups": 1, "num_attention_heads": 64, "embedding_size": 128, "inner_group_num": 1, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": 30000, "tie_word_embeddings": True},
+    "esm": {"intermediate_size": 3072, "num_attention_heads": 12, "max_position_embeddings": 1026, "tie_word_embeddings": True},
+    "deberta": {"intermediate_size": 3072, "num_attention_heads": 12, "type_vocab_size": 0, "vocab_size": 50265, "tie_word_embeddings": True},
+    "deberta-v2": {"intermediate_size": 6144, "num_attention_heads": 24, "type_vocab_size": 0, "vocab_size": 128100, "tie_word_embeddings": True},
+    "vit": {"num_channels": 3, "intermediate_size": 3072, "num_attention_heads": 12, "image_size": 224, "patch_size": 16},
+    "deit": {"num_channels": 3, "intermediate_size": 3072, "num_attention_heads": 12, "image_size": 224, "patch_size": 16},
+    "vit_mae": {"num_channels": 3, "intermediate_size": 3072, "num_attention_heads": 12, "image_size": 224, "patch_size": 16},
+    "beit": {"num_channels": 3, "vocab_size": 8192, "intermediate_size": 3072, "num_attention_heads": 12, "image_size": 224, "patch_size": 16},
+    "siglip_vision_model": {"num_channels": 3, "intermediate_size": 3072, "num_attention_heads": 12, "image_size": 224, "patch_size": 16},
+    "wav2vec2": {"vocab_size": 32, "intermediate_size": 3072, "num_attention_heads": 12, "num_conv_pos_embedding_groups": 16, "num_conv_pos_embeddings": 128, "conv_dim": (512, 512, 512, 512, 512, 512, 512), "conv_kernel": (10, 3, 3, 3, 3, 2, 2)},
+    "hubert": {"vocab_size": 32, "intermediate_size": 3072, "num_attention_heads": 12, "num_conv_pos_embedding_groups": 16, "num_conv_pos_embeddings": 128, "conv_dim": (512, 512, 512, 512, 512, 512, 512), "conv_kernel": (10, 3, 3, 3, 3, 2, 2)},
+    "whisper": {"decoder_ffn_dim": 1536, "encoder_ffn_dim": 1536, "decoder_attention_heads": 6, "encoder_attention_heads": 6, "num_mel_bins": 80, "max_source_positions": 1500, "max_target_positions": 448, "vocab_size": 51865, "tie_word_embeddings": True},
+    "decision_transformer": {"act_dim": 4, "n_head": 1, "state_dim": 17},
+    "canine": {"intermediate_size": 3072, "num_attention_heads": 12},
+}
