@@ -15,7 +15,13 @@ from archfit.audit.reader import Reader
 from archfit.audit.spellings import SPELLINGS
 from archfit.audit.stack_sizes import audited_stack, sized_stack
 
-_NO_STANDARD_ATTENTION = ("kv_lora_rank", "q_lora_rank", "ssm_cfg", "state_size", "layers_block_type")
+_NO_STANDARD_ATTENTION = (
+    "kv_lora_rank",
+    "q_lora_rank",
+    "ssm_cfg",
+    "state_size",
+    "layers_block_type",
+)
 
 
 def model_from_config(document: Mapping[str, object], *, name: str, origin: str) -> Model:
@@ -118,11 +124,10 @@ def _output(reader: Reader, named: str) -> str:
     outputs = reader.family.outputs
     if not named:
         return next(iter(outputs))
-    fitting = [end for end in outputs if named.endswith(end)]
-    if fitting:
-        return max(fitting, key=len)
-    reader.notes.append(f"the head of {named:.60} is left out of the count")
-    return "Model"
+    end = max((end for end in outputs if named.endswith(end)), key=len, default=None)
+    if end is None or end.endswith("Classification"):
+        reader.notes.append(f"the head of {named:.60} is left out of the count")
+    return "Model" if end is None else end
 
 
 def _note_what_is_left_out(reader: Reader, model_type: str | None) -> None:

@@ -8,7 +8,6 @@ from archfit.audit.spellings import SPELLINGS
 _OF_A_STACK = (
     "kv_heads",
     "head_dim",
-    "expansion_ratio",
     "experts",
     "expert_feed_forward",
     "shared_feed_forward",
@@ -25,7 +24,7 @@ def outside_sizes(reader: Reader, width: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
     family = reader.family
     names = [name for name in family.needs if name not in _OF_A_STACK]
-    for name in (["vocab", *names] if family.input in _TOKENS else names):
+    for name in ["vocab", *names] if family.input in _TOKENS else names:
         found = reader.size(name, least=0 if name in _MAY_BE_ZERO else 1)
         if found is None and name == "inner":
             found = width  # the class takes the width where the key is absent or null
@@ -80,7 +79,10 @@ def _patches(reader: Reader) -> dict[str, int]:
         sizes["patch_dimensions"] = height * width * channels
     if image is not None:
         image_height, image_width = pair(*image)
-        sizes["patches"] = (image_height // height) * (image_width // width)
+        down, across = image_height // height, image_width // width
+        sizes["patches"] = down * across
+        # offsets between two patches, and three for those from, to and of the class token
+        sizes["patch_offsets"] = max(0, 2 * down - 1) * max(0, 2 * across - 1) + 3
     return sizes
 
 

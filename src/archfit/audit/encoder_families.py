@@ -11,11 +11,14 @@ from archfit.audit.family_parts import (
     VISION,
     block_vectors,
     embedding,
+    inside_stack,
     less_embedding,
     switch,
     without_biases,
+    without_block_vectors,
 )
 
+_MASKED = (pieces.masked_head, pieces.untied_bias)
 _BERT = replace(
     GPT2,
     config_class="BertConfig",
@@ -31,10 +34,10 @@ _BERT = replace(
     ),
     outputs={
         "Model": (pieces.dense,),
-        "ForMaskedLM": (pieces.masked_head,),
+        "ForMaskedLM": _MASKED,
         "ForPreTraining": (
             pieces.dense,
-            pieces.masked_head,
+            *_MASKED,
             lambda sizes: 2 * (sizes["width"] + 1),  # whether the second sentence follows
         ),
     },
@@ -42,7 +45,7 @@ _BERT = replace(
 _ROBERTA = replace(
     _BERT,
     config_class="RobertaConfig",
-    outputs={"Model": (pieces.dense,), "ForMaskedLM": (pieces.masked_head,)},
+    outputs={"Model": (pieces.dense,), "ForMaskedLM": _MASKED},
 )
 _INNER_TABLES = (
     pieces.token_table,
@@ -67,7 +70,10 @@ _ALBERT = replace(
     config_class="AlbertConfig",
     needs=("positions", "types", "inner", "groups", "inner_groups"),
     embedding=(*_INNER_TABLES, pieces.widening),
-    outputs={"Model": (pieces.dense,), "ForMaskedLM": (pieces.inner_head,)},
+    outputs={
+        "Model": (pieces.dense,),
+        "ForMaskedLM": (pieces.inner_head, pieces.untied_bias),
+    },
 )
 _ESM = replace(
     _BERT,
@@ -87,9 +93,8 @@ _ESM = replace(
 _DISENTANGLED = replace(
     _BERT,
     config_class="DebertaV2Config",
-    needs=("types", "inner"),
-    embedding=(pieces.token_table, pieces.layer_norm),
-    outputs={"Model": (), "ForMaskedLM": (pieces.masked_head,)},
+    outputs={"Model": (), "ForMaskedLM": _MASKED},
+    switches=(switch("position_biased_input", False, less_embedding(pieces.position_table)),),
     is_exact=False,
     left_out="the tables and matrices of its relative positions",
 )
@@ -121,7 +126,9 @@ _BEIT = replace(
     },
     needs=("classes",),
     switches=(
-        switch("layer_scale_init_value", 0, block_vectors()),
+        switch("layer_scale_init_value", 0, without_block_vectors),
+        switch("use_relative_position_bias", True, block_vectors(pieces.window_table)),
+        switch("use_shared_relative_position_bias", True, inside_stack(pieces.window_table)),
         switch("use_mask_token", True, embedding(pieces.vectors(1))),
         switch(
             "use_absolute_position_embeddings",
@@ -129,8 +136,6 @@ _BEIT = replace(
             embedding(pieces.patch_positions, pieces.vectors(1)),
         ),
     ),
-    is_exact=False,
-    left_out="the tables of its relative positions",
 )
 _SIGLIP = replace(
     _VIT,

@@ -52,7 +52,9 @@ def family_name(document: Mapping[str, object]) -> str | None:
     """The `model_type` of a config, or what its `architectures` or keys give away."""
     named = document.get("model_type")
     if named is not None and not isinstance(named, str):
-        raise ValueError("model_type is no string; a config names its family there, or leaves it out")
+        raise ValueError(
+            "model_type is no string; a config names its family there, or leaves it out"
+        )
     if named is not None and (named in FAMILIES or not class_name(document)):
         return named
     by_class = _BY_PREFIX.get(_prefix(class_name(document)))

@@ -52,8 +52,20 @@ def norms(number: int) -> Callable[[Family], Family]:
 
 
 def block_vectors(*pieces: Piece) -> Callable[[Family], Family]:
-    """A change to these further parameters in each block."""
-    return lambda family: replace(family, block=replace(family.block, vectors=pieces))
+    """A change that adds parameters to each block."""
+    return lambda family: replace(
+        family, block=replace(family.block, vectors=family.block.vectors + pieces)
+    )
+
+
+def without_block_vectors(family: Family) -> Family:
+    """The family without further parameters in its blocks."""
+    return replace(family, block=replace(family.block, vectors=()))
+
+
+def inside_stack(*pieces: Piece) -> Callable[[Family], Family]:
+    """A change that adds parts to each stack."""
+    return lambda family: replace(family, inside_stack=family.inside_stack + pieces)
 
 
 def embedding(*pieces: Piece) -> Callable[[Family], Family]:
@@ -73,9 +85,14 @@ def without_final_norm(family: Family) -> Family:
     return replace(family, has_final_norm=False)
 
 
-def key_value_heads(number: int | None) -> Callable[[Family], Family]:
-    """A change to a fixed number of key-value heads, or to those that the config names."""
-    return lambda family: replace(family, fixed_kv_heads=number)
+def full_key_value_heads(family: Family) -> Family:
+    """The family with as many key-value heads as heads."""
+    return replace(family, fixed_kv_heads=None)
+
+
+def grouped_key_value_heads(family: Family) -> Family:
+    """The family with the key-value heads that the config names."""
+    return replace(family, fixed_kv_heads=None, needs=(*family.needs, "kv_heads"))
 
 
 def switch(key: str, value: object, change: Callable[[Family], Family]) -> Switch:

@@ -70,6 +70,21 @@ def untied_head(sizes: Sizes) -> int:
     return sizes["vocab"] * sizes.get("inner", sizes["width"])
 
 
+def untied_head_but_one(sizes: Sizes) -> int:
+    """ImageGPT never predicts its start token."""
+    return 0 if sizes["is_tied"] else (sizes["vocab"] - 1) * sizes["width"]
+
+
+def untied_bias(sizes: Sizes) -> int:
+    """A second bias, of the matrix, that BERT and its kin keep where nothing is tied."""
+    return 0 if sizes["is_tied"] else sizes["vocab"]
+
+
+def untied_tables(sizes: Sizes) -> int:
+    """Tables of encoder and decoder, which BART keeps apart where nothing is tied."""
+    return 2 * untied_head(sizes)
+
+
 def head_bias(sizes: Sizes) -> int:
     """One number a token."""
     return sizes["vocab"]
@@ -98,6 +113,11 @@ def patch_positions(sizes: Sizes) -> int:
 def vectors(number: int) -> Piece:
     """`number` vectors of the width: class tokens and their positions, layer scales."""
     return lambda sizes: number * sizes["width"]
+
+
+def window_table(sizes: Sizes) -> int:
+    """BEiT's bias for each offset between two patches and head."""
+    return sizes["patch_offsets"] * sizes["heads"]
 
 
 def relative_table(sizes: Sizes) -> int:

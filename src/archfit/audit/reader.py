@@ -69,6 +69,8 @@ class Reader:
         for key in keys:
             other = self.document.get(key)
             if type(other) is int and other != self.document[taken]:
-                sentence = f"{taken}={shown(self.document[taken])} was read, not {key}={shown(other)}"
+                sentence = (
+                    f"{taken}={shown(self.document[taken])} was read, not {key}={shown(other)}"
+                )
                 if sentence not in self.notes:
                     self.notes.append(sentence)

@@ -21,7 +21,6 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "hidden_dim",
         "encoder_ffn_dim",
     ),
-    "expansion_ratio": ("expansion_ratio",),
     "vocab": ("vocab_size",),
     "inner": ("embedding_size", "word_embed_proj_dim"),
     "positions": (

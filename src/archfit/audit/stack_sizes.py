@@ -94,8 +94,6 @@ def _feed_forward(reader: Reader, plan: StackPlan, width: int) -> dict[str, int]
     keys = plan.keys.get("feed_forward", SPELLINGS["feed_forward"])
     found = reader.size("feed_forward", keys)
     multiple = reader.family.feed_forward_multiple
-    if "expansion_ratio" in reader.family.needs:
-        multiple = reader.size("expansion_ratio") or multiple
     if found is None and multiple is not None:
         found = multiple * width
     if found is None:
