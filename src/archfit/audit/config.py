@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from archfit.audit.architecture import (
+    is_own,
+    model_from_architecture,
+    own_architecture,
+)
 from archfit.audit.config_inputs import input_map, outside_sizes
 from archfit.audit.count import SizedStack, parameters
 from archfit.audit.decoder_families import ENCODER_AND_DECODER, T5
@@ -25,11 +30,13 @@ _NO_STANDARD_ATTENTION = (
 
 
 def model_from_config(document: Mapping[str, object], *, name: str, origin: str) -> Model:
-    """The model that a parsed `config.json` describes, with what it leaves to others.
+    """The model that a parsed `config.json`, or archfit's own `spec.json`, describes.
 
     Values that the file leaves to its class come from `defaults.py` and are listed in `assumed`;
     what stands nowhere is listed in `missing`. Without depth or width there is no model.
     """
+    if is_own(document):
+        return model_from_architecture(own_architecture(document), name=name, origin=origin)
     parts = parts_of(document)
     if not parts:
         return _single_model(document, name=name, origin=origin)

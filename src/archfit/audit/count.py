@@ -36,6 +36,17 @@ def parameters(
     return Parameters(blocks=blocks, embedding=embedding, total=_whole((blocks, embedding)))
 
 
+def absent_sizes(family: Family, *, sizes: Sizes, output: str) -> set[str]:
+    """Sizes for want of which the embedding cannot be counted."""
+    absent = set()
+    for piece in family.embedding + family.outputs[output]:
+        try:
+            piece(sizes)
+        except KeyError as problem:
+            absent.add(str(problem.args[0]))
+    return absent
+
+
 def block_weights(family: Family, stack: SizedStack) -> int | None:
     """The weight matrices of all stored blocks of a stack."""
     return known(lambda sizes: _matrices(family.block, stack, sizes), stack.sizes)

@@ -48,7 +48,7 @@ class InputMap:
     kind: InputKind
     vocab: int | None  # rows of the token table as stored, padding included
     vocab_real: int | None  # tokens that can occur, where known to be fewer
-    inner: int | None  # width of a factorised table
+    inner: int | None  # width of a factorised table or map
     dimensions: int | None  # of a patch, feature or state vector: what enters the linear map
 
     def rank_limit(self, width: int) -> int | None:
@@ -57,7 +57,7 @@ class InputMap:
         if self.kind in ("nonlinear", "hashed_lookup_concat"):
             return None
         rows = self.vocab if self.vocab_real is None else self.vocab_real
-        bounds = (rows, self.inner) if self.kind in TABLES else (self.dimensions,)
+        bounds = (rows if self.kind in TABLES else self.dimensions, self.inner)
         known = [bound for bound in bounds if bound is not None]
         return min([width, *known]) if known else None
 

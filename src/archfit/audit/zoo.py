@@ -8,7 +8,7 @@ from importlib import resources
 from typing import cast, get_args
 
 from archfit.audit import pieces
-from archfit.audit.count import SizedStack, parameters
+from archfit.audit.count import SizedStack, absent_sizes, parameters
 from archfit.audit.defaults import DEFAULTS, READ_FROM
 from archfit.audit.family import Family
 from archfit.audit.family_parts import gated, ungated
@@ -25,7 +25,6 @@ class ZooRow:
 
     identifier: str
     model: Model
-    family: str  # as the table groups models; several share a model_type
     organisation: str
     year: int
     params_basis: str | None  # page, name or memory: what the published count rests on
@@ -69,7 +68,6 @@ def _zoo_row(row: Row) -> ZooRow:
     return ZooRow(
         identifier=str(row["id"]),
         model=_model(row),
-        family=str(row["family"]),
         organisation=str(row["organisation"]),
         year=cast(int, row["year"]),
         params_basis=cast(str | None, row["params_basis"]),
@@ -86,11 +84,13 @@ def _model(row: Row) -> Model:
     is_tied = _tie(row, kin, assumed, missing)
     sizes = found if is_tied is None else found | {"is_tied": int(is_tied)}
     stacks = _stacks(row, kin, sizes)
+    lacking = absent_sizes(family, sizes=sizes, output=kin.output) - {"is_tied"}
+    missing += [f"{name}: the row has none, and the embedding needs it" for name in sorted(lacking)]
     notes = (row["notes"], CAUSES.get(identifier), NOTES.get(identifier), _left_out(family))
     return Model(
         name=str(row["name"]),
         origin=str(row["source"]),
-        family=kin.model_type,
+        family=str(row["family"]),
         modality=str(row["modality"]),
         stacks=tuple(audited_stack(family, stack) for stack in stacks),
         input=_input_map(row),
@@ -165,9 +165,8 @@ def _attention(sizes: dict[str, int], kin: Kin) -> dict[str, int]:
             "attention": sizes["heads"] * sizes["head_dim"],
             "key_value": kv_heads * sizes["head_dim"],
         }
-    return (
-        {"attention": sizes["width"], "key_value": sizes["width"]} if kin.family.is_square else {}
-    )
+    width = sizes["width"]
+    return {"attention": width, "key_value": width} if kin.family.is_square else {}
 
 
 def _stacks(row: Row, kin: Kin, sizes: dict[str, int]) -> tuple[SizedStack, ...]:

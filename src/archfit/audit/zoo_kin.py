@@ -88,7 +88,7 @@ _WHISPER = {
 
 KIN: dict[str, Kin] = {  # by family of the table
     "albert": _as("albert", "Model", types=_TWO_TYPES),
-    "beit": _as("beit", "Model"),
+    "beit": _kin("beit", replace(FAMILIES["beit"], left_out="its relative positions"), "Model"),
     "bert": _as("bert", "Model", types=_TWO_TYPES),
     "bloom": _as("bloom", "ForCausalLM"),
     "byt5": _as("t5", "ForConditionalGeneration", buckets=_BUCKETS),
