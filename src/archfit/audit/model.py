@@ -24,14 +24,14 @@ class Stack:
     """Blocks of one shape, one after the other."""
 
     role: str  # encoder, decoder, vision, ...
-    depth: int  # L, blocks a token passes
+    depth: int | None  # L, blocks a token passes
     width: int  # d_x
     heads: int | None  # H, query heads
     head_dim: int | None  # d_a
     kv_heads: int | None  # fewer than heads in grouped-query attention
     feed_forward: int | None  # hidden units; of one expert in a mixture
     block_weights: int | None  # weight matrices of all stored blocks, cross-attention included
-    distinct_blocks: int  # sets of weights; fewer than depth where layers are shared (ALBERT)
+    distinct_blocks: int | None  # sets of weights; fewer than depth where shared (ALBERT)
 
     @property
     def attention_ratio(self) -> float | None:
@@ -48,7 +48,7 @@ class InputMap:
     kind: InputKind
     vocab: int | None  # rows of the token table as stored, padding included
     vocab_real: int | None  # tokens that can occur, where known to be fewer
-    inner: int | None  # width of a factorised table
+    inner: int | None  # width of a factorised table or map
     dimensions: int | None  # of a patch, feature or state vector: what enters the linear map
 
     def rank_limit(self, width: int) -> int | None:
@@ -57,7 +57,7 @@ class InputMap:
         if self.kind in ("nonlinear", "hashed_lookup_concat"):
             return None
         rows = self.vocab if self.vocab_real is None else self.vocab_real
-        bounds = (rows, self.inner) if self.kind in TABLES else (self.dimensions,)
+        bounds = (rows if self.kind in TABLES else self.dimensions, self.inner)
         known = [bound for bound in bounds if bound is not None]
         return min([width, *known]) if known else None
 
@@ -90,9 +90,14 @@ class Model:
     notes: tuple[str, ...]  # traps worth a sentence; also what the count leaves out
 
     @property
-    def depth(self) -> int:
-        """Blocks of all stacks; the published tables add encoder and decoder."""
-        return sum(stack.depth for stack in self.stacks)
+    def depth(self) -> int | None:
+        """Blocks of encoder and decoder, which the published tables add; None if one is not known.
+
+        A vision stack beside a text stack is not on the way of a token.
+        """
+        depths = [stack.depth for stack in self.stacks[1:] if stack.role != "vision"]
+        known = [depth for depth in (self.stacks[0].depth, *depths) if depth is not None]
+        return sum(known) if len(known) == 1 + len(depths) else None
 
     @property
     def width(self) -> int:

@@ -1,0 +1,80 @@
+"""Configs of several models in one: text and vision, encoder and decoder."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from archfit.audit.families import TEXT_PARTS, VISION_PARTS
+from archfit.audit.fields import Document, part
+from archfit.audit.model import Model, Parameters, Stack
+
+_TEXT = ("text_config", "llm_config", "language_config")
+
+
+def parts_of(document: Document) -> tuple[Document, ...]:
+    """The configs inside a config: the text first; none where it describes one model itself."""
+    encoder, decoder = document.get("encoder"), document.get("decoder")
+    if isinstance(encoder, Mapping) and isinstance(decoder, Mapping):
+        return encoder, decoder
+    text = next((found for key in _TEXT if (found := part(document, key)) is not None), None)
+    if text is None:
+        return ()
+    vision = part(document, "vision_config")
+    parts = [_with_type(text, document, TEXT_PARTS)]
+    if vision is not None:
+        parts.append(_with_type(vision, document, VISION_PARTS))
+    return tuple(parts)
+
+
+def whole_of(document: Document, models: Sequence[Model]) -> Model:
+    """One model of several: the input of the first, the stacks and parameters of all."""
+    first, *others = models
+    named = document.get("model_type")
+    family = named if isinstance(named, str) else None
+    connector = _connector(family, models)
+    notes = [note for model in models for note in model.notes]
+    if connector is None and others:
+        notes.append("what joins its parts (a projection, cross-attention) is not counted")
+    return replace(
+        first,
+        family=family,
+        stacks=tuple(stack for at, model in enumerate(models) for stack in _stacks(model, at)),
+        parameters=_sum([model.parameters for model in models], connector or 0),
+        assumed=tuple(line for model in models for line in model.assumed),
+        missing=tuple(line for model in models for line in model.missing),
+        notes=tuple(notes),
+    )
+
+
+def _stacks(model: Model, at: int) -> tuple[Stack, ...]:
+    """The stacks of a part; those of pixels keep their role, whatever their class calls them."""
+    if at and model.input.kind == "linear_patch":
+        return tuple(replace(stack, role="vision") for stack in model.stacks)
+    return model.stacks
+
+
+def _with_type(inner: Document, outer: Document, types: Mapping[str, str]) -> Document:
+    """The inner config with what stands outside: the family, and whether the head is tied."""
+    document = dict(inner)
+    outer_type = outer.get("model_type")
+    if "model_type" not in inner and isinstance(outer_type, str) and outer_type in types:
+        document["model_type"] = types[outer_type]
+    if "tie_word_embeddings" not in inner and "tie_word_embeddings" in outer:
+        document["tie_word_embeddings"] = outer["tie_word_embeddings"]
+    return document
+
+
+def _connector(family: str | None, models: Sequence[Model]) -> int | None:
+    """Parameters of what joins text and vision, where it is known."""
+    if family == "gemma3" and len(models) == 2:  # a norm and a matrix
+        text, vision = models
+        return vision.width * text.width + vision.width
+    return None
+
+
+def _sum(parts: Sequence[Parameters], connector: int) -> Parameters:
+    blocks = [part.blocks for part in parts if part.blocks is not None]
+    embedding = [part.embedding for part in parts if part.embedding is not None]
+    all_blocks = sum(blocks) if len(blocks) == len(parts) else None
+    all_tables = sum(embedding) + connector if len(embedding) == len(parts) else None
+    total = None if all_blocks is None or all_tables is None else all_blocks + all_tables
+    return Parameters(blocks=all_blocks, embedding=all_tables, total=total)

@@ -1,0 +1,101 @@
+"""The counts against the model classes of transformers, built without memory."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from archfit.audit.config import model_from_config
+from archfit.audit.defaults import DEFAULTS, READ_FROM
+from archfit.audit.families import FAMILIES
+from tests_audit_configs import keys_of, random_config
+from tests_audit_oracle import counted_by_its_class
+
+transformers = pytest.importorskip("transformers")
+CONFIGS = Path(__file__).parent / "configs"
+CLASS_OF = {  # where the file names none, or one that adds a classifier
+    "gpt2": "GPT2LMHeadModel",
+    "esm-1b": "EsmForMaskedLM",
+    "t5-small": "T5ForConditionalGeneration",
+}
+SEEDS = range(8)
+_EXACT = [
+    (name, end)
+    for name, family in FAMILIES.items()
+    if family.is_exact
+    for end in family.outputs
+    if end != "WithLMHeadModel"  # a name of 2019 for what is now ForConditionalGeneration
+]
+
+
+def _document(name: str) -> dict[str, object]:
+    return cast(dict[str, object], json.loads((CONFIGS / f"{name}.json").read_text()))
+
+
+def _total(document: dict[str, object]) -> int | None:
+    return model_from_config(document, name="x", origin="x").parameters.total
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.json")))
+def test_the_count_of_a_real_config_is_that_of_its_class(name: str) -> None:
+    document = _document(name)
+    if name == "esm-1b":
+        document["hidden_dropout_prob"] = 0.0  # the class insists on a point
+    if name == "byt5-xxl":
+        document["tie_word_embeddings"] = True  # the class ties whatever the file says
+    classes = cast(list[str], document.get("architectures", [""]))
+    class_name = CLASS_OF.get(name, classes[0])
+    assert _total(document) == counted_by_its_class(document, class_name)
+
+
+def test_a_t5_that_is_not_tied_stores_the_head_that_its_file_speaks_of() -> None:
+    """transformers 5.22.2 ties every T5, yet released checkpoints of v1.1 and ByT5 hold a head."""
+    document = _document("byt5-xxl")
+    tied = _total(document | {"tie_word_embeddings": True})
+    assert tied is not None
+    assert _total(document) == tied + 384 * 4672
+
+
+@pytest.mark.parametrize(("name", "end"), _EXACT)
+def test_the_count_of_small_random_configs_is_that_of_their_class(name: str, end: str) -> None:
+    prefix = FAMILIES[name].config_class.removesuffix("Config")
+    prefix = prefix.removesuffix("Text") if end.startswith("For") else prefix
+    prefix = prefix.removesuffix("Vision") if end.startswith("For") else prefix
+    keys = keys_of(type(transformers.AutoConfig.for_model(name)))
+    for seed in SEEDS:
+        document = random_config(name, keys, seed)
+        total = _total(document | {"architectures": [prefix + end]})
+        if end.endswith("Classification"):
+            assert total is not None
+            total += 2 * (cast(int, document["hidden_size"]) + 1)  # two labels, left out
+        assert total == counted_by_its_class(document, prefix + end), document
+
+
+def test_a_t5_of_2019_counts_as_one_of_today() -> None:
+    document = _document("t5-small")
+    assert _total(document | {"architectures": ["T5WithLMHeadModel"]}) == _total(document)
+
+
+def test_every_stated_default_is_that_of_the_class() -> None:
+    if f"transformers {transformers.__version__}" != READ_FROM:
+        pytest.skip(f"defaults are stated for {READ_FROM}, and classes change them at times")
+    for name, defaults in DEFAULTS.items():
+        config_class = type(transformers.AutoConfig.for_model(name))
+        assert config_class.__name__ == FAMILIES[name].config_class
+        stated = {field.name: field.default for field in dataclasses.fields(config_class)}
+        if name == "t5":
+            stated["tie_word_embeddings"] = True  # set in its __post_init__
+        assert {key: stated[key] for key in defaults} == defaults, name
+
+
+def test_the_count_of_a_mixture_with_dense_layers_is_that_of_its_class() -> None:
+    keys = keys_of(type(transformers.AutoConfig.for_model("qwen3_moe")))
+    for step, dense in ((1, [0, 2]), (2, []), (2, [1]), (3, [0, 7])):
+        document = random_config("qwen3_moe", keys, 1) | {
+            "num_hidden_layers": 5,
+            "decoder_sparse_step": step,
+            "mlp_only_layers": dense,
+        }
+        assert _total(document) == counted_by_its_class(document, "Qwen3MoeForCausalLM")
