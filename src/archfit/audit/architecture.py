@@ -18,7 +18,7 @@ def model_from_architecture(architecture: Architecture, *, name: str, origin: st
         heads=architecture.heads,
         head_dim=architecture.head_dim,
         kv_heads=architecture.heads,
-        feed_forward=architecture.feed_forward_multiple * architecture.width,
+        feed_forward=architecture.feed_forward_multiple * architecture.width or None,
         block_weights=architecture.block_params,
         distinct_blocks=architecture.depth,
     )
@@ -39,6 +39,7 @@ def model_from_architecture(architecture: Architecture, *, name: str, origin: st
         published_params=None,
         assumed=(),
         missing=(),
+        doubtful=(),
         notes=(),
     )
 

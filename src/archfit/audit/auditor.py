@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from archfit.audit.architecture import model_from_architecture
 from archfit.audit.audited import Audited, audited
 from archfit.audit.checkpoint_model import model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
 from archfit.audit.model import Model
-from archfit.audit.run_model import model_from_architecture
 from archfit.audit.sharded_index import read_checkpoint
 from archfit.audit.targets import (
     KnownModel,

@@ -37,6 +37,7 @@ def model_from_header(tensors: tuple[StoredTensor, ...], *, name: str, origin: s
         published_params=None,
         assumed=(),
         missing=tuple(NO_HEADS.format(size) for size, value in sizes.items() if value is None),
+        doubtful=(),
         notes=(*_left_out(tensors), *_shape_notes(stacks[0], shapes[0].width)),
     )
 

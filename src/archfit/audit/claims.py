@@ -41,7 +41,9 @@ def _redundancy(one: Audited, says: str, share: float) -> Claim:
         model=one.model.name,
         says=says,
         found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
-        verdict="reproduced" if agrees else "corrected",
+        verdict="reproduced: the shape is as they say, the share is from their measurement"
+        if agrees
+        else "corrected",
     )
 
 

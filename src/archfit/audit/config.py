@@ -69,6 +69,7 @@ def _single_model(document: Mapping[str, object], *, name: str, origin: str) -> 
         published_params=None,
         assumed=tuple(reader.assumed),
         missing=tuple(reader.missing),
+        doubtful=(),
         notes=tuple(reader.notes),
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.audit.model import TABLES, Model, Stack
-from archfit.plan.law import WEIGHTS, ideal_shape
+from archfit.plan.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
 Severity = Literal["high", "medium", "low"]
@@ -26,7 +26,6 @@ IDS = (
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
 UNLIMITED = 10**18  # a width that limits no rank
-READ_THE_INPUT = ("encoder", "decoder", "text")  # roles of stacks that read the token table
 RANK_EVIDENCE = (
     "Wies et al. 2021, 5.1: at r / width = 16 / 680 a network was as good as one 25 % smaller"
 )
@@ -150,25 +149,31 @@ def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
 
 
 def _law_findings(model: Model, stack: Stack, depth: int) -> Iterator[Finding]:
-    reads = stack.role in READ_THE_INPUT
+    """Shallower than text of this size should be, or deeper than even its rank limit asks for.
+
+    What lies between the two is the bottleneck's own finding.
+    """
+    reads = stack is model.stacks[0] or stack.role != "vision"  # beside text it has its own input
     limit = model.input.rank_limit(UNLIMITED) if reads else None
     size = _papers_count(depth, stack.width)
-    ideal = ideal_shape(size, limit or math.inf)
-    factor = depth / ideal.depth
-    if 1 / LAW_FACTOR <= factor <= LAW_FACTOR:
-        return
-    is_far = not 1 / FAR_FROM_LAW <= factor <= FAR_FROM_LAW
-    law = f"{ideal.depth:,.1f} x {ideal.width:,.0f}"
-    yield Finding(
-        id="deeper-than-law" if factor > 1 else "shallower-than-law",
-        severity="medium" if is_far else "low",
+    text, limited = ideal_shape(size), ideal_shape(size, limit or math.inf)
+    if depth * LAW_FACTOR < text.depth:
+        yield _law_finding(stack, text, text.depth / depth, "shallower-than-law", "fewer")
+    elif depth > limited.depth * LAW_FACTOR:
+        yield _law_finding(stack, limited, depth / limited.depth, "deeper-than-law", "more")
+
+
+def _law_finding(stack: Stack, law: IdealShape, factor: float, id_: str, word: str) -> Finding:
+    shape = f"{law.depth:,.1f} x {law.width:,.0f}"
+    return Finding(
+        id=id_,
+        severity="medium" if factor > FAR_FROM_LAW else "low",
         stack=stack.role,
         redundancy=None,
-        evidence=f"{depth} layers at width {stack.width:,} are {max(factor, 1 / factor):.2g} "
-        f"times {'more' if factor > 1 else 'fewer'} than the law's {law} for 12 L d^2 = "
-        f"{size:.3g} (Levine et al. 2020{', Wies et al. 2021' if limit else ''}; other advice "
-        "differs: archfit plan)",
-        fix=f"a shape near {law} of the same size, if a sweep on your data agrees",
+        evidence=f"{stack.depth} layers at width {stack.width:,} are {factor:.2g} times {word} "
+        f"than the law's {shape} for 12 L d^2 = {law.block_params:.3g} (Levine et al. 2020, Wies et al. "
+        "2021; other advice differs: archfit plan)",
+        fix=f"a shape near {shape} of the same size, if a sweep on your data agrees",
     )
 
 

@@ -41,6 +41,7 @@ def whole_of(document: Document, models: Sequence[Model]) -> Model:
         parameters=_sum([model.parameters for model in models], connector or 0),
         assumed=tuple(line for model in models for line in model.assumed),
         missing=tuple(line for model in models for line in model.missing),
+        doubtful=(),
         notes=tuple(notes),
     )
 

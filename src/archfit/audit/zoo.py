@@ -14,7 +14,7 @@ from archfit.audit.family import Family
 from archfit.audit.family_parts import gated, ungated
 from archfit.audit.model import InputKind, InputMap, Model
 from archfit.audit.stack_sizes import audited_stack
-from archfit.audit.zoo_kin import CAUSES, NOTES, TIE_VARIES, Kin, kin_of
+from archfit.audit.zoo_kin import CAUSES, DOUBTFUL, NOTES, TIE_VARIES, Kin, kin_of
 
 Row = Mapping[str, object]
 
@@ -35,6 +35,11 @@ class ZooRow:
 def zoo_models() -> tuple[Model, ...]:
     """All models of the table, in its order."""
     return tuple(row.model for row in zoo_rows())
+
+
+def zoo_names() -> dict[str, str]:
+    """Ids of the table, each with its printed name."""
+    return {row.identifier: row.model.name for row in zoo_rows()}
 
 
 def zoo_model(name: str) -> Model:
@@ -99,6 +104,7 @@ def _model(row: Row) -> Model:
         published_params=_number(row, "params_published"),
         assumed=tuple(assumed),
         missing=tuple(missing),
+        doubtful=DOUBTFUL.get(identifier, ()),
         notes=tuple(str(note) for note in notes if note is not None),
     )
 

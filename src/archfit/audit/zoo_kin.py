@@ -181,6 +181,7 @@ CAUSES: dict[str, str] = {  # why a count and the page's figure differ by more t
     "deberta-v2-xxlarge": "the page rounds 1.56B down to 1.5B",
     "gpt3-xl": "24 heads are printed, but the printed 1.3B needs 16",
 }
+DOUBTFUL: dict[str, tuple[str, ...]] = {"gpt3-xl": ("heads",)}
 NOTES: dict[str, str] = {
     "gpt-j-6b": "the page's 6,053,381,344 holds 610 * 4,096 more than the model: norms, output "
     "biases and an embedding bias were stored once for each of 8 devices",

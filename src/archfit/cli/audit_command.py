@@ -18,6 +18,15 @@ from archfit.cli.version import version_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SHORT = {  # a line of the gallery holds three of them
+    "vocabulary-bottleneck": "vocabulary",
+    "low-rank-embedding": "low-rank",
+    "patch-bottleneck": "patch",
+    "attention-bottleneck": "attention",
+    "below-depth-threshold": "threshold",
+    "deeper-than-law": "deeper",
+    "shallower-than-law": "shallower",
+}
 FOUND = 1  # exit status of a linter that found something
 SORTS = (
     "name",
@@ -179,7 +188,7 @@ def _print_gallery(models: Sequence[Audited]) -> None:
                 _ratio(one.model.stacks[0].attention_ratio),
                 _ratio(one.rank_ratio),
                 _short(one.model.parameters.total),
-                ", ".join(dict.fromkeys(found.id for found in one.findings)),
+                " ".join(dict.fromkeys(SHORT[found.id] for found in one.findings)),
             )
             for one in models
         ],
@@ -193,7 +202,7 @@ def _print_gallery(models: Sequence[Audited]) -> None:
 
 def _print_one(one: Audited) -> None:
     model = one.model
-    print_table(f"{model.name} ({model.origin})", ("quantity", "value"), _facts(one))
+    print_table(model.name, ("quantity", "value"), _facts(one))
     for finding in one.findings:
         share = "" if finding.redundancy is None else f", {finding.redundancy} redundant"
         typer.echo(f"[{finding.severity}] {finding.id} ({finding.stack}){share}")
@@ -221,6 +230,7 @@ def _facts(one: Audited) -> list[tuple[str, str]]:
         for stack in model.stacks
     ]
     rows += [
+        ("source", model.origin),
         ("input", model.input.kind.replace("_", " ")),
         ("vocabulary", _vocabulary(one)),
         ("rank limit", f"{_whole(model.rank_limit)} of width {model.width:,}"),

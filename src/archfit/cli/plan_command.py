@@ -113,8 +113,9 @@ def _known_shapes() -> list[tuple[str, int, int]]:
     """Published decoders and encoders; an encoder-decoder is two stacks, not one deep one."""
     from archfit.audit.zoo import zoo_models
 
+    stacks = [(model.name, model.stacks) for model in zoo_models() if len(model.stacks) == 1]
     return [
-        (model.name, model.depth, model.width) for model in zoo_models() if len(model.stacks) == 1
+        (name, stack.depth, stack.width) for name, (stack,) in stacks if stack.depth is not None
     ]
 
 

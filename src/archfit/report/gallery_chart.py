@@ -151,5 +151,5 @@ def _bars(rows: list[Row], title: str) -> "altair.LayerChart | altair.FacetChart
             x=x, y=y, color=colour, shape=shape, tooltip=["name:N", "ratio:Q", "bottleneck:N"]
         ),
         width=250,
-        height={"step": 14},  # type: ignore[arg-type]  # altair.Step, which mypy takes for a number
+        height={"step": 14},
     )
