@@ -171,8 +171,8 @@ def _law_finding(stack: Stack, law: IdealShape, factor: float, id_: str, word: s
         stack=stack.role,
         redundancy=None,
         evidence=f"{stack.depth} layers at width {stack.width:,} are {factor:.2g} times {word} "
-        f"than the law's {shape} for 12 L d^2 = {law.block_params:.3g} (Levine et al. 2020, Wies et al. "
-        "2021; other advice differs: archfit plan)",
+        f"than the law's {shape} for 12 L d^2 = {law.block_params:.3g} (Levine et al. 2020, Wies "
+        "et al. 2021; other advice differs: archfit plan)",
         fix=f"a shape near {shape} of the same size, if a sweep on your data agrees",
     )
 
