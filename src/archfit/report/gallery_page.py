@@ -40,7 +40,7 @@ COLUMNS = (
     Column("vocabulary", is_number=True),
     Column("rank limit", is_number=True),
     Column("rank ratio", is_number=True),
-    Column("parameters", is_number=True),
+    Column("million parameters", is_number=True),
     Column("findings", is_number=False),
 )
 
@@ -95,12 +95,16 @@ def cells(one: Audited) -> list[Cell]:
         _number(model.input.vocab),
         _number(model.rank_limit),
         _ratio(one.rank_ratio),
-        _number(model.parameters.total),
+        _millions(model.parameters.total),
     ]
 
 
 def _number(value: int | None) -> Cell:
     return Cell("", None) if value is None else Cell(f"{value:,}", value)
+
+
+def _millions(value: int | None) -> Cell:
+    return Cell("", None) if value is None else Cell(f"{value / 1e6:,.4g}", value)
 
 
 def _ratio(value: float | None) -> Cell:
