@@ -305,6 +305,39 @@ def test_an_unknown_family_is_read_by_its_usual_keys_and_says_what_it_does_not_k
     assert "the count leaves out biases" in model.notes[0]
 
 
+def _text() -> dict[str, object]:
+    return {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 90}
+
+
+def _vision() -> dict[str, object]:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    return {"model_type": "unknown_vision", "patch_size": 14, "num_channels": 3} | sizes
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"model_type": "sees", "text_config": _text(), "vision_config": _vision()},
+        _text() | {"vision_config": _vision()},
+        {"encoder": _vision(), "decoder": _text()},
+    ],
+    ids=["text_config", "text beside vision_config", "encoder and decoder"],
+)
+def test_a_model_of_two_parts_has_the_stacks_of_both(document: dict[str, object]) -> None:
+    model = _model(document)
+    roles = {stack.role: (stack.depth, stack.width) for stack in model.stacks}
+    assert roles == {"decoder": (2, 64), "vision": (3, 32)}
+    assert model.parameters.total is None  # the family of the part that sees is not known
+    assert "what joins its parts" in model.notes[-1]
+
+
+def test_a_vision_part_that_leaves_its_shape_to_its_class_is_missing() -> None:
+    model = _model({"text_config": _text(), "vision_config": {"model_type": "clip_vision_model"}})
+    assert model.missing == ("vision stack: looked for depth and width in vision_config",)
+    assert model.parameters.blocks is None
+    assert model.depth == 2
+
+
 def test_a_family_is_known_by_its_class_where_its_type_is_not() -> None:
     document = _document("llama-65b")
     named = _model(document)
