@@ -13,7 +13,7 @@ from archfit.audit.count import SizedStack, parameters
 from archfit.audit.decoder_families import ENCODER_AND_DECODER, T5
 from archfit.audit.families import FAMILIES, UNKNOWN, class_name, family_name
 from archfit.audit.family import Family, StackPlan
-from archfit.audit.family_parts import gated
+from archfit.audit.family_parts import VISION, gated
 from archfit.audit.model import Model
 from archfit.audit.nested import parts_of, whole_of
 from archfit.audit.reader import Reader
@@ -91,6 +91,8 @@ def _unknown(document: Mapping[str, object]) -> Family:
     family = UNKNOWN
     if "rms_norm_eps" in document and document.get("hidden_act") == "silu":
         family = gated(family)
+    if "patch_size" in document:
+        return replace(family, input="linear_patch", stacks=VISION, embedding=(), outputs={"": ()})
     if "encoder_layers" in document and "decoder_layers" in document:
         return replace(family, stacks=ENCODER_AND_DECODER)
     if "num_decoder_layers" in document:

@@ -6,23 +6,26 @@ from dataclasses import replace
 from archfit.audit.families import TEXT_PARTS, VISION_PARTS
 from archfit.audit.fields import Document, part
 from archfit.audit.model import Model, Parameters, Stack
+from archfit.audit.spellings import SPELLINGS
 
 _TEXT = ("text_config", "llm_config", "language_config")
 
 
 def parts_of(document: Document) -> tuple[Document, ...]:
-    """The configs inside a config: the text first; none where it describes one model itself."""
+    """The configs inside a config, the one that reads the input first; none where it has none."""
     encoder, decoder = document.get("encoder"), document.get("decoder")
-    if isinstance(encoder, Mapping) and isinstance(decoder, Mapping):
-        return encoder, decoder
+    if isinstance(decoder, Mapping):
+        if isinstance(encoder, Mapping):
+            return encoder, decoder
+        if not _has(document, "width"):
+            return (decoder,)
+    vision = part(document, "vision_config")
     text = next((found for key in _TEXT if (found := part(document, key)) is not None), None)
+    if text is None and vision is not None and _has(document, "width"):
+        text = document  # some write the text beside vision_config
     if text is None:
         return ()
-    vision = part(document, "vision_config")
-    parts = [_with_type(text, document, TEXT_PARTS)]
-    if vision is not None:
-        parts.append(_with_type(vision, document, VISION_PARTS))
-    return tuple(parts)
+    return _with_type(text, document, TEXT_PARTS), *_readable(vision, document)
 
 
 def whole_of(document: Document, models: Sequence[Model]) -> Model:
@@ -32,25 +35,42 @@ def whole_of(document: Document, models: Sequence[Model]) -> Model:
     family = named if isinstance(named, str) else None
     connector = _connector(family, models)
     notes = [note for model in models for note in model.notes]
+    missing = [line for model in models for line in model.missing]
+    counts = _sum([model.parameters for model in models], connector or 0)
     if connector is None and others:
         notes.append("what joins its parts (a projection, cross-attention) is not counted")
+    if not others and part(document, "vision_config") is not None:
+        missing.append("vision stack: looked for depth and width in vision_config")
+        counts = Parameters(blocks=None, embedding=None, total=None)
     return replace(
         first,
         family=family,
         stacks=tuple(stack for at, model in enumerate(models) for stack in _stacks(model, at)),
-        parameters=_sum([model.parameters for model in models], connector or 0),
+        parameters=counts,
         assumed=tuple(line for model in models for line in model.assumed),
-        missing=tuple(line for model in models for line in model.missing),
+        missing=tuple(missing),
         doubtful=(),
         notes=tuple(notes),
     )
 
 
+def _has(document: Document, size: str) -> bool:
+    return any(document.get(key) is not None for key in SPELLINGS[size])
+
+
+def _readable(vision: Document | None, outer: Document) -> tuple[Document, ...]:
+    """The vision part, where it says how deep and wide it is; otherwise the text stands alone."""
+    if vision is None or not (_has(vision, "depth") and _has(vision, "width")):
+        return ()
+    return (_with_type(vision, outer, VISION_PARTS),)
+
+
 def _stacks(model: Model, at: int) -> tuple[Stack, ...]:
-    """The stacks of a part; those of pixels keep their role, whatever their class calls them."""
-    if at and model.input.kind == "linear_patch":
-        return tuple(replace(stack, role="vision") for stack in model.stacks)
-    return model.stacks
+    """The stacks of a part; what follows the first sees pixels or decodes, whatever its class."""
+    if at == 0:
+        return model.stacks
+    role = "vision" if model.input.kind == "linear_patch" else "decoder"
+    return tuple(replace(stack, role=role) for stack in model.stacks)
 
 
 def _with_type(inner: Document, outer: Document, types: Mapping[str, str]) -> Document:

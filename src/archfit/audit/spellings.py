@@ -1,7 +1,7 @@
 """The keys under which configs write the same size, the usual one first."""
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
-    "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
+    "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "depth"),
     "width": ("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "n_embed"),
     "heads": (
         "num_attention_heads",
