@@ -31,11 +31,12 @@ class Gram:
         """Add rows, in place."""
         import numpy as np
 
-        for first in range(0, self.columns, PANEL):
-            panel = block[:, first : first + PANEL]
-            self.upper[first : first + PANEL, first:] += panel.T @ block[:, first:]
+        with np.errstate(over="ignore", invalid="ignore"):  # told at the end
+            for first in range(0, self.columns, PANEL):
+                panel = block[:, first : first + PANEL]
+                self.upper[first : first + PANEL, first:] += panel.T @ block[:, first:]
+            squares = np.einsum("ij,ij->i", block, block)
         self.rows += len(block)
-        squares = np.einsum("ij,ij->i", block, block)
         self.longest_row = max(self.longest_row, math.sqrt(squares.max(initial=0.0)))
         bits = np.ascontiguousarray(block).view(np.uint64)
         self.used_bits |= int(np.bitwise_or.reduce(bits, axis=None))
