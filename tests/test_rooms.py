@@ -16,8 +16,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"spec"},
     "model": {"spec"},
     "train": {"spec", "data", "model"},
+    "export": {"spec"},
     "report": {"spec", "theory"},
-    "cli": {"spec", "theory", "data", "train", "report"},
+    "cli": {"spec", "theory", "data", "train", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli import bounds_command, data_commands, theory_command, train_command
+from archfit.cli import (
+    bounds_command,
+    data_commands,
+    export_command,
+    theory_command,
+    train_command,
+)
 from archfit.cli.version import version_line
 
 app = typer.Typer(
@@ -19,6 +25,7 @@ app = typer.Typer(
 app.command("theory")(theory_command.theory)
 app.command("bounds")(bounds_command.bounds)
 app.command("train")(train_command.train)
+app.command("export")(export_command.export)
 app.add_typer(data_commands.app, name="data")
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
