@@ -1,5 +1,6 @@
 """All formats by name, and the export of a shape in one of them."""
 
+import os
 from pathlib import Path
 
 from archfit.export.format import Export, Format
@@ -34,9 +35,12 @@ def export_config(shape: ExportShape, name: str) -> Export:
 
 
 def write_files(export: Export, folder: Path) -> None:
-    """Write the files into a folder that is there."""
+    """Write new files into a folder that is there, and put them on disk."""
     for name, content in export.files.items():
-        (folder / name).write_text(content, encoding="utf-8")
+        with open(folder / name, "x", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _way_out(shape: ExportShape) -> str:
