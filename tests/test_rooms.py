@@ -18,8 +18,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": {"spec", "data", "model"},
     "plan": {"spec", "theory"},
     "audit": {"spec", "theory", "plan"},
+    "export": {"spec"},
     "report": {"spec", "theory", "plan", "audit"},
-    "cli": {"spec", "theory", "data", "train", "plan", "audit", "report"},
+    "cli": {"spec", "theory", "data", "train", "plan", "audit", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -10,6 +10,7 @@ from archfit.cli import (
     audit_command,
     bounds_command,
     data_commands,
+    export_command,
     plan_command,
     theory_command,
     train_command,
@@ -28,6 +29,7 @@ app.command("bounds")(bounds_command.bounds)
 app.command("plan")(plan_command.plan)
 app.command("audit")(audit_command.audit)
 app.command("train")(train_command.train)
+app.command("export")(export_command.export)
 app.add_typer(data_commands.app, name="data")
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;

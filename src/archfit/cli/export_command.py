@@ -1,0 +1,251 @@
+"""`archfit export`: an architecture, or a trained run, as other tools read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archfit.cli.output import print_json
+from archfit.cli.sizes import size_option
+from archfit.data.bpe import Bpe
+from archfit.data.prepared import TOKENIZER, PreparedData, open_prepared
+from archfit.data.shards import appearing_folder
+from archfit.export import (
+    FORMATS,
+    Export,
+    ExportShape,
+    TrainedRun,
+    check_weights,
+    export_config,
+    export_run,
+    open_run,
+    with_tokenizer,
+    without_tokenizer,
+    write_files,
+    write_weights,
+)
+from archfit.spec import Factorised, Full
+
+GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
+WEIGHTS_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
+# What exports write: a folder that holds nothing else may be replaced.
+OWN_FILES = {
+    "config.json", "model_config.yaml", "base_train.sh", "gpt_config.json", "model.yml",
+    "model_args.sh", "tokenizer.json", "tokenizer_config.json", WEIGHTS,
+}  # fmt: skip
+
+
+def size(text: str) -> typer.models.OptionInfo:
+    """An option for a whole number as people write it."""
+    option: typer.models.OptionInfo = typer.Option(
+        parser=size_option, metavar="N", help=text, rich_help_panel="Shape"
+    )
+    return option
+
+
+def export(
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="FMT", help=f"{', '.join(FORMATS)}.")
+    ] = WEIGHTS_FORMAT,
+    depth: Annotated[int | None, size("Blocks.")] = None,
+    width: Annotated[int | None, size("Residual stream.")] = None,
+    heads: Annotated[int | None, size("Attention heads.")] = None,
+    head_dim: Annotated[int | None, size("Size of a head; width / heads if left out.")] = None,
+    kv_heads: Annotated[int | None, size("Key-value heads; as many as heads if left out.")] = None,
+    feed_forward: Annotated[
+        int | None,
+        size("Hidden units; 4 width if left out, 8/3 width where they are gated."),
+    ] = None,
+    vocab: Annotated[
+        int | None, size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.")
+    ] = None,
+    context: Annotated[int | None, size(f"Positions; {GPT2_CONTEXT} if left out.")] = None,
+    rank: Annotated[
+        int | None, size("Factorise the embedding to this rank; full if left out.")
+    ] = None,
+    tied: Annotated[
+        bool, typer.Option("--tied", help="Use the embedding as head.", rich_help_panel="Shape")
+    ] = False,
+    run: Annotated[
+        Path | None, typer.Option(help="Trained run instead of a shape: its weights too.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Prepared data whose tokenizer goes into the folder.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace the export in --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Write the files by which another tool builds this network, or loads a trained one."""
+    prepared = open_prepared(data) if data is not None else None
+    tokenizer = _tokenizer(prepared)
+    options = ShapeOptions(
+        depth=depth, width=width, heads=heads, head_dim=head_dim, kv_heads=kv_heads,
+        feed_forward=feed_forward, vocab=vocab, context=context, rank=rank, tied=tied,
+    )  # fmt: skip
+    _check_out(out, overwrite=overwrite)
+    trained = None
+    if run is not None:
+        _check_run_options(options, format_name)
+        trained = open_run(run)
+        _check_data_of(trained, prepared)
+        made = export_run(trained, separator=None if tokenizer is None else tokenizer.separator)
+        check_weights(trained)
+        positions = trained.spec.architecture.context
+    else:
+        shape = options.shape(prepared, tokenizer)
+        made, positions = export_config(shape, format_name), shape.context
+    made = _with_tokenizer(made, prepared, tokenizer, context=positions)
+    with appearing_folder(out, overwrite=overwrite) as folder:
+        write_files(made, folder)
+        if trained is not None:
+            write_weights(trained, folder)
+    files = [*made.files, *([WEIGHTS] if trained is not None else [])]
+    _show(made, [str(out / name) for name in files], as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShapeOptions:
+    """The options that name a shape, as they were given."""
+
+    depth: int | None
+    width: int | None
+    heads: int | None
+    head_dim: int | None
+    kv_heads: int | None
+    feed_forward: int | None
+    vocab: int | None
+    context: int | None
+    rank: int | None
+    tied: bool
+
+    def given(self) -> list[str]:
+        """The names of those that were given."""
+        names = self.__dataclass_fields__
+        return [
+            f"--{one.replace('_', '-')}" for one in names if getattr(self, one) not in (None, False)
+        ]
+
+    def shape(self, data: PreparedData | None, tokenizer: Bpe | None) -> ExportShape:
+        """What they name."""
+        if self.depth is None or self.width is None or self.heads is None:
+            raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
+        context = GPT2_CONTEXT if self.context is None else self.context
+        return ExportShape(
+            depth=self.depth,
+            width=self.width,
+            heads=self.heads,
+            head_dim=_head_dim(self.width, self.heads) if self.head_dim is None else self.head_dim,
+            kv_heads=self.heads if self.kv_heads is None else self.kv_heads,
+            feed_forward="usual" if self.feed_forward is None else self.feed_forward,
+            vocab=self._vocab(data),
+            context=context,
+            embedding=Full() if self.rank is None else Factorised(inner=self.rank),
+            tied=self.tied,
+            separator=None if tokenizer is None else tokenizer.separator,
+        )
+
+    def _vocab(self, data: PreparedData | None) -> int:
+        if data is None:
+            return GPT2_VOCAB if self.vocab is None else self.vocab
+        if self.vocab is not None and self.vocab < data.vocab:
+            raise ValueError(
+                f"--vocab {self.vocab} is below the {data.vocab} tokens of {str(data.folder)!r}; "
+                f"use {data.vocab} or more, or leave it out"
+            )
+        return data.vocab if self.vocab is None else self.vocab
+
+
+def _head_dim(width: int, heads: int) -> int:
+    if heads < 1 or width % heads:
+        raise ValueError(
+            f"width={width} is not a multiple of heads={heads}, so head_dim would be a fraction; "
+            "use a width that is, or give --head-dim"
+        )
+    return width // heads
+
+
+def _tokenizer(data: PreparedData | None) -> Bpe | None:
+    """The tokenizer of the data, where it is one of Hugging Face."""
+    if data is None:
+        return None
+    vocabulary = data.vocabulary()
+    return vocabulary if isinstance(vocabulary, Bpe) else None
+
+
+def _with_tokenizer(
+    made: Export, data: PreparedData | None, tokenizer: Bpe | None, *, context: int
+) -> Export:
+    if data is None:
+        return made
+    if tokenizer is None:
+        kind = data.description["vocabulary"]
+        return without_tokenizer(
+            made, f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
+        )
+    text = (data.folder / TOKENIZER).read_text(encoding="utf-8")
+    separator = tokenizer.tokenizer.id_to_token(tokenizer.separator)
+    assert separator is not None  # it was found there
+    return with_tokenizer(made, text, separator=separator, context=context)
+
+
+def _check_run_options(options: ShapeOptions, format_name: str) -> None:
+    if given := options.given():
+        raise ValueError(f"{given[0]} does not go with --run, which has a shape; leave it out")
+    if format_name != WEIGHTS_FORMAT:
+        raise ValueError(
+            f"--format {format_name} does not go with --run: trained weights are those of GPT-2's "
+            f"kind of network; use --format {WEIGHTS_FORMAT}"
+        )
+
+
+def _check_data_of(trained: TrainedRun, data: PreparedData | None) -> None:
+    """Refuse a tokenizer of other data than the run was trained on."""
+    if data is not None and data.data_hash != trained.spec.data_hash:
+        raise ValueError(
+            f"the run was trained on data {trained.spec.data_hash[:16]}, and {str(data.folder)!r} "
+            f"is {data.data_hash[:16]}; give the data it was trained on"
+        )
+
+
+def _check_out(out: Path, *, overwrite: bool) -> None:
+    """Refuse a target that holds anything; with --overwrite, anything but an export."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise ValueError(f"{str(out)!r} is a file, and an export is a folder; choose another --out")
+    there = sorted(path.name for path in out.iterdir())
+    if there and not overwrite:
+        raise ValueError(
+            f"{str(out)!r} already holds {there[0]}; use --overwrite or choose another --out"
+        )
+    if foreign := [name for name in there if name not in OWN_FILES]:
+        raise ValueError(
+            f"{str(out)!r} holds {foreign[0]}, which is of no export and would be lost; "
+            "choose another --out"
+        )
+
+
+def _show(made: Export, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        return print_json(
+            {
+                "format": made.format,
+                "files": files,
+                "params": made.params.as_json(),
+                "notes": list(made.notes),
+            }
+        )
+    params = made.params
+    typer.echo(
+        f"{made.format}: {params.total:,} parameters "
+        f"({params.blocks:,} in blocks, {params.embedding:,} in tables)"
+    )
+    for file in files:
+        typer.echo(file)
+    for note in made.notes:
+        typer.echo(f"Note: {note}.")
+    return None

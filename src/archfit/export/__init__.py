@@ -1,0 +1,27 @@
+"""An architecture in, other tools' files out; trained weights in, a Hugging Face folder out."""
+
+from archfit.export.format import Export, Format, Params
+from archfit.export.formats import FORMATS, export_config, write_files
+from archfit.export.shape import ExportShape, gated_units, shape_of
+from archfit.export.tensor_file import check_weights, write_weights
+from archfit.export.tokenizer import with_tokenizer, without_tokenizer
+from archfit.export.trained import TrainedRun, export_run, open_run
+
+__all__ = [
+    "FORMATS",
+    "Export",
+    "ExportShape",
+    "Format",
+    "Params",
+    "TrainedRun",
+    "check_weights",
+    "export_config",
+    "export_run",
+    "gated_units",
+    "open_run",
+    "shape_of",
+    "with_tokenizer",
+    "without_tokenizer",
+    "write_files",
+    "write_weights",
+]

@@ -1,0 +1,112 @@
+"""The shape that an export writes down: what formats of other tools know of a network."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from archfit.spec import Architecture, Factorised, Patches, Softmax, Table, Tied
+from archfit.spec.checks import check_at_least, check_type
+
+GATED_MULTIPLE = 64  # hidden units of a gated layer come in multiples that GPUs like
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportShape:
+    """An architecture as other tools describe one.
+
+    Beyond `Architecture` it has groups of key-value heads, a hidden size that is no multiple of
+    the width, and the token that ends a document; it leaves out what no other tool has.
+    """
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    kv_heads: int  # each is shared by heads / kv_heads query heads
+    feed_forward: int | Literal["usual"]  # hidden units; usual: 8 width^2 weights
+    vocab: int
+    context: int
+    embedding: Table
+    tied: bool
+    separator: int | None  # the token that ends a document; None where there is no tokenizer
+
+    def __post_init__(self) -> None:
+        check_at_least(
+            1,
+            depth=self.depth,
+            width=self.width,
+            heads=self.heads,
+            head_dim=self.head_dim,
+            kv_heads=self.kv_heads,
+            context=self.context,
+        )
+        check_at_least(2, vocab=self.vocab)
+        if self.feed_forward != "usual":
+            check_at_least(1, feed_forward=self.feed_forward)
+        check_type(Table, embedding=self.embedding)
+        if self.heads % self.kv_heads:
+            divisors = [one for one in range(1, min(self.heads, 10**4) + 1) if not self.heads % one]
+            nearest = min(divisors, key=lambda one: abs(one - self.kv_heads))
+            raise ValueError(
+                f"kv_heads={self.kv_heads} does not divide heads={self.heads}, so some would be "
+                f"shared by more heads than others; the nearest is {nearest}"
+            )
+        if self.separator is not None and not 0 <= self.separator < self.vocab:
+            raise ValueError(
+                f"separator={self.separator} is not in 0..{self.vocab - 1}; use a vocab above it"
+            )
+
+    def hidden_units(self, *, gated: bool) -> int:
+        """Units of the feed-forward layer: those asked for, or those of 8 width^2 weights."""
+        if self.feed_forward != "usual":
+            return self.feed_forward
+        return gated_units(self.width) if gated else 4 * self.width
+
+
+def gated_units(width: int) -> int:
+    """Hidden units with which a gated layer of three matrices has about 8 width^2 weights.
+
+    8/3 width, to the nearest multiple of 64 and at least one such multiple.
+    """
+    return max(1, round(8 * width / (3 * GATED_MULTIPLE))) * GATED_MULTIPLE
+
+
+def shape_of(architecture: Architecture) -> ExportShape:
+    """The same network as other tools describe it; refused where none of them could."""
+    if not isinstance(architecture.attention, Softmax):
+        raise ValueError(
+            "attention=linear is the analysed network, which no format has; "
+            "export one with softmax attention"
+        )
+    if isinstance(architecture.input, Patches):
+        raise ValueError(
+            f"patches of {architecture.input.size} tokens are embedded at once, which no format "
+            "has; export a network that reads tokens"
+        )
+    _check_tables(architecture)
+    return ExportShape(
+        depth=architecture.depth,
+        width=architecture.width,
+        heads=architecture.heads,
+        head_dim=architecture.head_dim,
+        kv_heads=architecture.heads,
+        feed_forward=architecture.feed_forward_multiple * architecture.width,
+        vocab=architecture.input.vocab,
+        context=architecture.context,
+        embedding=architecture.embedding,
+        tied=isinstance(architecture.head, Tied),
+        separator=None,
+    )
+
+
+def _check_tables(architecture: Architecture) -> None:
+    if isinstance(architecture.positions, Factorised):
+        raise ValueError(
+            f"positions=factorised({architecture.positions.inner}) is a table that no format has; "
+            "use a full one"
+        )
+    head, embedding = architecture.head, architecture.embedding
+    if isinstance(head, Factorised) and head != embedding:
+        raise ValueError(
+            f"head=factorised({head.inner}) is not factorised as the embedding is, and no format "
+            "has that; use a full or a tied head"
+        )

@@ -1,0 +1,256 @@
+"""`archfit export`: what it writes and prints, and its refusals; each is one sentence."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archfit.cli.app import main
+from archfit.data.prepare import prepare
+from archfit.data.prepared import PreparedData
+from archfit.data.settings import Settings as DataSettings
+from archfit.export import FORMATS
+from tests_exports import random_run
+from tests_training import record_of, tiny_spec
+
+SHAPE = ("--depth", "2", "--width", "48", "--heads", "4")
+TEXT = "to be, or not to be: that is the question\n" * 80
+
+
+@dataclass(frozen=True)
+class Said:
+    """How the program ended and what it said."""
+
+    status: object
+    out: str
+    err: str
+
+    def refusal(self) -> str:
+        """Its one sentence."""
+        assert (self.status, self.out) == (2, "")
+        assert self.err.count("\n") == 1, self.err
+        return self.err
+
+    def document(self) -> dict[str, object]:
+        """Its JSON."""
+        assert (self.status, self.err) == (0, "")
+        document = json.loads(self.out)
+        assert isinstance(document, dict)
+        return document
+
+
+Archfit = Callable[..., Said]
+
+
+@pytest.fixture
+def export(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Archfit:
+    """`archfit export` into `out`, in this process."""
+
+    def run(*arguments: str) -> Said:
+        where = ("--out", str(tmp_path / "out"))
+        monkeypatch.setattr("sys.argv", ["archfit", "export", *where, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return Said(ended.value.code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def bpe(tmp_path: Path) -> PreparedData:
+    """Text by a tokenizer of Hugging Face."""
+    for name in ("train.txt", "heldout.txt"):
+        (tmp_path / name).write_text(TEXT)
+    settings = DataSettings(kind="text", vocab=270)
+    held = str(tmp_path / "heldout.txt")
+    return prepare(str(tmp_path / "train.txt"), tmp_path / "bpe", settings, heldout=held).data
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_json_names_the_files_that_are_there(name: str, export: Archfit, tmp_path: Path) -> None:
+    document = export(*SHAPE, "--format", name, "--json").document()
+    assert document.keys() == {"format", "files", "params", "notes"}
+    assert document["format"] == name
+    assert document["files"] == [str(tmp_path / "out" / one) for one in _content(tmp_path / "out")]
+    params = document["params"]
+    assert isinstance(params, dict)
+    assert params["total"] == params["blocks"] + params["embedding"]
+
+
+def test_people_see_files_parameters_and_notes(export: Archfit, tmp_path: Path) -> None:
+    said = export(
+        *("--depth", "12", "--width", "768", "--heads", "12"),
+        *("--vocab", "50257", "--context", "1024", "--tied"),
+    )
+    assert said.status == 0
+    lines = said.out.splitlines()
+    assert lines[0].startswith("hf-gpt2: 124,439,808 parameters (85,056,000 in blocks, ")
+    assert lines[1] == str(tmp_path / "out" / "config.json")
+    assert lines[2].startswith("Note: ")
+
+
+def test_options_reach_the_file(export: Archfit, tmp_path: Path) -> None:
+    options = ("--head-dim", "20", "--kv-heads", "2", "--vocab", "1K", "--context", "77")
+    export(*SHAPE, *options, "--feed-forward", "100", "--format", "hf-qwen3")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["head_dim"], config["num_key_value_heads"]) == (20, 2)
+    assert (config["vocab_size"], config["max_position_embeddings"]) == (1000, 77)
+    assert config["intermediate_size"] == 100
+
+
+def test_a_rank_reaches_opt(export: Archfit, tmp_path: Path) -> None:
+    export(*SHAPE, "--rank", "5", "--tied", "--format", "hf-opt")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["word_embed_proj_dim"], config["tie_word_embeddings"]) == (5, True)
+
+
+def test_a_run_becomes_a_folder_that_loads(
+    export: Archfit, bpe: PreparedData, tmp_path: Path
+) -> None:
+    """Config, weights and tokenizer, without remote code."""
+    import numpy as np
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    spec = tiny_spec(bpe)
+    record_of(spec, bpe, tmp_path / "runs")
+    run = ("--run", str(tmp_path / "runs" / spec.name), "--data", str(bpe.folder))
+    document = export(*run, "--json").document()
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert document["params"] == {
+        "blocks": spec.architecture.params_without_embeddings,
+        "embedding": spec.architecture.embedding_params,
+        "total": sum(parameter.numel() for parameter in model.parameters()),
+    }
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    separator = bpe.vocabulary().separator
+    ids = np.array([*tokenizer(TEXT, truncation=False, verbose=False).input_ids, separator])
+    assert bpe.vocabulary().decode(ids) == [TEXT.encode()]
+    assert len(ids) == len(bpe.tokens("heldout"))
+    assert (model.config.eos_token_id, tokenizer.eos_token_id) == (separator, separator)
+
+
+def test_data_gives_a_shape_its_vocabulary(
+    export: Archfit, bpe: PreparedData, tmp_path: Path
+) -> None:
+    export(*SHAPE, "--data", str(bpe.folder))
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["vocab_size"], config["eos_token_id"]) == (bpe.vocab, bpe.vocab - 1)
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (
+        bpe.folder / "tokenizer.json"
+    ).read_bytes()
+
+
+def test_data_without_a_tokenizer_of_hugging_face_is_a_note(
+    export: Archfit, tmp_path: Path
+) -> None:
+    (tmp_path / "bytes.txt").write_text(TEXT)
+    source = str(tmp_path / "bytes.txt")
+    data = prepare(source, tmp_path / "data", DataSettings(kind="bytes"), heldout=source).data
+    document = export(*SHAPE, "--data", str(data.folder), "--json").document()
+    assert document["files"] == [str(tmp_path / "out" / "config.json")]
+    notes = document["notes"]
+    assert isinstance(notes, list)
+    assert notes[-1].startswith("no tokenizer: the data is encoded as bytes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*SHAPE, "--head-dim", "20"), "hf-llama, hf-qwen3, litgpt, megatron can"),
+        (("--depth", "2"), "a shape needs --depth, --width and --heads; or give --run DIR"),
+        (("--depth", "2", "--width", "50", "--heads", "4"), "or give --head-dim"),
+        ((*SHAPE, "--format", "onnx"), "format='onnx' is unknown; use one of hf-gpt2"),
+        ((*SHAPE, "--vocab", "many"), "is not a size"),
+        ((*SHAPE, "--rank", "0", "--format", "hf-opt"), "inner=0 is below 1"),
+        ((*SHAPE, "--run", "here"), "--depth does not go with --run"),
+        (("--tied", "--run", "here"), "--tied does not go with --run"),
+        (("--format", "litgpt", "--run", "here"), "use --format hf-gpt2"),
+        (("--run", "nowhere"), "'nowhere' is not the folder of a run"),
+        ((*SHAPE, "--data", "nowhere"), "'nowhere' is not a prepared data set"),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing(
+    arguments: tuple[str, ...], sentence: str, export: Archfit, tmp_path: Path
+) -> None:
+    assert sentence in export(*arguments).refusal()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_vocabulary_below_that_of_the_data_is_refused(export: Archfit, bpe: PreparedData) -> None:
+    said = export(*SHAPE, "--vocab", "100", "--data", str(bpe.folder))
+    assert f"--vocab 100 is below the {bpe.vocab} tokens" in said.refusal()
+
+
+def test_the_tokenizer_of_other_data_is_refused(
+    export: Archfit, bpe: PreparedData, tmp_path: Path
+) -> None:
+    random_run(tmp_path / "run")
+    said = export("--run", str(tmp_path / "run"), "--data", str(bpe.folder))
+    assert "give the data it was trained on" in said.refusal()
+
+
+def test_damaged_weights_are_refused_and_leave_nothing(export: Archfit, tmp_path: Path) -> None:
+    random_run(tmp_path / "run")
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"\0" * 100)
+    assert "model.safetensors is damaged" in export("--run", str(tmp_path / "run")).refusal()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_export_is_replaced_only_when_asked_to(export: Archfit, tmp_path: Path) -> None:
+    export(*SHAPE)
+    before = _content(tmp_path / "out")
+    again = export(*SHAPE, "--format", "litgpt").refusal()
+    assert "already holds config.json; use --overwrite" in again
+    assert _content(tmp_path / "out") == before
+    assert export(*SHAPE, "--format", "litgpt", "--overwrite").status == 0
+    assert _content(tmp_path / "out").keys() == {"model_config.yaml"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_knows_its_own_files(
+    name: str, export: Archfit, bpe: PreparedData, tmp_path: Path
+) -> None:
+    options = (*SHAPE, "--format", name, "--data", str(bpe.folder))
+    export(*options)
+    before = _content(tmp_path / "out")
+    assert export(*options, "--overwrite").status == 0
+    assert _content(tmp_path / "out") == before
+
+
+def test_weights_need_no_torch(tmp_path: Path) -> None:
+    random_run(tmp_path / "run")
+    arguments = ["export", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    code = "import sys; sys.modules['torch'] = None; from archfit.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], check=False)
+    assert done.returncode == 0
+    assert _content(tmp_path / "out").keys() == {"config.json", "model.safetensors"}
+
+
+def test_what_is_no_export_is_never_replaced(export: Archfit, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years")
+    said = export(*SHAPE, "--overwrite")
+    assert "holds thesis.tex, which is of no export and would be lost" in said.refusal()
+    assert _content(tmp_path / "out") == {"thesis.tex": b"years"}
+
+
+def test_a_file_in_the_way_is_refused(export: Archfit, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    assert "is a file, and an export is a folder" in export(*SHAPE, "--overwrite").refusal()
+
+
+def test_an_empty_folder_is_filled(export: Archfit, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert export(*SHAPE).status == 0
+    assert _content(tmp_path / "out").keys() == {"config.json"}
