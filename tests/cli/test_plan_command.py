@@ -1,0 +1,111 @@
+"""`archfit plan`, run as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from archfit.cli.app import app
+
+PLAN = [sys.executable, "-m", "archfit", "plan"]
+
+
+def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PLAN, *arguments], capture_output=True, text=True, check=False)
+
+
+def answer(*arguments: str) -> dict[str, dict[str, object]]:
+    done = plan(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_the_papers_example_comes_out_of_the_command() -> None:
+    document = answer("--block-params", "1.3B", "--vocab", "50257")
+    assert document["ideal"]["depth"] == pytest.approx(42.2, rel=5e-3)
+    assert document["ideal"]["width"] == pytest.approx(1603, rel=5e-3)
+    assert document["bottleneck"] is None
+
+
+def test_a_patch_limits_the_rank_with_and_without_a_vocabulary() -> None:
+    for more in ((), ("--vocab", "256")):
+        document = answer("--params", "2B", "--patch", "16x16x3", *more)
+        assert document["bottleneck"] == {"kind": "patch", "limit": 768}
+        assert document["recommended"]["embedding_rank"] == 768
+
+
+def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    prepare = [sys.executable, "-m", "archfit", "data", "prepare", "--out", folder]
+    subprocess.run(prepare, check=True, capture_output=True)
+    document = answer("--params", "1B", "--data", folder)
+    assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
+    assert folder in str(document["check"]["command"])
+    assert "tokens for training" in " ".join(document["warnings"])
+
+
+def test_people_see_repairs_first_where_the_depth_is_absurd_and_the_shape_first_elsewhere() -> None:
+    proteins = plan("--block-params", "650M", "--vocab", "33").stdout
+    assert proteins.startswith("Bottleneck: a vocabulary of 33")
+    assert proteins.index("Repairs") < proteins.index("128 layers x width")
+    text = plan("--params", "125M").stdout
+    assert text.startswith("23 layers x width 512, 8 heads of 64")
+    for part in ("Kaplan 2020", "Evidence against us", "archfit sweep", "archfit export"):
+        assert part in text
+
+
+def test_the_chart_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "plan.svg"
+    assert answer("--params", "125M", "--chart", str(file))["chart"] == str(file)
+    assert "GPT-2" in file.read_text() or "RoBERTa" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no budget is given"),
+        (("--params", "1M", "--flops", "1e18"), "--params and --flops are given"),
+        (("--params", "0"), "buys nothing"),
+        (("--params", "300"), "does not pay for one layer"),
+        (("--params", "1e19"), "over 10^18"),
+        (("--block-params", "100", "--vocab", "33"), "does not pay for one layer"),
+        (("--params", "1M", "--vocab", "1"), "vocab=1 is below 2"),
+        (("--params", "1M", "--vocab", "9", "--tokenizer", "x"), "each give a vocabulary"),
+        (("--params", "1M", "--patch", "16xx3"), "is not like 16x16x3"),
+        (("--params", "1M", "--patch", "0x3"), "patch=0 is below 1"),
+        (("--params", "1M", "--patch", "1x1x1x1x1"), "has 5 sides"),
+        (("--params", "1M", "--rank", "-1"), "rank=-1 is below 1"),
+        (("--params", "1M", "--max-depth", "0"), "max_depth=0 is below 1"),
+        (("--params", "1M", "--tokens-per-param", "nan"), "is not in (0, 10^6]"),
+        (("--params", "1M", "--tokenizer", "missing.json"), "missing.json"),
+        (("--params", "1M", "--data", "missing"), "not a prepared data set"),
+        (("--params", "1M", "--chart", "plan.txt"), "ends in '.txt'"),
+        (("--params", "many"), "is not a size"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_two(arguments: tuple[str, ...], words: str) -> None:
+    done = plan(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_a_plan_needs_neither_torch_nor_numpy() -> None:
+    code = (
+        "import sys; sys.argv = ['archfit', 'plan', '--params', '1B', '--json'];"
+        "from archfit.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'numpy', 'scipy', 'altair'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_help_explains_every_option() -> None:
+    assert CliRunner().invoke(app, ["plan", "--help"]).exit_code == 0

@@ -1,0 +1,84 @@
+"""Charts and pages: what they show is what was planned and audited, and nothing else is loaded."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from archfit.audit.audited import audited
+from archfit.audit.embedding_spectrum import EmbeddingSpectrum
+from archfit.audit.zoo import zoo_model, zoo_models
+from archfit.plan.planner import make_plan
+from archfit.report.chart_file import save_chart, write_page
+from archfit.report.gallery_chart import gallery_chart
+from archfit.report.gallery_page import write_gallery
+from archfit.report.plan_chart import HEIGHT, LINE, iso_parameter_chart
+from archfit.report.spectrum_chart import spectrum_chart
+from tests_plans import question
+
+KNOWN = (("near", 12, 800), ("twice the size", 24, 1600), ("far", 96, 12288))
+
+
+def test_the_iso_parameter_chart_shows_ours_advisers_repairs_and_models_of_the_size() -> None:
+    plan = make_plan(question(10**8, vocab=257))
+    text = json.dumps(iso_parameter_chart(plan, KNOWN).to_dict())
+    for name in ("archfit", "Levine 2020", "log3 threshold", "bpe", "near"):
+        assert f'"name": "{name}"' in text
+    for name in ("far", "twice the size"):
+        assert name not in text
+    assert f'"depth": {plan.shape.depth}.0, "width": {plan.shape.width}.0' in text
+
+
+def test_names_never_lie_on_one_another() -> None:
+    chart = iso_parameter_chart(make_plan(question(10**8)), KNOWN).to_dict()
+    rows = [layer["data"]["values"] for layer in chart["layer"]]
+    (labels,) = [values for values in rows if values and "label_y" in values[0]]
+    places = sorted(label["label_y"] for label in labels)
+    assert all(b - a >= LINE - 1e-9 for a, b in zip(places, places[1:], strict=False))
+    assert places[-1] <= max(HEIGHT, LINE * len(places))
+
+
+def test_the_gallery_chart_has_every_stack_and_every_bottleneck() -> None:
+    models = [audited(zoo_model(name)) for name in ("t5-11b", "esm-1b", "gpt2")]
+    text = json.dumps(gallery_chart(models).to_dict())
+    assert text.count('"name": "T5-11B"') == 3  # two stacks and an attention ratio
+    assert text.count('"name": "ESM-1b"') == 2  # a stack and a rank ratio
+    assert text.count('"name": "GPT-2"') == 1
+
+
+def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "gallery.html"
+    write_gallery([audited(model) for model in zoo_models()], file, "archfit <test>")
+    page = file.read_text()
+    assert "archfit &lt;test&gt;" in page
+    assert page.count("<tr>") == 2 + 6 + 169
+    assert not re.search(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", page)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_spectrum_names_its_rank() -> None:
+    spectrum = EmbeddingSpectrum(
+        tensors=("wte.weight",), rows=10, width=4, padded_rows=1, numerical_rank=2,
+        tolerance=1e-3, stable_rank=1.5, effective_rank=1.8,
+        singular_values=(4.0, 2.0, 1e-7, 0.0), bytes_read=160,
+    )  # fmt: skip
+    text = json.dumps(spectrum_chart([audited(zoo_model("gpt2"), spectrum)]).to_dict())
+    assert "rank 2 of 4" in text
+    assert '"share": 0.5' in text
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "html"])
+def test_a_chart_is_written_in_the_format_of_its_name(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"plan.{ending}"
+    save_chart(iso_parameter_chart(make_plan(question()), ()), file)
+    starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}
+    assert file.read_bytes().lstrip().startswith(starts[ending])
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ends in '.txt'"):
+        write_page("x", tmp_path / "page.txt")
+    with pytest.raises(ValueError, match="does not exist"):
+        write_page("x", tmp_path / "no" / "page.html")
+    assert list(tmp_path.iterdir()) == []
