@@ -12,9 +12,17 @@ import pytest
 
 from archfit.audit.config import model_from_config
 from archfit.audit.model import Model
+from archfit.spec import standard_architecture, to_json
 
 CONFIGS = sorted((Path(__file__).parent / "configs").glob("*.json"))
 DOCUMENTS = [cast(dict[str, object], json.loads(path.read_text())) for path in CONFIGS]
+
+
+OWN = cast(
+    dict[str, object],
+    to_json(standard_architecture(depth=2, width=32, heads=4, vocab=11, context=8)),
+)
+DOCUMENTS.append(OWN)
 
 
 def _nested(levels: int) -> object:
@@ -129,6 +137,11 @@ def test_10000_mutated_configs_give_a_model_or_a_sentence_in_little_memory() -> 
     assert models + refused == 10_000
     assert min(models, refused) > 1000
     assert peak < 64 * 2**20
+
+
+def test_a_spec_nested_without_end_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="nested too deeply to be one"):
+        model_from_config(OWN | {"depth": _nested(100_000)}, name="a", origin="b")
 
 
 def test_a_mixture_of_a_trillion_layers_is_counted_without_walking_through_them() -> None:

@@ -51,7 +51,7 @@ def test_the_count_of_a_real_config_is_that_of_its_class(name: str) -> None:
 
 
 def test_a_t5_that_is_not_tied_stores_the_head_that_its_file_speaks_of() -> None:
-    """transformers 5.22.2 ties every T5, yet released checkpoints of v1.1 and ByT5 hold a head."""
+    """transformers 5.22.2 ties every T5, whatever its file says."""
     document = _document("byt5-xxl")
     tied = _total(document | {"tie_word_embeddings": True})
     assert tied is not None

@@ -81,9 +81,9 @@ _BUCKETS = _number(32, "default of its class; the row has none")
 
 _WHISPER = {
     "feed_forward": _FOUR_TIMES,
-    "vocab": _number(51865, "tokens of every multilingual Whisper before v3"),
+    "vocab": _number(51865, "as in the config of whisper-tiny"),
     "mel_bins": _number(80, "Whisper before v3, as the row's notes say"),
-    "source_positions": _number(1500, "30 seconds, in every Whisper"),
+    "source_positions": _number(1500, "as in the config of whisper-tiny"),
 }
 
 KIN: dict[str, Kin] = {  # by family of the table
@@ -94,7 +94,9 @@ KIN: dict[str, Kin] = {  # by family of the table
     "byt5": _as("t5", "ForConditionalGeneration", buckets=_BUCKETS),
     "canine": _as("canine", "Model"),
     "chronos": _as("t5", "ForConditionalGeneration", buckets=_BUCKETS),
-    "deberta": _as("deberta-v2", "Model", types=_number(0, "no segments in its files")),
+    "deberta": _as(
+        "deberta-v2", "Model", types=_number(0, "default of its class; the row has none")
+    ),
     "decision_transformer": _as("decision_transformer", "Model"),
     "deit": _as("deit", "Model"),
     "dnabert": _as("bert", "Model", types=_TWO_TYPES),
@@ -134,7 +136,7 @@ KIN: dict[str, Kin] = {  # by family of the table
     "pythia": _as("gpt_neox", "ForCausalLM"),
     "qwen2.5": _as("qwen2", "ForCausalLM"),
     "qwen3": _as("qwen3", "ForCausalLM"),
-    "roberta": _as("roberta", "Model", types=_number(1, "one segment in its files")),
+    "roberta": _as("roberta", "Model", types=_number(1, "general knowledge; the row has none")),
     "smollm2": _as("llama", "ForCausalLM"),
     "sparse_transformer": _kin(None, _PLAIN, "", feed_forward=_FOUR_TIMES),
     "t5": _as("t5", "ForConditionalGeneration", buckets=_BUCKETS),
@@ -172,7 +174,7 @@ KIN_BY_START: dict[str, Kin] = {  # by the start of the row's id, where it diffe
 TIE_VARIES = ("llama-3.2-", "olmo-", "qwen2.5-", "qwen3-", "smollm2-")
 
 CAUSES: dict[str, str] = {  # why a count and the page's figure differ by more than 3 %
-    "whisper-tiny": "the page says 39M; its released files, and the class, hold 37.8M",
+    "whisper-tiny": "the page says 39M; the class with the sizes of its config has 37.8M",
     "sparse-transformer-cifar10": "the paper halves feed-forward, queries and keys here, which the "
     "row's sizes do not show",
     "esm2-8m": "the page rounds to one digit: 8M for 7.5M",
@@ -183,8 +185,8 @@ CAUSES: dict[str, str] = {  # why a count and the page's figure differ by more t
 }
 DOUBTFUL: dict[str, tuple[str, ...]] = {"gpt3-xl": ("heads",)}
 NOTES: dict[str, str] = {
-    "gpt-j-6b": "the page's 6,053,381,344 holds 610 * 4,096 more than the model: norms, output "
-    "biases and an embedding bias were stored once for each of 8 devices",
+    "gpt-j-6b": "the page's 6,053,381,344 holds 610 * 4,096 more than the model: exactly what "
+    "8 devices add that each keep norms, output biases and an embedding bias of their own",
 }
 
 
