@@ -61,7 +61,7 @@ def test_people_see_repairs_first_where_the_depth_is_absurd_and_the_shape_first_
 
 def test_the_chart_is_written(tmp_path: Path) -> None:
     file = tmp_path / "plan.svg"
-    assert answer("--params", "125M", "--chart", str(file))["chart"] == str(file)
+    assert str(answer("--params", "125M", "--chart", str(file))["chart"]) == str(file)
     assert "GPT-2" in file.read_text() or "RoBERTa" in file.read_text()
 
 

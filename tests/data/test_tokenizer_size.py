@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models
-from tokenizers.trainers import BpeTrainer, UnigramTrainer, WordLevelTrainer, WordPieceTrainer
+from tokenizers.trainers import (
+    BpeTrainer,
+    Trainer,
+    UnigramTrainer,
+    WordLevelTrainer,
+    WordPieceTrainer,
+)
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import open_prepared
@@ -26,7 +32,9 @@ TEXT = ["the depth of a network and the width of a network", "which shape fits m
     ],
     ids=["bpe", "wordpiece", "wordlevel", "unigram"],
 )
-def test_rows_are_those_of_the_library(model: object, trainer: object, tmp_path: Path) -> None:
+def test_rows_are_those_of_the_library(
+    model: models.Model, trainer: Trainer, tmp_path: Path
+) -> None:
     tokenizer = Tokenizer(model)
     tokenizer.train_from_iterator(TEXT, trainer)
     tokenizer.add_tokens(["<|extra|>"])

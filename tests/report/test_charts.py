@@ -1,5 +1,6 @@
 """Charts and pages: what they show is what was planned and audited, and nothing else is loaded."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -32,10 +33,9 @@ def test_the_iso_parameter_chart_shows_ours_advisers_repairs_and_models_of_the_s
 
 def test_names_never_lie_on_one_another() -> None:
     chart = iso_parameter_chart(make_plan(question(10**8)), KNOWN).to_dict()
-    rows = [layer["data"]["values"] for layer in chart["layer"]]
-    (labels,) = [values for values in rows if values and "label_y" in values[0]]
+    (labels,) = [rows for rows in chart["datasets"].values() if rows and "label_y" in rows[0]]
     places = sorted(label["label_y"] for label in labels)
-    assert all(b - a >= LINE - 1e-9 for a, b in zip(places, places[1:], strict=False))
+    assert all(b - a >= LINE - 1e-9 for a, b in itertools.pairwise(places))
     assert places[-1] <= max(HEIGHT, LINE * len(places))
 
 
@@ -52,8 +52,10 @@ def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> 
     write_gallery([audited(model) for model in zoo_models()], file, "archfit <test>")
     page = file.read_text()
     assert "archfit &lt;test&gt;" in page
-    assert page.count("<tr>") == 2 + 6 + 169
-    assert not re.search(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", page)
+    tables = page.split("<script>")[0]
+    assert tables.count("<tr>") == 2 + 6 + 169
+    assert not re.search(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", tables)
+    assert "<script src" not in page
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -77,7 +79,7 @@ def test_a_chart_is_written_in_the_format_of_its_name(ending: str, tmp_path: Pat
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="ends in '.txt'"):
+    with pytest.raises(ValueError, match=r"ends in '\.txt'"):
         write_page("x", tmp_path / "page.txt")
     with pytest.raises(ValueError, match="does not exist"):
         write_page("x", tmp_path / "no" / "page.html")
