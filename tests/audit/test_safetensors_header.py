@@ -6,9 +6,11 @@ import random
 import time
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -37,7 +39,7 @@ def entry(**changes: object) -> bytes:
 
 
 def test_names_dtypes_shapes_and_bytes_are_those_of_the_library(tmp_path: Path) -> None:
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "wte.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
         "half": np.ones((2, 2, 2), np.float16),
         "ids": np.array([7], np.int64),

@@ -135,7 +135,7 @@ def _of_file(path: Path) -> Target:
 
 def _name(path: Path) -> str:
     """The folder's name if the file has the one that all models' files have, else its own."""
-    if path.name in (CONFIG, WEIGHTS, INDEX):
+    if path.name in (CONFIG, WEIGHTS, INDEX) or SHARD.fullmatch(path.name):
         return path.parent.resolve().name  # not path.resolve(): a cache links to its blobs
     return path.name.removesuffix(INDEX_ENDING).removesuffix(TENSORS).removesuffix(".json")
 

@@ -1,0 +1,208 @@
+"""Models from headers alone: transformers' own small models, saved, are the oracle."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from archfit.audit.checkpoint_model import model_from_header
+from archfit.audit.model import Model
+from archfit.audit.run_model import model_from_architecture
+from archfit.audit.safetensors_header import read_header
+from archfit.spec import Architecture, Factorised, Patches, Tied, standard_architecture
+from tests_safetensors import write_shapes
+
+LLAMA = {
+    "num_hidden_layers": 3,
+    "hidden_size": 16,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 40,
+    "vocab_size": 30,
+}
+BERT = LLAMA | {"max_position_embeddings": 10}
+GPT2 = {"n_layer": 3, "n_embd": 16, "n_head": 4, "vocab_size": 30, "n_positions": 10}
+T5 = {"num_layers": 3, "d_model": 16, "num_heads": 4, "d_kv": 6, "d_ff": 40, "vocab_size": 30}
+OPT = {"num_hidden_layers": 3, "hidden_size": 16, "num_attention_heads": 4, "ffn_dim": 40}
+OPT |= {"vocab_size": 30, "word_embed_proj_dim": 5, "max_position_embeddings": 10}
+VIT = {"num_hidden_layers": 3, "hidden_size": 16, "num_attention_heads": 4, "image_size": 4}
+VIT |= {"intermediate_size": 40, "patch_size": 2}
+TOKENS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+
+def saved(kind: str, config: str, settings: dict[str, int], folder: Path) -> tuple[Model, int]:
+    """What a header tells of a model of transformers, and how many parameters that one counts."""
+    import transformers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = getattr(transformers, kind)(getattr(transformers, config)(**settings | TOKENS))
+        network.save_pretrained(folder)
+    counted = sum(parameter.numel() for parameter in network.parameters())
+    return from_file(folder / "model.safetensors"), counted
+
+
+def from_file(path: Path) -> Model:
+    return model_from_header(read_header(path).tensors, name="x", origin=str(path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "settings"),
+    [
+        ("GPT2LMHeadModel", "GPT2Config", GPT2 | {"n_inner": 40}),
+        ("BertForMaskedLM", "BertConfig", BERT),
+        (
+            "DistilBertModel",
+            "DistilBertConfig",
+            {"n_layers": 3, "dim": 16, "hidden_dim": 40} | BERT,
+        ),
+        ("LlamaForCausalLM", "LlamaConfig", LLAMA),
+        ("Phi3ForCausalLM", "Phi3Config", LLAMA),
+        ("MixtralForCausalLM", "MixtralConfig", LLAMA | {"num_local_experts": 2}),
+        ("GPTNeoXForCausalLM", "GPTNeoXConfig", LLAMA),
+        ("Qwen3ForCausalLM", "Qwen3Config", LLAMA | {"head_dim": 8}),
+        ("OPTForCausalLM", "OPTConfig", OPT),
+        ("T5ForConditionalGeneration", "T5Config", T5),
+        ("EsmModel", "EsmConfig", BERT),
+    ],
+)
+def test_sizes_and_counts_are_those_of_the_saved_model(
+    kind: str, config: str, settings: dict[str, int], tmp_path: Path
+) -> None:
+    model, counted = saved(kind, config, settings, tmp_path)
+    assert model.parameters.total == counted
+    first = model.stacks[0]
+    assert (first.depth, first.width, first.feed_forward) == (3, 16, 40)
+    assert model.input.vocab == 30
+    assert model.parameters.blocks is not None
+    assert model.parameters.embedding is not None
+    assert model.parameters.blocks + model.parameters.embedding <= counted
+
+
+def test_heads_are_missing_not_guessed(tmp_path: Path) -> None:
+    model, _ = saved("LlamaForCausalLM", "LlamaConfig", LLAMA, tmp_path)
+    assert (model.stacks[0].heads, model.stacks[0].head_dim) == (None, None)
+    assert model.missing == (
+        "heads: not in a safetensors header; put config.json beside it",
+        "head_dim: not in a safetensors header; put config.json beside it",
+    )
+    assert "keys have 8 dimensions where queries have 16" in model.notes
+    assert "the feed-forward layers are gated" in model.notes
+
+
+def test_norms_of_single_heads_tell_how_many_there_are(tmp_path: Path) -> None:
+    model, _ = saved("Qwen3ForCausalLM", "Qwen3Config", LLAMA | {"head_dim": 8}, tmp_path)
+    stack = model.stacks[0]
+    assert (stack.heads, stack.head_dim, stack.kv_heads) == (4, 8, 2)
+    assert (stack.attention_ratio, model.missing) == (2.0, ())
+
+
+def test_a_bias_for_each_head_tells_how_many_there_are(tmp_path: Path) -> None:
+    """T5, whose heads are not width / heads wide, in two stacks of its own."""
+    model, _ = saved("T5ForConditionalGeneration", "T5Config", T5, tmp_path)
+    encoder, decoder = model.stacks
+    assert (encoder.role, encoder.heads, encoder.head_dim) == ("encoder", 4, 6)
+    assert (decoder.role, decoder.depth) == ("decoder", 3)
+    matrices = 4 * 16 * 24 + 2 * 16 * 40
+    assert encoder.block_weights == 3 * matrices + 32 * 4
+    assert decoder.block_weights == 3 * (matrices + 4 * 16 * 24) + 32 * 4
+
+
+def test_a_norm_over_all_heads_tells_nothing(tmp_path: Path) -> None:
+    model, _ = saved("Olmo2ForCausalLM", "Olmo2Config", LLAMA, tmp_path)
+    assert model.stacks[0].heads is None
+
+
+def test_a_factorised_table_limits_the_rank(tmp_path: Path) -> None:
+    model, _ = saved("OPTForCausalLM", "OPTConfig", OPT, tmp_path)
+    assert (model.input.kind, model.input.inner, model.rank_limit) == ("factorised_lookup", 5, 5)
+    assert model.parameters.embedding == 30 * 5 + 2 * 5 * 16 + (10 + 2) * 16
+
+
+def test_patches_limit_the_rank(tmp_path: Path) -> None:
+    model, counted = saved("ViTModel", "ViTConfig", VIT, tmp_path)
+    assert (model.input.kind, model.input.dimensions, model.rank_limit) == ("linear_patch", 12, 12)
+    assert (model.depth, model.parameters.total) == (3, counted)
+
+
+def test_a_stack_of_vision_is_counted_apart(tmp_path: Path) -> None:
+    shapes = {
+        "language_model.model.embed_tokens.weight": ("BF16", [30, 16]),
+        "language_model.model.layers.0.mlp.down_proj.weight": ("BF16", [16, 40]),
+        "vision_tower.encoder.layers.0.mlp.fc2.weight": ("BF16", [8, 20]),
+        "vision_tower.encoder.layers.0.mlp.fc1.weight": ("BF16", [20, 8]),
+        "vision_tower.encoder.layers.0.attn.weight": ("BF16", [8, 8]),
+        "vision_tower.encoder.layers.1.attn.weight": ("BF16", [8, 8]),
+    }
+    model = from_file(write_shapes(tmp_path / "x.safetensors", shapes))
+    found = [(stack.role, stack.depth, stack.width, stack.feed_forward) for stack in model.stacks]
+    assert found == [("blocks", 1, 16, 40), ("vision", 2, 8, 20)]
+
+
+def test_masks_and_indices_are_no_parameters(tmp_path: Path) -> None:
+    """The checkpoint of GPT-2 on the hub stores a causal mask with each block."""
+    shapes = {
+        "wte.weight": ("F32", [30, 16]),
+        "h.0.attn.bias": ("F32", [1, 1, 10, 10]),
+        "h.0.attn.c_attn.weight": ("F32", [16, 48]),
+        "h.0.attn.c_attn.bias": ("F32", [48]),
+        "h.0.attn.masked_bias": ("F32", []),
+        "embeddings.position_ids": ("I64", [1, 10]),
+    }
+    model = from_file(write_shapes(tmp_path / "x.safetensors", shapes))
+    assert model.parameters.total == 30 * 16 + 16 * 48 + 48
+    assert any("3 stored tensors (h.0.attn.bias, ...) of 111" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sentence"),
+    [
+        ({"layers.1.w.weight": [8, 8]}, "block 0 of 'layers' is not there, though 1 is"),
+        ({"fc.weight": [8, 8]}, "no tensor has the name of a numbered block"),
+        ({"layers.0.a": [5, 3], "layers.0.b": [5, 3]}, "share no one size that could be its width"),
+        (
+            {"encoder.albert_layer_groups.0.albert_layers.0.ffn.weight": [8, 8]},
+            "does not say how often; put its config.json beside it",
+        ),
+    ],
+)
+def test_what_a_header_does_not_tell_is_said(
+    shapes: dict[str, list[int]], sentence: str, tmp_path: Path
+) -> None:
+    named = {"wte.weight": [30, 8]} | shapes
+    path = tmp_path / "x.safetensors"
+    write_shapes(path, {name: ("F32", shape) for name, shape in named.items()})
+    with pytest.raises(ValueError, match=sentence):
+        from_file(path)
+
+
+SMALL = standard_architecture(depth=3, width=16, heads=2, vocab=30, context=8)
+RUNS = (
+    SMALL,
+    replace(SMALL, head_dim=12, embedding=Factorised(inner=5), head=Tied()),
+    replace(SMALL, input=Patches(vocab=7, size=2, encoding="scalar")),
+)
+
+
+@pytest.mark.parametrize("architecture", RUNS)
+def test_the_header_of_a_run_and_its_spec_tell_the_same(
+    architecture: Architecture, tmp_path: Path
+) -> None:
+    from safetensors.torch import save_file
+
+    from archfit.model.parametrisation import parametrisation
+    from archfit.model.transformer import Transformer
+
+    network = Transformer(architecture, parametrisation(architecture, "standard"), dropout=0.0)
+    weights = {name: torch.zeros_like(p) for name, p in network.named_parameters()}
+    save_file(weights, tmp_path / "model.safetensors")
+    stored = from_file(tmp_path / "model.safetensors")
+    told = model_from_architecture(architecture, name="x", origin="spec.json")
+    assert stored.parameters.total == told.parameters.total
+    assert stored.parameters.embedding == told.parameters.embedding
+    assert stored.rank_limit == told.rank_limit == architecture.embedding_rank
+    for stack in (stored.stacks[0], told.stacks[0]):
+        assert (stack.depth, stack.width) == (architecture.depth, 16)
+        assert (stack.feed_forward, stack.block_weights) == (64, architecture.block_params)
