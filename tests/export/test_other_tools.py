@@ -1,8 +1,8 @@
 """Files for tools that are not installed here, against what their source accepts.
 
 litgpt 0.5.13 and megatron-core 0.16.1 were run on such files (docs/export.md); their numbers of
-parameters are noted here. The names are those of the source: Megatron-LM 000c4ac, gpt-neox and
-nanochat as of 2026.
+parameters are noted here. The names are those of the source: Megatron-LM 000c4ac, nanochat's
+base_train 00255c1, and copies of nanochat's GPTConfig and gpt-neox's arguments, commit unknown.
 """
 
 import json

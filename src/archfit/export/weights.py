@@ -130,11 +130,13 @@ def gpt2_tensors(file: TensorFile, spec: RunSpec) -> list[Tensor]:
         ours, theirs = f"trunk.blocks.{at}", f"h.{at}"
         found += make.norm(f"{ours}.attention_norm", f"{theirs}.ln_1", 1.0)
         found += make.layer(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", query=factors.query)
-        found += make.layer(f"{ours}.attention.out", f"{theirs}.attn.c_proj", all=factors.residual)
+        found += make.layer(
+            f"{ours}.attention.out", f"{theirs}.attn.c_proj", whole=factors.residual
+        )
         found += make.norm(f"{ours}.feed_forward_norm", f"{theirs}.ln_2", 1.0)
         found += make.layer(f"{ours}.feed_forward.up", f"{theirs}.mlp.c_fc")
         found += make.layer(
-            f"{ours}.feed_forward.down", f"{theirs}.mlp.c_proj", all=factors.residual
+            f"{ours}.feed_forward.down", f"{theirs}.mlp.c_proj", whole=factors.residual
         )
     # A tied head is the embedding itself, so its factor goes where the head reads from.
     found += make.norm("trunk.norm", "ln_f", factors.logit if is_tied else 1.0)
@@ -182,13 +184,13 @@ class _Maker:
         ]
 
     def layer(
-        self, ours: str, theirs: str, *, query: float = 1.0, all: float = 1.0
+        self, ours: str, theirs: str, *, query: float = 1.0, whole: float = 1.0
     ) -> list[Tensor]:
         """A linear layer, all of it times one factor, its first third (queries) times another."""
         outputs, inputs = self.file.get_slice(f"{ours}.weight").get_shape()
 
         def scaled(kind: str) -> Iterator[Array]:
-            tensor = _times(self.file.get_tensor(f"{ours}.{kind}"), all)
+            tensor = _times(self.file.get_tensor(f"{ours}.{kind}"), whole)
             if query != 1:
                 tensor[: outputs // 3] = _times(tensor[: outputs // 3], query)
             yield tensor.T
