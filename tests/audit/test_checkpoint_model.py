@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from archfit.audit.architecture import model_from_architecture
 from archfit.audit.checkpoint_model import model_from_header
 from archfit.audit.model import Model
-from archfit.audit.run_model import model_from_architecture
 from archfit.audit.safetensors_header import read_header
 from archfit.spec import Architecture, Factorised, Patches, Tied, standard_architecture
 from tests_safetensors import write_shapes
