@@ -8,8 +8,8 @@ OUT ?= demo
 
 demo: .venv/.demo-ready
 	@mkdir -p $(OUT)
-	$(BIN)/archfit bounds --depth 12 --width 768 --heads 12 --chart $(OUT)/gpt2-bounds.html
-	@echo "The chart is in $(OUT)/gpt2-bounds.html: open it in a browser."
+	$(BIN)/archfit plan --block-params 100M --vocab 257 --chart $(OUT)/plan.html
+	@echo "The chart is in $(OUT)/plan.html: open it in a browser."
 
 test: .venv/.test-ready
 	$(BIN)/ruff format --check .
@@ -20,8 +20,8 @@ test: .venv/.test-ready
 test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2
 
-# By hand: data_memory.py (2 GB), train_quality.py, factorised_control.py (seven minutes each),
-# train_gpu.py (where there is one).
+# By hand: data_memory.py and audit_weights.py (2 GB), train_quality.py and factorised_control.py
+# (seven minutes each), train_gpu.py (where there is one).
 bench: .venv/.test-ready
 	for name in startup bounds data_throughput train_cpu; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
