@@ -180,7 +180,7 @@ def test_what_a_header_does_not_tell_is_said(
     named = {"wte.weight": [30, 8]} | shapes
     path = tmp_path / "x.safetensors"
     write_shapes(path, {name: ("F32", shape) for name, shape in named.items()})
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=f"{path} does not tell its shape: .*{sentence}"):
         from_file(path)
 
 
