@@ -22,8 +22,11 @@ def model_from_header(tensors: tuple[StoredTensor, ...], *, name: str, origin: s
     """The model that stored names and shapes describe; parameters are counted exactly."""
     learned = tuple(tensor for tensor in tensors if is_learned(tensor))
     reads, first_name, input_width = _input(learned)
-    stacks = sorted(find_stacks(learned), key=lambda stack: _order(stack, first_name))
-    shapes = tuple(stack_shape(stack, input_width=input_width) for stack in stacks)
+    try:
+        stacks = sorted(find_stacks(learned), key=lambda stack: _order(stack, first_name))
+        shapes = tuple(stack_shape(stack, input_width=input_width) for stack in stacks)
+    except ValueError as problem:
+        raise ValueError(f"{origin} does not tell its shape: {problem}") from problem
     sizes = {"heads": shapes[0].heads, "head_dim": shapes[0].head_dim}
     return Model(
         name=name,
