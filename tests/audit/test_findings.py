@@ -82,6 +82,7 @@ def test_depth_that_makes_up_for_a_small_vocabulary_is_not_called_too_deep() -> 
 
 def test_a_nonlinear_input_has_no_limit_of_rank() -> None:
     assert _ids(_model(kind="nonlinear", vocab=30)) == []
+    assert _ids(_model(kind="nonlinear"), measured_rank=64) == []
 
 
 def test_missing_sizes_are_not_judged() -> None:

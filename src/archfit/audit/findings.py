@@ -56,7 +56,9 @@ def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Find
 
 def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
     limit, width = model.rank_limit, model.width
-    if measured_rank is not None and measured_rank < min(width, limit or width):
+    if limit is None:  # what was measured is then a decoder's table, not what limits the input
+        return
+    if measured_rank is not None and measured_rank < limit:
         yield _rank_finding(
             "low-rank-embedding",
             measured_rank,
@@ -65,7 +67,7 @@ def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding
             "train the table without what keeps its rank low (weight decay, factorisation), or "
             f"store it factorised with an inner size of {measured_rank:,}",
         )
-    elif limit is not None and limit < width:
+    elif limit < width:
         yield _limit_finding(model, limit)
 
 
