@@ -86,6 +86,12 @@ def test_a_flops_budget_is_spent() -> None:
     assert plan.costs.flops == pytest.approx(1e20, rel=0.1)
 
 
+@pytest.mark.parametrize("size", [12, 10**18])
+def test_the_smallest_and_the_largest_budget_are_answered(size: int) -> None:
+    plan = make_plan(question(size, multiple_of=1))
+    assert plan.shape.block_params == pytest.approx(size, rel=1e-3)
+
+
 def test_answers_outside_the_fitted_range_say_so() -> None:
     text = " ".join(make_plan(question(10**12, vocab=5)).warnings)
     assert "outside the 1M to 0.6B" in text

@@ -15,6 +15,7 @@ from archfit.plan.law import (
     IdealShape,
     ideal_shape,
 )
+from archfit.theory.sizes import RANGES
 from archfit.theory.thresholds import minimal_depth
 
 MILLION, BILLION = 10**6, 10**9
@@ -78,7 +79,8 @@ def _wies(asked: Asked) -> Advice:
 
 
 def _log3(asked: Asked) -> Advice:
-    depth = minimal_depth(round(asked.block_params)).min_depth
+    least, most = RANGES["size"]
+    depth = minimal_depth(min(max(round(asked.block_params), least), most)).min_depth
     return _named(
         "log3 threshold",
         _of_depth(asked, max(1, depth)),
