@@ -81,6 +81,13 @@ def test_a_total_budget_is_met_with_its_tables() -> None:
     assert plan.ideal.block_params < 0.9e9
 
 
+def test_a_total_budget_pays_for_biases_and_norms_of_narrow_layers_too() -> None:
+    asked = question(TotalParams(params=10**6), vocab=16, max_depth=1000)  # 13 / 12 d of a block
+    plan = make_plan(asked)
+    assert plan.params.total == pytest.approx(1e6 * (1 + plan.rounding_cost), rel=1e-9)
+    assert plan.params.total == pytest.approx(1e6, rel=0.01)
+
+
 def test_a_flops_budget_is_spent() -> None:
     plan = make_plan(question(TrainingFlops(flops=10**20, tokens_per_param=20)))
     assert plan.costs.flops == pytest.approx(1e20, rel=0.1)
