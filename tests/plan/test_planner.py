@@ -9,6 +9,7 @@ import pytest
 from archfit.plan.document import plan_json
 from archfit.plan.planner import make_plan
 from archfit.plan.question import DataFacts, TotalParams, TrainingFlops, Vocabulary
+from archfit.spec import Patches, standard_architecture
 from tests_plans import question
 
 
@@ -37,9 +38,12 @@ def test_amino_acids_at_650m_lead_with_repairs_and_keep_to_the_deepest_allowed()
 
 
 @pytest.mark.parametrize("vocab", [5, 24, 33, 257])
-def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int) -> None:
-    asked = question(TotalParams(params=300_000_000), vocab=vocab)
-    for repair in make_plan(asked).repairs:
+@pytest.mark.parametrize("deepest", [6, 128])
+def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int, deepest: int) -> None:
+    asked = question(TotalParams(params=300_000_000), vocab=vocab, max_depth=deepest)
+    plan = make_plan(asked)
+    assert plan.repairs
+    for repair in plan.repairs:
         assert repair.rank_limit >= repair.shape.width
         assert repair.params.total == pytest.approx(300e6, rel=0.1)
         assert shlex.split(repair.command)[0] == "archfit"
@@ -50,7 +54,7 @@ def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int) -> None:
     [
         ("fasta", {"k-mer", "convolution"}),
         ("text", {"bpe", "convolution"}),
-        ("images", {"convolution", "patch"}),
+        ("images", {"convolution"}),  # a patch of enough pixels leaves one position
         ("series", {"bins", "convolution"}),
     ],
 )
@@ -58,6 +62,94 @@ def test_repairs_are_those_of_the_kind_of_data(kind: str, repairs: set[str]) -> 
     facts = DataFacts(folder="d", source="s.xz", kind=kind, tokens=10**6, cooccurrence_rank=5)
     plan = make_plan(replace(question(10**8, vocab=30), data=facts))
     assert {repair.kind for repair in plan.repairs} == repairs
+
+
+def test_images_of_many_pixels_are_repaired_by_patches_of_them() -> None:
+    facts = DataFacts(folder="d", source="s", kind="images", tokens=10**6, cooccurrence_rank=5)
+    asked = replace(question(10**8, vocab=30), data=facts, context=1 << 14)
+    patch = make_plan(asked).repairs[1]
+    assert patch.kind == "patch"
+    assert "--patch 625 --patch-encoding scalar" in patch.command
+
+
+def test_bytes_that_bpe_keeps_are_not_counted_as_tokens_that_occur() -> None:
+    facts = DataFacts(folder="d", source="s", kind="abc", tokens=10**6, cooccurrence_rank=5)
+    asked = replace(question(50_000_000, vocab=81), data=facts)
+    bpe = make_plan(asked).repairs[0]
+    assert bpe.shape.width == 448
+    assert "--vocab 1024" in bpe.command  # of 512 tokens, 336 occur in our sample of ABC tunes
+
+
+def test_a_convolution_is_counted_as_it_is_trained() -> None:
+    facts = DataFacts(folder="d", source="s", kind="bytes", tokens=10**6, cooccurrence_rank=5)
+    used = Vocabulary(size=257, used=80)
+    asked = replace(question(5_000_000), data=facts, vocabulary=used)
+    convolution = make_plan(asked).repairs[1]
+    shape = convolution.shape
+    standard = standard_architecture(
+        depth=shape.depth, width=shape.width, heads=shape.heads, vocab=257, context=1024 // 4
+    )
+    trained = replace(standard, input=Patches(vocab=257, size=4, encoding="one-hot"))
+    assert "--patch 4 " in convolution.command
+    assert convolution.params.total == trained.params
+    assert convolution.rank_limit == 4 * 80
+
+
+def test_paths_in_commands_are_quoted_and_what_they_need_is_said() -> None:
+    facts = DataFacts(
+        folder="my data", source="a $b.abc", kind="abc", tokens=10**6, cooccurrence_rank=5
+    )
+    plan = make_plan(replace(question(10**8, vocab=30), data=facts))
+    bpe, convolution = plan.repairs
+    assert shlex.split(bpe.command)[3] == "a $b.abc"
+    assert "data.json keeps the name alone" in bpe.needs
+    assert shlex.split(convolution.command)[3] == "my data"
+    assert "my data" in shlex.split(plan.check.command)
+    assert plan.export_command is not None
+    assert "my data" in shlex.split(plan.export_command)
+    several = make_plan(replace(question(10**8, vocab=30), data=replace(facts, source=None)))
+    assert "data prepare SOURCE" in several.repairs[0].command
+    assert several.repairs[0].needs.startswith("SOURCE")
+
+
+def test_a_rank_and_a_vocabulary_that_are_both_too_small_are_both_repaired() -> None:
+    for rank in (20, 100):
+        for repair in make_plan(question(10**8, vocab=33, rank=rank)).repairs:
+            assert repair.rank_limit >= repair.shape.width
+            assert "full embedding table" in repair.change
+
+
+def test_a_repair_that_the_budget_does_not_pay_for_is_left_out() -> None:
+    asked = question(TotalParams(params=5_000_000), rank=16, multiple_of=64)
+    plan = make_plan(asked)  # a full table of 50,257 x 64 beside the head costs too much
+    assert plan.bottleneck is not None
+    assert plan.repairs == ()
+
+
+def test_what_is_wider_than_its_rank_within_the_depth_allowed_has_a_bottleneck() -> None:
+    free, capped = (question(10**8, vocab=800, max_depth=deepest) for deepest in (128, 6))
+    assert make_plan(free).bottleneck is None
+    plan = make_plan(capped)
+    assert plan.shape.width > 800
+    assert plan.bottleneck is not None
+    assert "exceeds the rank limit of 800" in " ".join(plan.warnings)
+
+
+def test_a_depth_that_is_capped_is_not_blamed_on_a_rank_that_suffices() -> None:
+    (note,) = make_plan(question(10**8, max_depth=6)).warnings
+    assert note == "the law asks for 24 layers; the shape keeps to --max-depth 6"
+
+
+def test_a_larger_patch_keeps_its_proportions_and_channels() -> None:
+    (patch,) = make_plan(question(10**10, vocab=None, patch=(2, 8, 8, 3))).repairs
+    assert "--patch 5x18x18x3 " in patch.command
+
+
+def test_a_factorised_table_is_exported_as_one() -> None:
+    plan = make_plan(question(10**8, rank=64))
+    assert plan.export_command is not None
+    assert "--rank 64 --format hf-opt" in plan.export_command
+    assert make_plan(question(vocab=None, patch=(64,))).export_command is None
 
 
 def test_a_low_rank_is_repaired_by_a_full_table_and_a_small_patch_by_a_larger_one() -> None:

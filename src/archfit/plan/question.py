@@ -60,8 +60,8 @@ class TrainingFlops:
             raise ValueError(f"flops={self.flops} buys nothing; use 1e15 or more")
         if self.flops > FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:
             raise ValueError(
-                f"flops={Decimal(self.flops):.2e} pays for over 10^18 parameters, more than any law has "
-                f"seen; use {FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:.3g} or less"
+                f"flops={Decimal(self.flops):.2e} pays for over 10^18 parameters, more than any "
+                f"law has seen; use {FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:.3g} or less"
             )
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class DataFacts:
     """What a prepared data set says beyond its vocabulary."""
 
     folder: str
-    source: str  # the file it was made from
+    source: str | None  # name of the file it was made from; None if there were several
     kind: str
     tokens: int  # for training
     cooccurrence_rank: int  # dimensions that hold 99.9 % of the normalised co-occurrence

@@ -13,6 +13,10 @@ NEAR = 1.5  # widths that are tried lie within this factor of the ideal one
 TILES = ((128.0, 64), (32.0, 16), (0.0, 8))  # ideal width from which the multiple is taken
 
 
+class BudgetTooSmall(ValueError):
+    """Not even one layer of the least width can be paid."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoundedShape:
     """Whole numbers."""
@@ -41,7 +45,7 @@ def rounded_shape(
     """
     multiple = usual_multiple(ideal.width) if multiple_of is None else multiple_of
     if affordable_depth(multiple) < 1:
-        raise ValueError(
+        raise BudgetTooSmall(
             f"the budget does not pay for one layer of width {multiple}; use a larger budget, a "
             "smaller vocabulary, --rank, --tied or a smaller --multiple-of"
         )
