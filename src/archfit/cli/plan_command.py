@@ -11,6 +11,7 @@ from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import parse_size, size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
 from archfit.plan.document import plan_json
+from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import Plan, make_plan
 from archfit.plan.question import (
     CHINCHILLA_TOKENS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
 
 GPT2_VOCAB = 50257
-MAX_DEPTH = 128  # the deepest that was trained at the sizes of the law (Sparse Transformer)
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 
 
@@ -66,7 +66,7 @@ def plan(
     tied: Annotated[bool, typer.Option("--tied", help="The embedding is the head, too.")] = False,
     max_depth: Annotated[
         int, typer.Option(parser=size_option, metavar="L", help="Layers that you would train.")
-    ] = MAX_DEPTH,
+    ] = DEEPEST_TRAINED,
     multiple_of: Annotated[
         int | None,
         typer.Option(parser=size_option, metavar="M", help="Of the width; else as GPUs like it."),
