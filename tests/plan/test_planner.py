@@ -160,6 +160,14 @@ def test_a_low_rank_is_repaired_by_a_full_table_and_a_small_patch_by_a_larger_on
     assert patch.rank_limit >= patch.shape.width
 
 
+def test_advice_for_vision_is_in_range_for_patches_of_images_alone() -> None:
+    for patch, expected in (((16, 16, 3), True), ((64,), False)):
+        for vocab in (None, 256):
+            advice = make_plan(question(10**8, vocab=vocab, patch=patch)).advice
+            (vision,) = [one for one in advice if one.name == "SoViT 2023"]
+            assert vision.in_range == expected
+
+
 def test_a_patch_limits_the_rank() -> None:
     plan = make_plan(question(10**10, vocab=None, patch=(16, 16, 3)))
     assert plan.embedding_rank == 768
@@ -178,6 +186,14 @@ def test_a_total_budget_pays_for_biases_and_norms_of_narrow_layers_too() -> None
     plan = make_plan(asked)
     assert plan.params.total == pytest.approx(1e6 * (1 + plan.rounding_cost), rel=1e-9)
     assert plan.params.total == pytest.approx(1e6, rel=0.01)
+
+
+def test_advisers_are_asked_for_the_size_that_is_trained() -> None:
+    plan = make_plan(question(TotalParams(params=10**9), vocab=2))  # 12 d^2 < 13 d at width 1
+    (log3,) = [advice for advice in plan.advice if advice.name == "log3 threshold"]
+    assert log3.depth is not None
+    assert log3.width is not None
+    assert 12 * log3.depth * log3.width**2 == pytest.approx(plan.params.blocks, rel=0.05)
 
 
 def test_a_flops_budget_is_spent() -> None:

@@ -38,11 +38,6 @@ def law_width(depth: float) -> float:
     return math.exp(min(A + B * depth, 100.0))  # far past every budget, and squares stay floats
 
 
-def law_depth(width: float) -> float:
-    """(ln d - a) / b: the inverse of `law_width`."""
-    return (math.log(width) - A) / B
-
-
 def ideal_shape(block_params: float, rank_limit: float = math.inf) -> IdealShape:
     """The shape on the law with this many block parameters."""
     return solve(lambda shape: shape.block_params, block_params, rank_limit)

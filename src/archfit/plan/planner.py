@@ -107,18 +107,19 @@ def make_plan(question: Question) -> Plan:
     limit = question.limit
     text_shape = within(question, ideal_for(question, float("inf")))
     ideal = ideal_for(question, limit.limit)
+    allowed = within(question, ideal)
     shape = rounded_for(question, ideal)
     bottleneck = limit if limit.limit < text_shape.width else None
     sizes = parts(question, shape)
     return Plan(
         question=question,
         ideal=ideal,
-        allowed=within(question, ideal),
+        allowed=allowed,
         shape=shape,
         params=sizes,
         text_shape=text_shape,
         bottleneck=bottleneck,
-        advice=all_advice(_asked(question, ideal)),
+        advice=all_advice(_asked(question, allowed)),
         repairs=_repairs(question, text_shape) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
         costs=_costs(question, shape, sizes, text_shape),
@@ -127,16 +128,16 @@ def make_plan(question: Question) -> Plan:
     )
 
 
-def _asked(question: Question, ideal: IdealShape) -> Asked:
-    vocab = question.vocabulary.size if question.vocabulary else None
-    is_text = question.patch is None and (vocab or 0) >= TEXT_VOCAB
+def _asked(question: Question, allowed: IdealShape) -> Asked:
+    vocab = question.vocabulary.size if question.vocabulary else 0
+    is_text = question.patch is None and vocab >= TEXT_VOCAB
     if question.data:
         is_text = question.data.kind in TEXT_KINDS
     return Asked(
-        block_params=ideal.block_params,
+        block_params=allowed.block_params,
         rank_limit=question.limit.limit,
-        vocab=vocab,
         is_text=is_text,
+        is_vision=question.patch is not None and len(question.patch) > 1,
     )
 
 
