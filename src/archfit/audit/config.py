@@ -14,6 +14,7 @@ from archfit.audit.decoder_families import ENCODER_AND_DECODER, T5
 from archfit.audit.families import FAMILIES, UNKNOWN, class_name, family_name
 from archfit.audit.family import Family, StackPlan
 from archfit.audit.family_parts import VISION, gated
+from archfit.audit.fields import shown
 from archfit.audit.model import Model
 from archfit.audit.nested import parts_of, whole_of
 from archfit.audit.reader import Reader
@@ -26,6 +27,14 @@ _NO_STANDARD_ATTENTION = (
     "ssm_cfg",
     "state_size",
     "layers_block_type",
+)
+_CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")
+_NOT_FOLLOWED: tuple[tuple[str, object], ...] = (  # keys of known families that change the count
+    ("add_adapter", True),  # wav2vec2
+    ("conv_pos_batch_norm", True),  # HuBERT
+    ("feat_proj_layer_norm", False),
+    ("position_embedding_type", "relative_key"),
+    ("position_embedding_type", "relative_key_query"),
 )
 
 
@@ -135,8 +144,8 @@ def _output(reader: Reader, named: str) -> str:
     if not named:
         return next(iter(outputs))
     end = max((end for end in outputs if named.endswith(end)), key=len, default=None)
-    if end is None or end.endswith("Classification"):
-        reader.notes.append(f"the head of {named:.60} is left out of the count")
+    if end is None or end.endswith(_CLASSIFIERS):
+        reader.notes.append(f"the head of {shown(named)} is left out of the count")
     return "Model" if end is None else end
 
 
@@ -144,6 +153,11 @@ def _note_what_is_left_out(reader: Reader, model_type: str | None) -> None:
     family = reader.family
     if family.left_out is not None:
         reader.notes.append(f"the count leaves out {family.left_out}")
+    reader.notes += [
+        f"{key}={value} adds or drops parameters, which the count does not follow"
+        for key, value in _NOT_FOLLOWED
+        if reader.document.get(key) == value
+    ]
     unusual = [key for key in _NO_STANDARD_ATTENTION if key in reader.document]
     if unusual and model_type not in FAMILIES:
         reader.notes.append(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from archfit.audit import pieces
-from archfit.audit.decoder_families import ENCODER_AND_DECODER, GPT2
+from archfit.audit.decoder_families import CROSSES, ENCODER_AND_DECODER, GPT2
 from archfit.audit.family import Family
 from archfit.audit.family_parts import (
     ENCODER,
@@ -19,6 +19,8 @@ from archfit.audit.family_parts import (
 )
 
 _MASKED = (pieces.masked_head, pieces.untied_bias)
+_WITHOUT_POOLER = {"ForTokenClassification": (), "ForQuestionAnswering": ()}
+_NO_KEY_BIAS = replace(GPT2_BLOCK, biases=GPT2_BLOCK.biases - {"key"})
 _BERT = replace(
     GPT2,
     config_class="BertConfig",
@@ -40,12 +42,20 @@ _BERT = replace(
             *_MASKED,
             lambda sizes: 2 * (sizes["width"] + 1),  # whether the second sentence follows
         ),
+        "LMHeadModel": _MASKED,
+        **_WITHOUT_POOLER,
     },
+    switches=(CROSSES,),
 )
 _ROBERTA = replace(
     _BERT,
     config_class="RobertaConfig",
-    outputs={"Model": (pieces.dense,), "ForMaskedLM": _MASKED},
+    outputs={
+        "Model": (pieces.dense,),
+        "ForMaskedLM": _MASKED,
+        "ForCausalLM": _MASKED,
+        **_WITHOUT_POOLER,
+    },
 )
 _INNER_TABLES = (
     pieces.token_table,
@@ -99,7 +109,6 @@ _DISENTANGLED = replace(
     left_out="the tables and matrices of its relative positions",
 )
 
-_NO_KEY_BIAS = replace(GPT2_BLOCK, biases=GPT2_BLOCK.biases - {"key"})
 _VIT = replace(
     GPT2,
     config_class="ViTConfig",
@@ -192,13 +201,14 @@ ENCODER_FAMILIES: dict[str, Family] = {
     "electra": _ELECTRA,
     "albert": _ALBERT,
     "esm": _ESM,
-    "deberta": replace(_DISENTANGLED, config_class="DebertaConfig"),
+    "deberta": replace(_DISENTANGLED, config_class="DebertaConfig", block=_NO_KEY_BIAS),
     "deberta-v2": _DISENTANGLED,
     "vit": _VIT,
     "deit": replace(
         _VIT,
         config_class="DeiTConfig",
         embedding=(pieces.patch_map, pieces.patch_positions, pieces.vectors(4)),
+        outputs={**_VIT.outputs, "ForImageClassificationWithTeacher": ()},
     ),
     "vit_mae": replace(_VIT, config_class="ViTMAEConfig", outputs={"Model": ()}),
     "beit": _BEIT,
@@ -225,6 +235,7 @@ ENCODER_FAMILIES: dict[str, Family] = {
         needs=(),
         embedding=(),
         outputs={"Model": ()},
+        switches=(),
         is_exact=False,
         left_out="the tables of hashes and the layers that shorten and lengthen the sequence",
     ),

@@ -115,6 +115,11 @@ def vectors(number: int) -> Piece:
     return lambda sizes: number * sizes["width"]
 
 
+def head_layer_norms(sizes: Sizes) -> int:
+    """Phi's scale and shift of queries and of keys, over one head."""
+    return 4 * sizes["head_dim"]
+
+
 def window_table(sizes: Sizes) -> int:
     """BEiT's bias for each offset between two patches and head."""
     return sizes["patch_offsets"] * sizes["heads"]
