@@ -160,6 +160,13 @@ _BART = replace(
     ),
     outputs={"ForConditionalGeneration": (pieces.untied_head,), "Model": ()},
 )
+# Their positions are computed, but stored.
+_PEGASUS = replace(
+    _BART,
+    config_class="PegasusConfig",
+    has_final_norm=True,
+    embedding=(pieces.token_table, pieces.untied_tables, *(2 * (pieces.position_table,))),
+)
 _GPTJ = replace(
     _NO_POSITIONS,
     config_class="GPTJConfig",
@@ -214,6 +221,14 @@ DECODER_FAMILIES: dict[str, Family] = {
     ),
     "falcon": _FALCON,
     "bart": _BART,
+    "mbart": replace(_BART, config_class="MBartConfig", has_final_norm=True),
+    "pegasus": _PEGASUS,
+    "marian": replace(
+        _PEGASUS,
+        config_class="MarianConfig",
+        has_final_norm=False,
+        outputs={"MTModel": (pieces.untied_head,), "Model": ()},
+    ),
     "llama": LLAMA,
     "smollm3": replace(LLAMA, config_class="SmolLM3Config"),
     "mistral": _MISTRAL,

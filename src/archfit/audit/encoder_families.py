@@ -8,12 +8,14 @@ from archfit.audit.family import Family
 from archfit.audit.family_parts import (
     ENCODER,
     GPT2_BLOCK,
+    LLAMA_BLOCK,
     VISION,
     block_vectors,
     embedding,
     inside_stack,
     less_embedding,
     switch,
+    with_biases,
     without_biases,
     without_block_vectors,
 )
@@ -85,6 +87,20 @@ _ALBERT = replace(
         "ForMaskedLM": (pieces.inner_head, pieces.untied_bias),
     },
 )
+_MODERN = replace(
+    _BERT,
+    config_class="ModernBertConfig",
+    block=LLAMA_BLOCK,
+    has_final_norm=True,
+    inside_stack=(pieces.vectors(-1),),  # the first block has no norm before its attention
+    needs=(),
+    embedding=(pieces.token_table, pieces.vectors(1)),
+    outputs={"ForMaskedLM": (pieces.scaled_head,), "Model": ()},
+    switches=(
+        switch("attention_bias", True, with_biases("query", "key", "value", "out")),
+        switch("mlp_bias", True, with_biases("feed_forward")),
+    ),
+)
 _ESM = replace(
     _BERT,
     config_class="EsmConfig",
@@ -153,6 +169,25 @@ _SIGLIP = replace(
     outputs={"Model": ()},
     switches=(switch("vision_use_head", False, less_embedding(pieces.pooling_head)),),
 )
+_CLIP_TEXT = replace(
+    GPT2,
+    config_class="CLIPTextConfig",
+    stacks=ENCODER,
+    feed_forward_multiple=None,
+    outputs={"Model": ()},
+)
+_CLIP_VISION = replace(
+    _VIT,
+    config_class="CLIPVisionConfig",
+    embedding=(
+        pieces.patch_map_without_bias,
+        pieces.patch_positions,
+        pieces.vectors(2),
+        pieces.layer_norm,
+    ),
+    outputs={"Model": ()},
+    switches=(),
+)
 _SPEECH = replace(
     GPT2,
     config_class="Wav2Vec2Config",
@@ -198,6 +233,15 @@ ENCODER_FAMILIES: dict[str, Family] = {
     "roberta": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, config_class="XLMRobertaConfig"),
     "camembert": replace(_ROBERTA, config_class="CamembertConfig"),
+    "distilbert": replace(
+        _BERT,
+        config_class="DistilBertConfig",
+        needs=("positions",),
+        embedding=(pieces.token_table, pieces.position_table, pieces.layer_norm),
+        outputs={"Model": (), "ForMaskedLM": (pieces.masked_head,)},
+        switches=(),
+    ),
+    "modernbert": _MODERN,
     "electra": _ELECTRA,
     "albert": _ALBERT,
     "esm": _ESM,
@@ -213,6 +257,8 @@ ENCODER_FAMILIES: dict[str, Family] = {
     "vit_mae": replace(_VIT, config_class="ViTMAEConfig", outputs={"Model": ()}),
     "beit": _BEIT,
     "siglip_vision_model": _SIGLIP,
+    "clip_text_model": _CLIP_TEXT,
+    "clip_vision_model": _CLIP_VISION,
     "wav2vec2": _SPEECH,
     "hubert": replace(_SPEECH, config_class="HubertConfig"),
     "whisper": _WHISPER,

@@ -90,6 +90,12 @@ def head_bias(sizes: Sizes) -> int:
     return sizes["vocab"]
 
 
+def scaled_head(sizes: Sizes) -> int:
+    """ModernBERT's prediction head: a matrix, a scale, a bias, and the token table again."""
+    width = sizes["width"]
+    return width * width + width + head_bias(sizes) + untied_head(sizes)
+
+
 def inner_head(sizes: Sizes) -> int:
     """ALBERT predicts from the inner width: a matrix down to it with bias, a norm, a bias."""
     return (sizes["width"] + 3) * sizes["inner"] + sizes["vocab"] + untied_head(sizes)
@@ -103,6 +109,11 @@ def masked_head(sizes: Sizes) -> int:
 def patch_map(sizes: Sizes) -> int:
     """Pixels of a patch to the width, with bias."""
     return (sizes["patch_dimensions"] + 1) * sizes["width"]
+
+
+def patch_map_without_bias(sizes: Sizes) -> int:
+    """The same without bias (CLIP)."""
+    return sizes["patch_dimensions"] * sizes["width"]
 
 
 def patch_positions(sizes: Sizes) -> int:
