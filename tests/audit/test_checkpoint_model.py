@@ -184,6 +184,12 @@ def test_what_a_header_does_not_tell_is_said(
         from_file(path)
 
 
+def test_a_quantised_table_is_named_and_not_said_to_be_absent(tmp_path: Path) -> None:
+    shapes = {"wte.weight": ("U8", [30, 4]), "h.0.w": ("F32", [8, 8])}
+    with pytest.raises(ValueError, match=r"'wte.weight' holds U8, quantised .* put its config"):
+        from_file(write_shapes(tmp_path / "x.safetensors", shapes))
+
+
 SMALL = standard_architecture(depth=3, width=16, heads=2, vocab=30, context=8)
 RUNS = (
     SMALL,

@@ -12,6 +12,7 @@ import archfit.audit.stored_rows
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
 from archfit.audit.safetensors_header import read_header
+from tests_safetensors import write_shapes
 
 Matrix = NDArray[np.float64]
 NAME = "model.embed_tokens.weight"
@@ -220,10 +221,11 @@ def test_a_table_that_is_not_finite_is_refused(bad: float, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (torch.zeros(30, 8), "nothing but zeros or rows that are all equal"),
-        (torch.ones(30, 8), "nothing but zeros or rows that are all equal"),
-        (torch.zeros(3, 8), "nothing but zeros or rows that are all equal"),
+        (torch.zeros(30, 8), "nothing but zeros, equal rows or numbers too small"),
+        (torch.ones(30, 8), "nothing but zeros, equal rows or numbers too small"),
+        (torch.zeros(3, 8), "nothing but zeros, equal rows or numbers too small"),
         (torch.ones(30, 8, dtype=torch.int8), "holds I8, and spectra are measured of BF16, F16"),
+        (torch.eye(30, dtype=torch.float64) * 1e-200, "or numbers too small to square"),
         (torch.eye(30, dtype=torch.float64) * 1e200, "numbers too large to square"),
         (torch.zeros(2, 8193), "8,193 columns, .* take 1.1 GB; the limit is 8,192 columns"),
     ],
@@ -242,3 +244,9 @@ def test_a_file_cut_off_after_its_header_was_read_is_refused(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="became shorter while it was read"):
         measure_embedding(embedding)
+
+
+def test_a_table_that_would_take_hours_to_read_is_refused(tmp_path: Path) -> None:
+    path = write_shapes(tmp_path / "x.safetensors", {NAME: ("F32", [2**32, 2])})  # a hole
+    with pytest.raises(ValueError, match="8,589,934,592 elements, over the limit of 4,294,967,296"):
+        measure_embedding(find_embedding(read_header(path).tensors))
