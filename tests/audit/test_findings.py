@@ -13,7 +13,7 @@ from archfit.audit.claims import checked_claims
 from archfit.audit.findings import IDS, Finding, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
-from archfit.cli.app import app
+from archfit.cli.app import program
 
 STACK = Stack(
     role="decoder",
@@ -135,7 +135,7 @@ def test_the_commands_of_fixes_are_understood() -> None:
     }
     assert len(commands) > 30
     for command in commands:
-        made = CliRunner().invoke(app, [*shlex.split(command)[1:], "--json"])
+        made = CliRunner().invoke(program(()), [*shlex.split(command)[1:], "--json"])
         assert made.exit_code == 0, command
         assert json.loads(made.stdout)["bottleneck"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from archfit.cli.app import app
+from archfit.cli.app import program
 
 PLAN = [sys.executable, "-m", "archfit", "plan"]
 
@@ -151,4 +151,4 @@ def test_a_plan_needs_neither_torch_nor_numpy() -> None:
 
 
 def test_help_explains_every_option() -> None:
-    assert CliRunner().invoke(app, ["plan", "--help"]).exit_code == 0
+    assert CliRunner().invoke(program(()), ["plan", "--help"]).exit_code == 0
