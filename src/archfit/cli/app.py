@@ -11,6 +11,7 @@ from archfit.cli import (
     bounds_command,
     data_commands,
     export_command,
+    measure_command,
     plan_command,
     theory_command,
     train_command,
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command("theory")(theory_command.theory)
 app.command("bounds")(bounds_command.bounds)
+app.command("measure")(measure_command.measure_command)
 app.command("plan")(plan_command.plan)
 app.command("audit")(audit_command.audit)
 app.command("train")(train_command.train)

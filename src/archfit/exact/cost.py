@@ -1,0 +1,85 @@
+"""What a measurement will take, known before it starts."""
+
+from dataclasses import dataclass, replace
+
+from archfit.exact.experiment import Experiment, degree_bounds, upper_bound
+from archfit.exact.inputs import MOST_LISTED, Continuous, Vocabulary, fillings
+from archfit.exact.measure import FIRST_SAMPLES, MARGIN, WORTH_SPLITTING
+from archfit.exact.network import Network
+
+TRIALS = 3  # one with a small prime, two with large ones
+# Seconds, measured on two CPU cores and on one H200; within a factor of three elsewhere.
+EVALUATION = {"cpu": 3e-9, "cuda": 4e-12}  # a multiplication of one pair
+ELIMINATION = {"cpu": 8e-11, "cuda": 4e-13}  # the cube of the number of samples
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """Estimates for all trials."""
+
+    gigabytes: float
+    seconds: float
+
+
+def estimate(experiment: Experiment, device: str) -> Cost:
+    """Memory of the largest trial and time of all; `device` is cpu or cuda."""
+    rows, columns = _samples(experiment)
+    work = multiplications(experiment.network)
+    if experiment.is_homogeneous and rows > WORTH_SPLITTING:
+        sizes = [bound + MARGIN for bound in degree_bounds(experiment)]
+        pairs = max(sizes) ** 2 * len(sizes)
+        numbers, cubes = sum(size**2 for size in sizes), sum(size**3 for size in sizes)
+    else:
+        pairs = numbers = rows * columns
+        cubes = rows * columns * min(rows, columns)
+    seconds = pairs * work * EVALUATION[device] + cubes * ELIMINATION[device]
+    return Cost(gigabytes=2 * 8 * numbers / 1e9, seconds=TRIALS * seconds)
+
+
+def multiplications(network: Network) -> int:
+    """Of residues, for the output of one pair without a mask."""
+    d = network.width
+    moments = d * (d + 1) // 2
+    layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
+    return d * d + (network.depth - 1) * layer
+
+
+def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> None:
+    """Refuse what would take longer, or more memory, and say what would not."""
+    cost = estimate(experiment, device)
+    if cost.seconds <= seconds and cost.gigabytes <= gigabytes:
+        return
+    network = experiment.network
+    raise ValueError(
+        f"depth={network.depth}, width={network.width} would take about {cost.gigabytes:,.1f} GB "
+        f"and {cost.seconds / 60:,.1f} minutes, over the limit of {gigabytes:,.1f} GB and "
+        f"{seconds / 60:,.1f} minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
+    )
+
+
+def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
+    if isinstance(experiment.inputs, Continuous):
+        for width in range(experiment.network.width - 1, 0, -1):
+            narrow = replace(
+                experiment,
+                network=replace(experiment.network, width=width, heads=1, head_dim=width),
+                inputs=Continuous(rank=min(width, experiment.inputs.rank)),
+                entry=0,
+            )
+            cost = estimate(narrow, device)
+            if cost.seconds <= seconds and cost.gigabytes <= gigabytes:
+                return f"width={width} fits, or raise --limit"
+    return "use less depth or fewer tokens, or raise --limit"
+
+
+def _samples(experiment: Experiment) -> tuple[int, int]:
+    if isinstance(experiment.inputs, Vocabulary):
+        vocab, ordered = experiment.inputs.vocab, experiment.has_order
+        inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
+        return (
+            min(MOST_LISTED, fillings(vocab, inside, True, ordered)),
+            min(MOST_LISTED, fillings(vocab, outside, False, ordered)),
+        )
+    upper = upper_bound(experiment)
+    samples = 16 * FIRST_SAMPLES if upper is None else upper + MARGIN
+    return samples, samples
