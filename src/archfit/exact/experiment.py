@@ -1,5 +1,6 @@
 """What is measured, and what is proved about it beforehand."""
 
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -104,10 +105,13 @@ def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
 def lower_bound(experiment: Experiment) -> int | None:
     """The best proved lower bound for almost all weights, where one is known.
 
-    All of them are for balanced partitions without a mask.
+    All of them are for balanced partitions without a mask. Which is best is decided by certified
+    logarithms, so that without python-flint (a bare GPU machine) none is given.
     """
     network, partition, inputs = experiment.network, experiment.partition, experiment.inputs
     if network.is_causal or len(partition.inside) != len(partition.outside):
+        return None
+    if importlib.util.find_spec("flint") is None:
         return None
     shape = Shape(
         depth=network.depth,
