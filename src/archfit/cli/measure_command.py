@@ -94,6 +94,8 @@ def measure_command(
     )
     for number in prime or ():
         check_prime(number)
+    # Tiles are spread over the cores by us; two layers of threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arrays, kind = _arrays(device)
     check_cost(experiment, kind, seconds=60 * limit, gigabytes=_memory(kind))
     with _progress() as progress:

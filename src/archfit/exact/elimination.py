@@ -1,17 +1,18 @@
 """The rank of a matrix modulo a prime, by elimination whose work is matrix products.
 
-Columns are taken in panels. In a panel, halves are treated one after the other down to a few
-columns, so that nearly everything is a product; then all rows are cleared of the panel's pivots by
-one product, A - (A_c B^-1) A_r with B the block of pivot rows r and pivot columns c, and the pivot
-rows leave the matrix. The same code runs on numpy and on torch.
+Columns are taken in panels. The pivots of a panel are sought in its first rows, on the host: nearly
+always they hold enough. All rows are then cleared of them by one product, A - (A_c B^-1) A_r with B
+the block of pivot rows r and pivot columns c, and the pivot rows leave the matrix. Inside a panel
+halves are treated the same way, down to a few columns. One algorithm for numpy and torch.
 """
 
 from dataclasses import dataclass
 
-from archfit.exact.arrays import Array
+from archfit.exact.arrays import Array, NumpyArrays
 from archfit.exact.prime_field import PrimeField
 
 NARROW = 8  # columns that are eliminated one by one
+SPARE = 8  # rows beyond the number of columns in which pivots are sought first
 WIDEST_PANEL = 256
 
 
@@ -46,22 +47,41 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
 def _pivots(field: PrimeField, panel: Array) -> _Pivots:
     """The pivots of a panel, which is used up."""
     width = panel.shape[1]
+    if len(panel) > width + SPARE:
+        found = _pivots_on_top(field, panel[: width + SPARE])
+        if len(found.rows) == width:
+            return found
     if width <= NARROW:
         return _narrow_pivots(field, panel)
-    half = width // 2
+    return _pivots_by_halves(field, panel)
+
+
+def _pivots_on_top(field: PrimeField, rows: Array) -> _Pivots:
+    """Those of a few rows, found on the host: small steps on a GPU would take longer."""
+    host = NumpyArrays()
+    on_host = PrimeField(prime=field.prime, arrays=host)
+    found = _pivots(on_host, host.copy(field.arrays.numpy(rows)))
+    return _Pivots(found.rows, found.columns, field.arrays.array(found.inverse))
+
+
+def _pivots_by_halves(field: PrimeField, panel: Array) -> _Pivots:
+    half = panel.shape[1] // 2
     left, right = panel[:, :half], panel[:, half:]
     first = _pivots(field, field.arrays.copy(left))
     if not first.rows:
         return _shifted(_pivots(field, right), half)
     before = field.arrays.copy(right[first.rows])
     _clear(field, right, left, first)
-    second = _pivots(field, field.arrays.copy(right))
+    gone = set(first.rows)  # now zero: the next pivots are in the other rows
+    others = [row for row in range(len(panel)) if row not in gone]
+    second = _pivots(field, right[others])
     if not second.rows:
         return first
+    more_rows = [others[row] for row in second.rows]
     b = before[:, second.columns]
-    c = left[second.rows][:, first.columns]
+    c = left[more_rows][:, first.columns]
     return _Pivots(
-        first.rows + second.rows,
+        first.rows + more_rows,
         first.columns + [half + column for column in second.columns],
         _joined_inverse(field, first.inverse, second.inverse, b, c),
     )

@@ -7,7 +7,6 @@ evaluating at t S_P for C + 1 values of t and solving for the coefficient of t^k
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from archfit.exact.arrays import Array
@@ -40,7 +39,10 @@ def whole_matrix(
         return _pairs(tile)
 
     pairs = max(1, field.arrays.tile_numbers // evaluator.network.width**2)
-    _each(fill, list(tiles(rows, columns, pairs)), progress, rows * columns)
+    done = 0
+    for filled in field.arrays.each(fill, list(tiles(rows, columns, pairs))):
+        done += filled
+        progress(done, rows * columns)
     return matrix
 
 
@@ -68,7 +70,10 @@ def degree_matrices(
                 )
         return _pairs(tile)
 
-    _each(fill, list(tiles(largest, largest, pairs)), progress, largest * largest)
+    done = 0
+    for filled in field.arrays.each(fill, list(tiles(largest, largest, pairs))):
+        done += filled
+        progress(done, largest**2)
     return parts
 
 
@@ -154,20 +159,3 @@ def _numbers(first: int, last: int) -> Array:
     import numpy as np
 
     return np.arange(first, last + 1)
-
-
-def _each(
-    fill: Callable[[tuple[slice, slice]], int],
-    jobs: list[tuple[slice, slice]],
-    progress: Progress,
-    total: int,
-) -> None:
-    """Do all tiles, on a few threads: numpy lets go of the interpreter while it works."""
-    done = 0
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        for pairs in pool.map(fill, jobs):
-            done += pairs
-            progress(done, total)
-
-
-THREADS = 2

@@ -69,10 +69,14 @@ class PrimeField:
     def subtract_product(self, array: Array, left: Array, right: Array) -> None:
         """array - left @ right in place, a few rows at a time: what is made of them is still in
         the cache when it is reduced."""
-        rows = max(1, self.arrays.cached_numbers // max(1, array.shape[1]))
-        for first in range(0, len(array), rows):
-            piece = array[first : first + rows]
-            self._subtract(piece, left[first : first + rows], right)
+        rows = max(16, self.arrays.cached_numbers // max(1, array.shape[1]))
+
+        def subtract(first: int) -> None:
+            piece = slice(first, first + rows)
+            self._subtract(array[piece], left[piece], right)
+
+        for _ in self.arrays.each(subtract, range(0, len(array), rows)):
+            pass
 
     def _subtract(self, piece: Array, left: Array, right: Array) -> None:
         longest = self.longest_sum
