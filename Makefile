@@ -4,7 +4,7 @@ BIN := .venv/bin
 SETTINGS := pyproject.toml constraints.txt
 OUT ?= demo
 
-.PHONY: demo test test-slow bench clean
+.PHONY: demo test test-slow bench gallery clean
 
 demo: .venv/.demo-ready
 	@mkdir -p $(OUT)
@@ -24,6 +24,10 @@ test-slow: .venv/.test-ready
 # (seven minutes each), train_gpu.py (where there is one).
 bench: .venv/.test-ready
 	for name in startup bounds data_throughput train_cpu; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+gallery: .venv/.demo-ready
+	$(BIN)/archfit audit --all --chart docs/audit-gallery.png >/dev/null
+	$(BIN)/archfit audit --all --chart docs/audit-gallery.html | tail -1
 
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python

@@ -61,6 +61,8 @@ def _switches(family: Family, keys: set[str], draw: random.Random) -> dict[str, 
     turned = {switch.key: switch.value for switch in family.switches if draw.random() < 0.4}
     if "layer_scale_init_value" in turned:
         turned["layer_scale_init_value"] = 0.0  # the class insists on a point
+    if "add_cross_attention" in turned:
+        turned |= {"is_decoder": True, "multi_query": False}  # no class crosses without
     return {key: value for key, value in turned.items() if key in keys}
 
 

@@ -81,6 +81,12 @@ def test_sizes_and_counts_are_those_of_the_saved_model(
     assert model.parameters.blocks + model.parameters.embedding <= counted
 
 
+def test_tables_are_told_from_norms_and_other_matrices(tmp_path: Path) -> None:
+    model, _ = saved("BertForMaskedLM", "BertConfig", BERT, tmp_path)
+    assert model.parameters.embedding == (30 + 10 + 2) * 16
+    assert model.stacks[0].block_weights == 3 * (4 * 16 * 16 + 2 * 16 * 40)
+
+
 def test_heads_are_missing_not_guessed(tmp_path: Path) -> None:
     model, _ = saved("LlamaForCausalLM", "LlamaConfig", LLAMA, tmp_path)
     assert (model.stacks[0].heads, model.stacks[0].head_dim) == (None, None)
@@ -131,10 +137,10 @@ def test_a_stack_of_vision_is_counted_apart(tmp_path: Path) -> None:
     shapes = {
         "language_model.model.embed_tokens.weight": ("BF16", [30, 16]),
         "language_model.model.layers.0.mlp.down_proj.weight": ("BF16", [16, 40]),
-        "vision_tower.encoder.layers.0.mlp.fc2.weight": ("BF16", [8, 20]),
-        "vision_tower.encoder.layers.0.mlp.fc1.weight": ("BF16", [20, 8]),
-        "vision_tower.encoder.layers.0.attn.weight": ("BF16", [8, 8]),
-        "vision_tower.encoder.layers.1.attn.weight": ("BF16", [8, 8]),
+        "a_vision_tower.encoder.layers.0.mlp.fc2.weight": ("BF16", [8, 20]),
+        "a_vision_tower.encoder.layers.0.mlp.fc1.weight": ("BF16", [20, 8]),
+        "a_vision_tower.encoder.layers.0.attn.weight": ("BF16", [8, 8]),
+        "a_vision_tower.encoder.layers.1.attn.weight": ("BF16", [8, 8]),
     }
     model = from_file(write_shapes(tmp_path / "x.safetensors", shapes))
     found = [(stack.role, stack.depth, stack.width, stack.feed_forward) for stack in model.stacks]
@@ -174,8 +180,14 @@ def test_what_a_header_does_not_tell_is_said(
     named = {"wte.weight": [30, 8]} | shapes
     path = tmp_path / "x.safetensors"
     write_shapes(path, {name: ("F32", shape) for name, shape in named.items()})
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=f"{path} does not tell its shape: .*{sentence}"):
         from_file(path)
+
+
+def test_a_quantised_table_is_named_and_not_said_to_be_absent(tmp_path: Path) -> None:
+    shapes = {"wte.weight": ("U8", [30, 4]), "h.0.w": ("F32", [8, 8])}
+    with pytest.raises(ValueError, match=r"'wte.weight' holds U8, quantised .* put its config"):
+        from_file(write_shapes(tmp_path / "x.safetensors", shapes))
 
 
 SMALL = standard_architecture(depth=3, width=16, heads=2, vocab=30, context=8)

@@ -303,6 +303,33 @@ def test_an_unknown_family_is_read_by_its_usual_keys_and_says_what_it_does_not_k
     assert model.missing == ("head_dim: looked for head_dim, d_kv, attention_head_size",)
     assert "heads * head_dim = 512" in model.assumed[0]
     assert "the count leaves out biases" in model.notes[0]
+    assert "with two feed-forward matrices" in model.notes[0]
+    assert model.notes[0].endswith("not known here: it is rough")
+
+
+def test_latent_attention_and_shared_experts_are_said_not_to_be_counted() -> None:
+    model = _model(
+        {
+            "model_type": "deepseek_v2",
+            "architectures": ["DeepseekV2ForCausalLM"],
+            "hidden_act": "silu",
+            "rms_norm_eps": 1e-6,
+            "hidden_size": 2048,
+            "num_hidden_layers": 27,
+            "num_attention_heads": 16,
+            "kv_lora_rank": 512,
+            "intermediate_size": 10944,
+            "moe_intermediate_size": 1408,
+            "n_routed_experts": 64,
+            "n_shared_experts": 2,
+            "first_k_dense_replace": 1,
+            "vocab_size": 102400,
+            "tie_word_embeddings": False,
+        }
+    )
+    assert (model.stacks[0].heads, model.stacks[0].head_dim) == (16, None)
+    assert "with three feed-forward matrices" in model.notes[0]
+    assert model.notes[1].startswith("kv_lora_rank, n_shared_experts, first_k_dense_replace: its")
 
 
 def _text() -> dict[str, object]:
@@ -332,7 +359,7 @@ def test_a_model_of_two_parts_has_the_stacks_of_both(document: dict[str, object]
 
 
 def test_a_vision_part_that_leaves_its_shape_to_its_class_is_missing() -> None:
-    model = _model({"text_config": _text(), "vision_config": {"model_type": "clip_vision_model"}})
+    model = _model({"text_config": _text(), "vision_config": {"model_type": "blip_vision_model"}})
     assert model.missing == ("vision stack: looked for depth and width in vision_config",)
     assert model.parameters.blocks is None
     assert model.depth == 2

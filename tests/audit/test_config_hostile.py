@@ -106,7 +106,7 @@ def _check(cases: int, seed: int) -> tuple[int, int]:
     models = refused = 0
     for _ in range(cases):
         document = _mutated(draw)
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             model = model_from_config(document, name="a model", origin="a file")
         except ValueError as problem:
@@ -118,7 +118,7 @@ def _check(cases: int, seed: int) -> tuple[int, int]:
             assert isinstance(model, Model)
             assert model.width >= 1
             models += 1
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
     return models, refused
 
 
@@ -154,7 +154,7 @@ def test_a_mixture_of_a_trillion_layers_is_counted_without_walking_through_them(
         "decoder_sparse_step": 2,
         "mlp_only_layers": list(range(1_000_000)),
     }
-    start = time.perf_counter()
+    start = time.process_time()
     model = model_from_config(document, name="a", origin="b")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert model.depth == 10**12

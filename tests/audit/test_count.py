@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from archfit.audit.config import model_from_config
-from archfit.audit.defaults import DEFAULTS, READ_FROM
+from archfit.audit.defaults import DEFAULTS, OF_A_PART, READ_FROM
 from archfit.audit.families import FAMILIES
 from tests_audit_configs import keys_of, random_config
 from tests_audit_oracle import counted_by_its_class
@@ -67,9 +67,10 @@ def test_the_count_of_small_random_configs_is_that_of_their_class(name: str, end
     for seed in SEEDS:
         document = random_config(name, keys, seed)
         total = _total(document | {"architectures": [prefix + end]})
-        if end.endswith("Classification"):
+        if end.endswith(("Classification", "QuestionAnswering", "WithTeacher")):
             assert total is not None
-            total += 2 * (cast(int, document["hidden_size"]) + 1)  # two labels, left out
+            heads = 2 if end.endswith("WithTeacher") else 1
+            total += heads * 2 * (cast(int, document["hidden_size"]) + 1)  # two labels, left out
         assert total == counted_by_its_class(document, prefix + end), document
 
 
@@ -99,3 +100,87 @@ def test_the_count_of_a_mixture_with_dense_layers_is_that_of_its_class() -> None
             "mlp_only_layers": dense,
         }
         assert _total(document) == counted_by_its_class(document, "Qwen3MoeForCausalLM")
+
+
+@pytest.mark.parametrize(
+    ("name", "class_name", "turned"),
+    [
+        ("gpt2", "GPT2LMHeadModel", {"add_cross_attention": True}),
+        ("bert", "BertLMHeadModel", {"add_cross_attention": True, "is_decoder": True}),
+        ("phi", "PhiForCausalLM", {"qk_layernorm": True}),
+        ("stablelm", "StableLmForCausalLM", {"qk_layernorm": True}),
+        ("opt", "OPTForCausalLM", {"layer_norm_elementwise_affine": False}),
+        ("t5", "T5ForConditionalGeneration", {"is_gated_act": True}),
+        ("mt5", "MT5ForConditionalGeneration", {"feed_forward_proj": "gelu"}),
+    ],
+)
+def test_a_key_that_changes_the_count_is_followed(
+    name: str, class_name: str, turned: dict[str, object]
+) -> None:
+    keys = keys_of(type(transformers.AutoConfig.for_model(name)))
+    plain = {"model_type": name, **random_config(name, keys, 1)}
+    plain = {key: value for key, value in plain.items() if key not in turned}
+    changed = plain | turned | {"architectures": [class_name]}
+    assert _total(changed) == counted_by_its_class(changed, class_name)
+    assert _total(changed) != _total(plain | {"architectures": [class_name]})
+
+
+def test_a_key_that_is_not_followed_is_a_note() -> None:
+    document = _document("wav2vec2-large-960h-lv60-self") | {"add_adapter": True}
+    notes = model_from_config(document, name="x", origin="x").notes
+    assert "add_adapter=True adds or drops parameters, which the count does not follow" in notes
+
+
+CLIP = {
+    "model_type": "clip",
+    "architectures": ["CLIPModel"],
+    "projection_dim": 40,
+    "text_config": {"hidden_size": 48, "num_hidden_layers": 2, "intermediate_size": 80},
+    "vision_config": {"num_attention_heads": 4, "patch_size": 16},
+}
+LLAVA = {
+    "model_type": "llava",
+    "architectures": ["LlavaForConditionalGeneration"],
+    "text_config": {"model_type": "llama", "vocab_size": 32064},
+    "vision_config": {
+        "model_type": "clip_vision_model",
+        "hidden_size": 1024,
+        "image_size": 336,
+        "intermediate_size": 4096,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 24,
+        "patch_size": 14,
+    },
+    "tie_word_embeddings": False,
+}
+
+
+@pytest.mark.parametrize("bias", [{}, {"multimodal_projector_bias": False}])
+def test_llava_counts_as_its_class_though_its_text_leaves_depth_and_width_to_theirs(
+    bias: dict[str, object],
+) -> None:
+    model = model_from_config(LLAVA | bias, name="x", origin="x")
+    assert (model.depth, model.width) == (32, 4096)
+    assert "hidden_size=4096: default of LlamaConfig (transformers 5.22.2)" in model.assumed
+    built = counted_by_its_class(LLAVA | bias, "LlavaForConditionalGeneration")
+    assert model.parameters.total == built
+
+
+def test_clip_counts_as_its_class() -> None:
+    model = model_from_config(CLIP, name="x", origin="x")
+    assert [stack.role for stack in model.stacks] == ["encoder", "vision"]
+    assert model.parameters.total == counted_by_its_class(CLIP, "CLIPModel")
+
+
+def test_depth_and_width_are_assumed_of_parts_alone() -> None:
+    with pytest.raises(ValueError, match="gives no width"):
+        _total({"model_type": "llama"})
+
+
+def test_every_default_of_a_part_is_that_of_the_class() -> None:
+    if f"transformers {transformers.__version__}" != READ_FROM:
+        pytest.skip(f"defaults are stated for {READ_FROM}, and classes change them at times")
+    for name, sizes in OF_A_PART.items():
+        fields = dataclasses.fields(type(transformers.AutoConfig.for_model(name)))
+        stated = {field.name: field.default for field in fields}
+        assert {key: stated[key] for key in sizes} == sizes, name

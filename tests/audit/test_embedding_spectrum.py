@@ -12,6 +12,7 @@ import archfit.audit.stored_rows
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
 from archfit.audit.safetensors_header import read_header
+from tests_safetensors import write_shapes
 
 Matrix = NDArray[np.float64]
 NAME = "model.embed_tokens.weight"
@@ -88,14 +89,14 @@ def test_a_singular_value_is_counted_down_to_two_millionths_of_the_largest(
 
 
 @pytest.mark.parametrize("dtype", STORED)
-@pytest.mark.parametrize("spread", [1.0, 30.0])
+@pytest.mark.parametrize(("long_rows", "long_columns"), [(1, 1), (30, 1), (1, 30), (30, 30)])
 def test_rounding_noise_stays_below_the_tolerance_that_epsilon_bounds(
-    dtype: torch.dtype, spread: float, tmp_path: Path
+    dtype: torch.dtype, long_rows: float, long_columns: float, tmp_path: Path
 ) -> None:
     """Also if a few rows and columns are far longer than the others."""
     exact = random(1000, 8) @ random(8, 100, seed=1)
-    exact *= np.where(np.arange(100) % 50 == 7, spread, 1.0)
-    exact *= np.where(np.arange(1000) % 300 == 9, spread, 1.0)[:, None]
+    exact *= np.where(np.arange(100) % 50 == 7, long_columns, 1)
+    exact *= np.where(np.arange(1000) % 300 == 9, long_rows, 1)[:, None]
     table = stored(exact, dtype)
     spectrum = measured(tmp_path, {NAME: table})
     noise = np.linalg.norm(table.double().numpy() - exact, 2)
@@ -201,7 +202,9 @@ def test_a_patch_projection_has_the_rank_of_its_flat_matrix(tmp_path: Path) -> N
 def test_a_chart_gets_at_most_512_points_from_the_first_to_the_last(tmp_path: Path) -> None:
     few = measured(tmp_path, {NAME: stored(random(30, 8))})
     assert [index for index, _ in few.points()] == list(range(1, 9))
-    many = measured(tmp_path, {NAME: stored(random(900, 700))})
+    table = random(900, 700)
+    many = measured(tmp_path, {NAME: stored(table, torch.float64)})
+    np.testing.assert_allclose(many.singular_values, np.linalg.svd(table)[1], rtol=1e-9)
     points = many.points()
     assert (len(points), points[0][0], points[-1][0]) == (512, 1, 700)
     assert all(value == many.singular_values[index - 1] for index, value in points)
@@ -218,10 +221,11 @@ def test_a_table_that_is_not_finite_is_refused(bad: float, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (torch.zeros(30, 8), "nothing but zeros or rows that are all equal"),
-        (torch.ones(30, 8), "nothing but zeros or rows that are all equal"),
-        (torch.zeros(3, 8), "nothing but zeros or rows that are all equal"),
+        (torch.zeros(30, 8), "nothing but zeros, equal rows or numbers too small"),
+        (torch.ones(30, 8), "nothing but zeros, equal rows or numbers too small"),
+        (torch.zeros(3, 8), "nothing but zeros, equal rows or numbers too small"),
         (torch.ones(30, 8, dtype=torch.int8), "holds I8, and spectra are measured of BF16, F16"),
+        (torch.eye(30, dtype=torch.float64) * 1e-200, "or numbers too small to square"),
         (torch.eye(30, dtype=torch.float64) * 1e200, "numbers too large to square"),
         (torch.zeros(2, 8193), "8,193 columns, .* take 1.1 GB; the limit is 8,192 columns"),
     ],
@@ -240,3 +244,9 @@ def test_a_file_cut_off_after_its_header_was_read_is_refused(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="became shorter while it was read"):
         measure_embedding(embedding)
+
+
+def test_a_table_that_would_take_hours_to_read_is_refused(tmp_path: Path) -> None:
+    path = write_shapes(tmp_path / "x.safetensors", {NAME: ("F32", [2**32, 2])})  # a hole
+    with pytest.raises(ValueError, match="8,589,934,592 elements, over the limit of 4,294,967,296"):
+        measure_embedding(find_embedding(read_header(path).tensors))

@@ -1,14 +1,19 @@
 """Findings of made models, of which we know what is wrong, and of those the papers speak of."""
 
+import json
+import re
+import shlex
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from archfit.audit.audited import audited
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import IDS, Finding, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
+from archfit.cli.app import program
 
 STACK = Stack(
     role="decoder",
@@ -82,6 +87,7 @@ def test_depth_that_makes_up_for_a_small_vocabulary_is_not_called_too_deep() -> 
 
 def test_a_nonlinear_input_has_no_limit_of_rank() -> None:
     assert _ids(_model(kind="nonlinear", vocab=30)) == []
+    assert _ids(_model(kind="nonlinear"), measured_rank=64) == []
 
 
 def test_missing_sizes_are_not_judged() -> None:
@@ -93,6 +99,45 @@ def test_a_measured_rank_takes_the_place_of_the_limit() -> None:
     assert _ids(_model(), measured_rank=64) == ["low-rank-embedding"]
     assert _ids(_model(vocab=100), measured_rank=100) == ["vocabulary-bottleneck"]
     assert _ids(_model(), measured_rank=600) == []
+
+
+def test_a_small_vocabulary_stays_one_where_the_weights_have_less_rank_still() -> None:
+    found = _ids(_model(vocab=100), measured_rank=99)  # a row of zeros for padding
+    assert sorted(found) == ["low-rank-embedding", "vocabulary-bottleneck"]
+    narrow = _model(kind="factorised_lookup", inner=64)
+    assert _ids(narrow, measured_rank=60) == ["low-rank-embedding"]
+
+
+def test_more_layers_are_advised_only_where_somebody_trained_as_many() -> None:
+    (bytes_,) = findings_of(_model(replace(STACK, depth=18), vocab=256))
+    assert "or take a width of about 256 and 99 layers" in bytes_.fix
+    esm = _finding("esm-1b", "vocabulary-bottleneck")
+    assert "at a width of 33 a network of this size would have 49,648 layers" in esm.fix
+
+
+def test_a_fix_is_for_the_input_that_the_model_has() -> None:
+    assert "channels" in _finding("wav2vec2-base", "patch-bottleneck").fix
+    assert "patches" in _finding("vit-h-14", "patch-bottleneck").fix
+    assert "vectors" in _finding("decision-transformer-hopper", "patch-bottleneck").fix
+
+
+def test_no_size_is_made_up_for_a_command_where_the_depth_is_not_known() -> None:
+    (finding,) = findings_of(_model(replace(STACK, depth=None), vocab=100))
+    assert "archfit plan" not in finding.fix
+
+
+def test_the_commands_of_fixes_are_understood() -> None:
+    commands = {
+        command
+        for model in zoo_models()
+        for finding in findings_of(model)
+        for command in re.findall(r"\((archfit plan [^)]*)\)", finding.fix)
+    }
+    assert len(commands) > 30
+    for command in commands:
+        made = CliRunner().invoke(program(()), [*shlex.split(command)[1:], "--json"])
+        assert made.exit_code == 0, command
+        assert json.loads(made.stdout)["bottleneck"]
 
 
 def test_a_misprinted_size_is_not_judged() -> None:

@@ -102,7 +102,7 @@ def test_a_run_of_ours_is_told_by_its_spec(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "word", "sentence"),
     [
-        ([], "m", "m has no weights beside it that are surely its own; give the .safetensors"),
+        ([], "m", "m holds neither config.json nor a .safetensors file that can be read; give a"),
         (["pytorch_model.bin"], "m", r"pytorch_model.bin is a pickled checkpoint, .*save_file"),
         (["a.pt"], "m/a.pt", "is a pickled checkpoint"),
         (["pytorch_model.bin.index.json"], "m/pytorch_model.bin.index.json", "pickled checkpoint"),
@@ -211,6 +211,13 @@ def test_a_name_not_found_says_where_it_was_looked_for_and_what_is_close(tmp_pat
 
 
 # ---- configs
+
+
+def test_a_folder_of_the_cache_without_a_model_is_not_its_own_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "models--org--name" / "snapshots").mkdir(parents=True)
+    with pytest.raises(ValueError, match="not in the Hugging Face cache") as refused:
+        found("org/name", HF_HUB_CACHE=str(tmp_path))
+    assert "close are" not in str(refused.value)
 
 
 def test_a_config_is_read_as_json_does(tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ def test_a_linter_fails_on_what_it_is_told_and_on_nothing_else() -> None:
     assert audit(str(CONFIGS / "gpt-neox-20b.json"), "--fail-on", "any").returncode == 0
 
 
+def test_nothing_found_says_what_could_not_be_judged() -> None:
+    assert "the rank of the input cannot be judged" in audit("chinchilla-70b").stdout
+    assert "attention cannot be judged" in audit("sparse-transformer-cifar10").stdout
+    assert "Nothing found: no bottleneck" in audit("gpt2-xl").stdout
+
+
 def test_a_made_checkpoint_of_known_rank_is_measured_right(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     thin = rng.standard_normal((29_900, 64)), rng.standard_normal((64, 1024))

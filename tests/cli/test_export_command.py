@@ -14,7 +14,8 @@ from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.settings import Settings as DataSettings
 from archfit.export import FORMATS
-from tests_exports import random_run
+from tests_exports import NETWORK, random_run
+from tests_safetensors import write_shapes
 from tests_training import record_of, tiny_spec
 
 SHAPE = ("--depth", "2", "--width", "48", "--heads", "4")
@@ -245,6 +246,43 @@ def test_what_is_no_export_is_never_replaced(export: Archfit, tmp_path: Path) ->
     said = export(*SHAPE, "--overwrite")
     assert "holds thesis.tex, which is of no export and would be lost" in said.refusal()
     assert _content(tmp_path / "out") == {"thesis.tex": b"years"}
+
+
+def test_weights_of_somebody_elses_model_are_never_replaced(
+    export: Archfit, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.json").write_text("{}")
+    write_shapes(out / "model.safetensors", {"wte.weight": ("F32", [4, 2])})
+    before = _content(out)
+    sentence = "holds model.safetensors, which is of no export and would be lost"
+    assert sentence in export(*SHAPE, "--overwrite").refusal()
+    assert _content(out) == before
+
+
+def test_weights_of_an_export_are_replaced(export: Archfit, tmp_path: Path) -> None:
+    random_run(tmp_path / "run", NETWORK)
+    export("--run", str(tmp_path / "run"))
+    before = _content(tmp_path / "out")
+    assert export("--run", str(tmp_path / "run"), "--overwrite").status == 0
+    assert _content(tmp_path / "out") == before
+    assert export(*SHAPE, "--overwrite").status == 0
+    assert _content(tmp_path / "out").keys() == {"config.json"}
+
+
+def test_a_folder_that_is_named_like_a_file_of_an_export_is_never_replaced(
+    export: Archfit, tmp_path: Path
+) -> None:
+    (tmp_path / "out" / "config.json").mkdir(parents=True)
+    (tmp_path / "out" / "config.json" / "precious").touch()
+    assert "holds config.json, which is of no export" in export(*SHAPE, "--overwrite").refusal()
+    assert (tmp_path / "out" / "config.json" / "precious").exists()
+
+
+def test_a_link_to_itself_is_refused(export: Archfit, tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("out")
+    export(*SHAPE).refusal()
 
 
 def test_a_file_in_the_way_is_refused(export: Archfit, tmp_path: Path) -> None:

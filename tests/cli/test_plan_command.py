@@ -1,6 +1,7 @@
 """`archfit plan`, run as a user runs it."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from archfit.cli.app import app
+from archfit.cli.app import program
 
 PLAN = [sys.executable, "-m", "archfit", "plan"]
 
@@ -59,6 +60,45 @@ def test_people_see_repairs_first_where_the_depth_is_absurd_and_the_shape_first_
         assert part in text
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "--params 50M --rank 32 --vocab 9000 --tied --context 512 --multiple-of 32",
+        "--flops 1e20 --patch 8x8x3 --vocab 256 --max-depth 40 --tokens-per-param 50",
+        "--block-params 20M --patch 16 --tokens-per-param 7",
+    ],
+)
+def test_the_command_of_a_repair_plans_the_shape_that_it_promises(asked: str) -> None:
+    (repair,) = answer(*asked.split())["repairs"]
+    assert isinstance(repair, dict)
+    words = shlex.split(str(repair["command"]))
+    assert words[:2] == ["archfit", "plan"]
+    again = answer(*words[2:])
+    shape = repair["shape"]
+    assert again["bottleneck"] is None
+    assert {key: again["recommended"][key] for key in shape} == shape
+
+
+def test_the_command_of_the_export_writes_the_table_that_was_planned(tmp_path: Path) -> None:
+    document = answer("--params", "5M", "--vocab", "900", "--rank", "16", "--tied")
+    words = shlex.split(str(document["export"]))[1:]
+    export = [sys.executable, "-m", "archfit", *words, "--json"]
+    done = subprocess.run(export, capture_output=True, text=True, check=True, cwd=tmp_path)
+    config = json.loads((tmp_path / json.loads(done.stdout)["files"][0]).read_text())
+    assert (config["word_embed_proj_dim"], config["tie_word_embeddings"]) == (16, True)
+
+
+def test_a_bottleneck_that_nothing_repairs_says_so() -> None:
+    assert "No repair that we know of" in plan("--params", "1e18").stdout
+
+
+def test_commands_of_repairs_stand_on_a_line_of_their_own() -> None:
+    lines = plan("--block-params", "650M", "--vocab", "33").stdout.splitlines()
+    commands = [line.strip() for line in lines if line.startswith("    archfit ")]
+    assert len(commands) == 3
+    assert all(" --out " in command for command in commands)
+
+
 def test_the_chart_is_written(tmp_path: Path) -> None:
     file = tmp_path / "plan.svg"
     assert str(answer("--params", "125M", "--chart", str(file))["chart"]) == str(file)
@@ -73,6 +113,9 @@ def test_the_chart_is_written(tmp_path: Path) -> None:
         (("--params", "0"), "buys nothing"),
         (("--params", "300"), "does not pay for one layer"),
         (("--params", "1e19"), "over 10^18"),
+        (("--block-params", "1e400"), "1.00e+400 is over 10^18"),
+        (("--flops", "1e400"), "over 10^18"),
+        (("--params", "1M", "--rank", "100"), "does not pay for one layer"),
         (("--block-params", "100", "--vocab", "33"), "does not pay for one layer"),
         (("--params", "1M", "--vocab", "1"), "vocab=1 is below 2"),
         (("--params", "1M", "--vocab", "9", "--tokenizer", "x"), "each give a vocabulary"),
@@ -108,4 +151,4 @@ def test_a_plan_needs_neither_torch_nor_numpy() -> None:
 
 
 def test_help_explains_every_option() -> None:
-    assert CliRunner().invoke(app, ["plan", "--help"]).exit_code == 0
+    assert CliRunner().invoke(program(()), ["plan", "--help"]).exit_code == 0

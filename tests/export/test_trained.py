@@ -273,6 +273,21 @@ def test_a_spec_of_a_trillion_blocks_is_refused_at_once(tmp_path: Path) -> None:
         write_weights(hostile, tmp_path)
 
 
+def test_a_header_that_is_not_of_this_network_is_refused_unread(tmp_path: Path) -> None:
+    random_run(tmp_path, NETWORK)
+    header = b"{" + b" " * 10**6 + b"}"
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match="its header of 1,000,002 bytes is not that of 44 tensors"):
+        write_weights(open_run(tmp_path), tmp_path / "hf")
+
+
+def test_a_record_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    random_run(tmp_path, NETWORK)
+    (tmp_path / "record.json").write_bytes(b'{"a":[' + b"0," * 9_000_000 + b"0]}")
+    with pytest.raises(ValueError, match=r"record.json is damaged: .*16,777,216"):
+        open_run(tmp_path)
+
+
 def test_weights_that_do_not_fit_the_disk_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

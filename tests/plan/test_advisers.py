@@ -6,7 +6,7 @@ from archfit.plan.advisers import Advice, Asked, all_advice
 
 
 def _advice(size: float, name: str, *, limit: int = 50257, is_text: bool = True) -> Advice:
-    asked = Asked(block_params=size, rank_limit=limit, vocab=limit, is_text=is_text)
+    asked = Asked(block_params=size, rank_limit=limit, is_text=is_text, is_vision=False)
     return next(advice for advice in all_advice(asked) if advice.name == name)
 
 
@@ -37,9 +37,18 @@ def test_proportions_come_out_as_stated() -> None:
 
 def test_every_shape_has_the_size_asked_for() -> None:
     for size in (1e6, 1e9, 1e12):
-        for advice in all_advice(Asked(block_params=size, rank_limit=99, vocab=99, is_text=True)):
+        for advice in all_advice(
+            Asked(block_params=size, rank_limit=99, is_text=True, is_vision=False)
+        ):
             if advice.depth is not None and advice.width is not None:
                 assert 12 * advice.depth * advice.width**2 == pytest.approx(size, rel=1e-6)
+
+
+def test_mobile_llm_names_a_depth_near_the_size_that_it_names_one_for() -> None:
+    assert _advice(125e6, "MobileLLM 2024").depth == 30
+    for size in (1e6, 650e6):
+        assert _advice(size, "MobileLLM 2024").depth is None
+    assert _advice(650e6, "MobileLLM 2024").in_range
 
 
 def test_a_question_outside_the_range_is_marked() -> None:
@@ -51,7 +60,7 @@ def test_a_question_outside_the_range_is_marked() -> None:
 
 
 def test_all_advisers_have_a_source_and_a_range() -> None:
-    asked = Asked(block_params=1e8, rank_limit=500, vocab=500, is_text=True)
+    asked = Asked(block_params=1e8, rank_limit=500, is_text=True, is_vision=False)
     everybody = all_advice(asked)
     assert len({advice.name for advice in everybody}) == 16
     assert all(advice.source and advice.seen_in and advice.says for advice in everybody)

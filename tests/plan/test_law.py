@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.plan.law import ideal_shape, law_depth, law_width
+from archfit.plan.law import ideal_shape, law_width
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,6 @@ def test_a_shape_on_the_law_has_the_size_asked_for_and_no_more_width_than_the_la
     assert shape.width <= limit * (1 + 1e-12)
     if shape.depth > 1:
         assert shape.width == pytest.approx(min(law_width(shape.depth), limit), rel=1e-9)
-
-
-@given(st.floats(1, 200))
-def test_depth_and_width_of_the_law_are_inverse(depth: float) -> None:
-    assert law_depth(law_width(depth)) == pytest.approx(depth, rel=1e-9)
 
 
 def test_a_budget_below_one_layer_of_the_law_buys_a_narrower_layer() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archfit.plan.question import TotalParams
 from archfit.plan.rounding import usual_head_dim
 from archfit.plan.shapes import ideal_for, parts, rounded_for
 from archfit.spec import standard_architecture
@@ -30,16 +31,40 @@ def test_a_rounded_shape_is_on_the_grid_and_close_in_size(
 
 
 @pytest.mark.parametrize(
-    ("width", "head_dim"), [(768, 64), (1024, 128), (1088, 64), (96, 32), (64, 32), (8, 8), (7, 7)]
+    ("width", "head_dim"),
+    [
+        (768, 64),
+        (1024, 128),
+        (1088, 64),
+        (96, 32),
+        (64, 32),
+        (8, 8),
+        (7, 7),
+        (33 * 35, 55),
+        (257, 257),
+    ],
 )
 def test_heads_are_of_the_sizes_that_hardware_likes(width: int, head_dim: int) -> None:
     assert usual_head_dim(width) == head_dim
 
 
-def test_a_budget_below_one_layer_is_refused_with_the_way_out() -> None:
-    asked = question(300, vocab=257)
+@pytest.mark.parametrize("size", [300, 12 * 8**2 - 1])
+def test_a_budget_below_one_layer_is_refused_with_the_way_out(size: int) -> None:
+    asked = question(size, vocab=257)
     with pytest.raises(ValueError, match="does not pay for one layer of width 8"):
         rounded_for(asked, ideal_for(asked, 257))
+
+
+def test_the_smallest_layer_is_bought_by_what_it_costs() -> None:
+    asked = question(12 * 8**2)
+    shape = rounded_for(asked, ideal_for(asked, 257))
+    assert (shape.depth, shape.width) == (1, 8)
+
+
+def test_a_table_that_alone_exceeds_the_budget_is_refused() -> None:
+    asked = question(TotalParams(params=10**6), vocab=50257, rank=100)  # no width makes it smaller
+    with pytest.raises(ValueError, match="does not pay for one layer"):
+        rounded_for(asked, ideal_for(asked, 100))
 
 
 def test_parts_add_up_to_the_parameters_of_the_trained_network() -> None:

@@ -31,6 +31,25 @@ def test_the_iso_parameter_chart_shows_ours_advisers_repairs_and_models_of_the_s
     assert f'"depth": {plan.shape.depth}.0, "width": {plan.shape.width}.0' in text
 
 
+@pytest.mark.parametrize(
+    ("size", "words"), [(10**18, "1,000,000T"), (10**12, "1T"), (650_000_000, "650M"), (800, "800")]
+)
+def test_sizes_in_the_title_are_words_that_people_use(size: int, words: str) -> None:
+    chart = iso_parameter_chart(make_plan(question(size, multiple_of=8)), ()).to_dict()
+    assert chart["title"]["text"].startswith(f"Shapes of {words} block parameters")
+
+
+@pytest.mark.parametrize("size", [10**7, 10**18])
+def test_the_law_is_drawn_past_the_shape_that_lies_on_it(size: int) -> None:
+    plan = make_plan(question(size, vocab=10**9, max_depth=1000))
+    chart = iso_parameter_chart(plan, ()).to_dict()
+    lines = [rows for rows in chart["datasets"].values() if len(rows) > 50]
+    (law,) = [
+        depths for rows in lines if (depths := [row["depth"] for row in rows])[0] < depths[-1]
+    ]
+    assert law[0] < plan.ideal.depth < law[-1]
+
+
 def test_names_never_lie_on_one_another() -> None:
     chart = iso_parameter_chart(make_plan(question(10**8)), KNOWN).to_dict()
     (labels,) = [rows for rows in chart["datasets"].values() if rows and "label_y" in rows[0]]
@@ -52,6 +71,7 @@ def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> 
     write_gallery([audited(model) for model in zoo_models()], file, "archfit <test>")
     page = file.read_text()
     assert "archfit &lt;test&gt;" in page
+    assert ">176,247<" in page  # BLOOM, in millions
     tables = page.split("<script>")[0]
     assert tables.count("<tr>") == 2 + 6 + 169
     assert not re.search(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", tables)

@@ -1,11 +1,13 @@
 """From a word on the command line to an audited model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from archfit.audit.architecture import model_from_architecture
 from archfit.audit.audited import Audited, audited
 from archfit.audit.checkpoint_model import model_from_header
 from archfit.audit.config import model_from_config
+from archfit.audit.disagreement import disagreements
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
 from archfit.audit.model import Model
@@ -27,7 +29,7 @@ LARGEST_SPEC = 1 << 20  # bytes
 def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) -> Audited:
     """The model that the word means, with its findings; `measure` reads its embedding, too."""
     target = find_target(word, known=zoo_names(), environment=environment)
-    model = _model(target)
+    model = _compared(_model(target), target)
     return audited(model, _spectrum(target) if measure else None)
 
 
@@ -50,6 +52,15 @@ def _model(target: Target) -> Model:
             return model_from_config(
                 read_config(target.config), name=target.name, origin=str(target.config)
             )
+
+
+def _compared(model: Model, target: Target) -> Model:
+    """The model with a note wherever weights beside its config, or spec, say otherwise."""
+    if isinstance(target, KnownModel) or target.checkpoint is None:
+        return model
+    if isinstance(target, ModelFiles) and target.config is None:
+        return model
+    return replace(model, notes=(*model.notes, *disagreements(model, target.checkpoint)))
 
 
 def _spectrum(target: Target) -> EmbeddingSpectrum:

@@ -1,12 +1,14 @@
 """JSON that anybody may have written: one object, or one sentence that says why not."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
 from archfit.spec import open_regular
 
 MOST_PARTS = 1_000_000  # brackets and commas; Python's objects for so many take under 300 MB
+HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")  # two of them make one, an emoji for one
 LONGEST_INTEGER = 20  # digits; 2^64 has as many
 
 
@@ -34,12 +36,24 @@ def parse_object(content: bytes, *, where: str) -> dict[str, object]:
             "keeps it from filling the memory; split the model into shards"
         )
     document = _parsed(content, where)
+    if HALF_CHARACTER.search(content):
+        _check_characters(document, where)
     if not isinstance(document, dict):
         raise ValueError(
             f"{where} holds a JSON {type(document).__name__}, not an object; "
             "give a file that starts with {"
         )
     return document
+
+
+def _check_characters(document: object, where: str) -> None:
+    """Refuse halves of characters without the other half, which no terminal or file can take."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        raise ValueError(
+            f"{where} holds half a character ({problem.object[problem.start]!a}); write it again"
+        ) from problem
 
 
 def shown(text: object) -> str:

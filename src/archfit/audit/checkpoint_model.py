@@ -4,6 +4,7 @@ Heads do not, in most families: a matrix of 1,024 rows may be 8 heads or 16. The
 missing, never guessed.
 """
 
+from archfit.audit.bounded_json import shown
 from archfit.audit.embedding_tensor import EmbeddingTensors, find_embedding
 from archfit.audit.model import InputKind, InputMap, Model, Parameters
 from archfit.audit.safetensors_header import StoredTensor
@@ -21,9 +22,13 @@ NO_HEADS = "{}: not in a safetensors header; put config.json beside it"
 def model_from_header(tensors: tuple[StoredTensor, ...], *, name: str, origin: str) -> Model:
     """The model that stored names and shapes describe; parameters are counted exactly."""
     learned = tuple(tensor for tensor in tensors if is_learned(tensor))
+    _refuse_quantised_input(tensors, learned)
     reads, first_name, input_width = _input(learned)
-    stacks = sorted(find_stacks(learned), key=lambda stack: _order(stack, first_name))
-    shapes = tuple(stack_shape(stack, input_width=input_width) for stack in stacks)
+    try:
+        stacks = sorted(find_stacks(learned), key=lambda stack: _order(stack, first_name))
+        shapes = tuple(stack_shape(stack, input_width=input_width) for stack in stacks)
+    except ValueError as problem:
+        raise ValueError(f"{origin} does not tell its shape: {problem}") from problem
     sizes = {"heads": shapes[0].heads, "head_dim": shapes[0].head_dim}
     return Model(
         name=name,
@@ -51,6 +56,21 @@ def _input(learned: tuple[StoredTensor, ...]) -> tuple[InputMap, str, int | None
             return _unbounded("nonlinear"), tensor.name, tensor.shape[0]
     found = find_embedding(learned)
     return _input_map(found), found.names[0], found.width
+
+
+def _refuse_quantised_input(
+    tensors: tuple[StoredTensor, ...], learned: tuple[StoredTensor, ...]
+) -> None:
+    """Say so where the table is there, but in integers, whose shape need not be the table's."""
+    try:
+        table = find_embedding(tensors).tables[0]
+    except ValueError:  # then none is there at all
+        return
+    if table not in learned:
+        raise ValueError(
+            f"{shown(table.name)} holds {table.dtype}, quantised numbers whose shape need not be "
+            "that of the table; put its config.json beside it, or give the original"
+        )
 
 
 def _unbounded(kind: InputKind) -> InputMap:

@@ -11,21 +11,37 @@ from archfit.audit.architecture import (
 from archfit.audit.config_inputs import input_map, outside_sizes
 from archfit.audit.count import SizedStack, parameters
 from archfit.audit.decoder_families import ENCODER_AND_DECODER, T5
-from archfit.audit.families import FAMILIES, UNKNOWN, class_name, family_name
+from archfit.audit.families import FAMILIES, ROUGH, UNKNOWN, class_name, family_name
 from archfit.audit.family import Family, StackPlan
 from archfit.audit.family_parts import VISION, gated
+from archfit.audit.fields import shown
 from archfit.audit.model import Model
 from archfit.audit.nested import parts_of, whole_of
 from archfit.audit.reader import Reader
 from archfit.audit.spellings import SPELLINGS
 from archfit.audit.stack_sizes import audited_stack, sized_stack
 
-_NO_STANDARD_ATTENTION = (
+_NO_PLAIN_LAYERS = (
     "kv_lora_rank",
     "q_lora_rank",
     "ssm_cfg",
     "state_size",
+    "mamba_d_state",
     "layers_block_type",
+    "n_shared_experts",
+    "first_k_dense_replace",
+)
+_CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")
+_NOT_FOLLOWED: tuple[tuple[str, object], ...] = (  # keys of known families that change the count
+    ("add_adapter", True),  # wav2vec2
+    ("conv_pos_batch_norm", True),  # HuBERT
+    ("feat_proj_layer_norm", False),
+    ("norm_bias", True),  # ModernBERT
+    ("classifier_bias", True),
+    ("decoder_bias", False),
+    ("share_encoder_decoder_embeddings", False),  # Marian
+    ("position_embedding_type", "relative_key"),
+    ("position_embedding_type", "relative_key_query"),
 )
 
 
@@ -39,15 +55,17 @@ def model_from_config(document: Mapping[str, object], *, name: str, origin: str)
         return model_from_architecture(own_architecture(document), name=name, origin=origin)
     parts = parts_of(document)
     if not parts:
-        return _single_model(document, name=name, origin=origin)
-    models = [_single_model(part, name=name, origin=origin) for part in parts]
+        return _single_model(document, name=name, origin=origin, is_part=False)
+    models = [_single_model(part, name=name, origin=origin, is_part=True) for part in parts]
     return whole_of(document, models)
 
 
-def _single_model(document: Mapping[str, object], *, name: str, origin: str) -> Model:
+def _single_model(
+    document: Mapping[str, object], *, name: str, origin: str, is_part: bool
+) -> Model:
     model_type = family_name(document)
     family = _family(document, model_type)
-    reader = Reader(document, family, model_type)
+    reader = Reader(document, family, model_type, is_part=is_part)
     width = reader.size("width")
     if width is None:
         raise reader.refuse("width")
@@ -90,7 +108,7 @@ def _unknown(document: Mapping[str, object]) -> Family:
     """Generic keys; gated where the config speaks as the descendants of Llama do."""
     family = UNKNOWN
     if "rms_norm_eps" in document and document.get("hidden_act") == "silu":
-        family = gated(family)
+        family = replace(gated(family), left_out=ROUGH.format("three"))
     if "patch_size" in document:
         return replace(family, input="linear_patch", stacks=VISION, embedding=(), outputs={"": ()})
     if "encoder_layers" in document and "decoder_layers" in document:
@@ -118,8 +136,8 @@ def _stacks(reader: Reader, plans: tuple[StackPlan, ...], width: int) -> tuple[S
 
 
 def _tie(reader: Reader, sizes: dict[str, int]) -> bool | None:
-    """Whether the head is tied, also written into `sizes`; None where there is no token table."""
-    if "vocab" not in sizes:
+    """Whether the head is tied, also written into `sizes`; None without a token table or a head."""
+    if "vocab" not in sizes or reader.family.outputs.keys() == {"Model"}:
         return None
     is_tied = reader.is_tied()
     if is_tied is None:
@@ -135,8 +153,8 @@ def _output(reader: Reader, named: str) -> str:
     if not named:
         return next(iter(outputs))
     end = max((end for end in outputs if named.endswith(end)), key=len, default=None)
-    if end is None or end.endswith("Classification"):
-        reader.notes.append(f"the head of {named:.60} is left out of the count")
+    if end is None or end.endswith(_CLASSIFIERS):
+        reader.notes.append(f"the head of {shown(named)} is left out of the count")
     return "Model" if end is None else end
 
 
@@ -144,10 +162,15 @@ def _note_what_is_left_out(reader: Reader, model_type: str | None) -> None:
     family = reader.family
     if family.left_out is not None:
         reader.notes.append(f"the count leaves out {family.left_out}")
-    unusual = [key for key in _NO_STANDARD_ATTENTION if key in reader.document]
+    reader.notes += [
+        f"{key}={value} adds or drops parameters, which the count does not follow"
+        for key, value in _NOT_FOLLOWED
+        if reader.document.get(key) == value
+    ]
+    unusual = [key for key in _NO_PLAIN_LAYERS if key in reader.document]
     if unusual and model_type not in FAMILIES:
         reader.notes.append(
-            f"{unusual[0]} says that this is no plain attention; the count takes it as one"
+            f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
         )
 
 

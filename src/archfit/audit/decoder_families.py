@@ -11,21 +11,26 @@ from archfit.audit.family_parts import (
     GPT2_BLOCK,
     LLAMA_BLOCK,
     NONE,
+    block_vectors,
     full_key_value_heads,
     gated,
     grouped_key_value_heads,
+    head_norm,
     norms,
     switch,
     ungated,
     with_biases,
+    with_cross_attention,
     without_biases,
     without_final_norm,
+    without_norm_parameters,
 )
 
 _CAUSAL = {"ForCausalLM": (pieces.untied_head,), "Model": ()}
 _BIASED_HEAD = {"ForCausalLM": (pieces.untied_head, pieces.head_bias), "Model": ()}
 _ATTENTION_BIAS = switch("attention_bias", True, with_biases("query", "key", "value", "out"))
 _MLP_BIAS = switch("mlp_bias", True, with_biases("feed_forward"))
+CROSSES = switch("add_cross_attention", True, with_cross_attention)
 
 GPT2 = Family(
     config_class="GPT2Config",
@@ -91,6 +96,7 @@ T5 = replace(
     switches=(
         switch("feed_forward_proj", "gated-gelu", gated),
         switch("feed_forward_proj", "gated-silu", gated),
+        switch("is_gated_act", True, gated),
     ),
 )
 
@@ -123,6 +129,7 @@ _OPT = replace(
         switch("do_layer_norm_before", False, without_final_norm),
         switch("_remove_final_layer_norm", True, without_final_norm),
         switch("enable_bias", False, without_biases(*ALL)),
+        switch("layer_norm_elementwise_affine", False, without_norm_parameters),
     ),
 )
 _FALCON = replace(
@@ -153,6 +160,13 @@ _BART = replace(
     ),
     outputs={"ForConditionalGeneration": (pieces.untied_head,), "Model": ()},
 )
+# Their positions are computed, but stored.
+_PEGASUS = replace(
+    _BART,
+    config_class="PegasusConfig",
+    has_final_norm=True,
+    embedding=(pieces.token_table, pieces.untied_tables, *(2 * (pieces.position_table,))),
+)
 _GPTJ = replace(
     _NO_POSITIONS,
     config_class="GPTJConfig",
@@ -161,13 +175,13 @@ _GPTJ = replace(
 )
 
 DECODER_FAMILIES: dict[str, Family] = {
-    "gpt2": GPT2,
+    "gpt2": replace(GPT2, switches=(CROSSES,)),
     "gpt_bigcode": replace(
         GPT2,
         config_class="GPTBigCodeConfig",
         fixed_kv_heads=1,
         outputs=_CAUSAL,
-        switches=(switch("multi_query", False, full_key_value_heads),),
+        switches=(switch("multi_query", False, full_key_value_heads), CROSSES),
     ),
     "gpt_neo": replace(
         GPT2,
@@ -192,6 +206,7 @@ DECODER_FAMILIES: dict[str, Family] = {
             "ForCausalImageModeling": (pieces.untied_head_but_one,),
             "Model": (),
         },
+        switches=(CROSSES,),
     ),
     "bloom": replace(
         _NO_POSITIONS,
@@ -206,6 +221,14 @@ DECODER_FAMILIES: dict[str, Family] = {
     ),
     "falcon": _FALCON,
     "bart": _BART,
+    "mbart": replace(_BART, config_class="MBartConfig", has_final_norm=True),
+    "pegasus": _PEGASUS,
+    "marian": replace(
+        _PEGASUS,
+        config_class="MarianConfig",
+        has_final_norm=False,
+        outputs={"MTModel": (pieces.untied_head,), "Model": ()},
+    ),
     "llama": LLAMA,
     "smollm3": replace(LLAMA, config_class="SmolLM3Config"),
     "mistral": _MISTRAL,
@@ -251,7 +274,7 @@ DECODER_FAMILIES: dict[str, Family] = {
         config_class="PhiConfig",
         block=replace(GPT2_BLOCK, norms=1),
         outputs=_BIASED_HEAD,
-        switches=(),
+        switches=(switch("qk_layernorm", True, block_vectors(pieces.head_layer_norms)),),
     ),
     "phi3": replace(LLAMA, config_class="Phi3Config", switches=()),
     "starcoder2": replace(
@@ -268,6 +291,7 @@ DECODER_FAMILIES: dict[str, Family] = {
         switches=(
             switch("use_qkv_bias", True, with_biases("query", "key", "value")),
             switch("use_parallel_residual", True, norms(1)),
+            switch("qk_layernorm", True, head_norm("all")),
         ),
     ),
     "t5": T5,
@@ -275,6 +299,10 @@ DECODER_FAMILIES: dict[str, Family] = {
         T5,
         config_class="MT5Config",
         block=LLAMA_BLOCK,
-        switches=(switch("feed_forward_proj", "relu", ungated),),
+        switches=(
+            switch("feed_forward_proj", "relu", ungated),
+            switch("feed_forward_proj", "gelu", ungated),
+            switch("is_gated_act", False, ungated),
+        ),
     ),
 }

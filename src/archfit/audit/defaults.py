@@ -1,11 +1,21 @@
 """Values that a config may leave to its class, as the classes of transformers 5.22.2 have them.
 
-Depth and width are not among them: a config without those describes no model. A default that the
+Depth and width are not among them: a config without those describes no model. Only the parts of a
+nested config may leave them out, since those files hold what differs from the class alone (LLaVA
+1.5 has a text_config without hidden_size); `OF_A_PART` has them. A default that the
 class computes from other sizes (head_dim = width / heads, n_inner = 4 * n_embd) is no number and
 stands in `families.py`.
 """
 
 READ_FROM = "transformers 5.22.2"
+
+OF_A_PART: dict[str, dict[str, object]] = {
+    "llama": {"hidden_size": 4096, "num_hidden_layers": 32},
+    "mistral": {"hidden_size": 4096, "num_hidden_layers": 32},
+    "clip_text_model": {"hidden_size": 512, "num_hidden_layers": 12},
+    "clip_vision_model": {"hidden_size": 768, "num_hidden_layers": 12},
+    "siglip_vision_model": {"hidden_size": 768, "num_hidden_layers": 12},
+}
 
 DEFAULTS: dict[str, dict[str, object]] = {
     "gpt2": {"n_head": 12, "n_positions": 1024, "vocab_size": 50257, "tie_word_embeddings": True},
@@ -47,6 +57,33 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "encoder_attention_heads": 16,
         "max_position_embeddings": 1024,
         "vocab_size": 50265,
+        "tie_word_embeddings": True,
+    },
+    "mbart": {
+        "decoder_ffn_dim": 4096,
+        "encoder_ffn_dim": 4096,
+        "decoder_attention_heads": 16,
+        "encoder_attention_heads": 16,
+        "max_position_embeddings": 1024,
+        "vocab_size": 50265,
+        "tie_word_embeddings": True,
+    },
+    "pegasus": {
+        "decoder_ffn_dim": 4096,
+        "encoder_ffn_dim": 4096,
+        "decoder_attention_heads": 16,
+        "encoder_attention_heads": 16,
+        "max_position_embeddings": 1024,
+        "vocab_size": 50265,
+        "tie_word_embeddings": True,
+    },
+    "marian": {
+        "decoder_ffn_dim": 4096,
+        "encoder_ffn_dim": 4096,
+        "decoder_attention_heads": 16,
+        "encoder_attention_heads": 16,
+        "max_position_embeddings": 1024,
+        "vocab_size": 58101,
         "tie_word_embeddings": True,
     },
     "llama": {
@@ -221,6 +258,19 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "vocab_size": 30522,
         "tie_word_embeddings": True,
     },
+    "distilbert": {
+        "hidden_dim": 3072,
+        "n_heads": 12,
+        "max_position_embeddings": 512,
+        "vocab_size": 30522,
+        "tie_word_embeddings": True,
+    },
+    "modernbert": {
+        "intermediate_size": 1152,
+        "num_attention_heads": 12,
+        "vocab_size": 50368,
+        "tie_word_embeddings": True,
+    },
     "electra": {
         "intermediate_size": 1024,
         "num_attention_heads": 4,
@@ -298,6 +348,19 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "num_attention_heads": 12,
         "image_size": 224,
         "patch_size": 16,
+    },
+    "clip_text_model": {
+        "intermediate_size": 2048,
+        "num_attention_heads": 8,
+        "max_position_embeddings": 77,
+        "vocab_size": 49408,
+    },
+    "clip_vision_model": {
+        "num_channels": 3,
+        "intermediate_size": 3072,
+        "num_attention_heads": 12,
+        "image_size": 224,
+        "patch_size": 32,
     },
     "wav2vec2": {
         "vocab_size": 32,

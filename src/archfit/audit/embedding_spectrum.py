@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Rows = Iterable[NDArray[np.float64]]
 
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
+MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
 MOST_POINTS = 512  # of a chart
 
 
@@ -191,6 +192,12 @@ def _check_sizes(embedding: EmbeddingTensors) -> None:
             f"{shown(name)} has {columns:,} columns, and the square matrices that measuring it "
             f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: audit it "
             "without --weights"
+        )
+    elements = sum(table.elements for table in embedding.tables)
+    if elements > MOST_ELEMENTS:
+        raise ValueError(
+            f"{shown(name)} has {elements:,} elements, over the limit of {MOST_ELEMENTS:,} that "
+            "can be read in minutes; audit it without --weights"
         )
     for tensor in embedding.widening:
         if tensor.elements > WIDEST**2:

@@ -167,8 +167,9 @@ def _nothing_found(tensors: tuple[StoredTensor, ...]) -> str:
     listed = ", ".join(
         f"{shown(tensor.name)} ({tensor.shape[0]:,} x {tensor.shape[1]:,})" for tensor in largest
     )
+    place = f" of {tensors[0].file}" if tensors else ""
     return (
-        f"none of {len(tensors):,} tensors has the name of a token table or patch projection "
-        f"(embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
+        f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "
+        "projection (embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
         f"{listed or 'none at all'}: rename the table"
     )

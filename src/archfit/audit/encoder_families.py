@@ -3,22 +3,26 @@
 from dataclasses import replace
 
 from archfit.audit import pieces
-from archfit.audit.decoder_families import ENCODER_AND_DECODER, GPT2
+from archfit.audit.decoder_families import CROSSES, ENCODER_AND_DECODER, GPT2
 from archfit.audit.family import Family
 from archfit.audit.family_parts import (
     ENCODER,
     GPT2_BLOCK,
+    LLAMA_BLOCK,
     VISION,
     block_vectors,
     embedding,
     inside_stack,
     less_embedding,
     switch,
+    with_biases,
     without_biases,
     without_block_vectors,
 )
 
 _MASKED = (pieces.masked_head, pieces.untied_bias)
+_WITHOUT_POOLER = {"ForTokenClassification": (), "ForQuestionAnswering": ()}
+_NO_KEY_BIAS = replace(GPT2_BLOCK, biases=GPT2_BLOCK.biases - {"key"})
 _BERT = replace(
     GPT2,
     config_class="BertConfig",
@@ -40,12 +44,20 @@ _BERT = replace(
             *_MASKED,
             lambda sizes: 2 * (sizes["width"] + 1),  # whether the second sentence follows
         ),
+        "LMHeadModel": _MASKED,
+        **_WITHOUT_POOLER,
     },
+    switches=(CROSSES,),
 )
 _ROBERTA = replace(
     _BERT,
     config_class="RobertaConfig",
-    outputs={"Model": (pieces.dense,), "ForMaskedLM": _MASKED},
+    outputs={
+        "Model": (pieces.dense,),
+        "ForMaskedLM": _MASKED,
+        "ForCausalLM": _MASKED,
+        **_WITHOUT_POOLER,
+    },
 )
 _INNER_TABLES = (
     pieces.token_table,
@@ -75,6 +87,20 @@ _ALBERT = replace(
         "ForMaskedLM": (pieces.inner_head, pieces.untied_bias),
     },
 )
+_MODERN = replace(
+    _BERT,
+    config_class="ModernBertConfig",
+    block=LLAMA_BLOCK,
+    has_final_norm=True,
+    inside_stack=(pieces.vectors(-1),),  # the first block has no norm before its attention
+    needs=(),
+    embedding=(pieces.token_table, pieces.vectors(1)),
+    outputs={"ForMaskedLM": (pieces.scaled_head,), "Model": ()},
+    switches=(
+        switch("attention_bias", True, with_biases("query", "key", "value", "out")),
+        switch("mlp_bias", True, with_biases("feed_forward")),
+    ),
+)
 _ESM = replace(
     _BERT,
     config_class="EsmConfig",
@@ -99,7 +125,6 @@ _DISENTANGLED = replace(
     left_out="the tables and matrices of its relative positions",
 )
 
-_NO_KEY_BIAS = replace(GPT2_BLOCK, biases=GPT2_BLOCK.biases - {"key"})
 _VIT = replace(
     GPT2,
     config_class="ViTConfig",
@@ -143,6 +168,25 @@ _SIGLIP = replace(
     embedding=(pieces.patch_map, pieces.patch_positions, pieces.pooling_head),
     outputs={"Model": ()},
     switches=(switch("vision_use_head", False, less_embedding(pieces.pooling_head)),),
+)
+_CLIP_TEXT = replace(
+    GPT2,
+    config_class="CLIPTextConfig",
+    stacks=ENCODER,
+    feed_forward_multiple=None,
+    outputs={"Model": ()},
+)
+_CLIP_VISION = replace(
+    _VIT,
+    config_class="CLIPVisionConfig",
+    embedding=(
+        pieces.patch_map_without_bias,
+        pieces.patch_positions,
+        pieces.vectors(2),
+        pieces.layer_norm,
+    ),
+    outputs={"Model": ()},
+    switches=(),
 )
 _SPEECH = replace(
     GPT2,
@@ -189,20 +233,32 @@ ENCODER_FAMILIES: dict[str, Family] = {
     "roberta": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, config_class="XLMRobertaConfig"),
     "camembert": replace(_ROBERTA, config_class="CamembertConfig"),
+    "distilbert": replace(
+        _BERT,
+        config_class="DistilBertConfig",
+        needs=("positions",),
+        embedding=(pieces.token_table, pieces.position_table, pieces.layer_norm),
+        outputs={"Model": (), "ForMaskedLM": (pieces.masked_head,)},
+        switches=(),
+    ),
+    "modernbert": _MODERN,
     "electra": _ELECTRA,
     "albert": _ALBERT,
     "esm": _ESM,
-    "deberta": replace(_DISENTANGLED, config_class="DebertaConfig"),
+    "deberta": replace(_DISENTANGLED, config_class="DebertaConfig", block=_NO_KEY_BIAS),
     "deberta-v2": _DISENTANGLED,
     "vit": _VIT,
     "deit": replace(
         _VIT,
         config_class="DeiTConfig",
         embedding=(pieces.patch_map, pieces.patch_positions, pieces.vectors(4)),
+        outputs={**_VIT.outputs, "ForImageClassificationWithTeacher": ()},
     ),
     "vit_mae": replace(_VIT, config_class="ViTMAEConfig", outputs={"Model": ()}),
     "beit": _BEIT,
     "siglip_vision_model": _SIGLIP,
+    "clip_text_model": _CLIP_TEXT,
+    "clip_vision_model": _CLIP_VISION,
     "wav2vec2": _SPEECH,
     "hubert": replace(_SPEECH, config_class="HubertConfig"),
     "whisper": _WHISPER,
@@ -225,6 +281,7 @@ ENCODER_FAMILIES: dict[str, Family] = {
         needs=(),
         embedding=(),
         outputs={"Model": ()},
+        switches=(),
         is_exact=False,
         left_out="the tables of hashes and the layers that shorten and lengthen the sequence",
     ),

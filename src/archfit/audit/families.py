@@ -11,6 +11,10 @@ from archfit.audit.family_parts import GPT2_BLOCK, NONE
 
 FAMILIES: dict[str, Family] = DECODER_FAMILIES | ENCODER_FAMILIES
 
+ROUGH = (
+    "biases, norms and tables of positions and takes every layer for a plain one with {} "
+    "feed-forward matrices, since this family is not known here: it is rough"
+)
 UNKNOWN = replace(
     GPT2,
     config_class="",
@@ -21,12 +25,13 @@ UNKNOWN = replace(
     embedding=(pieces.token_table,),
     outputs={"": (pieces.untied_head,)},
     is_exact=False,
-    left_out="biases, norms and tables of positions, since this family is not known here",
+    left_out=ROUGH.format("two"),
 )
 
 # A multimodal config names its parts in text_config and vision_config; where those do not say
 # what they are, the outer model_type does.
 TEXT_PARTS = {
+    "clip": "clip_text_model",
     "gemma3": "gemma3_text",
     "llava": "llama",
     "mistral3": "mistral",
@@ -35,6 +40,8 @@ TEXT_PARTS = {
     "idefics3": "llama",
 }
 VISION_PARTS = {
+    "clip": "clip_vision_model",
+    "llava": "clip_vision_model",
     "gemma3": "siglip_vision_model",
     "paligemma": "siglip_vision_model",
 }

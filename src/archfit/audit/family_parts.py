@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from archfit.audit.family import Biased, Block, Family, Piece, StackPlan, Switch
 
@@ -56,6 +57,22 @@ def block_vectors(*pieces: Piece) -> Callable[[Family], Family]:
     return lambda family: replace(
         family, block=replace(family.block, vectors=family.block.vectors + pieces)
     )
+
+
+def head_norm(kind: Literal["head", "all"]) -> Callable[[Family], Family]:
+    """A change that adds scales for queries and keys: one for all heads, or one for each."""
+    return lambda family: replace(family, block=replace(family.block, head_norm=kind))
+
+
+def without_norm_parameters(family: Family) -> Family:
+    """The family with norms that store nothing."""
+    return replace(family, block=replace(family.block, norm=0))
+
+
+def with_cross_attention(family: Family) -> Family:
+    """The family as the decoder of another model's output."""
+    stacks = tuple(replace(stack, has_cross_attention=True) for stack in family.stacks)
+    return replace(family, stacks=stacks)
 
 
 def without_block_vectors(family: Family) -> Family:

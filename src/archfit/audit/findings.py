@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from archfit.audit.model import TABLES, Model, Stack
-from archfit.plan.law import WEIGHTS, IdealShape, ideal_shape
+from archfit.audit.model import TABLES, InputKind, Model, Stack
+from archfit.plan.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
 from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
 Severity = Literal["high", "medium", "low"]
@@ -26,6 +26,11 @@ IDS = (
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
 UNLIMITED = 10**18  # a width that limits no rank
+WIDER_INPUTS: dict[InputKind, str] = {  # where a linear map reads values
+    "linear_patch": "use larger patches or a convolutional stem with non-linearities",
+    "linear_on_conv_features": "end the convolutional stem in {width:,} channels or more",
+    "linear_continuous": "embed the vectors by a small network with non-linearities",
+}
 RANK_EVIDENCE = (
     "Wies et al. 2021, 5.1: at r / width = 16 / 680 a network was as good as one 25 % smaller"
 )
@@ -55,8 +60,12 @@ def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Find
 
 
 def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
+    """What the input allows, and what its weights make of that; one finding for each cause."""
     limit, width = model.rank_limit, model.width
-    if measured_rank is not None and measured_rank < min(width, limit or width):
+    if limit is None:  # what was measured is then a decoder's table, not what limits the input
+        return
+    limited = [_limit_finding(model, limit)] if limit < width else []
+    if measured_rank is not None and measured_rank < limit:
         yield _rank_finding(
             "low-rank-embedding",
             measured_rank,
@@ -65,50 +74,66 @@ def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding
             "train the table without what keeps its rank low (weight decay, factorisation), or "
             f"store it factorised with an inner size of {measured_rank:,}",
         )
-    elif limit is not None and limit < width:
-        yield _limit_finding(model, limit)
+        limited = [finding for finding in limited if finding.id != "low-rank-embedding"]
+    yield from limited
 
 
 def _limit_finding(model: Model, limit: int) -> Finding:
     source, width = model.input, model.width
-    plan = f"archfit plan --block-params {_papers_count(model.stacks[0].depth or 1, width)}"
     if source.kind not in TABLES:
         return _rank_finding(
             "patch-bottleneck",
             limit,
             width,
             "{rank:,} values enter a width of {width:,}",
-            f"use larger patches or a convolutional stem with non-linearities, or a width of about "
-            f"{limit:,} and more layers ({plan} --patch {limit})",
+            WIDER_INPUTS[source.kind].format(width=width)
+            + _deeper(model, limit, f"--patch {limit}"),
         )
     if source.inner == limit:
+        options = f"--rank {limit}" + ("" if source.vocab is None else f" --vocab {source.vocab}")
         return _rank_finding(
             "low-rank-embedding",
             limit,
             width,
             "the embedding is factorised through {rank:,} of {width:,} dimensions",
-            f"widen the inner size to {width:,}, or take a width of about {limit:,} and more "
-            f"layers ({plan} --vocab {source.vocab or 'V'} --rank {limit})",
+            f"widen the inner size to {width:,}" + _deeper(model, limit, options),
         )
     return _rank_finding(
         "vocabulary-bottleneck",
         limit,
         width,
         "{rank:,} tokens enter a width of {width:,}",
-        f"raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens), or take a width "
-        f"of about {limit:,} and more layers ({plan} --vocab {limit})",
+        f"raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens)"
+        + _deeper(model, limit, f"--vocab {limit}"),
     )
+
+
+def _deeper(model: Model, limit: int, options: str) -> str:
+    """The other way out, where its depth is one that somebody trained; and the command for both."""
+    depth = model.stacks[0].depth
+    if depth is None:
+        return ""
+    size = _papers_count(depth, model.width)
+    plan = f"(archfit plan --block-params {size} {options})"
+    law = ideal_shape(size, limit)
+    if law.depth > DEEPEST_TRAINED:
+        return (
+            f"; at a width of {limit:,} a network of this size would have {law.depth:,.0f} layers "
+            f"{plan}"
+        )
+    return f", or take a width of about {law.width:,.0f} and {law.depth:,.0f} layers {plan}"
 
 
 def _rank_finding(id_: str, rank: int, width: int, fact: str, fix: str) -> Finding:
     share = rank_redundancy(rank / width)
+    doubt = ", and measured for tokens, not for values" if id_ == "patch-bottleneck" else ""
     return Finding(
         id=id_,
         severity=_severity(share),
         stack="input",
         redundancy=share,
         evidence=f"{fact.format(rank=rank, width=width)} (ratio {rank / width:.3g}); "
-        f"{RANK_EVIDENCE}; {share.basis} here",
+        f"{RANK_EVIDENCE}; {share.basis} here{doubt}",
         fix=fix,
     )
 
@@ -158,9 +183,9 @@ def _law_findings(model: Model, stack: Stack, depth: int) -> Iterator[Finding]:
     size = _papers_count(depth, stack.width)
     text, limited = ideal_shape(size), ideal_shape(size, limit or math.inf)
     if depth * LAW_FACTOR < text.depth:
-        yield _law_finding(stack, text, text.depth / depth, "shallower-than-law", "fewer")
+        yield _law_finding(stack, text, text.depth / depth, "shallower-than-law", "as deep")
     elif depth > limited.depth * LAW_FACTOR:
-        yield _law_finding(stack, limited, depth / limited.depth, "deeper-than-law", "more")
+        yield _law_finding(stack, limited, depth / limited.depth, "deeper-than-law", "less deep")
 
 
 def _law_finding(stack: Stack, law: IdealShape, factor: float, id_: str, word: str) -> Finding:
@@ -170,9 +195,9 @@ def _law_finding(stack: Stack, law: IdealShape, factor: float, id_: str, word: s
         severity="medium" if factor > FAR_FROM_LAW else "low",
         stack=stack.role,
         redundancy=None,
-        evidence=f"{stack.depth} layers at width {stack.width:,} are {factor:.2g} times {word} "
-        f"than the law's {shape} for 12 L d^2 = {law.block_params:.3g} (Levine et al. 2020, Wies "
-        "et al. 2021; other advice differs: archfit plan)",
+        evidence=f"{stack.depth} layers at width {stack.width:,}; for 12 L d^2 = "
+        f"{law.block_params:.3g} the law gives {shape}, {factor:.2g} times {word} (Levine et al. "
+        "2020, Wies et al. 2021; other advice differs: archfit plan)",
         fix=f"a shape near {shape} of the same size, if a sweep on your data agrees",
     )
 

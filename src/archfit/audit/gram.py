@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from archfit.audit.bounded_json import shown
 from archfit.audit.stored_rows import rounding
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ class Gram:
     def _check(self) -> None:
         import numpy as np
 
-        where = f"{self.tensor.name} in {self.tensor.file}"
+        where = f"{shown(self.tensor.name)} in {self.tensor.file}"
         if not self.upper.diagonal().any():
             raise ValueError(
-                f"{where} holds nothing but zeros or rows that are all equal, so it has no "
-                "spectrum; give a trained checkpoint"
+                f"{where} holds nothing but zeros, equal rows or numbers too small to square, so "
+                "it has no spectrum; give a trained checkpoint"
             )
         if not np.isfinite(self.upper).all():
             raise ValueError(

@@ -17,6 +17,7 @@ InputKind = Literal[
     "nonlinear",  # convolutions with non-linearities: no rank limit follows
 ]
 TABLES = ("lookup", "factorised_lookup", "sum_of_lookups")
+UNBOUNDED = ("nonlinear", "hashed_lookup_concat")  # in rank, but for the width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +55,7 @@ class InputMap:
     def rank_limit(self, width: int) -> int | None:
         """The most dimensions in which inputs of this kind can differ; None if nothing bounds it
         but the width, or if what would bound it was not found."""
-        if self.kind in ("nonlinear", "hashed_lookup_concat"):
+        if self.kind in UNBOUNDED:
             return None
         rows = self.vocab if self.vocab_real is None else self.vocab_real
         bounds = (rows if self.kind in TABLES else self.dimensions, self.inner)

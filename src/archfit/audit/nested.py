@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from archfit.audit.defaults import OF_A_PART
 from archfit.audit.families import TEXT_PARTS, VISION_PARTS
-from archfit.audit.fields import Document, part
+from archfit.audit.fields import Document, part, whole
 from archfit.audit.model import Model, Parameters, Stack
 from archfit.audit.spellings import SPELLINGS
 
@@ -33,12 +34,15 @@ def whole_of(document: Document, models: Sequence[Model]) -> Model:
     first, *others = models
     named = document.get("model_type")
     family = named if isinstance(named, str) else None
-    connector = _connector(family, models)
+    connector = _connector(document, family, models)
     notes = [note for model in models for note in model.notes]
     missing = [line for model in models for line in model.missing]
     counts = _sum([model.parameters for model in models], connector or 0)
     if connector is None and others:
-        notes.append("what joins its parts (a projection, cross-attention) is not counted")
+        notes.append(
+            "what joins its parts (a projection, cross-attention) is counted only where the config "
+            "of a part names it"
+        )
     if not others and part(document, "vision_config") is not None:
         missing.append("vision stack: looked for depth and width in vision_config")
         counts = Parameters(blocks=None, embedding=None, total=None)
@@ -59,10 +63,13 @@ def _has(document: Document, size: str) -> bool:
 
 
 def _readable(vision: Document | None, outer: Document) -> tuple[Document, ...]:
-    """The vision part, where it says how deep and wide it is; otherwise the text stands alone."""
-    if vision is None or not (_has(vision, "depth") and _has(vision, "width")):
+    """The vision part, where it or its class says how deep and wide it is; otherwise the text
+    stands alone."""
+    if vision is None:
         return ()
-    return (_with_type(vision, outer, VISION_PARTS),)
+    typed = _with_type(vision, outer, VISION_PARTS)
+    is_sized = _has(vision, "depth") and _has(vision, "width")
+    return (typed,) if is_sized or typed.get("model_type") in tuple(OF_A_PART) else ()
 
 
 def _stacks(model: Model, at: int) -> tuple[Stack, ...]:
@@ -84,11 +91,18 @@ def _with_type(inner: Document, outer: Document, types: Mapping[str, str]) -> Do
     return document
 
 
-def _connector(family: str | None, models: Sequence[Model]) -> int | None:
+def _connector(document: Document, family: str | None, models: Sequence[Model]) -> int | None:
     """Parameters of what joins text and vision, where it is known."""
-    if family == "gemma3" and len(models) == 2:  # a norm and a matrix
-        text, vision = models
-        return vision.width * text.width + vision.width
+    if len(models) != 2:
+        return None
+    text, vision = models[0].width, models[1].width
+    if family == "gemma3":  # a norm and a matrix
+        return vision * text + vision
+    if family == "clip" and "projection_dim" in document:  # two matrices, and the temperature
+        return whole("projection_dim", document["projection_dim"]) * (text + vision) + 1
+    if family == "llava" and not isinstance(document.get("vision_feature_layer"), list):
+        bias = document.get("multimodal_projector_bias", True) is True  # of two layers
+        return (vision + bias) * text + (text + bias) * text
     return None
 
 

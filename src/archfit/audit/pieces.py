@@ -90,6 +90,12 @@ def head_bias(sizes: Sizes) -> int:
     return sizes["vocab"]
 
 
+def scaled_head(sizes: Sizes) -> int:
+    """ModernBERT's prediction head: a matrix, a scale, a bias, and the token table again."""
+    width = sizes["width"]
+    return width * width + width + head_bias(sizes) + untied_head(sizes)
+
+
 def inner_head(sizes: Sizes) -> int:
     """ALBERT predicts from the inner width: a matrix down to it with bias, a norm, a bias."""
     return (sizes["width"] + 3) * sizes["inner"] + sizes["vocab"] + untied_head(sizes)
@@ -105,6 +111,11 @@ def patch_map(sizes: Sizes) -> int:
     return (sizes["patch_dimensions"] + 1) * sizes["width"]
 
 
+def patch_map_without_bias(sizes: Sizes) -> int:
+    """The same without bias (CLIP)."""
+    return sizes["patch_dimensions"] * sizes["width"]
+
+
 def patch_positions(sizes: Sizes) -> int:
     """One row a patch."""
     return sizes["patches"] * sizes["width"]
@@ -113,6 +124,11 @@ def patch_positions(sizes: Sizes) -> int:
 def vectors(number: int) -> Piece:
     """`number` vectors of the width: class tokens and their positions, layer scales."""
     return lambda sizes: number * sizes["width"]
+
+
+def head_layer_norms(sizes: Sizes) -> int:
+    """Phi's scale and shift of queries and of keys, over one head."""
+    return 4 * sizes["head_dim"]
 
 
 def window_table(sizes: Sizes) -> int:

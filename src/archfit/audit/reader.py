@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from archfit.audit.defaults import DEFAULTS, READ_FROM
+from archfit.audit.defaults import DEFAULTS, OF_A_PART, READ_FROM
 from archfit.audit.family import Family
 from archfit.audit.fields import Document, first_present, flag, shown, whole
 from archfit.audit.spellings import SPELLINGS
@@ -11,10 +11,14 @@ from archfit.audit.spellings import SPELLINGS
 class Reader:
     """A config and, in lists that grow, what was assumed, what is missing and what to note."""
 
-    def __init__(self, document: Document, family: Family, model_type: str | None) -> None:
+    def __init__(
+        self, document: Document, family: Family, model_type: str | None, *, is_part: bool
+    ) -> None:
         self.document = document
         self.family = family
-        self.defaults = DEFAULTS.get(model_type or "", {})
+        self.defaults = dict(DEFAULTS.get(model_type or "", {}))
+        if is_part:
+            self.defaults |= OF_A_PART.get(model_type or "", {})
         self.assumed: list[str] = []
         self.missing: list[str] = []
         self.notes: list[str] = []

@@ -18,6 +18,7 @@ LENGTH_BYTES = 8
 # This is room for 100,000 tensors; larger checkpoints come in shards.
 MOST_HEADER_BYTES = 16 * 10**6
 MOST_ELEMENTS = 2**63 - 1
+LONGEST_NAME = 1000  # characters; those of a mixture have about 80
 METADATA = "__metadata__"
 DTYPE_BITS = (
     {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
@@ -71,6 +72,12 @@ def read_header(path: Path) -> Checkpoint:
     return Checkpoint(path=path, tensors=tensors)
 
 
+def header_bytes(path: Path) -> int:
+    """How long a file says that its header is; nothing else is read."""
+    with open_regular(path) as file:
+        return int.from_bytes(file.read(LENGTH_BYTES), "little")
+
+
 def refuse_pickle(path: Path) -> None:
     """Refuse a file whose name says pickle, unopened."""
     if path.suffix.lower() in PICKLES or path.name.endswith(".bin.index.json"):
@@ -120,6 +127,11 @@ def _tensors(document: dict[str, object], path: Path, *, first: int) -> tuple[St
 
 
 def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
+    if len(name) > LONGEST_NAME or not name.isprintable():  # it is shown, and split at its points
+        raise ValueError(
+            f"the name {shown(name)} is over {LONGEST_NAME} characters long or holds control "
+            "characters; rename the tensor"
+        )
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise ValueError(f"{shown(name)} lacks dtype, shape or data_offsets; write it again")
     dtype, offsets = entry["dtype"], _sizes(entry["data_offsets"])

@@ -3,11 +3,18 @@
 from pathlib import Path
 
 from archfit.audit.bounded_json import read_object, shown
-from archfit.audit.safetensors_header import Checkpoint, StoredTensor, read_header, refuse_pickle
+from archfit.audit.safetensors_header import (
+    Checkpoint,
+    StoredTensor,
+    header_bytes,
+    read_header,
+    refuse_pickle,
+)
 
 INDEX_ENDING = ".safetensors.index.json"
 MOST_INDEX_BYTES = 32 * 10**6  # a mixture of 140,000 tensors has 16 MB
 MOST_SHARDS = 2000
+MOST_HEADER_BYTES_OF_ALL = 32 * 10**6  # those of 90,000 tensors have 10 MB
 LONGEST_NAME = 255  # bytes, on every file system
 
 
@@ -25,6 +32,7 @@ def _read_index(path: Path) -> Checkpoint:
             f"{path} names {len(shards):,} files, over the limit of {MOST_SHARDS}; "
             "save the model in fewer shards"
         )
+    _check_headers(path, shards)
     tensors = [tensor for shard in shards for tensor in _of_shard(path, shard, shard_of)]
     absent = shard_of.keys() - {tensor.name for tensor in tensors}
     if absent:
@@ -34,6 +42,16 @@ def _read_index(path: Path) -> Checkpoint:
             "copy index and shards again"
         )
     return Checkpoint(path=path, tensors=tuple(tensors))
+
+
+def _check_headers(path: Path, shards: list[str]) -> None:
+    """Refuse shards whose headers would take minutes to read, link by link to one file, say."""
+    total = sum(header_bytes(file) for file in map(path.with_name, shards) if file.exists())
+    if total > MOST_HEADER_BYTES_OF_ALL:
+        raise ValueError(
+            f"the files that {path} names have headers of {total:,} bytes together, over the limit "
+            f"of {MOST_HEADER_BYTES_OF_ALL:,}; give the index of one model"
+        )
 
 
 def _of_shard(path: Path, shard: str, shard_of: dict[str, str]) -> list[StoredTensor]:

@@ -43,7 +43,8 @@ def is_learned(tensor: StoredTensor) -> bool:
     """Whether it is a parameter; causal masks and rotary frequencies are stored beside them."""
     last = tensor.name.rpartition(".")[2]
     is_mask = last == "bias" and len(tensor.shape) == 4 and tensor.shape[:2] == (1, 1)
-    return tensor.dtype.startswith(NUMBERS) and last not in NOT_LEARNED and not is_mask
+    is_kept = last not in NOT_LEARNED and not is_mask
+    return tensor.dtype.startswith(NUMBERS) and tensor.elements > 0 and is_kept
 
 
 def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:

@@ -1,7 +1,6 @@
 """Sizes of one stack that follow from the shapes of its tensors; None where they do not."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archfit.audit.bounded_json import shown
@@ -9,7 +8,6 @@ from archfit.audit.model import Stack
 from archfit.audit.safetensors_header import StoredTensor
 from archfit.audit.stored_blocks import StoredStack
 
-OTHER_ATTENTION = ("encoder_attn", "EncDecAttention", "crossattention", "cross_attn")
 QUERIES = ("q_proj", "query", "q_lin", "q", "wq", "q_attn")
 KEYS = ("k_proj", "key", "k_lin", "k", "wk", "k_attn")
 FEED_FORWARD_OUT = (  # from the hidden units back to the width
@@ -64,13 +62,8 @@ def stack_shape(stack: StoredStack, *, input_width: int | None) -> Stack:
 
 def attention_sizes(stack: StoredStack) -> AttentionSizes:
     """Rows of q and k; heads only if a norm over one head or a bias for each head is stored."""
-    own = {
-        name: tensor
-        for name, tensor in stack.tensors.items()
-        if not set(name.split(".")) & set(OTHER_ATTENTION)
-    }
-    queries, keys = _rows(own, QUERIES), _rows(own, KEYS)
-    heads, head_dim = _heads(own, queries) if queries else (None, None)
+    queries, keys = _rows(stack, QUERIES), _rows(stack, KEYS)
+    heads, head_dim = _heads(stack, queries) if queries else (None, None)
     return AttentionSizes(queries=queries, keys=keys, heads=heads, head_dim=head_dim)
 
 
@@ -79,8 +72,8 @@ def is_gated(stack: StoredStack) -> bool:
     return any(_ends_in(name, GATES) for name in stack.tensors)
 
 
-def _heads(own: dict[str, StoredTensor], queries: int) -> tuple[int | None, int | None]:
-    for name, tensor in own.items():
+def _heads(stack: StoredStack, queries: int) -> tuple[int | None, int | None]:
+    for name, tensor in stack.tensors.items():
         sizes = tensor.shape
         if name.endswith("q_norm.weight") and len(sizes) == 1 and _divides(sizes[0], queries):
             return queries // sizes[0], sizes[0]  # Qwen3, Gemma 3; OLMo 2 norms all heads as one
@@ -96,14 +89,14 @@ def _divides(part: int, whole: int) -> bool:
     return 0 < part < whole and whole % part == 0
 
 
-def _rows(own: dict[str, StoredTensor], names: tuple[str, ...]) -> int | None:
-    matrices = _matrices(own.items())
+def _rows(stack: StoredStack, names: tuple[str, ...]) -> int | None:
+    matrices = _matrices(stack)
     return next((tensor.shape[0] for name, tensor in matrices if _ends_in(name, names)), None)
 
 
 def _width(stack: StoredStack, input_width: int | None) -> int:
     """The size that most matrices share; the embedding's decides between equals."""
-    counts = Counter(size for _, t in _matrices(stack.tensors.items()) for size in set(t.shape))
+    counts = Counter(size for _, t in _matrices(stack) for size in set(t.shape))
     most = max(counts.values(), default=0)
     often = [size for size, count in counts.items() if count == most]
     if input_width in often and input_width is not None:
@@ -130,8 +123,8 @@ def _feed_forward(stack: StoredStack, width: int) -> int | None:
     return None
 
 
-def _matrices(named: Iterable[tuple[str, StoredTensor]]) -> list[tuple[str, StoredTensor]]:
-    return [(name, tensor) for name, tensor in named if len(tensor.shape) == 2]
+def _matrices(stack: StoredStack) -> list[tuple[str, StoredTensor]]:
+    return [(name, tensor) for name, tensor in stack.tensors.items() if len(tensor.shape) == 2]
 
 
 def _ends_in(name: str, endings: tuple[str, ...]) -> bool:

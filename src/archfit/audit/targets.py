@@ -49,8 +49,13 @@ class ModelFiles:
         _checkpoint_in(self.folder)  # says so if there are several, or shards without an index
         for path in sorted(self.folder.iterdir()):
             refuse_pickle(path)
+        if self.config is None:
+            raise ValueError(
+                f"{self.folder} holds neither {CONFIG} nor a {TENSORS} file that can be read; "
+                f"give {WAYS}"
+            )
         raise ValueError(
-            f"{self.config or self.folder} has no weights beside it that are surely its own; "
+            f"{self.config} has no weights beside it that are surely its own; "
             f"give the {TENSORS} file"
         )
 
@@ -169,6 +174,7 @@ def _if_file(path: Path) -> Path | None:
 
 def _not_found(word: str, known: Mapping[str, str], hub: Path) -> str:
     names = {name.casefold(): name for name in (*cached_names(hub), *known.values(), *known)}
+    names.pop(word.casefold(), None)  # a folder of the cache without a model in it
     close = difflib.get_close_matches(word[:200].casefold(), names, n=3, cutoff=0.6)
     suggestion = (
         f"close are {', '.join(names[name] for name in close)}" if close else f"give {WAYS}"

@@ -11,6 +11,7 @@ import typer
 from archfit.audit.audited import Audited, audit_json, audited
 from archfit.audit.auditor import audit_target
 from archfit.audit.findings import IDS
+from archfit.audit.model import UNBOUNDED
 from archfit.audit.zoo import zoo_models
 from archfit.cli.output import print_json, print_table
 from archfit.cli.version import version_line
@@ -209,7 +210,7 @@ def _print_one(one: Audited) -> None:
         typer.echo(f"    {finding.evidence}.")
         typer.echo(f"    Fix: {finding.fix}.")
     if not one.findings:
-        typer.echo("Nothing found: no bottleneck, and depth within 1.5 times the law.")
+        typer.echo(_nothing_found(one))
     for words, sentences in (
         ("Taken from defaults", model.assumed),
         ("Not found", model.missing),
@@ -217,6 +218,20 @@ def _print_one(one: Audited) -> None:
     ):
         for sentence in sentences:
             typer.echo(f"{words}: {sentence}")
+
+
+def _nothing_found(one: Audited) -> str:
+    """What was looked at and is well, and what could not be judged."""
+    first = one.model.stacks[0]
+    unknown = {
+        "the rank of the input": one.rank_ratio is None and one.model.input.kind not in UNBOUNDED,
+        "attention": first.attention_ratio is None or "heads" in one.model.doubtful,
+        "depth": first.depth is None,
+    }
+    missing = [what for what, is_unknown in unknown.items() if is_unknown]
+    if missing:
+        return f"Nothing found, but {' and '.join(missing)} cannot be judged: sizes are not known."
+    return "Nothing found: no bottleneck, and depth within 1.5 times the law."
 
 
 def _facts(one: Audited) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from archfit.export import (
     check_weights,
     export_config,
     export_run,
+    is_export,
     open_run,
     with_tokenizer,
     without_tokenizer,
@@ -222,11 +223,17 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
         raise ValueError(
             f"{str(out)!r} already holds {there[0]}; use --overwrite or choose another --out"
         )
-    if foreign := [name for name in there if name not in OWN_FILES]:
+    if foreign := [name for name in there if name not in OWN_FILES or not _is_own(out / name)]:
         raise ValueError(
             f"{str(out)!r} holds {foreign[0]}, which is of no export and would be lost; "
             "choose another --out"
         )
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is a file, and weights are those of an export and not of somebody's model."""
+    is_file = path.is_file() and not path.is_symlink()
+    return is_file and (path.name != WEIGHTS or is_export(path))
 
 
 def _show(made: Export, files: list[str], *, as_json: bool) -> None:

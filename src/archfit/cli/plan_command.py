@@ -11,6 +11,7 @@ from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import parse_size, size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
 from archfit.plan.document import plan_json
+from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import Plan, make_plan
 from archfit.plan.question import (
     CHINCHILLA_TOKENS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
 
 GPT2_VOCAB = 50257
-MAX_DEPTH = 128  # the deepest that was trained at the sizes of the law (Sparse Transformer)
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 
 
@@ -66,7 +66,7 @@ def plan(
     tied: Annotated[bool, typer.Option("--tied", help="The embedding is the head, too.")] = False,
     max_depth: Annotated[
         int, typer.Option(parser=size_option, metavar="L", help="Layers that you would train.")
-    ] = MAX_DEPTH,
+    ] = DEEPEST_TRAINED,
     multiple_of: Annotated[
         int | None,
         typer.Option(parser=size_option, metavar="M", help="Of the width; else as GPUs like it."),
@@ -180,7 +180,7 @@ def _facts(prepared: PreparedData) -> DataFacts:
     names = [file["name"] for file in source] if isinstance(source, list) else []
     return DataFacts(
         folder=str(prepared.folder),
-        source=str(names[0]) if len(names) == 1 else "SOURCE",
+        source=str(names[0]) if len(names) == 1 else None,
         kind=str(described["kind"]),
         tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
         cooccurrence_rank=_cooccurrence_rank(prepared),
@@ -219,15 +219,10 @@ def _print_for_people(made: Plan, chart: Path | None) -> None:
     _print_costs(made)
     for warning in made.warnings:
         typer.echo(f"Note: {warning}.")
-    typer.echo(f"Test it: {made.check.command}")
+    typer.echo(f"Test it: {made.check.command} (not in this version yet: docs/planning.md)")
     typer.echo(f"  The plan is refuted if {made.check.refuted_if}.")
-    shape, question = made.shape, made.question
-    if question.patch is None:
-        typer.echo(
-            f"Export it: archfit export --depth {shape.depth} --width {shape.width} "
-            f"--heads {shape.heads} --vocab {question.input_dimensions} "
-            f"--context {question.context} --format hf-gpt2 --out model"
-        )
+    if made.export_command is not None:
+        typer.echo(f"Export it: {made.export_command}")
     if chart is not None:
         typer.echo(f"Chart: {chart}")
 
@@ -273,19 +268,19 @@ def _print_bottleneck(made: Plan) -> None:
 
 
 def _print_repairs(made: Plan) -> None:
-    print_table(
-        "Repairs, at the same budget",
-        ("repair", "shape", "parameters", "command"),
-        [
-            (
-                repair.change,
-                f"{repair.shape.depth} x {repair.shape.width}",
-                f"{repair.params.total:,}",
-                repair.command,
-            )
-            for repair in made.repairs
-        ],
-    )
+    """Each on lines of its own, so that its command can be copied whole."""
+    if not made.repairs:
+        return typer.echo("No repair that we know of removes it at this budget and context.")
+    typer.echo("Repairs, at the same budget:")
+    for repair in made.repairs:
+        typer.echo(
+            f"  {repair.kind}: {repair.change}: {repair.shape.depth} x {repair.shape.width}, "
+            f"{repair.params.total:,} parameters"
+        )
+        typer.echo(f"    {repair.command}")
+        if repair.needs:
+            typer.echo(f"    ({repair.needs})")
+    return None
 
 
 def _print_advisers(made: Plan) -> None:

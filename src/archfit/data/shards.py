@@ -78,7 +78,7 @@ class ShardWriter:
 @contextlib.contextmanager
 def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
-    target = target.resolve()
+    target = _resolved(target)
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(target)
@@ -100,6 +100,13 @@ def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         for parent in made:
             with contextlib.suppress(OSError):  # not empty: the data set is there
                 parent.rmdir()
+
+
+def _resolved(target: Path) -> Path:
+    try:
+        return target.resolve()
+    except RuntimeError as problem:  # before Python 3.13 no OSError
+        raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
 
 
 def write_text(path: Path, text: str) -> None:

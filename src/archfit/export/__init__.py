@@ -3,7 +3,7 @@
 from archfit.export.format import Export, Format, Params
 from archfit.export.formats import FORMATS, export_config, write_files
 from archfit.export.shape import ExportShape, gated_units, shape_of
-from archfit.export.tensor_file import check_weights, write_weights
+from archfit.export.tensor_file import check_weights, is_export, write_weights
 from archfit.export.tokenizer import with_tokenizer, without_tokenizer
 from archfit.export.trained import TrainedRun, export_run, open_run
 
@@ -18,6 +18,7 @@ __all__ = [
     "export_config",
     "export_run",
     "gated_units",
+    "is_export",
     "open_run",
     "shape_of",
     "with_tokenizer",

@@ -9,6 +9,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from archfit.export.weights import check_tensors, gpt2_tensors, open_tensors
+from archfit.spec import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,17 +20,26 @@ if TYPE_CHECKING:
 
 NUMBER_BYTES = 4
 ALIGNMENT = 8  # the header ends where a tensor may begin
+LENGTH_BYTES, SEPARATORS = 8, (",", ":")
+METADATA = {"format": "pt", "made_by": "archfit export"}  # "pt" is what transformers asks for
+MARK = f'{{"__metadata__":{json.dumps(METADATA, separators=SEPARATORS)}'.encode()
 
 
 def check_weights(run: TrainedRun) -> None:
     """Refuse weights that are not those of the run's network."""
-    with open_tensors(run.weights) as file:
+    with open_tensors(run) as file:
         check_tensors(file, run)
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file starts as those that `write_weights` wrote."""
+    with open_regular(path) as file:
+        return file.read(LENGTH_BYTES + len(MARK))[LENGTH_BYTES:] == MARK
 
 
 def write_weights(run: TrainedRun, folder: Path) -> None:
     """Write model.safetensors with the weights of the run as GPT-2 has them."""
-    with open_tensors(run.weights) as file:
+    with open_tensors(run) as file:
         check_tensors(file, run)
         tensors = gpt2_tensors(file, run.spec)
         needed, free = _bytes(tensors), shutil.disk_usage(folder).free
@@ -44,7 +54,7 @@ def write_weights(run: TrainedRun, folder: Path) -> None:
 def _write(path: Path, tensors: Sequence[Tensor]) -> None:
     header = _header(tensors)
     with open(path, "xb") as target:
-        target.write(len(header).to_bytes(8, "little") + header)
+        target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
         for tensor in tensors:
             for part in tensor.parts():
                 target.write(part.astype("<f4").tobytes())
@@ -53,7 +63,7 @@ def _write(path: Path, tensors: Sequence[Tensor]) -> None:
 
 
 def _header(tensors: Sequence[Tensor]) -> bytes:
-    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    entries: dict[str, object] = {"__metadata__": METADATA}
     start = 0
     for tensor in tensors:
         end = start + NUMBER_BYTES * math.prod(tensor.shape)
@@ -63,7 +73,7 @@ def _header(tensors: Sequence[Tensor]) -> bytes:
             "data_offsets": (start, end),
         }
         start = end
-    text = json.dumps(entries, separators=(",", ":")).encode()
+    text = json.dumps(entries, separators=SEPARATORS).encode()
     return text + b" " * (-len(text) % ALIGNMENT)
 
 

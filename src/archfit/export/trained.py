@@ -19,7 +19,7 @@ from archfit.spec import (
 )
 
 SPEC, RECORD, WEIGHTS = "spec.json", "record.json", "model.safetensors"
-LARGEST_JSON = 1 << 28  # bytes; a record of a million evaluations has fewer
+LARGEST_JSON = 1 << 24  # bytes; a record of 50,000 evaluations has fewer
 Value = TypeVar("Value")
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.export.multipliers import multipliers
-from archfit.spec import Factorised, Tied
+from archfit.spec import Factorised, Tied, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
     from typing import Protocol
 
     import numpy as np
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 SLICE_NUMBERS = 1 << 22  # in a slice of a table
 TENSORS_OF_A_BLOCK = 12
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
+LENGTH_BYTES, BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 8, 1000, 16 * 10**6  # an entry has about 120
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,15 +66,25 @@ class Tensor:
     parts: Callable[[], Iterator[Array]]
 
 
-def open_tensors(path: Path) -> AbstractContextManager[TensorFile]:
+def open_tensors(run: TrainedRun) -> AbstractContextManager[TensorFile]:
     """The tensors of a file that can never run code."""
     from safetensors import SafetensorError, safe_open
 
+    _check_header(run)
     try:
-        opened: AbstractContextManager[TensorFile] = safe_open(path, framework="numpy")
+        opened: AbstractContextManager[TensorFile] = safe_open(run.weights, framework="numpy")
     except SafetensorError as problem:
-        raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
+        raise _damaged(run, str(problem)) from problem
     return opened
+
+
+def _check_header(run: TrainedRun) -> None:
+    """Refuse a header too long for the run's tensors, before a library spends its time on it."""
+    with open_regular(run.weights) as file:
+        length = int.from_bytes(file.read(LENGTH_BYTES), "little")
+    tensors = TENSORS_OF_A_BLOCK * run.spec.architecture.depth + OTHER_TENSORS
+    if length > min(BYTES_OF_AN_ENTRY * tensors, MOST_HEADER_BYTES):
+        raise _damaged(run, f"its header of {length:,} bytes is not that of {tensors:,} tensors")
 
 
 def check_tensors(file: TensorFile, run: TrainedRun) -> None:

@@ -15,6 +15,7 @@ from archfit.plan.law import (
     IdealShape,
     ideal_shape,
 )
+from archfit.theory.sizes import RANGES
 from archfit.theory.thresholds import minimal_depth
 
 MILLION, BILLION = 10**6, 10**9
@@ -26,8 +27,8 @@ class Asked:
 
     block_params: float
     rank_limit: int
-    vocab: int | None
     is_text: bool
+    is_vision: bool  # patches of an image
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +79,8 @@ def _wies(asked: Asked) -> Advice:
 
 
 def _log3(asked: Asked) -> Advice:
-    depth = minimal_depth(round(asked.block_params)).min_depth
+    least, most = RANGES["size"]
+    depth = minimal_depth(min(max(round(asked.block_params), least), most)).min_depth
     return _named(
         "log3 threshold",
         _of_depth(asked, max(1, depth)),
@@ -135,14 +137,12 @@ def _petty(asked: Asked) -> Advice:
 
 
 def _mobile_llm(asked: Asked) -> Advice:
-    return _named(
-        "MobileLLM 2024",
-        _of_depth(asked, 30),
-        "below 1B deep and thin wins: 30 layers at 125M",
-        "arXiv:2402.14905",
-        "125M to 1B",
-        in_range=asked.is_text and _is_between((100 * MILLION, BILLION), asked.block_params),
-    )
+    name, says = "MobileLLM 2024", "below 1B deep and thin wins: 30 layers at 125M"
+    source, seen_in = "arXiv:2402.14905", "125M to 1B"
+    in_range = asked.is_text and _is_between((100 * MILLION, BILLION), asked.block_params)
+    if not _is_between((62.5 * MILLION, 250 * MILLION), asked.block_params):  # no number for these
+        return _unnamed(name, says, source, seen_in, in_range=in_range)
+    return _named(name, _of_depth(asked, 30), says, source, seen_in, in_range=in_range)
 
 
 def _nanochat(asked: Asked) -> Advice:
@@ -199,7 +199,7 @@ def _so_vit(asked: Asked) -> Advice:
         "vision: scale the feed-forward layer fastest, then depth, then width",
         "arXiv:2305.13035",
         "ViT",
-        in_range=not asked.is_text and asked.vocab is None,
+        in_range=asked.is_vision,
     )
 
 

@@ -33,6 +33,7 @@ def plan_json(plan: Plan) -> Json:
         "advisers": [_advice(advice) for advice in plan.advice],
         "evidence_against": list(EVIDENCE_AGAINST),
         "check": asdict(plan.check),
+        "export": plan.export_command,
         "training": {
             "tokens": costs.tokens,
             "tokens_per_param": question.tokens_per_param,
@@ -84,6 +85,7 @@ def _repair(repair: Repair) -> Json:
         "kind": repair.kind,
         "change": repair.change,
         "command": repair.command,
+        "needs": repair.needs,
         "rank_limit": repair.rank_limit,
         "shape": _shape(repair.shape) | {"params": asdict(repair.params)},
     }

@@ -16,6 +16,7 @@ WEIGHTS = 12  # a block of width d has 12 d^2 weights
 FITTED_DEPTHS = (6, 48)  # networks that the law was fitted to
 FITTED_BLOCK_PARAMS = (10**6, 6 * 10**8)
 FITTED_VOCABS = (257, 50257)  # Wies et al. 2021
+DEEPEST_TRAINED = 128  # at the sizes of the law: Sparse Transformer
 DEEPEST = 1e18  # layers of width 1 that the largest budget could pay for
 
 
@@ -35,11 +36,6 @@ class IdealShape:
 def law_width(depth: float) -> float:
     """e^(a + b L), from which on a network of this depth is better deepened."""
     return math.exp(min(A + B * depth, 100.0))  # far past every budget, and squares stay floats
-
-
-def law_depth(width: float) -> float:
-    """(ln d - a) / b: the inverse of `law_width`."""
-    return (math.log(width) - A) / B
 
 
 def ideal_shape(block_params: float, rank_limit: float = math.inf) -> IdealShape:

@@ -1,6 +1,7 @@
 """The answer: a shape, why, what others say, what would repair a bottleneck, how to test it."""
 
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import dataclass
 
 from archfit.plan.advisers import Advice, Asked, all_advice
 from archfit.plan.costs import (
@@ -21,7 +22,6 @@ from archfit.plan.redundancy import Redundancy, rank_redundancy
 from archfit.plan.repairs import Repair, repairs_for
 from archfit.plan.rounding import RoundedShape
 from archfit.plan.shapes import Parts, cost, ideal_for, parts, rounded_for, within
-from archfit.spec.checks import MOST
 
 TEXT_KINDS = ("text", "bytes")
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
@@ -55,7 +55,7 @@ class Plan:
     allowed: IdealShape  # within --max-depth
     shape: RoundedShape
     params: Parts
-    text_shape: IdealShape  # on the law without a limit of rank
+    text_shape: IdealShape  # on the law without a limit of rank, within --max-depth
     bottleneck: RankLimit | None
     advice: tuple[Advice, ...]
     repairs: tuple[Repair, ...]
@@ -68,6 +68,26 @@ class Plan:
     def embedding_rank(self) -> int:
         """r = min(width, what the input allows)."""
         return min(self.shape.width, self.question.limit.limit)
+
+    @property
+    def export_command(self) -> str | None:
+        """What writes the config; None for patches, which no format has."""
+        question, shape = self.question, self.shape
+        if question.patch is not None:
+            return None
+        words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
+        data = question.data
+        words += (
+            f" --data {shlex.quote(data.folder)}"
+            if data
+            else f" --vocab {question.input_dimensions}"
+        )
+        words += " --tied" if question.is_tied else ""
+        is_factorised = question.rank is not None and question.rank != shape.width
+        words += (
+            f" --rank {question.rank} --format hf-opt" if is_factorised else " --format hf-gpt2"
+        )
+        return f"{words} --context {question.context} --out model"
 
     @property
     def leads_with_repairs(self) -> bool:
@@ -85,20 +105,21 @@ class Plan:
 def make_plan(question: Question) -> Plan:
     """The shape that the law gives, rounded, with other advice, repairs and costs."""
     limit = question.limit
-    text_shape = ideal_for(question, float("inf"))
+    text_shape = within(question, ideal_for(question, float("inf")))
     ideal = ideal_for(question, limit.limit)
+    allowed = within(question, ideal)
     shape = rounded_for(question, ideal)
     bottleneck = limit if limit.limit < text_shape.width else None
     sizes = parts(question, shape)
     return Plan(
         question=question,
         ideal=ideal,
-        allowed=within(question, ideal),
+        allowed=allowed,
         shape=shape,
         params=sizes,
         text_shape=text_shape,
         bottleneck=bottleneck,
-        advice=all_advice(_asked(question, ideal)),
+        advice=all_advice(_asked(question, allowed)),
         repairs=_repairs(question, text_shape) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
         costs=_costs(question, shape, sizes, text_shape),
@@ -107,22 +128,22 @@ def make_plan(question: Question) -> Plan:
     )
 
 
-def _asked(question: Question, ideal: IdealShape) -> Asked:
-    vocab = question.vocabulary.size if question.vocabulary else None
-    is_text = question.patch is None and (vocab or 0) >= TEXT_VOCAB
+def _asked(question: Question, allowed: IdealShape) -> Asked:
+    vocab = question.vocabulary.size if question.vocabulary else 0
+    is_text = question.patch is None and vocab >= TEXT_VOCAB
     if question.data:
         is_text = question.data.kind in TEXT_KINDS
     return Asked(
-        block_params=ideal.block_params,
+        block_params=allowed.block_params,
         rank_limit=question.limit.limit,
-        vocab=vocab,
         is_text=is_text,
+        is_vision=question.patch is not None and len(question.patch) > 1,
     )
 
 
 def _repairs(question: Question, text_shape: IdealShape) -> tuple[Repair, ...]:
     """Inputs of enough rank for the text shape, also after its width is rounded up."""
-    rounded = rounded_for(replace(question, max_depth=MOST), text_shape)
+    rounded = rounded_for(question, text_shape)
     return repairs_for(question, max(text_shape.width, rounded.width))
 
 
@@ -167,7 +188,7 @@ def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealSha
 
 
 def _check(question: Question, bottleneck: RankLimit | None) -> Check:
-    folder = question.data.folder if question.data else "DATA"
+    folder = shlex.quote(question.data.folder) if question.data else "DATA"
     sweeps = {"vocabulary": "repairs", "patch": "repairs", "rank": "wies-lowrank"}
     name = sweeps[bottleneck.kind] if bottleneck else "levine-depth"
     refuted = (
@@ -191,7 +212,7 @@ def _warnings(
             f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
             f"{question.max_depth}, so that its width of {shape.width:,} exceeds the rank limit "
             f"of {question.limit.limit:,}"
-            if ideal.width < shape.width
+            if question.limit.limit < shape.width
             else f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
             f"{question.max_depth}"
         )

@@ -1,6 +1,7 @@
 """What a user asks: a budget, and what is known of the data."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from archfit.spec.checks import check_at_least
@@ -59,8 +60,8 @@ class TrainingFlops:
             raise ValueError(f"flops={self.flops} buys nothing; use 1e15 or more")
         if self.flops > FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:
             raise ValueError(
-                f"flops={self.flops:.3g} pays for over 10^18 parameters, more than any law has "
-                f"seen; use {FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:.3g} or less"
+                f"flops={Decimal(self.flops):.2e} pays for over 10^18 parameters, more than any "
+                f"law has seen; use {FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:.3g} or less"
             )
 
     def __str__(self) -> str:
@@ -101,7 +102,7 @@ class DataFacts:
     """What a prepared data set says beyond its vocabulary."""
 
     folder: str
-    source: str  # the file it was made from
+    source: str | None  # name of the file it was made from; None if there were several
     kind: str
     tokens: int  # for training
     cooccurrence_rank: int  # dimensions that hold 99.9 % of the normalised co-occurrence
@@ -191,5 +192,5 @@ def _check_budget(name: str, params: int) -> None:
         raise ValueError(f"{name}={params} buys nothing; use 100K or more")
     if params > LARGEST_BUDGET:
         raise ValueError(
-            f"{name}={float(params):.3g} is over 10^18, more than any law has seen; use less"
+            f"{name}={Decimal(params):.2e} is over 10^18, more than any law has seen; use less"
         )

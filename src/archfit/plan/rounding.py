@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from archfit.plan.law import WEIGHTS, IdealShape
 
 HEAD_DIMS = (128, 64, 32, 16, 8)
+USUAL = 64
 WIDE = 1024  # from here on heads of 128
 NEAR = 1.5  # widths that are tried lie within this factor of the ideal one
 TILES = ((128.0, 64), (32.0, 16), (0.0, 8))  # ideal width from which the multiple is taken
+
+
+class BudgetTooSmall(ValueError):
+    """Not even one layer of the least width can be paid."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +44,16 @@ def rounded_shape(
     `affordable_depth` says how many layers of a width the budget pays for.
     """
     multiple = usual_multiple(ideal.width) if multiple_of is None else multiple_of
+    if affordable_depth(multiple) < 1:
+        raise BudgetTooSmall(
+            f"the budget does not pay for one layer of width {multiple}; use a larger budget, a "
+            "smaller vocabulary, --rank, --tied or a smaller --multiple-of"
+        )
     candidates = [
         (depth, width)
         for width in _widths(ideal.width, multiple)
         for depth in _depths(affordable_depth(width), max_depth)
     ]
-    if not candidates:
-        raise ValueError(
-            f"the budget does not pay for one layer of width {multiple}; use a larger budget, a "
-            "smaller vocabulary, --rank, --tied or a smaller --multiple-of"
-        )
     depth, width = min(
         candidates,
         key=lambda shape: (
@@ -66,11 +71,20 @@ def usual_multiple(width: float) -> int:
 
 
 def usual_head_dim(width: int) -> int:
-    """128 for wide networks, 64 for others, a smaller power of two where neither divides."""
+    """128 for wide networks, 64 for others, a smaller power of two where neither divides.
+
+    A width that none divides is one that the user asked for: the divisor nearest to 64 then.
+    """
     likely = HEAD_DIMS if width >= WIDE else HEAD_DIMS[1:]
     fitting = [size for size in likely if width % size == 0]
     several = [size for size in fitting if width // size >= 2]
-    return (several or fitting or [width])[0]
+    return (several or fitting or [_divisor_near(USUAL, width)])[0]
+
+
+def _divisor_near(goal: int, number: int) -> int:
+    low = (size for size in range(1, math.isqrt(number) + 1) if number % size == 0)
+    divisors = [size for one in low for size in (one, number // one)]
+    return min(divisors, key=lambda size: abs(math.log(size / goal)))
 
 
 def _widths(ideal: float, multiple: int) -> list[int]:
@@ -78,7 +92,7 @@ def _widths(ideal: float, multiple: int) -> list[int]:
     least = max(1, math.ceil(ideal / NEAR / multiple))
     most = math.floor(ideal * NEAR / multiple)
     step = max(1, (most - least) // 1000)  # a thousand widths are close enough together
-    neighbours = {max(1, math.floor(ideal / multiple)), math.ceil(ideal / multiple)}
+    neighbours = {max(1, math.floor(ideal / multiple)), max(1, math.ceil(ideal / multiple))}
     return [multiple * count for count in neighbours | set(range(least, most + 1, step))]
 
 

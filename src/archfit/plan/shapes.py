@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from archfit.plan.law import WEIGHTS, IdealShape, solve
+from archfit.plan.law import IdealShape, solve
 from archfit.plan.question import BlockParams, Question
 from archfit.plan.rounding import RoundedShape, rounded_shape
 
@@ -22,7 +22,8 @@ def cost(question: Question, shape: IdealShape) -> float:
     """What a shape takes of the budget."""
     if isinstance(question.budget, BlockParams):
         return shape.block_params
-    return shape.block_params + question.table_params(shape.width)
+    small = _biases_and_norms(shape.depth, shape.width)
+    return shape.block_params + small + question.table_params(shape.width)
 
 
 def ideal_for(question: Question, rank_limit: float) -> IdealShape:
@@ -45,8 +46,8 @@ def rounded_for(question: Question, ideal: IdealShape) -> RoundedShape:
     """The nearest shape that hardware likes, of about the same cost."""
 
     def affordable_depth(width: int) -> float:
-        tables = cost(question, IdealShape(depth=0, width=width))
-        return (question.budget.params - tables) / (WEIGHTS * width**2)
+        without, layer = (cost(question, IdealShape(depth=depth, width=width)) for depth in (0, 1))
+        return (question.budget.params - without) / (layer - without)
 
     return rounded_shape(
         within(question, ideal),
@@ -58,9 +59,7 @@ def rounded_for(question: Question, ideal: IdealShape) -> RoundedShape:
 
 def parts(question: Question, shape: RoundedShape) -> Parts:
     """All parameters of a rounded shape, with the biases and norms of GPT-2."""
-    biases = (3 + 2 + 4) * shape.width  # query, key, value; two outputs; feed-forward
-    norms = 4 * shape.width
-    small = shape.depth * (biases + norms) + 2 * shape.width
+    small = round(_biases_and_norms(shape.depth, shape.width))
     tables = math.ceil(question.table_params(shape.width))
     return Parts(
         blocks=shape.block_params,
@@ -68,3 +67,9 @@ def parts(question: Question, shape: RoundedShape) -> Parts:
         embedding=tables,
         total=shape.block_params + small + tables,
     )
+
+
+def _biases_and_norms(depth: float, width: float) -> float:
+    biases = (3 + 2 + 4) * width  # query, key, value; two outputs; feed-forward
+    norms = 4 * width
+    return depth * (biases + norms) + 2 * width

@@ -86,7 +86,7 @@ def cells(one: Audited) -> list[Cell]:
     model, first = one.model, one.model.stacks[0]
     return [
         Cell(model.name, None),
-        Cell(model.modality or "", None),
+        Cell((model.modality or "").replace("_", " "), None),
         _number(model.depth),
         _number(model.width),
         _number(first.heads),
@@ -104,7 +104,9 @@ def _number(value: int | None) -> Cell:
 
 
 def _millions(value: int | None) -> Cell:
-    return Cell("", None) if value is None else Cell(f"{value / 1e6:,.4g}", value)
+    if value is None:
+        return Cell("", None)
+    return Cell(f"{value / 1e6:,.0f}" if value >= 10**9 else f"{value / 1e6:.4g}", value)
 
 
 def _ratio(value: float | None) -> Cell:

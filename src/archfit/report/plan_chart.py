@@ -20,6 +20,8 @@ Known = tuple[str, int, int]  # name, depth, width
 WIDTH, HEIGHT = 560, 460  # pixels
 LINE = 15  # pixels from one name to the next
 POINTS = 120
+DEEPEST_ON_LAW = 250.0  # layers: 10^18 parameters without a bottleneck have 212
+SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"), (1.0, ""))
 NEAR = 2.0  # known models within this factor of the size are shown
 MOST_KNOWN = 8
 MARKS = ("recommended", "repair", "adviser, in its range", "adviser, outside it", "known model")
@@ -57,7 +59,7 @@ def iso_parameter_chart(
         _marks(points, frame),
         _names(labels),
     )
-    size = f"{plan.ideal.block_params / 1e6:,.4g}M block parameters"
+    size = f"{_short(plan.allowed.block_params)} block parameters"
     return altair.layer(
         *layers,
         width=WIDTH,
@@ -84,6 +86,12 @@ def _frame(plan: Plan, points: list[Row]) -> _Frame:
     )
 
 
+def _short(count: float) -> str:
+    """As 125M or 1.3B."""
+    size, letter = next((size, letter) for size, letter in SIZES if count >= size)
+    return f"{count / size:,.4g}{letter}" if count < 1e15 else f"{count / size:,.0f}{letter}"
+
+
 def _share(value: float, ends: tuple[float, float]) -> float:
     """Where a value lies between the ends of a logarithmic axis, from 0 to 1."""
     return math.log(value / ends[0]) / math.log(ends[1] / ends[0])
@@ -93,17 +101,18 @@ def _curve(plan: Plan, frame: _Frame) -> Iterator[Row]:
     least, most = frame.widths
     for step in range(POINTS + 1):
         width = least * (most / least) ** (step / POINTS)
-        depth = plan.ideal.block_params / (WEIGHTS * width**2)
+        depth = plan.allowed.block_params / (WEIGHTS * width**2)
         if frame.depths[0] <= depth <= frame.depths[1]:
             yield {"width": width, "depth": depth}
 
 
 def _law(frame: _Frame) -> Iterator[Row]:
-    for step in range(1, 2 * POINTS):
-        depth = step / 2
+    """The part of the law inside the frame, in even steps of the logarithm of the depth."""
+    least, most = frame.depths[0], min(frame.depths[1], DEEPEST_ON_LAW)
+    for step in range(4 * POINTS + 1):
+        depth = least * (most / least) ** (step / (4 * POINTS))
         width = law_width(depth)
-        inside = frame.widths[0] <= width <= frame.widths[1]
-        if inside and frame.depths[0] <= depth <= frame.depths[1]:
+        if frame.widths[0] <= width <= frame.widths[1]:
             yield {"width": width, "depth": depth}
 
 
@@ -136,7 +145,7 @@ def _known_points(plan: Plan, known: Iterable[Known]) -> list[Row]:
 
     def distance(model: Known) -> float:
         _, depth, width = model
-        return abs(math.log(WEIGHTS * depth * width**2 / plan.ideal.block_params))
+        return abs(math.log(WEIGHTS * depth * width**2 / plan.allowed.block_params))
 
     shapes = {(depth, width): (name, depth, width) for name, depth, width in known}
     near = sorted(shapes.values(), key=distance)[:MOST_KNOWN]
