@@ -13,6 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "archfit"
 MAY_IMPORT: dict[str, set[str]] = {
     "spec": set(),
     "theory": set(),
+    "exact": {"spec", "theory"},
     "data": {"spec"},
     "model": {"spec"},
     "train": {"spec", "data", "model"},
@@ -20,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"spec", "theory", "plan"},
     "export": {"spec"},
     "report": {"spec", "theory", "plan", "audit"},
-    "cli": {"spec", "theory", "data", "train", "plan", "audit", "export", "report"},
+    "cli": {"spec", "theory", "exact", "data", "train", "plan", "audit", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -14,6 +14,7 @@ from archfit.cli import (
     plan_command,
     theory_command,
     train_command,
+    witness_command,
 )
 from archfit.cli.version import version_line
 
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command("theory")(theory_command.theory)
 app.command("bounds")(bounds_command.bounds)
+app.command("witness")(witness_command.witness)
 app.command("plan")(plan_command.plan)
 app.command("audit")(audit_command.audit)
 app.command("train")(train_command.train)
