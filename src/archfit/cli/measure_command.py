@@ -11,7 +11,7 @@ import typer
 
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
-from archfit.exact.cost import check_cost
+from archfit.exact.cost import check_cost, most_samples
 from archfit.exact.experiment import Experiment
 from archfit.exact.inputs import Continuous, Partition, Vocabulary
 from archfit.exact.measure import Measurement, measure, silent
@@ -95,9 +95,16 @@ def measure_command(
     for number in prime or ():
         check_prime(number)
     arrays, kind = _arrays(device)
-    check_cost(experiment, kind, seconds=60 * limit, gigabytes=_memory(kind))
+    seconds, gigabytes = 60 * limit, _memory(kind)
+    check_cost(experiment, kind, seconds=seconds, gigabytes=gigabytes)
     with _progress() as progress:
-        measured = measure(experiment, arrays, primes=tuple(prime or ()), progress=progress)
+        measured = measure(
+            experiment,
+            arrays,
+            primes=tuple(prime or ()),
+            progress=progress,
+            most_samples=most_samples(experiment, kind, seconds=seconds, gigabytes=gigabytes),
+        )
     if as_json:
         return print_json(measurement_json(measured))
     return _print_for_people(measured)
@@ -125,13 +132,17 @@ def certificate(measured: Measurement) -> str:
     certain = f"at least {measured.rank:,} for almost all weights, for certain"
     if measured.is_exact:
         return f"{certain}; no more, by the proved upper bound: exact"
-    likely = f"no more with a failure probability of {measured.failure_probability:.1e}"
-    if isinstance(measured.experiment.inputs, Vocabulary):
-        likely += " where all fillings of both sides were listed"
+    likely = (
+        f"no more with a failure probability of {measured.failure_probability:.1e} (if no prime "
+        "divides all minors of that size)"
+    )
+    experiment = measured.experiment
+    if isinstance(experiment.inputs, Vocabulary) and not experiment.lists_all:
+        likely = "it may be more, for not all fillings of both sides with tokens were tried"
     bound = "no upper bound is known under a causal mask"
     if measured.upper is not None:
         bound = f"the proved upper bound is {measured.upper:,}"
-    return f"{certain}; {likely} (if no prime divides all minors of that size); {bound}"
+    return f"{certain}; {likely}; {bound}"
 
 
 def _head_dim(width: int, heads: int, head_dim: int | None) -> int:
