@@ -26,7 +26,7 @@ def to(arrays: Arrays, values: np.ndarray) -> object:
 
 
 def back(arrays: Arrays, values: object) -> np.ndarray:
-    return np.vectorize(int, otypes=[object])(arrays.numpy(values))
+    return np.array(arrays.numpy(values), np.int64).astype(object)
 
 
 @pytest.mark.parametrize("arrays", [NUMPY, TORCH], ids=["numpy", "torch"])

@@ -69,7 +69,8 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     raise ValueError(
         f"depth={network.depth}, width={network.width} would take about "
         f"{_shown(cost.gigabytes)} GB and {_shown(cost.seconds / 60)} minutes, over the limit of "
-        f"{gigabytes:,.1f} GB and {seconds / 60:,.1f} minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
+        f"{gigabytes:,.1f} GB and {seconds / 60:,.1f} minutes; "
+        f"{_what_fits(experiment, device, seconds, gigabytes)}"
     )
 
 
