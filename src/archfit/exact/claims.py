@@ -101,11 +101,14 @@ def _saturation() -> Claim:
         name="saturation",
         says="more positions raise the rank up to some length, never beyond 2 x width",
         groups=tuple(
-            tuple(
-                _case(depth, width, 1, positions)
-                for positions in sorted({2, 4, 2 * width, 2 * width + 4})
+            tuple(_case(depth, width, 1, positions) for positions in lengths)
+            for depth, width, lengths in (
+                (1, 3, (2, 4, 6, 10)),
+                (2, 3, (2, 4, 6, 10)),
+                (2, 4, (2, 4, 8, 12)),
+                (2, 5, (2, 4, 10, 14)),
+                (3, 2, (2, 4, 8)),
             )
-            for depth, width in ((1, 3), (2, 3), (2, 4), (2, 5), (3, 2))
         ),
         holds=lambda ranks: _falls(ranks[::-1]) and ranks[-1] == ranks[-2],
     )
