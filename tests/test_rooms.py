@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"spec", "theory", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "plan", "audit"},
+    "report": {"spec", "theory", "exact", "plan", "audit"},
     "cli": {"spec", "theory", "data", "train", "exact", "plan", "audit", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}

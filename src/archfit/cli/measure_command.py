@@ -5,14 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.cli.measure_claims import (
+    GROWTH,
+    LIST,
+    named_claim,
+    print_claims,
+    run_claim,
+    run_growth,
+)
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
-from archfit.exact.cost import check_cost
+from archfit.exact.cost import check_cost, most_samples
 from archfit.exact.experiment import Experiment
+from archfit.exact.growth import growth_experiments
 from archfit.exact.inputs import Continuous, Partition, Vocabulary
 from archfit.exact.measure import Measurement, measure, silent
 from archfit.exact.network import Network
@@ -30,8 +41,12 @@ DEVICES = ("cpu", "cuda", "auto")
 
 
 def measure_command(
-    depth: Annotated[int, typer.Option(parser=size_option, metavar="L", help="Layers.")],
-    width: Annotated[int, typer.Option(parser=size_option, metavar="D", help="Residual stream.")],
+    depth: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="L", help="Layers.")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(parser=size_option, metavar="D", help="Residual stream.")
+    ] = None,
     heads: Annotated[int, typer.Option(parser=size_option, metavar="H", help="Heads.")] = 1,
     positions: Annotated[
         int, typer.Option(parser=size_option, metavar="N", help="Length of the sequence.")
@@ -73,9 +88,28 @@ def measure_command(
     ] = None,
     device: Annotated[str, typer.Option(help=f"{', '.join(DEVICES)}.")] = "cpu",
     limit: Annotated[float, typer.Option(help="Minutes that it may take.")] = 10.0,
+    claim: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Test a claim instead; `list` names them.")
+    ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw --claim growth: .svg .png .html"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """The generic separation rank of a network, measured exactly, with its certificate."""
+    if chart is not None and claim != GROWTH:
+        raise ValueError(f"--chart {chart} draws --claim growth and nothing else; add that")
+    primes = tuple(prime or ())
+    for number in primes:
+        check_prime(number)
+    machine = _machine(device, limit)
+    if claim is not None:
+        if depth is not None or width is not None:
+            raise ValueError(f"--claim {claim} has networks of its own; leave out depth and width")
+        return _claim(claim, machine, primes, chart, as_json)
+    if depth is None or width is None:
+        raise ValueError("--depth and --width say which network; give both, or --claim NAME")
     network = Network(
         depth=depth,
         width=width,
@@ -92,17 +126,65 @@ def measure_command(
         partition=_partition(partition, positions, output),
         entry=0,
     )
-    for number in prime or ():
-        check_prime(number)
-    # Tiles are spread over the cores by us; two layers of threads would wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    arrays, kind = _arrays(device)
-    check_cost(experiment, kind, seconds=60 * limit, gigabytes=_memory(kind))
     with _progress() as progress:
-        measured = measure(experiment, arrays, primes=tuple(prime or ()), progress=progress)
+        measured = machine.measure(experiment, primes, progress)
     if as_json:
         return print_json(measurement_json(measured))
     return _print_for_people(measured)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Machine:
+    """What measures, and how much of it may be used."""
+
+    arrays: Arrays
+    kind: str  # cpu or cuda
+    seconds: float
+    gigabytes: float
+
+    def measure(
+        self, experiment: Experiment, primes: tuple[int, ...], progress: Progress
+    ) -> Measurement:
+        check_cost(experiment, self.kind, seconds=self.seconds, gigabytes=self.gigabytes)
+        return measure(
+            experiment,
+            self.arrays,
+            primes=primes,
+            progress=progress,
+            most_samples=most_samples(
+                experiment, self.kind, seconds=self.seconds, gigabytes=self.gigabytes
+            ),
+        )
+
+
+def _machine(device: str, limit: float) -> _Machine:
+    if not 0 < limit < 1e6:
+        raise ValueError(f"--limit {limit} is no number of minutes; use one such as 10")
+    # Work is spread over the cores by us; two layers of threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    arrays, kind = _arrays(device)
+    return _Machine(arrays=arrays, kind=kind, seconds=60 * limit, gigabytes=_memory(kind))
+
+
+def _claim(
+    name: str, machine: _Machine, primes: tuple[int, ...], chart: Path | None, as_json: bool
+) -> None:
+    if name == LIST:
+        return print_claims()
+    if chart is not None:
+        from archfit.report.chart_file import check_chart_file
+
+        check_chart_file(chart)
+    claim = None if name == GROWTH else named_claim(name)
+    with _progress() as progress:
+
+        def measured(case: Experiment) -> Measurement:
+            return machine.measure(case, primes, progress)
+
+        if claim is not None:
+            return run_claim(claim, measured, as_json)
+        cases = growth_experiments(machine.kind, machine.seconds, machine.gigabytes)
+        return run_growth(cases, measured, chart=chart, as_json=as_json)
 
 
 def measurement_json(measured: Measurement) -> dict[str, object]:
@@ -127,13 +209,17 @@ def certificate(measured: Measurement) -> str:
     certain = f"at least {measured.rank:,} for almost all weights, for certain"
     if measured.is_exact:
         return f"{certain}; no more, by the proved upper bound: exact"
-    likely = f"no more with a failure probability of {measured.failure_probability:.1e}"
-    if isinstance(measured.experiment.inputs, Vocabulary):
-        likely += " where all fillings of both sides were listed"
+    likely = (
+        f"no more with a failure probability of {measured.failure_probability:.1e} (if no prime "
+        "divides all minors of that size)"
+    )
+    experiment = measured.experiment
+    if isinstance(experiment.inputs, Vocabulary) and not experiment.lists_all:
+        likely = "it may be more, for not all fillings of both sides with tokens were tried"
     bound = "no upper bound is known under a causal mask"
     if measured.upper is not None:
         bound = f"the proved upper bound is {measured.upper:,}"
-    return f"{certain}; {likely} (if no prime divides all minors of that size); {bound}"
+    return f"{certain}; {likely}; {bound}"
 
 
 def _head_dim(width: int, heads: int, head_dim: int | None) -> int:

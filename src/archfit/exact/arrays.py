@@ -89,7 +89,7 @@ class NumpyArrays:
         """
         import numpy as np
 
-        rows = max(1, CACHED // max(1, array[0].size)) if array.ndim > 1 else CACHED
+        rows = max(1, CACHED * len(array) // max(1, array.size))
         for first in range(0, len(array), rows):
             piece = array[first : first + rows]
             quotient = piece * (1.0 / prime)

@@ -7,6 +7,7 @@ from archfit.exact.inputs import MOST_LISTED, Continuous, Vocabulary, fillings
 from archfit.exact.measure import FIRST_SAMPLES, MARGIN, WORTH_SPLITTING
 from archfit.exact.network import Network
 
+HOPELESS = 10**7  # samples: nobody has the memory
 TRIALS = 3  # one with a small prime, two with large ones
 # Seconds, measured on two CPU cores and on one H200; within a factor of three elsewhere.
 EVALUATION = {"cpu": 3e-9, "cuda": 4e-12}  # a multiplication of one pair
@@ -23,9 +24,24 @@ class Cost:
 
 def estimate(experiment: Experiment, device: str) -> Cost:
     """Memory of the largest trial and time of all; `device` is cpu or cuda."""
-    rows, columns = _samples(experiment)
+    return _estimate(experiment, device, *_samples(experiment))
+
+
+def most_samples(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> int:
+    """How far samples may be doubled where no upper bound is known."""
+    samples = FIRST_SAMPLES
+    while True:
+        cost = _estimate(experiment, device, 2 * samples, 2 * samples)
+        if cost.seconds > seconds or cost.gigabytes > gigabytes:
+            return samples
+        samples *= 2
+
+
+def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> Cost:
     work = multiplications(experiment.network)
-    if experiment.is_homogeneous and rows > WORTH_SPLITTING:
+    if experiment.network.is_causal:
+        work *= experiment.partition.output + 1
+    if experiment.is_homogeneous and WORTH_SPLITTING < rows < HOPELESS:
         sizes = [bound + MARGIN for bound in degree_bounds(experiment)]
         pairs = max(sizes) ** 2 * len(sizes)
         numbers, cubes = sum(size**2 for size in sizes), sum(size**3 for size in sizes)
@@ -51,15 +67,21 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
         return
     network = experiment.network
     raise ValueError(
-        f"depth={network.depth}, width={network.width} would take about {cost.gigabytes:,.1f} GB "
-        f"and {cost.seconds / 60:,.1f} minutes, over the limit of {gigabytes:,.1f} GB and "
-        f"{seconds / 60:,.1f} minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
+        f"depth={network.depth}, width={network.width} would take about "
+        f"{_shown(cost.gigabytes)} GB and {_shown(cost.seconds / 60)} minutes, over the limit of "
+        f"{gigabytes:,.1f} GB and {seconds / 60:,.1f} minutes; "
+        f"{_what_fits(experiment, device, seconds, gigabytes)}"
     )
 
 
+def _shown(amount: float) -> str:
+    return f"{amount:,.1f}" if amount < 1e6 else "a million or more"
+
+
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
+    fitting = 0
     if isinstance(experiment.inputs, Continuous):
-        for width in range(experiment.network.width - 1, 0, -1):
+        for width in range(1, experiment.network.width):
             narrow = replace(
                 experiment,
                 network=replace(experiment.network, width=width, heads=1, head_dim=width),
@@ -67,8 +89,11 @@ def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: f
                 entry=0,
             )
             cost = estimate(narrow, device)
-            if cost.seconds <= seconds and cost.gigabytes <= gigabytes:
-                return f"width={width} fits, or raise --limit"
+            if cost.seconds > seconds or cost.gigabytes > gigabytes:
+                break
+            fitting = width
+    if fitting:
+        return f"--width {fitting} fits with one head, or raise --limit"
     return "use less depth or fewer tokens, or raise --limit"
 
 
@@ -81,5 +106,5 @@ def _samples(experiment: Experiment) -> tuple[int, int]:
             min(MOST_LISTED, fillings(vocab, outside, False, ordered)),
         )
     upper = upper_bound(experiment)
-    samples = 16 * FIRST_SAMPLES if upper is None else upper + MARGIN
+    samples = FIRST_SAMPLES if upper is None else min(upper + MARGIN, HOPELESS)
     return samples, samples

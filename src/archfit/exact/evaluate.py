@@ -29,11 +29,10 @@ class Evaluator:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
         field, width = self.field, self.network.width
         square = _square(s, width)
-        f = self._mixed(0, s)  # F_1: the first layer is linear
         if self.network.depth == 1:
-            row = f[self.entry]
-            output = product(field, row[None], x[:, None])[0, 0]
+            output = product(field, self._mixed(0, s, self.entry), x[:, None])[0, 0]
             return field.reduced(output + x[self.entry]) if self.network.has_residual else output
+        f = self._mixed(0, s)  # F_1: the first layer is linear
         if self.network.has_residual:
             for i in range(width):
                 f[i, i] += 1

@@ -2,9 +2,17 @@
 
 import importlib.util
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from archfit.exact.inputs import Continuous, Inputs, Partition, Vocabulary
+from archfit.exact.inputs import (
+    MOST_LISTED,
+    Continuous,
+    Inputs,
+    Partition,
+    Vocabulary,
+    fillings,
+)
 from archfit.exact.network import Network
 from archfit.theory.bounds import bounds_report
 from archfit.theory.counting import interaction_count
@@ -22,6 +30,9 @@ from archfit.theory.upper_statistics_vocabulary import statistics_upper_bound_vo
 
 MOST_DIGITS = 18  # bounds that a matrix could have as its rank
 WIDEST = 64  # sums over the width stay exact
+DEEPEST = 7  # one coordinate more and it is out of reach
+LARGEST_TABLE = 1_000_000  # tokens
+MOST_INNER = 1_000_000  # heads times head_dim
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +51,12 @@ class Experiment:
                 f"width={self.network.width} is over {WIDEST}, and no rank of that size can be "
                 "measured; use a smaller width"
             )
+        if self.network.depth > DEEPEST:
+            raise ValueError(
+                f"depth={self.network.depth} is over {DEEPEST}, and no rank of that size can be "
+                "measured; use less depth"
+            )
+        _check_storable(self.network, self.inputs)
         if self.inputs.rank > self.network.width:
             raise ValueError(
                 f"rank={self.inputs.rank} is above width={self.network.width}; vectors of that "
@@ -64,10 +81,34 @@ class Experiment:
         return self.network.is_causal or self.position_rank > 0
 
     @property
+    def lists_all(self) -> bool:
+        """Whether every filling of both sides with tokens is among the samples."""
+        if isinstance(self.inputs, Continuous):
+            return False
+        vocab, ordered, partition = self.inputs.vocab, self.has_order, self.partition
+        return (
+            fillings(vocab, len(partition.inside), True, ordered) <= MOST_LISTED
+            and fillings(vocab, len(partition.outside), False, ordered) <= MOST_LISTED
+        )
+
+    @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
         inputs: int = 3**self.network.depth
         return 2 * inputs + 4 * interaction_count(self.network.depth)
+
+
+def _check_storable(network: Network, inputs: Inputs) -> None:
+    if isinstance(inputs, Vocabulary) and inputs.vocab > LARGEST_TABLE:
+        raise ValueError(
+            f"vocab={inputs.vocab} is over {LARGEST_TABLE:,}; no rank needs so many tokens, use "
+            "fewer"
+        )
+    if network.heads * network.head_dim > MOST_INNER:
+        raise ValueError(
+            f"heads={network.heads} of {network.head_dim} are over {MOST_INNER:,} dimensions; "
+            f"more than width^2 heads add nothing, use fewer"
+        )
 
 
 def upper_bound(experiment: Experiment) -> int | None:
@@ -82,7 +123,8 @@ def _upper_bounds(experiment: Experiment) -> Iterator[int]:
     inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
     yield statistics_upper_bound(network.depth, network.width)
     every_depth = network.heads * (network.head_dim + 1)
-    if every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS:
+    is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
+    if is_small and not network.has_residual:  # its proof has none
         yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
     if isinstance(inputs, Vocabulary):
         if experiment.position_rank == 0:
@@ -91,7 +133,9 @@ def _upper_bounds(experiment: Experiment) -> Iterator[int]:
             )
         yield inputs.vocab ** min(inside, outside, 64)
     elif experiment.position_rank == 0 or inputs.rank == network.width:
-        yield statistics_upper_bound_short(network.depth, inputs.rank, inside, outside)
+        yield statistics_upper_bound(network.depth, inputs.rank)
+        with suppress(ValueError):  # a sum too long for this depth: the other stands
+            yield statistics_upper_bound_short(network.depth, inputs.rank, inside, outside)
     else:
         yield statistics_upper_bound_positions(network.depth, inputs.rank, experiment.position_rank)
 

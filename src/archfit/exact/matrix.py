@@ -38,7 +38,9 @@ def whole_matrix(
         matrix[tile] = run(prepared, *tile)
         return _pairs(tile)
 
-    pairs = max(1, field.arrays.tile_numbers // evaluator.network.width**2)
+    width = evaluator.network.width
+    held = max(width, partition.output + 1) if evaluator.network.is_causal else width  # vectors
+    pairs = max(1, field.arrays.tile_numbers // (width * held))
     done = 0
     for filled in field.arrays.each(fill, list(tiles(rows, columns, pairs))):
         done += filled

@@ -21,11 +21,13 @@ from archfit.exact.matrix import degree_matrices, whole_matrix
 from archfit.exact.network import random_mixes
 from archfit.exact.prime_field import PrimeField
 from archfit.exact.samples import sample_sides
+from archfit.theory.counting import interaction_count
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
 MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
 FIRST_SAMPLES = 64  # where no upper bound is known
+MOST_SAMPLES = 1 << 14  # there
 WORTH_SPLITTING = 1000  # samples from which on parts by degree are quicker
 
 Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
@@ -71,6 +73,9 @@ class Measurement:
         """That the generic rank modulo these primes is larger after all: 0 if exact."""
         if self.is_exact:
             return 0.0
+        inputs = self.experiment.inputs
+        if isinstance(inputs, Vocabulary) and not self.experiment.lists_all:
+            return 1.0  # tokens at random are no random numbers
         degree = (self.rank + 1) * self.experiment.minor_degree
         return prod(
             min(1.0, degree / trial.prime) for trial in self.trials if trial.rank == self.rank
@@ -88,16 +93,21 @@ def measure(
     *,
     primes: tuple[int, ...] = (),
     progress: Progress,
+    most_samples: int = MOST_SAMPLES,
 ) -> Measurement:
     """The generic separation rank, under two primes and seeds.
 
-    Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
+    Where no upper bound is known samples grow until they do not cut the rank off, or until
+    there would be over `most_samples`. Small primes come first: if the rank meets the upper
+    bound, it is exact and they were enough.
     """
     upper = upper_bound(experiment)
 
+    limits = _Limits(upper=upper, most_samples=most_samples)
+
     def trials_with(chosen: tuple[int, ...]) -> tuple[Trial, ...]:
         return tuple(
-            _trial(experiment, PrimeField(prime=prime, arrays=arrays), seed, upper, progress)
+            _trial(experiment, PrimeField(prime=prime, arrays=arrays), seed, limits, progress)
             for seed, prime in enumerate(chosen)
         )
 
@@ -117,16 +127,37 @@ def measure(
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Limits:
+    """How many samples are certainly enough, if that is known, and how many are allowed."""
+
+    upper: int | None
+    most_samples: int
+
+    @property
+    def first(self) -> int:
+        return FIRST_SAMPLES if self.upper is None else self.upper + MARGIN
+
+    def doubled(self, samples: int) -> int:
+        if 2 * samples > self.most_samples:
+            raise ValueError(
+                f"the rank is at least {samples:,}, where {samples:,} samples cut it off, and "
+                "twice as many are over the limit; raise --limit, or use fewer positions"
+            )
+        return 2 * samples
+
+
 def _trial(
-    experiment: Experiment, field: PrimeField, seed: int, upper: int | None, progress: Progress
+    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
 ) -> Trial:
     start = time.perf_counter()
-    samples = FIRST_SAMPLES if upper is None else upper + MARGIN
-    if experiment.is_homogeneous and samples > WORTH_SPLITTING:
+    points = interaction_count(experiment.network.depth) + 1  # distinct modulo the prime
+    is_split = experiment.is_homogeneous and field.prime > points
+    if is_split and limits.first > WORTH_SPLITTING:
         ranks, samples = _parts(experiment, field, seed, progress)
         rank, parts = sum(ranks), ranks
     else:
-        rank, samples = _whole(experiment, field, seed, samples, progress)
+        rank, samples = _whole(experiment, field, seed, limits, progress)
         parts = None
     return Trial(
         prime=field.prime,
@@ -139,10 +170,10 @@ def _trial(
 
 
 def _whole(
-    experiment: Experiment, field: PrimeField, seed: int, samples: int, progress: Progress
+    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
 ) -> tuple[int, int]:
     """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
-    evaluator = _evaluator(experiment, field, seed)
+    evaluator, samples = _evaluator(experiment, field, seed), limits.first
     while True:
         sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
         matrix = whole_matrix(
@@ -153,7 +184,7 @@ def _whole(
         rank = modular_rank(field, matrix)
         if rank < size or isinstance(experiment.inputs, Vocabulary):  # all fillings, or many
             return rank, size
-        samples *= 2
+        samples = limits.doubled(samples)
 
 
 def _parts(

@@ -7,6 +7,8 @@ adding and multiplying the complex numbers. A rank modulo p is therefore never a
 
 from typing import TYPE_CHECKING
 
+from archfit.exact.prime_field import is_prime
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -24,11 +26,8 @@ def check_witness_prime(prime: int) -> None:
             f"prime={prime} is not between 2^20 and 2^31, where sums are exact and ranks do not "
             f"fall by accident; use {WITNESS_PRIME}"
         )
-    divisor = next((d for d in range(2, 46341) if d * d <= prime and prime % d == 0), None)
-    if divisor is not None:
-        raise ValueError(
-            f"prime={prime} is composite, {divisor} x {prime // divisor}; use {WITNESS_PRIME}"
-        )
+    if not is_prime(prime):
+        raise ValueError(f"prime={prime} is composite; use {WITNESS_PRIME}")
     if prime % 4 != 1:
         raise ValueError(f"prime={prime} is 3 mod 4, so -1 has no square root; use {WITNESS_PRIME}")
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int64]
 
 
+FEW_POSITIONS = 32  # whose products are held at once
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
     """Samples of one side: a vector for each of its positions, (positions, width, samples)."""
@@ -32,18 +35,21 @@ class Side:
     def moments(self, field: PrimeField) -> Array:
         """The upper triangle of X X^T, (entries, samples)."""
         rows, columns = upper_triangle(int(self.vectors.shape[1]))
-        by_coordinate = self.vectors.swapaxes(0, 1)  # (width, positions, samples)
-        return dot(field, by_coordinate[rows], by_coordinate[columns])
+        total, step = None, min(FEW_POSITIONS, field.longest_sum)
+        for first in range(0, int(self.vectors.shape[0]), step):
+            some = self.vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
+            part = dot(field, some[rows], some[columns])
+            total = part if total is None else field.reduced(total + part)
+        return total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """Samples of both sides; complete if they are all there are."""
+    """Samples of both sides."""
 
     inside: Side
     outside: Side
     own: Array  # the vector at the output's position, (width, samples)
-    is_complete: bool
 
 
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
@@ -55,15 +61,13 @@ def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, see
     places = _positional(experiment, field, draws)
     if isinstance(inputs, Continuous):
         inside, outside = _vectors(experiment, field, samples, draws)
-        is_complete = False
     else:
-        inside, outside, is_complete = _token_vectors(experiment, inputs, field, draws)
+        inside, outside = _token_vectors(experiment, inputs, field, draws)
     own_side = _placed(field, inside, places, partition.inside)
     return Sides(
         inside=own_side,
         outside=_placed(field, outside, places, partition.outside),
         own=own_side.vectors[partition.inside.index(partition.output)],
-        is_complete=is_complete,
     )
 
 
@@ -84,8 +88,8 @@ def _vectors(
 
 def _token_vectors(
     experiment: Experiment, inputs: Vocabulary, field: PrimeField, draws: "np.random.Generator"
-) -> tuple[Array, Array, bool]:
-    """Vectors of tokens for each side, and whether these are all fillings."""
+) -> tuple[Array, Array]:
+    """Vectors of tokens for each side."""
     partition, width = experiment.partition, experiment.network.width
     table = field.matmul(
         _random(field, draws, width, inputs.rank), _random(field, draws, inputs.rank, inputs.vocab)
@@ -95,9 +99,9 @@ def _token_vectors(
         return table[:, tokens.reshape(-1)].reshape(width, *tokens.shape).swapaxes(0, 1)
 
     own, ordered = partition.inside.index(partition.output), experiment.has_order
-    inside, all_inside = _listed(inputs.vocab, len(partition.inside), draws, own, ordered)
-    outside, all_outside = _listed(inputs.vocab, len(partition.outside), draws, None, ordered)
-    return looked_up(inside), looked_up(outside), all_inside and all_outside
+    inside = _listed(inputs.vocab, len(partition.inside), draws, own, ordered)
+    outside = _listed(inputs.vocab, len(partition.outside), draws, None, ordered)
+    return looked_up(inside), looked_up(outside)
 
 
 def _random(field: PrimeField, draws: "np.random.Generator", rows: int, columns: int) -> Array:
@@ -131,8 +135,8 @@ def _listed(
     draws: "np.random.Generator",
     own: int | None,
     ordered: bool,
-) -> tuple["Tokens", bool]:
-    """Tokens at the positions of a side, (positions, samples); and whether these are all.
+) -> "Tokens":
+    """Tokens at the positions of a side, (positions, samples): all fillings, or many at random.
 
     Where the order does not matter fillings that differ in it alone are one, except for the
     output's own position.
@@ -140,13 +144,13 @@ def _listed(
     import numpy as np
 
     if fillings(vocab, positions, own is not None, ordered) > MOST_LISTED:
-        return draws.integers(0, vocab, (positions, MOST_LISTED)), False
+        return draws.integers(0, vocab, (positions, MOST_LISTED))
     if ordered:
         listed = list(itertools.product(range(vocab), repeat=positions))
-        return np.array(listed).T.reshape(positions, -1), True
+        return np.array(listed).T.reshape(positions, -1)
     free = positions - (own is not None)
     rest = itertools.combinations_with_replacement(range(vocab), free)
     if own is None:
-        return np.array(list(rest)).T.reshape(positions, -1), True
+        return np.array(list(rest)).T.reshape(positions, -1)
     both = [(*filling[:own], token, *filling[own:]) for filling in rest for token in range(vocab)]
-    return np.array(both).T.reshape(positions, -1), True
+    return np.array(both).T.reshape(positions, -1)
