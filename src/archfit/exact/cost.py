@@ -8,10 +8,12 @@ from archfit.exact.measure import FIRST_SAMPLES, MARGIN, WORTH_SPLITTING
 from archfit.exact.network import Network
 
 HOPELESS = 10**7  # samples: nobody has the memory
-TRIALS = 3  # one with a small prime, two with large ones
-# Seconds, measured on two CPU cores and on one H200; within a factor of three elsewhere.
-EVALUATION = {"cpu": 3e-9, "cuda": 4e-12}  # a multiplication of one pair
-ELIMINATION = {"cpu": 8e-11, "cuda": 4e-13}  # the cube of the number of samples
+TRIALS = 1 + 2 * 2.5  # one with a small prime, two with large ones, which take longer
+# Seconds for a small prime, measured on two CPU cores and on one H200; elsewhere a rough guide.
+EVALUATION = {"cpu": 1.3e-9, "cuda": 1.5e-11}  # a multiplication of one pair
+COLUMN = {"cpu": 6e-5, "cuda": 1.3e-4}  # finding a pivot
+CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the rows
+CLEARING = 0.6  # of a matrix more while its rows are cleared
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,13 +45,20 @@ def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> C
         work *= experiment.partition.output + 1
     if experiment.is_homogeneous and WORTH_SPLITTING < rows < HOPELESS:
         sizes = [bound + MARGIN for bound in degree_bounds(experiment)]
-        pairs = max(sizes) ** 2 * len(sizes)
-        numbers, cubes = sum(size**2 for size in sizes), sum(size**3 for size in sizes)
+        matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)
     else:
-        pairs = numbers = rows * columns
-        cubes = rows * columns * min(rows, columns)
-    seconds = pairs * work * EVALUATION[device] + cubes * ELIMINATION[device]
-    return Cost(gigabytes=2 * 8 * numbers / 1e9, seconds=TRIALS * seconds)
+        matrices, pairs = [(rows, columns)], rows * columns
+    seconds = pairs * work * EVALUATION[device]
+    seconds += sum(_elimination(device, *matrix) for matrix in matrices)
+    numbers = [tall * wide for tall, wide in matrices]
+    return Cost(
+        gigabytes=8 * (sum(numbers) + CLEARING * max(numbers)) / 1e9, seconds=TRIALS * seconds
+    )
+
+
+def _elimination(device: str, rows: int, columns: int) -> float:
+    short = min(rows, columns)
+    return short * COLUMN[device] + rows * columns * short * CUBE[device]
 
 
 def multiplications(network: Network) -> int:
