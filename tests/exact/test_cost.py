@@ -72,4 +72,4 @@ def test_a_limit_that_is_met_says_nothing() -> None:
     check_cost(what, "cpu", seconds=cost.seconds, gigabytes=cost.gigabytes)
     with pytest.raises(ValueError, match="would take about"):
         check_cost(what, "cpu", seconds=cost.seconds, gigabytes=0.999 * cost.gigabytes)
-    assert replace(cost, seconds=0.0).gigabytes == pytest.approx(2 * 8 * 55**2 / 1e9)
+    assert replace(cost, seconds=0.0).gigabytes == pytest.approx(1.6 * 8 * 55**2 / 1e9)
