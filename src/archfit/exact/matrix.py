@@ -167,9 +167,12 @@ def _each(
     """Do all tiles, on a few threads: numpy lets go of the interpreter while it works."""
     done = 0
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        for pairs in pool.map(fill, jobs):
-            done += pairs
-            progress(done, total)
+        try:
+            for pairs in pool.map(fill, jobs):
+                done += pairs
+                progress(done, total)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for the rest
 
 
 THREADS = 2
