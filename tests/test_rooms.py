@@ -18,9 +18,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": {"spec", "data", "model"},
     "plan": {"spec", "theory"},
     "audit": {"spec", "theory", "plan"},
+    "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "plan", "audit"},
-    "cli": {"spec", "theory", "data", "train", "plan", "audit", "export", "report"},
+    "report": {"spec", "theory", "exact", "plan", "audit"},
+    "cli": {"spec", "theory", "data", "train", "exact", "plan", "audit", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

@@ -25,14 +25,22 @@ def random_weights(
     return [[head() for _ in range(heads)] for _ in range(depth)]
 
 
-def run(weights: Weights, x: np.ndarray, *, residual: bool = False) -> np.ndarray:
-    """Y_L of the layer SA(Y) = sum_h O V Y Y^T K^T Q Y."""
+def run(
+    weights: Weights,
+    x: np.ndarray,
+    *,
+    residual: bool = False,
+    causal: bool = False,
+    prime: int = PRIME,
+) -> np.ndarray:
+    """Y_L of the layer SA(Y) = sum_h O V Y Y^T K^T Q Y; causal: without scores of later keys."""
     y = x
     for layer in weights:
         new = y if residual else np.zeros_like(y)
         for k, q, v, o in layer:
-            scores = (k @ y).T % PRIME @ (q @ y % PRIME) % PRIME
-            new = (new + o @ ((v @ y % PRIME) @ scores % PRIME)) % PRIME
+            scores = (k @ y).T % prime @ (q @ y % prime) % prime  # (key, query)
+            scores = np.triu(scores) if causal else scores
+            new = (new + o @ ((v @ y % prime) @ scores % prime)) % prime
         y = new
     return y
 

@@ -12,10 +12,12 @@ from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model, zoo_models
 from archfit.plan.planner import make_plan
 from archfit.report.chart_file import save_chart, write_page
+from archfit.report.exact_chart import LINES, growth_chart
 from archfit.report.gallery_chart import gallery_chart
 from archfit.report.gallery_page import write_gallery
 from archfit.report.plan_chart import HEIGHT, LINE, iso_parameter_chart
 from archfit.report.spectrum_chart import spectrum_chart
+from tests_experiments import measured
 from tests_plans import question
 
 KNOWN = (("near", 12, 800), ("twice the size", 24, 1600), ("far", 96, 12288))
@@ -104,3 +106,13 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not exist"):
         write_page("x", tmp_path / "no" / "page.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_growth_chart_marks_what_was_measured_beside_every_bound() -> None:
+    found = [measured(2, 3, 1, N) for N in (2, 6)] + [measured(2, 2, 1, 4)]
+    text = json.dumps(growth_chart(found).to_dict())
+    assert '"rank": "49"' in text  # 6 positions; with 2 the rank is 35, and not drawn
+    assert '"rank": "35"' not in text
+    assert '"rank": "18"' in text
+    for line in LINES:
+        assert text.count(f'"line": "{line}"') >= 2

@@ -18,6 +18,8 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "export": ("export_command", "export"),
     "data": ("data_commands", "app"),
     "train": ("train_command", "train"),
+    "measure": ("measure_command", "measure_command"),
+    "witness": ("witness_command", "witness"),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;

@@ -35,7 +35,7 @@ def theory(
     """One bound, threshold or count of the papers, exact or with certified digits."""
     if not name and not inputs:
         return _list_quantities(as_json)
-    given = dict(map(_parse_input, inputs or []))
+    given = dict(map(parse_input, inputs or []))
     if len(given) < len(inputs or []):
         raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
     result = catalogue.quantity(name, **given)
@@ -50,7 +50,7 @@ def theory(
     return _print_for_people(document, verdict)
 
 
-def _parse_input(text: str) -> tuple[str, object]:
+def parse_input(text: str) -> tuple[str, object]:
     """`key=value`, where the value is JSON, a size such as 125M, or a plain word."""
     key, equals, value = text.partition("=")
     if not equals or not key or not value:

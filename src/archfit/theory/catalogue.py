@@ -231,7 +231,7 @@ def _check_names(name: str, inputs: Mapping[str, object]) -> None:
 def _plain(letter: str, value: object) -> object:
     """The input as functions take it: a plan of pairs, a word, or a whole number, float or not."""
     if letter == "plan":
-        return _as_plan(value)
+        return as_plan(value)
     if letter in {"lower", "upper"}:
         if not isinstance(value, str):
             raise ValueError(f"{letter}={value!r} is not a word; docs/notation.md lists them")
@@ -249,7 +249,8 @@ def _plain(letter: str, value: object) -> object:
     return value
 
 
-def _as_plan(value: object) -> monomial_witness.Plan:
+def as_plan(value: object) -> monomial_witness.Plan:
+    """The plan that a list of lists of pairs, or the word example, stands for."""
     if value == "example":
         return monomial_witness.example_plan()
     shape = "a plan is a list of layers, each a list of pairs [p, q], or the word example"

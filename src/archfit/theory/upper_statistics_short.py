@@ -31,9 +31,21 @@ def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: i
     check_sizes(depth=depth, width=width, inside=inside, outside=outside)
     if min(inside, outside) >= width:
         return statistics_upper_bound(depth, width)
+    return sum(degree_upper_bounds(depth, width, inside, outside))
+
+
+def degree_upper_bounds(depth: int, width: int, inside: int, outside: int) -> tuple[int, ...]:
+    """min( D_P(k), D_Q(C - k) ) for k = 0..C: bounds on the part of degree k in S_P.
+
+    Without residual connections the parts have ranks of their own, which add up.
+
+    Source: derived here (docs/theory.md, "What replaces it").
+    Status: derived.
+    """
+    check_sizes(depth=depth, width=width, inside=inside, outside=outside)
     C = interaction_count(depth)
     _refuse_too_much_work(C, width, [n for n in (inside, outside) if n < width])
-    return sum(
+    return tuple(
         min(_with_own_vector(width, inside, k), _without(width, outside, C - k))
         for k in range(C + 1)
     )

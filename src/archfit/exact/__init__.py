@@ -1,0 +1,1 @@
+"""Separation ranks of real networks, measured with a certificate."""

@@ -1,0 +1,188 @@
+"""Float64 arrays of numpy or torch behind the same few functions.
+
+Everything here computes with integers: float64 holds them exactly up to 2^53, and its matrix
+products run at full speed on a CPU and on a GPU.
+"""
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
+
+
+class Arrays(Protocol):
+    """What measuring asks of a library."""
+
+    tile_numbers: int  # of a matrix for all pairs that are evaluated at once
+    cached_numbers: int  # of a matrix that is worked on a few rows at a time
+
+    def array(self, values: "NDArray[np.generic]") -> Array:
+        """A float64 array with these values."""
+
+    def zeros(self, *shape: int) -> Array:
+        """Zeros."""
+
+    def numpy(self, array: Array) -> "NDArray[np.float64]":
+        """The values on the host."""
+
+    def copy(self, array: Array) -> Array:
+        """Values of its own, in order."""
+
+    def reduce_(self, array: Array, prime: int) -> Array:
+        """The array itself, with every integer replaced by the nearest to zero of its class."""
+
+    def high_part(self, array: Array, base: float) -> Array:
+        """round(x / base)."""
+
+    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
+        """total + left * right, element by element with broadcasting, in place."""
+
+    def first_nonzero(self, values: Array) -> int | None:
+        """The first place of a row of numbers that is not zero."""
+
+    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
+        """The results of independent pieces of work, in their order."""
+
+
+class NumpyArrays:
+    """On the CPU."""
+
+    tile_numbers = 1 << 15  # what is in use stays in the cache, and below what malloc maps anew
+    cached_numbers = 1 << 19
+
+    def array(self, values: "NDArray[np.generic]") -> Array:
+        """A float64 array with these values."""
+        import numpy as np
+
+        return np.array(values, np.float64)
+
+    def zeros(self, *shape: int) -> Array:
+        """Zeros."""
+        import numpy as np
+
+        return np.zeros(shape)
+
+    def numpy(self, array: Array) -> "NDArray[np.float64]":
+        """The values on the host."""
+        import numpy as np
+
+        return np.asarray(array, np.float64)
+
+    def copy(self, array: Array) -> Array:
+        """Values of its own, in order."""
+        return array.copy()
+
+    def reduce_(self, array: Array, prime: int) -> Array:
+        """The array itself, with every integer replaced by the nearest to zero of its class.
+
+        In pieces that stay in the cache between the four passes.
+        """
+        import numpy as np
+
+        rows = max(1, CACHED * len(array) // max(1, array.size))
+        for first in range(0, len(array), rows):
+            piece = array[first : first + rows]
+            quotient = piece * (1.0 / prime)
+            np.rint(quotient, out=quotient)
+            quotient *= prime
+            piece -= quotient
+        return array
+
+    def high_part(self, array: Array, base: float) -> Array:
+        """round(x / base)."""
+        import numpy as np
+
+        high = array * (1.0 / base)
+        np.rint(high, out=high)
+        return high
+
+    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
+        """total + left * right, element by element with broadcasting, in place."""
+        total += left * right
+        return total
+
+    def first_nonzero(self, values: Array) -> int | None:
+        """The first place of a row of numbers that is not zero."""
+        place = int((values != 0).argmax())
+        return place if values[place] != 0 else None
+
+    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
+        """The results of independent pieces of work, in their order.
+
+        On threads: numpy lets go of the interpreter while it works.
+        """
+        return map(work, jobs) if len(jobs) < 2 else _threads().map(work, jobs)
+
+
+CACHED = 1 << 15  # numbers
+
+
+@cache
+def _threads() -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
+
+
+class TorchArrays:
+    """On a device of torch."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self.torch = torch
+        self.device = torch.device(device)
+        is_gpu = self.device.type == "cuda"
+        self.tile_numbers = 1 << (24 if is_gpu else 15)
+        self.cached_numbers = 1 << (28 if is_gpu else 19)
+
+    def array(self, values: "NDArray[np.generic]") -> Array:
+        """A float64 array with these values."""
+        import numpy as np
+
+        return self.torch.from_numpy(np.array(values, np.float64)).to(self.device)
+
+    def zeros(self, *shape: int) -> Array:
+        """Zeros."""
+        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
+
+    def numpy(self, array: Array) -> "NDArray[np.float64]":
+        """The values on the host."""
+        values: NDArray[np.float64] = array.cpu().numpy()
+        return values
+
+    def copy(self, array: Array) -> Array:
+        """Values of its own, in order."""
+        return array.clone(memory_format=self.torch.contiguous_format)
+
+    def reduce_(self, array: Array, prime: int) -> Array:
+        """The array itself, with every integer replaced by the nearest to zero of its class."""
+        quotient = (array * (1.0 / prime)).round_()
+        return array.sub_(quotient, alpha=float(prime))
+
+    def high_part(self, array: Array, base: float) -> Array:
+        """round(x / base)."""
+        return (array * (1.0 / base)).round_()
+
+    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
+        """total + left * right, element by element with broadcasting, in place."""
+        return total.addcmul_(left, right)
+
+    def first_nonzero(self, values: Array) -> int | None:
+        """The first place of a row of numbers that is not zero."""
+        place = int((values != 0).int().argmax())
+        return place if float(values[place]) != 0 else None
+
+    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
+        """The results of independent pieces of work, in their order; the device is parallel."""
+        return map(work, jobs)

@@ -1,0 +1,204 @@
+"""Claims about separation ranks, each with the measurements that it stands or falls with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from archfit.exact.experiment import Experiment
+from archfit.exact.inputs import Continuous, Inputs, Partition, Vocabulary
+from archfit.exact.network import Network
+
+Ranks = Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A statement, groups of experiments to compare, and what their ranks must do."""
+
+    name: str
+    says: str
+    groups: tuple[tuple[Experiment, ...], ...]
+    holds: Callable[[Ranks], bool]  # for the ranks of one group
+
+
+def claims() -> tuple[Claim, ...]:
+    """All that can be run by name."""
+    return (
+        _partition_symmetry(),
+        _residuals(),
+        _heads(),
+        _saturation(),
+        _embedding_rank(),
+        _small_vocabulary(),
+        _causal_mask(),
+    )
+
+
+def failures(claim: Claim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
+    """The numbers of the groups, from 0, in which it does not hold."""
+    return tuple(index for index, group in enumerate(ranks) if not claim.holds(group))
+
+
+def _partition_symmetry() -> Claim:
+    return Claim(
+        name="partition-symmetry",
+        says="without a mask all balanced partitions have the same rank, wherever the output is",
+        groups=tuple(
+            tuple(
+                _case(2, width, heads, positions, side=side, output=output)
+                for side in sides
+                for output in (0, 1)
+            )
+            for width, heads, positions, sides in (
+                (3, 1, 4, ((0, 1), (0, 2), (0, 3))),
+                (4, 2, 4, ((0, 1), (0, 2), (0, 3))),
+                (2, 2, 6, ((0, 1, 2), (0, 2, 4), (0, 3, 5))),
+            )
+        ),
+        holds=_all_equal,
+    )
+
+
+def _residuals() -> Claim:
+    continuous = ((2, 2, 2, 4), (2, 3, 1, 4), (2, 3, 3, 4), (2, 4, 2, 4), (3, 2, 2, 4))
+    tokens = Vocabulary(vocab=4, rank=3)
+    return Claim(
+        name="residuals",
+        says="residual connections do not change the rank where heads x head_dim = width",
+        groups=(
+            *(
+                tuple(_case(*sizes, residual=residual) for residual in (False, True))
+                for sizes in continuous
+            ),
+            tuple(
+                _case(2, 3, 1, 8, inputs=tokens, residual=residual) for residual in (False, True)
+            ),
+        ),
+        holds=_all_equal,
+    )
+
+
+def _heads() -> Claim:
+    return Claim(
+        name="heads",
+        says="more heads at the same width lower the rank, given four positions",
+        groups=tuple(
+            tuple(_case(depth, width, heads, positions) for heads in all_heads)
+            for depth, width, positions, all_heads in (
+                (2, 2, 4, (1, 2)),
+                (2, 3, 4, (1, 3)),
+                (2, 4, 4, (1, 2, 4)),
+                (2, 6, 4, (1, 2, 3, 6)),
+                (3, 2, 4, (1, 2)),
+            )
+        ),
+        holds=lambda ranks: _falls(ranks) and len(set(ranks)) == len(ranks),
+    )
+
+
+def _saturation() -> Claim:
+    return Claim(
+        name="saturation",
+        says="more positions raise the rank up to some length, never beyond 2 x width",
+        groups=tuple(
+            tuple(_case(depth, width, 1, positions) for positions in lengths)
+            for depth, width, lengths in (
+                (1, 3, (2, 4, 6, 10)),
+                (2, 3, (2, 4, 6, 10)),
+                (2, 4, (2, 4, 8, 12)),
+                (2, 5, (2, 4, 10, 14)),
+                (3, 2, (2, 4, 8)),
+            )
+        ),
+        holds=lambda ranks: _falls(ranks[::-1]) and ranks[-1] == ranks[-2],
+    )
+
+
+def _embedding_rank() -> Claim:
+    return Claim(
+        name="embedding-rank",
+        says="the rank r of the embedding caps the rank: width beyond r adds nothing",
+        groups=tuple(
+            tuple(_case(depth, width, 1, 4, inputs=Continuous(rank=rank)) for width in widths)
+            for depth, rank, widths in (
+                (2, 1, (1, 2, 4)),
+                (2, 2, (2, 3, 4, 6)),
+                (2, 3, (3, 4, 6)),
+                (3, 2, (2, 3, 4)),
+            )
+        ),
+        holds=_all_equal,
+    )
+
+
+def _small_vocabulary() -> Claim:
+    return Claim(
+        name="small-vocabulary",
+        says="r tokens of rank r cap the rank harder than continuous inputs of rank r",
+        groups=tuple(
+            (
+                _case(2, width, heads, positions, inputs=Vocabulary(vocab=rank, rank=rank)),
+                _case(2, width, heads, positions, inputs=Continuous(rank=rank)),
+            )
+            for width, heads, rank, positions in (
+                (3, 1, 2, 12),
+                (3, 1, 3, 8),
+                (3, 1, 3, 16),
+                (4, 2, 4, 10),
+            )
+        ),
+        holds=lambda ranks: ranks[0] < ranks[1],
+    )
+
+
+def _causal_mask() -> Claim:
+    return Claim(
+        name="causal-mask",
+        says="under a causal mask balanced partitions differ: every second position beats halves",
+        groups=tuple(
+            tuple(
+                _case(2, width, heads, positions, side=side, causal=True)
+                for side in (tuple(range(positions // 2)), tuple(range(0, positions, 2)))
+            )
+            for width, heads, positions in ((2, 1, 4), (2, 1, 6), (3, 3, 4), (3, 1, 6))
+        ),
+        holds=lambda ranks: ranks[0] < ranks[1],
+    )
+
+
+def _all_equal(ranks: Ranks) -> bool:
+    return len(set(ranks)) == 1
+
+
+def _falls(ranks: Ranks) -> bool:
+    return all(before >= after for before, after in pairwise(ranks))
+
+
+def _case(
+    *sizes: int,
+    side: tuple[int, ...] = (),
+    output: int = 0,
+    inputs: Inputs | None = None,
+    residual: bool = False,
+    causal: bool = False,
+) -> Experiment:
+    """Depth, width, heads and positions; by default halves, any vector, output at 0 or the last."""
+    depth, width, heads, positions = sizes
+    output = positions - 1 if causal else output
+    chosen = side or tuple(range(positions // 2))
+    rest = tuple(place for place in range(positions) if place not in chosen)
+    inside, outside = (chosen, rest) if output in chosen else (rest, chosen)
+    return Experiment(
+        network=Network(
+            depth=depth,
+            width=width,
+            heads=heads,
+            head_dim=width // heads,
+            has_residual=residual,
+            is_causal=causal,
+        ),
+        inputs=Continuous(rank=width) if inputs is None else inputs,
+        position_rank=0,
+        partition=Partition(inside=inside, outside=outside, output=output),
+        entry=0,
+    )

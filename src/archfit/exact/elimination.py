@@ -1,0 +1,172 @@
+"""The rank of a matrix modulo a prime, by elimination whose work is matrix products.
+
+Columns are taken in panels. The pivots of a panel are sought in its first rows, on the host: nearly
+always they hold enough. All rows are then cleared of them by one product, A - (A_c B^-1) A_r with B
+the block of pivot rows r and pivot columns c, and the pivot rows leave the matrix. Inside a panel
+halves are treated the same way, down to a few columns. One algorithm for numpy and torch.
+"""
+
+from dataclasses import dataclass
+
+from archfit.exact.arrays import Array, NumpyArrays
+from archfit.exact.prime_field import PrimeField
+
+NARROW = 8  # columns that are eliminated one by one
+SPARE = 8  # rows beyond the number of columns in which pivots are sought first
+WIDEST_PANEL = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Pivots:
+    """A block with an inverse, as large as any in its columns."""
+
+    rows: list[int]
+    columns: list[int]
+    inverse: Array
+
+
+def modular_rank(field: PrimeField, matrix: Array) -> int:
+    """The rank of a matrix of residues, which is used up."""
+    if min(matrix.shape) == 0:
+        return 0
+    if matrix.shape[0] < matrix.shape[1]:
+        matrix = field.arrays.copy(matrix.T)  # panels are cheaper the fewer columns there are
+    rank, panel = 0, min(WIDEST_PANEL, field.longest_sum)
+    for first in range(0, matrix.shape[1], panel):
+        if not len(matrix):
+            break
+        wide = matrix[:, first : first + panel]
+        found = _pivots(field, field.arrays.copy(wide))
+        if found.rows:
+            _clear(field, matrix[:, first + panel :], wide, found)
+            matrix = _without(matrix, found.rows)
+        rank += len(found.rows)
+    return rank
+
+
+def _pivots(field: PrimeField, panel: Array) -> _Pivots:
+    """The pivots of a panel, which is used up."""
+    width = panel.shape[1]
+    if len(panel) > width + SPARE:
+        found = _pivots_on_top(field, panel[: width + SPARE])
+        if len(found.rows) == width:
+            return found
+    if width <= NARROW:
+        return _narrow_pivots(field, panel)
+    return _pivots_by_halves(field, panel)
+
+
+def _pivots_on_top(field: PrimeField, rows: Array) -> _Pivots:
+    """Those of a few rows, found on the host: small steps on a GPU would take longer."""
+    host = NumpyArrays()
+    on_host = PrimeField(prime=field.prime, arrays=host)
+    found = _pivots(on_host, host.copy(field.arrays.numpy(rows)))
+    return _Pivots(found.rows, found.columns, field.arrays.array(found.inverse))
+
+
+def _pivots_by_halves(field: PrimeField, panel: Array) -> _Pivots:
+    half = panel.shape[1] // 2
+    left, right = panel[:, :half], panel[:, half:]
+    first = _pivots(field, field.arrays.copy(left))
+    if not first.rows:
+        return _shifted(_pivots(field, right), half)
+    before = field.arrays.copy(right[first.rows])
+    _clear(field, right, left, first)
+    gone = set(first.rows)  # now zero: the next pivots are in the other rows
+    others = [row for row in range(len(panel)) if row not in gone]
+    second = _pivots(field, right[others])
+    if not second.rows:
+        return first
+    more_rows = [others[row] for row in second.rows]
+    b = before[:, second.columns]
+    c = left[more_rows][:, first.columns]
+    return _Pivots(
+        first.rows + more_rows,
+        first.columns + [half + column for column in second.columns],
+        _joined_inverse(field, first.inverse, second.inverse, b, c),
+    )
+
+
+def _shifted(found: _Pivots, by: int) -> _Pivots:
+    return _Pivots(found.rows, [by + column for column in found.columns], found.inverse)
+
+
+def _clear(field: PrimeField, rest: Array, panel: Array, found: _Pivots) -> None:
+    """Subtract multiples of the pivot rows, in place: `rest` stands right of the panel.
+
+    The pivot rows themselves become zero.
+    """
+    if rest.shape[1]:
+        factors = field.matmul(panel[:, found.columns], found.inverse)
+        field.subtract_product(rest, factors, field.arrays.copy(rest[found.rows]))
+
+
+def _joined_inverse(field: PrimeField, a: Array, s: Array, b: Array, c: Array) -> Array:
+    """The inverse of ((A, b), (c, D)) from a = A^-1 and s = (D - c A^-1 b)^-1."""
+    ca, ab_s = field.matmul(c, a), field.matmul(field.matmul(a, b), s)
+    size, half = len(a) + len(s), len(a)
+    result = field.arrays.zeros(size, size)
+    result[:half, :half] = field.reduced(a + field.matmul(ab_s, ca))
+    result[:half, half:] = -ab_s
+    result[half:, :half] = -field.matmul(s, ca)
+    result[half:, half:] = s
+    return result
+
+
+def _narrow_pivots(field: PrimeField, panel: Array) -> _Pivots:
+    """The same for a few columns, one after the other, the next found where the last left off."""
+    original = field.arrays.copy(panel)
+    rows: list[int] = []
+    columns: list[int] = []
+    for column in range(panel.shape[1]):
+        values = panel[:, column : column + 1]
+        row = field.arrays.first_nonzero(values[:, 0])
+        if row is None:
+            continue
+        scale = pow(int(values[row, 0]), -1, field.prime)
+        rest = panel[:, column + 1 :]
+        if rest.shape[1]:
+            field.subtract_product(rest, values, _times(field, rest[row : row + 1], scale))
+        values[row] = 0.0
+        rows.append(row)
+        columns.append(column)
+    return _Pivots(rows, columns, _small_inverse(field, original[rows][:, columns]))
+
+
+def _small_inverse(field: PrimeField, block: Array) -> Array:
+    """The inverse of a small block, by Gauss and Jordan in Python's integers."""
+    import numpy as np
+
+    p, size = field.prime, len(block)
+    rows = [[int(value) for value in row] for row in field.arrays.numpy(block)]
+    for index, row in enumerate(rows):
+        row += [int(index == column) for column in range(size)]
+    for index in range(size):
+        pivot = next(row for row in range(index, size) if rows[row][index] % p)
+        rows[index], rows[pivot] = rows[pivot], rows[index]
+        scale = pow(rows[index][index], -1, p)
+        rows[index] = [value * scale % p for value in rows[index]]
+        for other in range(size):
+            factor = rows[other][index]
+            if other != index and factor:
+                rows[other] = [
+                    (x - factor * y) % p for x, y in zip(rows[other], rows[index], strict=True)
+                ]
+    inverse = np.array([row[size:] for row in rows], np.float64).reshape(size, size)
+    return field.reduced(field.arrays.array(inverse)) if size else field.arrays.array(inverse)
+
+
+def _times(field: PrimeField, values: Array, scale: int) -> Array:
+    centred = scale if 2 * scale < field.prime else scale - field.prime
+    return field.joined(tuple(limb * float(centred) for limb in field.limbs(values)))
+
+
+def _without(matrix: Array, rows: list[int]) -> Array:
+    """The matrix without these rows: rows of its end move into their places."""
+    kept = len(matrix) - len(rows)
+    gone = set(rows)
+    holes = [row for row in rows if row < kept]
+    fillers = [row for row in range(kept, len(matrix)) if row not in gone]
+    if holes:
+        matrix[holes] = matrix[fillers]
+    return matrix[:kept]

@@ -1,0 +1,211 @@
+"""A separation rank, measured modulo primes, with what is certain about it.
+
+A rank modulo a prime is never above that over the rationals, and the rank at one point never above
+that at almost all: what is found is a lower bound for generic weights, for certain. It is too small
+only if the drawn numbers are a zero of a minor that is not zero as a polynomial (Schwartz and
+Zippel: at most degree / p), or if the prime divides all its coefficients. Where it meets the proved
+upper bound it is exact, whatever the chance.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from archfit.exact.arrays import Arrays
+from archfit.exact.elimination import modular_rank
+from archfit.exact.evaluate import Evaluator
+from archfit.exact.experiment import Experiment, degree_bounds, lower_bound, upper_bound
+from archfit.exact.inputs import Vocabulary
+from archfit.exact.matrix import degree_matrices, whole_matrix
+from archfit.exact.network import random_mixes
+from archfit.exact.prime_field import PrimeField
+from archfit.exact.samples import sample_sides
+from archfit.theory.counting import interaction_count
+
+SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
+LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
+MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
+FIRST_SAMPLES = 64  # where no upper bound is known
+MOST_SAMPLES = 1 << 14  # there
+WORTH_SPLITTING = 1000  # samples from which on parts by degree are quicker
+
+Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """One prime, one set of weights and samples, one rank."""
+
+    prime: int
+    seed: int
+    rank: int
+    samples: int  # of each side; of parts by degree, the sum over all parts
+    parts: tuple[int, ...] | None  # ranks by degree in S_P, where the matrix was split
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurement:
+    """A separation rank with its certificate."""
+
+    experiment: Experiment
+    trials: tuple[Trial, ...]
+    upper: int | None
+    lower: int | None
+
+    @property
+    def rank(self) -> int:
+        """The largest found, which is certain as a lower bound."""
+        return max(trial.rank for trial in self.trials)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it meets the proved upper bound."""
+        return self.rank == self.upper
+
+    @property
+    def failure_probability(self) -> float:
+        """That the generic rank modulo these primes is larger after all: 0 if exact."""
+        if self.is_exact:
+            return 0.0
+        inputs = self.experiment.inputs
+        if isinstance(inputs, Vocabulary) and not self.experiment.lists_all:
+            return 1.0  # tokens at random are no random numbers
+        degree = (self.rank + 1) * self.experiment.minor_degree
+        return prod(
+            min(1.0, degree / trial.prime) for trial in self.trials if trial.rank == self.rank
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Of all trials."""
+        return sum(trial.seconds for trial in self.trials)
+
+
+def measure(
+    experiment: Experiment,
+    arrays: Arrays,
+    *,
+    primes: tuple[int, ...] = (),
+    progress: Progress,
+    most_samples: int = MOST_SAMPLES,
+) -> Measurement:
+    """The generic separation rank, under two primes and seeds.
+
+    Where no upper bound is known samples grow until they do not cut the rank off, or until
+    there would be over `most_samples`. Small primes come first: if the rank meets the upper
+    bound, it is exact and they were enough.
+    """
+    upper = upper_bound(experiment)
+
+    limits = _Limits(upper=upper, most_samples=most_samples)
+
+    def trials_with(chosen: tuple[int, ...]) -> tuple[Trial, ...]:
+        return tuple(
+            _trial(experiment, PrimeField(prime=prime, arrays=arrays), seed, limits, progress)
+            for seed, prime in enumerate(chosen)
+        )
+
+    trials = trials_with(primes)
+    if not primes and upper is not None:
+        trials = trials_with(SMALL_PRIMES[:1])
+        if trials[0].rank == upper:
+            trials += trials_with(SMALL_PRIMES)[1:]
+        else:
+            trials = ()
+    if not trials:
+        trials = trials_with(LARGE_PRIMES[:2])
+        if trials[0].rank != trials[1].rank:  # one of them was unlucky
+            trials += trials_with(LARGE_PRIMES)[2:]
+    return Measurement(
+        experiment=experiment, trials=trials, upper=upper, lower=lower_bound(experiment)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Limits:
+    """How many samples are certainly enough, if that is known, and how many are allowed."""
+
+    upper: int | None
+    most_samples: int
+
+    @property
+    def first(self) -> int:
+        return FIRST_SAMPLES if self.upper is None else self.upper + MARGIN
+
+    def doubled(self, samples: int) -> int:
+        if 2 * samples > self.most_samples:
+            raise ValueError(
+                f"the rank is at least {samples:,}, where {samples:,} samples cut it off, and "
+                "twice as many are over the limit; raise --limit, or use fewer positions"
+            )
+        return 2 * samples
+
+
+def _trial(
+    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
+) -> Trial:
+    start = time.perf_counter()
+    points = interaction_count(experiment.network.depth) + 1  # distinct modulo the prime
+    is_split = experiment.is_homogeneous and field.prime > points
+    if is_split and limits.first > WORTH_SPLITTING:
+        ranks, samples = _parts(experiment, field, seed, progress)
+        rank, parts = sum(ranks), ranks
+    else:
+        rank, samples = _whole(experiment, field, seed, limits, progress)
+        parts = None
+    return Trial(
+        prime=field.prime,
+        seed=seed,
+        rank=rank,
+        samples=samples,
+        parts=parts,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _whole(
+    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
+) -> tuple[int, int]:
+    """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
+    evaluator, samples = _evaluator(experiment, field, seed), limits.first
+    while True:
+        sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
+        matrix = whole_matrix(
+            evaluator, sides, experiment.partition, lambda a, b: progress("evaluating", a, b)
+        )
+        size = min(matrix.shape)
+        progress("eliminating", 0, size)
+        rank = modular_rank(field, matrix)
+        if rank < size or isinstance(experiment.inputs, Vocabulary):  # all fillings, or many
+            return rank, size
+        samples = limits.doubled(samples)
+
+
+def _parts(
+    experiment: Experiment, field: PrimeField, seed: int, progress: Progress
+) -> tuple[tuple[int, ...], int]:
+    """Ranks of the parts by degree, and how many samples they had together."""
+    sizes = tuple(bound + MARGIN for bound in degree_bounds(experiment))
+    sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
+    evaluator = _evaluator(experiment, field, seed)
+    parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))
+    ranks = []
+    for done, part in enumerate(parts):
+        progress("eliminating", done, len(parts))
+        ranks.append(modular_rank(field, part))
+    return tuple(ranks), sum(sizes)
+
+
+def _evaluator(experiment: Experiment, field: PrimeField, seed: int) -> Evaluator:
+    return Evaluator(
+        network=experiment.network,
+        field=field,
+        mixes=random_mixes(experiment.network, field, 2 * seed),
+        entry=experiment.entry,
+    )

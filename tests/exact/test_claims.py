@@ -1,0 +1,90 @@
+"""Claims: each holds in what is measured, and would be seen to fail where it does not."""
+
+import pytest
+
+from archfit.exact.claims import Claim, claims, failures
+from archfit.exact.growth import growth_bounds, growth_experiments
+from archfit.exact.measure import measure, silent
+from archfit.theory import quantity
+from tests_experiments import NUMPY, measured
+
+CLAIMS = {claim.name: claim for claim in claims()}
+
+# ranks that refute each claim, and ranks that do not
+REFUTED = {
+    "partition-symmetry": ((49, 49, 48), (49, 49, 49)),
+    "residuals": ((8, 10), (49, 49)),
+    "heads": ((110, 110, 85), (110, 107, 85)),
+    "saturation": ((35, 49, 49, 50), (35, 49, 49, 49)),
+    "embedding-rank": ((18, 18, 19), (18, 18, 18)),
+    "small-vocabulary": ((49, 49), (13, 49)),
+    "causal-mask": ((18, 18), (18, 37)),
+}
+
+
+def ranks_of(claim: Claim) -> list[list[int]]:
+    return [
+        [measure(case, NUMPY, progress=silent).rank for case in group] for group in claim.groups
+    ]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_fails_where_ranks_speak_against_it(name: str) -> None:
+    against, for_it = REFUTED[name]
+    assert failures(CLAIMS[name], [for_it, against, for_it]) == (1,)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_compares_networks_that_differ_in_one_thing(name: str) -> None:
+    for group in CLAIMS[name].groups:
+        assert len(group) == len(set(group)) >= 2
+        assert len({case.network.depth for case in group}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["partition-symmetry", "residuals", "small-vocabulary", "causal-mask"]
+)
+def test_a_claim_holds_in_what_is_measured(name: str) -> None:
+    assert failures(CLAIMS[name], ranks_of(CLAIMS[name])) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["heads", "saturation", "embedding-rank"])
+def test_a_longer_claim_holds_in_what_is_measured(name: str) -> None:
+    assert failures(CLAIMS[name], ranks_of(CLAIMS[name])) == ()
+
+
+def test_the_claim_about_residuals_needs_heads_as_wide_as_the_network() -> None:
+    pair = [measured(2, 5, 1, 10, d_a=1, residual=residual).rank for residual in (False, True)]
+    assert failures(CLAIMS["residuals"], [pair]) == (0,)
+
+
+def test_growth_measures_more_the_more_time_it_has() -> None:
+    few, more = (growth_experiments("cpu", seconds, 16) for seconds in (0.5, 30.0))
+    assert 5 < len(few) < len(more)
+    assert set(few) < set(more)
+    assert growth_experiments("cpu", 0.0, 16) == ()
+    sizes = [(case.network.depth, case.network.width) for case in more]
+    assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize(("L", "d", "N"), [(2, 3, 6), (3, 4, 2), (4, 2, 4)])
+def test_bounds_of_growth_are_those_of_the_theory(L: int, d: int, N: int) -> None:
+    at = growth_bounds(L, d, N)
+    half = {"n_P": N // 2, "n_Q": N // 2}
+    wanted = {
+        at.statistics: quantity("ub_stat_N", L=L, d_x=d, **half),
+        at.every_depth: quantity("ub_thm1", L=L, d_x=d, H=1),
+        at.deep: quantity("ub_thm2", L=L, d_x=d),
+        at.lower: quantity("lb", L=L, d_x=d, H=1),
+        at.strong_lower: quantity("lb_strong", L=L, d_x=d, H=1),
+    }
+    for ours, theirs in wanted.items():
+        assert str(ours) == str(theirs.as_json()["value"])
+    assert growth_bounds(1, d, N).lower is None
+
+
+def test_growth_holds_where_it_takes_a_moment() -> None:
+    found = [measure(case, NUMPY, progress=silent) for case in growth_experiments("cpu", 1.0, 16)]
+    assert all(one.is_exact for one in found)
+    assert max(one.rank for one in found) > 100

@@ -1,0 +1,358 @@
+"""Every witness at the sizes for which the construction was once checked by hand."""
+
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+
+import tests_network
+from archfit.exact import witness_check
+from archfit.exact.residues import WITNESS_PRIME, root_of_minus_one
+from archfit.exact.witness import (
+    Base,
+    Convolution,
+    LongVocabulary,
+    Monomial,
+    NetworkShape,
+    Recipe,
+    Simplified,
+    Vocabulary,
+    Witness,
+    WitnessCheck,
+    build_witness,
+    check_witness,
+)
+from archfit.exact.witness_base import base_network, base_template
+from archfit.exact.witness_blocks import block_output
+from archfit.exact.witness_inputs import Vectors
+from archfit.exact.witness_network import Head, Matrix
+from archfit.exact.witness_promise import InnerProductPower
+from archfit.theory import quantity
+from archfit.theory.counterexample import grow_plan
+from archfit.theory.disputed import refute_formula
+from archfit.theory.monomial_witness import Plan, example_plan
+
+ANOTHER_PRIME = 1_073_741_789  # the largest p = 1 mod 4 below 2^30
+
+
+def _shape(depth: int, width: int, heads: int, positions: int = 4) -> NetworkShape:
+    return NetworkShape(depth=depth, width=width, heads=heads, positions=positions)
+
+
+def _forms(n: int, depth: int) -> int:
+    """Monomials of degree 3^(L-2) in n variables."""
+    degree = 3 ** (depth - 2)
+    return comb(n + degree - 1, degree)
+
+
+def _held(recipe: Recipe, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCheck:
+    """Every entry, at every coordinate and position, is the promised one; so are the ranks."""
+    check = check_witness(build_witness(recipe, prime=prime))
+    assert check.extent == "all"
+    assert (check.entries_checked, check.entries_wrong) == (check.size[0] * check.size[1], 0)
+    assert check.measured_rank == check.witness.expected_rank == check.witness.bound == rank
+    assert check.verified
+    return check
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "positions"),
+    [
+        (2, 3, 1, 4),
+        (2, 6, 2, 4),
+        (2, 9, 3, 6),
+        (2, 5, 1, 2),
+        (2, 10, 2, 8),
+        (3, 3, 1, 4),
+        (3, 6, 2, 4),
+        (3, 5, 1, 6),
+        (3, 9, 3, 4),
+        (3, 10, 2, 4),
+        (3, 15, 3, 6),
+        (4, 3, 1, 4),
+        (4, 6, 2, 4),
+        (4, 5, 1, 2),
+        (4, 10, 2, 4),
+        (4, 9, 3, 6),
+        (5, 6, 2, 4),
+    ],
+)
+def test_the_base_witness_reaches_the_papers_bound(
+    depth: int, width: int, heads: int, positions: int
+) -> None:
+    recipe = Base(shape=_shape(depth, width, heads, positions))
+    _held(recipe, _forms((width - heads) // 2, depth))
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads"),
+    [(2, 4, 2), (2, 4, 1), (3, 4, 2), (3, 4, 1), (3, 6, 3), (4, 4, 2), (4, 6, 3), (3, 9, 3)],
+)
+def test_the_simplified_witness_reaches_the_stronger_bound(
+    depth: int, width: int, heads: int
+) -> None:
+    _held(Simplified(shape=_shape(depth, width, heads)), _forms(width - heads, depth))
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+@pytest.mark.parametrize(("width", "rank", "heads"), [(6, 4, 2), (6, 6, 2), (9, 9, 3), (10, 6, 2)])
+@pytest.mark.parametrize("patch", [1, 2, 5])
+def test_a_convolution_of_rank_r_reaches_its_bound(
+    depth: int, width: int, rank: int, heads: int, patch: int
+) -> None:
+    recipe = Convolution(
+        shape=_shape(depth, width, heads),
+        embedding_rank=rank,
+        patch=patch,
+        channels=-(-rank // patch),
+    )
+    check = _held(recipe, _forms((rank - heads) // 2, depth))
+    assert check.measured_embedding_rank == rank
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+@pytest.mark.parametrize(("width", "rank", "heads"), [(6, 4, 2), (6, 6, 2), (9, 9, 3), (10, 6, 2)])
+def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
+    depth: int, width: int, rank: int, heads: int
+) -> None:
+    """The constants of all heads are equal rows of the table, so its rank is r - H + 1."""
+    forms = _forms((rank - heads) // 2, depth)
+    shape = _shape(depth, width, heads)
+    recipe = Vocabulary(shape=shape, embedding_rank=rank, vocab=2 * forms + 4)
+    check = _held(recipe, forms)
+    assert check.measured_embedding_rank == rank - heads + 1
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "d", "positions"),
+    [
+        (2, 6, 2, 1, 2),
+        (2, 6, 2, 2, 4),
+        (2, 10, 2, 3, 6),
+        (3, 6, 2, 2, 20),
+        (3, 10, 2, 2, 24),
+        (3, 9, 3, 2, 20),
+        (4, 6, 2, 2, 260),
+    ],
+)
+def test_a_long_sequence_over_few_tokens_reaches_its_bound(
+    depth: int, width: int, heads: int, d: int, positions: int
+) -> None:
+    recipe = LongVocabulary(
+        shape=_shape(depth, width, heads, positions),
+        embedding_rank=2 * d + 1 + heads,
+        vocab=2 * d + 1,
+    )
+    assert _held(recipe, _forms(d, depth)).measured_embedding_rank == 2 * d + 1
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "seed", "rank"),
+    [
+        (2, 3, 1, 150),
+        (3, 2, 1, 16),
+        (4, 2, 0, 16),
+        pytest.param(3, 3, 6, 768, marks=pytest.mark.slow),
+    ],
+)
+def test_a_monomial_has_the_rank_of_its_exponents(
+    width: int, depth: int, seed: int, rank: int
+) -> None:
+    plan, entry = grow_plan(depth, width, seed=seed)
+    shape = _shape(depth, width, width, 2 * width)
+    _held(Monomial(shape=shape, plan=plan, entry=entry), rank)
+
+
+def test_a_monomial_works_in_the_first_coordinates_of_wider_heads() -> None:
+    plan = (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))
+    promised = quantity("monomial_witness", L=3, d_x=6, H=2, plan=plan).value
+    assert isinstance(promised, int)
+    _held(Monomial(shape=_shape(3, 6, 2), plan=plan, entry=0), promised)
+
+
+def _refuting(width: int, depth: int) -> tuple[Plan, int]:
+    verdict = refute_formula("ub_thm2", {"L": depth, "d_x": width})
+    return verdict.plan, verdict.entry
+
+
+@pytest.mark.parametrize(("width", "depth"), [(4, 12), (5, 9), (6, 8), (8, 8), (10, 8)])
+def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, depth: int) -> None:
+    plan, entry = _refuting(width, depth)
+    shape = _shape(depth, width, width, 2 * width)
+    check = check_witness(build_witness(Monomial(shape=shape, plan=plan, entry=entry)))
+    assert (check.entries_checked, check.entries_wrong, check.extent) == (900, 0, "all")
+    assert check.verified
+    assert check.measured_rank is None  # over 10^30
+    formula = quantity("ub_thm2", L=depth, d_x=width).value
+    assert check.witness.expected_rank > formula  # type: ignore[operator]  # both exact
+
+
+@pytest.mark.parametrize("depth", [4, 18, 19])
+def test_the_hand_made_example_computes_its_monomial(depth: int) -> None:
+    recipe = Monomial(shape=_shape(depth, 4, 4, 8), plan=example_plan(), entry=0)
+    check = check_witness(build_witness(recipe))
+    assert (check.entries_wrong, check.verified) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [Base(shape=_shape(3, 6, 2)), Simplified(shape=_shape(3, 6, 2))],
+    ids=["base", "simplified"],
+)
+def test_another_prime_finds_the_same_rank(recipe: Recipe) -> None:
+    _held(recipe, check_witness(build_witness(recipe)).witness.bound, prime=ANOTHER_PRIME)
+
+
+SMALL: list[Recipe] = [
+    Base(shape=_shape(3, 9, 3)),
+    Simplified(shape=_shape(3, 6, 2)),
+    Convolution(shape=_shape(3, 9, 3), embedding_rank=7, patch=3, channels=3),
+    Vocabulary(shape=_shape(3, 10, 2), embedding_rank=6, vocab=9),
+    LongVocabulary(shape=_shape(3, 6, 2, 20), embedding_rank=7, vocab=6),
+    Monomial(shape=_shape(3, 6, 3, 6), plan=grow_plan(3, 3, seed=0)[0], entry=1),
+]
+
+
+@pytest.mark.parametrize("recipe", SMALL, ids=lambda recipe: type(recipe).__name__)
+def test_the_outputs_are_those_of_the_plain_network_in_python_integers(recipe: Recipe) -> None:
+    """The oracle shares no code: lists of lists, whole numbers of any size."""
+    witness = build_witness(recipe)
+    a, b = 3, 1
+    x = np.concatenate(
+        [witness.inside.embedded(WITNESS_PRIME)[a], witness.outside.embedded(WITNESS_PRIME)[b]],
+        axis=1,
+    )
+    weights = [
+        [
+            (_objects(h.keys), _objects(h.queries), _objects(h.values), _objects(h.output))
+            for h in layer
+        ]
+        for layer in witness.network
+    ]
+    expected = tests_network.run(weights, x.astype(object))
+    promised = witness.promise.outputs(np.array([[a, b]]), x[None], WITNESS_PRIME)[0]
+    assert promised.tolist() == expected.tolist()
+    assert (expected != 0).any()
+
+
+def _objects(weights: Matrix) -> np.ndarray:
+    return np.array(weights, dtype=object)
+
+
+def _complex(residue: int, positions: int) -> complex:
+    """The number that a weight of the base witness stands for."""
+    J = root_of_minus_one(WITNESS_PRIME)
+    numbers = {0: 0, 1: 1, -1: -1, J: 1j, -J: -1j, pow(positions, -1, WITNESS_PRIME): 1 / positions}
+    return {key % WITNESS_PRIME: complex(number) for key, number in numbers.items()}[residue]
+
+
+@pytest.mark.parametrize(("depth", "width", "heads"), [(2, 6, 2), (3, 6, 2), (3, 10, 2), (4, 9, 3)])
+def test_as_complex_numbers_the_base_weights_give_the_formula(
+    depth: int, width: int, heads: int
+) -> None:
+    """J really is the imaginary unit: y = Const <v_a, v_b>^(3^(L-2)), and Const is real."""
+    N, hd, power = 4, (width // heads - 1) // 2, 3 ** (depth - 2)
+    shape = _shape(depth, width, heads, N)
+    v_a, v_b = ((3, 4, 0, 0), (0, -5, 0, 0)) if heads * hd > 1 else ((1,), (1,))
+    n = heads * hd
+    row = base_template(shape, v_a[:n], column=False)
+    column = base_template(shape, v_b[:n], column=True)
+    filler = base_template(shape, (), column=False)
+    y = np.array([row, filler, column, filler], dtype=complex).T
+    for layer in base_network(shape, WITNESS_PRIME):
+        y = sum((_complex_head(head, y) for head in layer), start=np.zeros_like(y))
+    constant = 1j * N ** ((3 ** (depth - 1) - 1) // 2) * hd ** (power - 1) * 2j**power
+    assert constant.imag == 0
+    inner = sum(p * q for p, q in zip(v_a, v_b, strict=True))
+    np.testing.assert_allclose(y, np.full(y.shape, constant * inner**power), rtol=1e-12)
+
+
+def _complex_head(head: Head, y: np.ndarray) -> np.ndarray:
+    k, q, v, o = (
+        np.array([[_complex(entry, y.shape[1]) for entry in row] for row in weights])
+        for weights in (head.keys, head.queries, head.values, head.output)
+    )
+    return np.asarray(o @ v @ y @ y.T @ k.T @ q @ y)
+
+
+def _with_last_outputs(witness: Witness, *outputs: Matrix) -> Witness:
+    """The witness with another W^O for each head of its last layer."""
+    *layers, last = witness.network
+    heads = tuple(replace(head, output=o) for head, o in zip(last, outputs, strict=True))
+    return replace(witness, network=(*layers, heads))
+
+
+def test_the_printed_last_layer_does_not_pass() -> None:
+    """It writes each head into its own block, so that no coordinate holds the sum over both."""
+    witness = build_witness(Base(shape=_shape(3, 6, 2)))
+    printed = [block_output(witness.shape, h) for h in range(2)]
+    check = check_witness(_with_last_outputs(witness, *printed))
+    assert check.entries_wrong == check.entries_checked == 16
+    assert not check.verified
+
+
+def test_vectors_of_unequal_norm_break_the_promise() -> None:
+    witness = build_witness(Simplified(shape=_shape(2, 4, 2)))
+    assert isinstance(witness.inside, Vectors)
+    (first, *rest), *others = witness.inside.samples
+    longer = (first[0] + 1, *first[1:])
+    inside = Vectors(samples=((longer, *rest), *others))
+    check = check_witness(replace(witness, inside=inside))
+    assert check.entries_wrong > 0
+    assert not check.verified
+
+
+def test_a_rank_below_the_promised_one_does_not_pass() -> None:
+    """Two equal samples: every entry is right and the rank is not."""
+    witness = build_witness(Simplified(shape=_shape(3, 4, 2)))
+    assert isinstance(witness.inside, Vectors)
+    assert isinstance(witness.outside, Vectors)
+    assert isinstance(witness.promise, InnerProductPower)
+
+    def twice(rows: tuple) -> tuple:  # type: ignore[type-arg]  # of vectors, or of sequences
+        return (rows[0], rows[0], *rows[2:])
+
+    check = check_witness(
+        replace(
+            witness,
+            inside=Vectors(samples=twice(witness.inside.samples)),
+            outside=Vectors(samples=twice(witness.outside.samples)),
+            promise=replace(witness.promise, vectors=twice(witness.promise.vectors)),
+        )
+    )
+    assert (check.entries_wrong, check.measured_rank) == (0, 3)
+    assert not check.verified
+
+
+def test_an_embedding_of_another_rank_does_not_pass() -> None:
+    recipe = Vocabulary(shape=_shape(2, 6, 2), embedding_rank=6, vocab=5)
+    check = check_witness(replace(build_witness(recipe), expected_embedding_rank=4))
+    assert (check.entries_wrong, check.measured_rank) == (0, 2)
+    assert not check.verified
+
+
+def test_a_rank_above_the_promised_one_would_show() -> None:
+    """A monomial is measured on more samples than its rank."""
+    plan, entry = grow_plan(3, 2, seed=1)
+    witness = build_witness(Monomial(shape=_shape(3, 2, 2), plan=plan, entry=entry))
+    other, at = grow_plan(2, 2, seed=1)
+    smaller = build_witness(Monomial(shape=_shape(2, 2, 2), plan=other, entry=at))
+    mixed = replace(witness, expected_rank=smaller.expected_rank)
+    check = check_witness(mixed)
+    assert check.measured_rank == 150 > smaller.expected_rank
+    assert not check.verified
+
+
+def test_too_many_entries_are_sampled_and_the_result_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    witness = build_witness(Simplified(shape=_shape(3, 6, 3)))
+    monkeypatch.setattr(
+        witness_check, "MOST_MULTIPLICATIONS", 30 * witness.shape.multiplications + 1
+    )
+    check = check_witness(witness)
+    assert (check.entries_checked, check.extent, check.size) == (30, "sample", (10, 10))
+    assert (check.measured_rank, check.verified) == (10, True)
+    wrong = _with_last_outputs(witness, *[((0, 0),) * 6] * 3)
+    assert check_witness(wrong).entries_wrong == 30

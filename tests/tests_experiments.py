@@ -1,0 +1,62 @@
+"""Experiments and fields for tests, by the letters of the papers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from archfit.exact.arrays import Arrays, NumpyArrays, TorchArrays
+from archfit.exact.experiment import Experiment
+from archfit.exact.inputs import Continuous, Inputs, Partition, Vocabulary
+from archfit.exact.measure import Measurement, measure, silent
+from archfit.exact.network import Network
+from archfit.exact.prime_field import PrimeField
+
+NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
+PRIMES = (3, 101, 65_537, 8_388_593, 2_147_483_629)
+
+
+def field(prime: int, arrays: Arrays = NUMPY) -> PrimeField:
+    return PrimeField(prime=prime, arrays=arrays)
+
+
+def experiment(  # noqa: PLR0913 - one for each letter
+    L: int,
+    d: int,
+    H: int = 1,
+    N: int = 4,
+    *,
+    d_a: int | None = None,
+    residual: bool = False,
+    causal: bool = False,
+    V: int | None = None,
+    r: int | None = None,
+    r_e: int = 0,
+    side: Sequence[int] | None = None,
+    output: int | None = None,
+    entry: int = 0,
+) -> Experiment:
+    """`side` is either side, by default the first half; the output by default 0, or the last."""
+    inputs: Inputs = Continuous(rank=r or d)
+    if V is not None:
+        inputs = Vocabulary(vocab=V, rank=r or min(V, d))
+    chosen = tuple(range(N // 2) if side is None else side)
+    rest = tuple(place for place in range(N) if place not in chosen)
+    at = (N - 1 if causal else 0) if output is None else output
+    inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
+    return Experiment(
+        network=Network(
+            depth=L,
+            width=d,
+            heads=H,
+            head_dim=d_a or d // H,
+            has_residual=residual,
+            is_causal=causal,
+        ),
+        inputs=inputs,
+        position_rank=r_e,
+        partition=Partition(inside=inside, outside=outside, output=at),
+        entry=entry,
+    )
+
+
+def measured(*sizes: int, **more: Any) -> Measurement:
+    return measure(experiment(*sizes, **more), NUMPY, progress=silent)
