@@ -89,7 +89,7 @@ def run_growth(
         return print_json(document | ({"chart": str(chart)} if chart else {}))
     print_table(
         "Measured separation rank, one head, balanced partition",
-        ("depth", "width", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
+        ("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
         [
             (*map(str, _sizes(one.experiment)), f"{one.rank:,}", *_bounds_words(bound))
             for one, bound in zip(measured, bounds, strict=True)
@@ -172,4 +172,4 @@ def _bounds_words(bounds: Bounds) -> tuple[str, ...]:
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+", "e")
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
