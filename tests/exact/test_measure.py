@@ -13,6 +13,7 @@ from archfit.exact.measure import (
     SMALL_PRIMES,
     WORTH_SPLITTING,
     measure,
+    part_sizes,
     silent,
 )
 from tests_experiments import NUMPY, TORCH, experiment, measured
@@ -220,6 +221,7 @@ def test_parts_by_degree_add_up_to_the_rank_of_the_whole(monkeypatch: pytest.Mon
     for L, d, H, N in ((2, 3, 1, 4), (2, 3, 3, 4), (2, 4, 2, 2), (3, 2, 2, 4)):
         whole = measured(L, d, H, N)
         monkeypatch.setattr("archfit.exact.measure.WORTH_SPLITTING", 1)
+        monkeypatch.setattr("archfit.exact.measure.MULTIPLICATION", 0)  # evaluation is free
         split = measured(L, d, H, N)
         monkeypatch.undo()
         parts = split.trials[0].parts
@@ -235,6 +237,8 @@ def test_large_matrices_are_split_and_small_ones_are_not() -> None:
     found = measured(7, 1, 1, 2)
     assert found.rank == 1094 > WORTH_SPLITTING
     assert found.trials[0].parts == (1,) * 1094
+    assert part_sizes(experiment(2, 10, 1, 20), 2162) == ()  # few degrees: parts are no smaller
+    assert max(part_sizes(experiment(3, 4, 1, 8), 31_466)) == 11_446
 
 
 def test_a_prime_with_too_few_numbers_to_interpolate_is_used_whole() -> None:

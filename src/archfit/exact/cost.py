@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from archfit.exact.experiment import Experiment, degree_bounds, upper_bound
+from archfit.exact.experiment import Experiment, upper_bound
 from archfit.exact.inputs import MOST_LISTED, Continuous, Vocabulary, fillings
-from archfit.exact.measure import FIRST_SAMPLES, MARGIN, WORTH_SPLITTING
-from archfit.exact.network import Network
+from archfit.exact.measure import FIRST_SAMPLES, MARGIN, part_sizes
 
 HOPELESS = 10**7  # samples: nobody has the memory
 TRIALS = 1 + 2 * 2.5  # one with a small prime, two with large ones, which take longer
@@ -40,11 +39,11 @@ def most_samples(experiment: Experiment, device: str, *, seconds: float, gigabyt
 
 
 def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> Cost:
-    work = multiplications(experiment.network)
+    work = experiment.network.multiplications
     if experiment.network.is_causal:
         work *= experiment.partition.output + 1
-    if experiment.is_homogeneous and WORTH_SPLITTING < rows < HOPELESS:
-        sizes = [bound + MARGIN for bound in degree_bounds(experiment)]
+    sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
+    if sizes:
         matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)
     else:
         matrices, pairs = [(rows, columns)], rows * columns
@@ -59,14 +58,6 @@ def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> C
 def _elimination(device: str, rows: int, columns: int) -> float:
     short = min(rows, columns)
     return short * COLUMN[device] + rows * columns * short * CUBE[device]
-
-
-def multiplications(network: Network) -> int:
-    """Of residues, for the output of one pair without a mask."""
-    d = network.width
-    moments = d * (d + 1) // 2
-    layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
-    return d * d + (network.depth - 1) * layer
 
 
 def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> None:

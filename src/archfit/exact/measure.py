@@ -21,14 +21,14 @@ from archfit.exact.matrix import degree_matrices, whole_matrix
 from archfit.exact.network import random_mixes
 from archfit.exact.prime_field import PrimeField
 from archfit.exact.samples import sample_sides
-from archfit.theory.counting import interaction_count
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
 MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
 FIRST_SAMPLES = 64  # where no upper bound is known
 MOST_SAMPLES = 1 << 14  # there
-WORTH_SPLITTING = 1000  # samples from which on parts by degree are quicker
+WORTH_SPLITTING = 1000  # samples from which on parts by degree may be quicker
+MULTIPLICATION = 50  # of residues in an evaluation, over one in the elimination's products
 
 Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
 
@@ -151,10 +151,9 @@ def _trial(
     experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
 ) -> Trial:
     start = time.perf_counter()
-    points = interaction_count(experiment.network.depth) + 1  # distinct modulo the prime
-    is_split = experiment.is_homogeneous and field.prime > points
-    if is_split and limits.first > WORTH_SPLITTING:
-        ranks, samples = _parts(experiment, field, seed, progress)
+    sizes = part_sizes(experiment, limits.first)
+    if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
+        ranks, samples = _parts(experiment, field, seed, sizes, progress)
         rank, parts = sum(ranks), ranks
     else:
         rank, samples = _whole(experiment, field, seed, limits, progress)
@@ -187,11 +186,24 @@ def _whole(
         samples = limits.doubled(samples)
 
 
+def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
+    """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
+    if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
+        return ()
+    sizes = tuple(bound + MARGIN for bound in degree_bounds(experiment))
+    evaluation = MULTIPLICATION * experiment.network.multiplications
+    split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
+    return sizes if split < samples**2 * evaluation + samples**3 else ()
+
+
 def _parts(
-    experiment: Experiment, field: PrimeField, seed: int, progress: Progress
+    experiment: Experiment,
+    field: PrimeField,
+    seed: int,
+    sizes: tuple[int, ...],
+    progress: Progress,
 ) -> tuple[tuple[int, ...], int]:
     """Ranks of the parts by degree, and how many samples they had together."""
-    sizes = tuple(bound + MARGIN for bound in degree_bounds(experiment))
     sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
     evaluator = _evaluator(experiment, field, seed)
     parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))

@@ -39,6 +39,14 @@ class Network:
         inputs: int = 3**self.depth
         return inputs + 2 * (inputs - 1)
 
+    @property
+    def multiplications(self) -> int:
+        """Of residues, for the output of one pair without a mask."""
+        d = self.width
+        moments = d * (d + 1) // 2
+        layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
+        return d * d + (self.depth - 1) * layer
+
 
 def upper_triangle(width: int) -> tuple[list[int], list[int]]:
     """Rows and columns of the entries of a symmetric matrix, each once."""
