@@ -13,7 +13,7 @@ from archfit.exact.prime_field import PrimeField
 
 NARROW = 8  # columns that are eliminated one by one
 SPARE = 8  # rows beyond the number of columns in which pivots are sought first
-WIDEST_PANEL = 256
+WIDEST_PANEL = 192
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,19 @@ def _clear(field: PrimeField, rest: Array, panel: Array, found: _Pivots) -> None
 
     The pivot rows themselves become zero.
     """
-    if rest.shape[1]:
-        factors = field.matmul(panel[:, found.columns], found.inverse)
-        field.subtract_product(rest, factors, field.arrays.copy(rest[found.rows]))
+    if not rest.shape[1]:
+        return
+    pivot_rows = field.arrays.copy(rest[found.rows])
+    # A few rows at a time: what is made of them is still in the cache when it is reduced.
+    rows = max(16, field.arrays.cached_numbers // rest.shape[1])
+
+    def clear(first: int) -> None:
+        some = slice(first, first + rows)
+        factors = field.matmul(panel[some][:, found.columns], found.inverse)
+        field.subtract_product(rest[some], factors, pivot_rows)
+
+    for _ in field.arrays.each(clear, range(0, len(rest), rows)):
+        pass
 
 
 def _joined_inverse(field: PrimeField, a: Array, s: Array, b: Array, c: Array) -> Array:

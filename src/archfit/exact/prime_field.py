@@ -11,7 +11,7 @@ from archfit.exact.arrays import Array, Arrays
 
 SMALL_PRIME = 8_388_593  # the largest below 2^23
 LIMB = float(1 << 16)
-EXACT = 1 << 52  # sums stay below it, and a reduced number on top still below 2^53
+EXACT = (1 << 53) - (1 << 48)  # sums stay below it, with room for what is added to them
 LARGEST = 1 << 31
 
 
@@ -67,26 +67,15 @@ class PrimeField:
         return total
 
     def subtract_product(self, array: Array, left: Array, right: Array) -> None:
-        """array - left @ right in place, a few rows at a time: what is made of them is still in
-        the cache when it is reduced."""
-        rows = max(16, self.arrays.cached_numbers // max(1, array.shape[1]))
-
-        def subtract(first: int) -> None:
-            piece = slice(first, first + rows)
-            self._subtract(array[piece], left[piece], right)
-
-        for _ in self.arrays.each(subtract, range(0, len(array), rows)):
-            pass
-
-    def _subtract(self, piece: Array, left: Array, right: Array) -> None:
+        """array - left @ right, in place."""
         longest = self.longest_sum
         for first in range(0, left.shape[1], longest):
             columns = left[:, first : first + longest]
             *high, low = (limb @ right[first : first + longest] for limb in self.limbs(columns))
             for part in high:
-                piece -= self.reduced(part) * LIMB
-            piece -= low
-            self.reduced(piece)
+                array -= self.reduced(part) * LIMB
+            array -= low
+            self.reduced(array)
 
 
 def check_prime(prime: int) -> None:
