@@ -5,12 +5,13 @@ products run at full speed on a CPU and on a GPU.
 """
 
 import os
+from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     import numpy as np
     from numpy.typing import NDArray
@@ -121,10 +122,24 @@ class NumpyArrays:
 
         On threads: numpy lets go of the interpreter while it works.
         """
-        return map(work, jobs) if len(jobs) < 2 else _threads().map(work, jobs)
+        if len(jobs) < 2:
+            yield from map(work, jobs)
+            return
+        begun: deque[Future[Done]] = deque()
+        try:
+            for job in jobs:
+                begun.append(_threads().submit(work, job))
+                if len(begun) > AHEAD:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:  # interrupted: what has not begun must not be waited for
+            for piece in begun:
+                piece.cancel()
 
 
 CACHED = 1 << 15  # numbers
+AHEAD = 64  # pieces of work that wait for a thread
 
 
 @cache
