@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+import archfit.exact.measure
 from archfit.exact.experiment import degree_bounds, upper_bound
 from archfit.exact.measure import (
     FIRST_SAMPLES,
     LARGE_PRIMES,
     SMALL_PRIMES,
     WORTH_SPLITTING,
+    Trial,
     measure,
     part_sizes,
     silent,
@@ -256,6 +258,20 @@ def test_an_exact_rank_needs_small_primes_alone_and_others_two_large_ones() -> N
     assert len({trial.seed for trial in loose.trials}) == 2
     # 44 rows of degree 2 * 3^2 + 4 * 4 each, twice
     assert loose.failure_probability == pytest.approx((44 * 34 / 2**31) ** 2, rel=1e-6)
+
+
+def test_no_trial_is_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = []
+
+    def counted(*inputs: Any) -> Trial:
+        run.append(inputs[2])
+        return original(*inputs)
+
+    original = archfit.exact.measure._trial
+    monkeypatch.setattr("archfit.exact.measure._trial", counted)
+    assert len(measured(2, 3).trials) == len(run) == 2  # exact: two small primes
+    run.clear()
+    assert len(measured(2, 3, 3, 4).trials) == len(run) - 1 == 2  # a small one first, in vain
 
 
 def test_a_prime_that_is_too_small_is_outvoted_by_none_and_claims_nothing() -> None:

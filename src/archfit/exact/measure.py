@@ -105,26 +105,29 @@ def measure(
 
     limits = _Limits(upper=upper, most_samples=most_samples)
 
-    def trials_with(chosen: tuple[int, ...]) -> tuple[Trial, ...]:
-        return tuple(
-            _trial(experiment, PrimeField(prime=prime, arrays=arrays), seed, limits, progress)
-            for seed, prime in enumerate(chosen)
-        )
+    def trial(seed: int, prime: int) -> Trial:
+        field = PrimeField(prime=prime, arrays=arrays)
+        return _trial(experiment, field, seed, limits, progress)
 
-    trials = trials_with(primes)
-    if not primes and upper is not None:
-        trials = trials_with(SMALL_PRIMES[:1])
-        if trials[0].rank == upper:
-            trials += trials_with(SMALL_PRIMES)[1:]
-        else:
-            trials = ()
-    if not trials:
-        trials = trials_with(LARGE_PRIMES[:2])
-        if trials[0].rank != trials[1].rank:  # one of them was unlucky
-            trials += trials_with(LARGE_PRIMES)[2:]
+    if primes:
+        trials = [trial(seed, prime) for seed, prime in enumerate(primes)]
+    else:
+        trials = _usual_trials(trial, upper)
     return Measurement(
-        experiment=experiment, trials=trials, upper=upper, lower=lower_bound(experiment)
+        experiment=experiment, trials=tuple(trials), upper=upper, lower=lower_bound(experiment)
     )
+
+
+def _usual_trials(trial: Callable[[int, int], Trial], upper: int | None) -> list[Trial]:
+    """Two small primes where the first meets the upper bound, else two large ones, or three."""
+    if upper is not None:
+        first = trial(0, SMALL_PRIMES[0])
+        if first.rank == upper:
+            return [first, trial(1, SMALL_PRIMES[1])]
+    trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
+    if trials[0].rank != trials[1].rank:  # one of them was unlucky
+        trials.append(trial(2, LARGE_PRIMES[2]))
+    return trials
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
