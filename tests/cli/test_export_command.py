@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,32 +15,11 @@ from archfit.data.settings import Settings as DataSettings
 from archfit.export import FORMATS
 from tests_exports import NETWORK, random_run
 from tests_safetensors import write_shapes
+from tests_said import Said
 from tests_training import record_of, tiny_spec
 
 SHAPE = ("--depth", "2", "--width", "48", "--heads", "4")
 TEXT = "to be, or not to be: that is the question\n" * 80
-
-
-@dataclass(frozen=True)
-class Said:
-    """How the program ended and what it said."""
-
-    status: object
-    out: str
-    err: str
-
-    def refusal(self) -> str:
-        """Its one sentence."""
-        assert (self.status, self.out) == (2, "")
-        assert self.err.count("\n") == 1, self.err
-        return self.err
-
-    def document(self) -> dict[str, object]:
-        """Its JSON."""
-        assert (self.status, self.err) == (0, "")
-        document = json.loads(self.out)
-        assert isinstance(document, dict)
-        return document
 
 
 Archfit = Callable[..., Said]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, from_json
 from archfit.train.folder import held
 from archfit.train.team import Team
+from tests_said import Said
 from tests_training import (
     checkpoints,
     one_thread,
@@ -35,21 +36,6 @@ TINY = [
     *("--depth", "1", "--width", "8", "--heads", "2", "--context", "12", "--device", "cpu"),
     *("--steps", "4", "--batch", "4", "--evaluation-sequences", "3"),
 ]
-
-
-@dataclass(frozen=True)
-class Said:
-    """How the program ended and what it said."""
-
-    status: object
-    out: str
-    err: str
-
-    def refusal(self) -> str:
-        """Its one sentence."""
-        assert (self.status, self.out) == (2, "")
-        assert self.err.count("\n") == 1, self.err
-        return self.err
 
 
 Archfit = Callable[..., Said]

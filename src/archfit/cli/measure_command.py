@@ -248,10 +248,16 @@ def _partition(words: str, positions: int, output: int) -> Partition:
     if positions > 4096:
         raise ValueError(f"positions={positions} is over 4096; no rank grows beyond 2 x width")
     if not 0 <= output < positions:
-        raise ValueError(f"output position {output} is not in 0..{positions - 1}")
+        raise ValueError(
+            f"output position {output} is not in 0..{positions - 1}; use one of them, or more "
+            "--positions"
+        )
     chosen = _chosen(words, positions)
     if max(chosen, default=0) >= positions or min(chosen, default=0) < 0:
-        raise ValueError(f"--partition {words} names a position outside 0..{positions - 1}")
+        raise ValueError(
+            f"--partition {words} names a position outside 0..{positions - 1}; use those, or more "
+            "--positions"
+        )
     rest = tuple(place for place in range(positions) if place not in chosen)
     inside, outside = (chosen, rest) if output in chosen else (rest, chosen)
     return Partition(inside=inside, outside=outside, output=output)
