@@ -25,7 +25,6 @@ class ZooRow:
 
     identifier: str
     model: Model
-    organisation: str
     year: int
     params_basis: str | None  # page, name or memory: what the published count rests on
     status: str  # verified, or memory where a size rests on recall
@@ -73,7 +72,6 @@ def _zoo_row(row: Row) -> ZooRow:
     return ZooRow(
         identifier=str(row["id"]),
         model=_model(row),
-        organisation=str(row["organisation"]),
         year=cast(int, row["year"]),
         params_basis=cast(str | None, row["params_basis"]),
         status=str(row["status"]),

@@ -34,12 +34,6 @@ class Network:
         )
 
     @property
-    def degree(self) -> int:
-        """Degree of the output in inputs and weights together: 3^L and 4 C(L)."""
-        inputs: int = 3**self.depth
-        return inputs + 2 * (inputs - 1)
-
-    @property
     def multiplications(self) -> int:
         """Of residues, for the output of one pair without a mask."""
         d = self.width
