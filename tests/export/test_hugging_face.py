@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -65,18 +65,23 @@ def _filled(shape: ExportShape) -> ExportShape:
 
 SIZES = st.tuples(*[st.integers(1, 4)] * 3, st.integers(1, 9), st.integers(1, 40))
 SHAPES = st.builds(
-    _shape, SIZES, st.sampled_from(["usual", 1, 33]), st.sampled_from([0, 1, 5, 60]), st.booleans()
+    _shape,
+    SIZES,
+    st.sampled_from(["usual", 1, 33]),
+    st.sampled_from([0, 0, 1, 5, 60]),
+    st.booleans(),
 )
 
 
-@given(name=st.sampled_from(HUGGING_FACE), shape=SHAPES | SHAPES.map(_filled))
-@settings(max_examples=80)
-def test_any_shape_that_is_not_refused_has_as_many_parameters_as_announced(
-    name: str, shape: ExportShape, tmp_path_factory: pytest.TempPathFactory
+@given(shape=SHAPES | SHAPES.map(_filled))
+@settings(max_examples=60, deadline=None)
+def test_any_shape_has_as_many_parameters_as_announced_wherever_it_is_not_refused(
+    shape: ExportShape, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assume(not FORMATS[name].obstacles(shape))
-    export = export_config(shape, name)
-    assert _counts(_built(export, tmp_path_factory.mktemp("hf"))) == export.params.total
+    for name in HUGGING_FACE:
+        if not FORMATS[name].obstacles(shape):
+            export = export_config(shape, name)
+            assert _counts(_built(export, tmp_path_factory.mktemp("hf"))) == export.params.total
 
 
 @pytest.mark.parametrize("name", HUGGING_FACE)
