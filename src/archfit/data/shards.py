@@ -18,6 +18,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from archfit.data.statistics import counts_of
+from archfit.spec.files import flush_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,12 +183,3 @@ def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
     target.rename(aside)
     folder.rename(target)
     shutil.rmtree(aside, ignore_errors=True)
-
-
-def flush_folder(folder: Path) -> None:
-    """Put a folder's entries on disk, so that they survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

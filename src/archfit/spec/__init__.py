@@ -3,7 +3,7 @@
 from archfit.spec.architecture import Architecture, standard_architecture
 from archfit.spec.attention import Attention, Linear, Softmax
 from archfit.spec.codec import canonical_json, from_json, loads, to_json
-from archfit.spec.files import load_file, open_regular
+from archfit.spec.files import flush_folder, load_file, open_regular, write_whole
 from archfit.spec.inputs import Input, Patches, Tokens
 from archfit.spec.record import Evaluation, FullContext, Machine, RunRecord, Timing
 from archfit.spec.run import Recipe, RunSpec
@@ -30,10 +30,12 @@ __all__ = [
     "Timing",
     "Tokens",
     "canonical_json",
+    "flush_folder",
     "from_json",
     "load_file",
     "loads",
     "open_regular",
     "standard_architecture",
     "to_json",
+    "write_whole",
 ]

@@ -1,4 +1,4 @@
-"""Specs and records from files that anybody may have written."""
+"""Specs and records from files that anybody may have written, and files that appear whole."""
 
 import contextlib
 import os
@@ -28,6 +28,30 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is a pipe or a device; give a regular file")
         yield file
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in place at once; after a crash it is the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        temporary.unlink(missing_ok=True)  # left by a killed process, or a link to elsewhere
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as problem:  # that of a full disk does not name the file
+        raise OSError(problem.errno, problem.strerror, str(path)) from problem
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Put a folder's entries on disk, so that they survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _without_waiting(path: str, flags: int) -> int:

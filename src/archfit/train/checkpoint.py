@@ -16,10 +16,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from archfit.data.shards import flush_folder
-from archfit.spec import Evaluation, RunSpec, canonical_json, load_file
+from archfit.spec import Evaluation, RunSpec, canonical_json, flush_folder, load_file, write_whole
 from archfit.spec.checks import check_at_least, check_real
-from archfit.train.folder import LARGEST_JSON, write_whole
+from archfit.spec.run_folder import LARGEST_JSON
 from archfit.train.team import Team, fill, whole
 
 KEPT = 2

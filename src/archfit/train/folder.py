@@ -7,12 +7,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from archfit.data.shards import flush_folder
-from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, load_file
+from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, write_whole
+from archfit.spec.run_folder import LOCK, LOG, RECORD, SPEC, read_record
 
-RECORD, SPEC, LOG, LOCK = "record.json", "spec.json", "log.jsonl", ".lock"
 CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
-LARGEST_JSON = 1 << 28  # bytes; a record of a million evaluations has fewer
 
 
 @contextlib.contextmanager
@@ -31,15 +29,11 @@ def held(folder: Path) -> Iterator[None]:
 
 def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     """The record of a run that is done, or None."""
-    path = folder / RECORD
-    if not path.exists():
-        return None
-    try:
-        record = load_file(RunRecord, path, most_bytes=LARGEST_JSON)
-    except ValueError as problem:
-        raise ValueError(f"{path} is damaged ({problem}); delete it to train again") from problem
-    if record.spec.hash != spec.hash:
-        raise ValueError(f"{path} is of another run, {record.spec.name}; delete it to train again")
+    record = read_record(folder)
+    if record is not None and record.spec.hash != spec.hash:
+        raise ValueError(
+            f"{folder / RECORD} is of another run, {record.spec.name}; delete it to train again"
+        )
     return record
 
 
@@ -69,21 +63,6 @@ def append_to_log(folder: Path, evaluation: Evaluation) -> None:
     """One more line."""
     with open(folder / LOG, "a", encoding="utf-8") as log:
         log.write(f"{canonical_json(evaluation)}\n")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place at once; after a crash it is the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        temporary.unlink(missing_ok=True)  # left by a killed process, or a link to elsewhere
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as problem:  # that of a full disk does not name the file
-        raise OSError(problem.errno, problem.strerror, str(path)) from problem
-    flush_folder(path.parent)
 
 
 def _own_file(path: str, flags: int) -> int:
