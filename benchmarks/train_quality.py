@@ -25,6 +25,7 @@ from archfit.data.prepared import PreparedData
 from archfit.data.settings import Settings as DataSettings
 from archfit.data.sources import SAMPLE
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
+from archfit.spec.asked import usual_rate
 from archfit.train import Settings, Watchers
 from archfit.train import train as train_ours
 
@@ -84,7 +85,7 @@ def default_spec(data: PreparedData, steps: int) -> RunSpec:
     )  # fmt: skip
     recipe = Recipe(
         steps=steps, batch_sequences=default("batch"), warmup_steps=steps // 10,
-        peak_learning_rate=train_command.usual_rate(width, "standard"),
+        peak_learning_rate=usual_rate(width, "standard"),
         learning_rate_rule="standard",
         weight_decay=default_real("weight_decay"), beta1=default_real("beta1"),
         beta2=default_real("beta2"), gradient_clip=default_real("gradient_clip"),

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from archfit.cli.app import main
-from archfit.cli.train_command import usual_rate
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, from_json
+from archfit.spec.asked import usual_rate
 from archfit.train.folder import held
 from archfit.train.team import Team
 from tests_said import Said
@@ -225,11 +225,20 @@ def test_data_that_the_spec_does_not_speak_of_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_ids_beyond_the_vocabulary_are_refused(train: Archfit, tmp_path: Path) -> None:
+def test_several_data_sets_are_for_a_worker_only(
+    train: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    said = train("--data", str(data.folder)).refusal()
+    assert "--data names 2 data sets, and only --spec - chooses among several" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_ids_beyond_the_vocabulary_are_refused(archfit: Archfit, tmp_path: Path) -> None:
     data = tiny_data(tmp_path)
     (data.folder / "train.bin").write_bytes(b"\xff" * (data.folder / "train.bin").stat().st_size)
     sentence = "train.bin holds the id 65535, and its vocabulary ends at 256; prepare it again"
-    assert sentence in train("--data", str(data.folder), "--json").refusal()
+    where = ("--data", str(data.folder), "--out", str(tmp_path / "out"))
+    assert sentence in archfit("train", *where, *TINY, "--json").refusal()
 
 
 @pytest.mark.parametrize("size", [None, 0, "many"])

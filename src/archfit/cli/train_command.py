@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import math
+import json
 import os
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,38 +20,16 @@ from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.settings import Settings as DataSettings
 from archfit.data.sources import SAMPLE
-from archfit.spec import (
-    Architecture,
-    Attention,
-    Factorised,
-    Full,
-    Head,
-    Input,
-    Linear,
-    Patches,
-    Recipe,
-    RunRecord,
-    RunSpec,
-    Softmax,
-    Table,
-    Tied,
-    Tokens,
-    load_file,
-    to_json,
-)
+from archfit.spec import RunRecord, RunSpec, load_file, to_json
+from archfit.spec.asked import ATTENTIONS, AskedRun
 
 if TYPE_CHECKING:
     from archfit.train import Settings
 
-BASE_WIDTH = 256  # of completep
 Shape, Training, Machine = "Shape", "Training", "Machine and files"
 LARGEST_SPEC = 1 << 20  # bytes
 MOST_SEEDS = 1000
-ATTENTIONS: dict[str, Attention] = {
-    "softmax": Softmax(),
-    "linear": Linear(residual=False, causal=True),
-    "linear-residual": Linear(residual=True, causal=True),
-}
+STANDARD_INPUT = Path("-")
 
 
 def size(text: str, panel: str) -> typer.models.OptionInfo:
@@ -65,11 +43,18 @@ def size(text: str, panel: str) -> typer.models.OptionInfo:
 def train(
     out: Annotated[Path, typer.Option(help="Folder of runs; each gets a folder in it.")],
     data: Annotated[
-        Path | None, typer.Option(help="Prepared data; left out: the sample archfit ships with.")
+        list[Path] | None,
+        typer.Option(
+            help="Prepared data; left out: the sample archfit ships with. "
+            "Specs choose among several by their hash."
+        ),
     ] = None,
     spec: Annotated[
         list[Path] | None,
-        typer.Option(help="spec.json instead of all options of shape and training; repeatable."),
+        typer.Option(
+            help="spec.json instead of all options of shape and training; repeatable. "
+            "-: specs from standard input, one a line, answered by one JSON event a line."
+        ),
     ] = None,
     depth: Annotated[int, size("Blocks.", Shape)] = 4,
     width: Annotated[int, size("Residual stream.", Shape)] = 64,
@@ -172,113 +157,49 @@ def train(
     if not 1 <= seeds <= MOST_SEEDS:
         raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
     _require_torch()
-    prepared = open_prepared(data) if data is not None else _prepared_sample(out)
-    shape = ShapeOptions(
+    datasets = [open_prepared(one) for one in data] if data else [_prepared_sample(out)]
+    settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
+    if spec == [STANDARD_INPUT]:
+        _work(datasets, out, settings)
+        return
+    prepared = _only(datasets)
+    asked = AskedRun(
         depth=depth, width=width, heads=heads, head_dim=head_dim, context=context,
         feed_forward_multiple=feed_forward_multiple, embedding_inner=embedding_inner,
-        position_inner=position_inner, head=head, patch=patch, patch_encoding=patch_encoding,
-        attention=attention,
+        position_inner=position_inner, head=_head(head), patch=patch,
+        patch_encoding=patch_encoding, attention=attention, steps=steps, batch=batch,
+        warmup=warmup, learning_rate=learning_rate, learning_rate_rule=learning_rate_rule,
+        weight_decay=weight_decay, beta1=beta1, beta2=beta2, gradient_clip=gradient_clip,
+        dropout=dropout, precision=_precision(precision, device), evaluate_every=evaluate_every,
+        evaluation_sequences=evaluation_sequences, full_context_tokens=full_context_tokens,
     )  # fmt: skip
-    recipe = {
-        "steps": steps, "batch_sequences": batch,
-        "warmup_steps": steps // 10 if warmup is None else warmup,
-        "peak_learning_rate": (
-            usual_rate(width, learning_rate_rule) if learning_rate is None else learning_rate
-        ),
-        "learning_rate_rule": learning_rate_rule,
-        "weight_decay": weight_decay, "beta1": beta1, "beta2": beta2,
-        "gradient_clip": gradient_clip, "dropout": dropout,
-        "precision": _precision(precision, device),
-        "evaluation_steps": max(1, steps // 10) if evaluate_every is None else evaluate_every,
-        "evaluation_sequences": evaluation_sequences, "full_context_tokens": full_context_tokens,
-    }  # fmt: skip
     if spec:
         specs = list(dict.fromkeys(_read_spec(file) for file in spec))  # each once
     else:
-        architecture, made = shape.architecture(prepared.vocab), Recipe(**recipe)  # type: ignore[arg-type]  # its checks are better than ours
         specs = [
-            RunSpec(architecture=architecture, data_hash=prepared.data_hash, recipe=made, seed=one)
+            asked.spec(vocab=prepared.vocab, data_hash=prepared.data_hash, seed=one)
             for one in range(seed, seed + seeds)
         ]
-    settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
     _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShapeOptions:
-    """The options that name an architecture, as they were given."""
+def _work(datasets: list[PreparedData], out: Path, settings: Settings) -> None:
+    """Train what standard input asks for, and say on standard output how it goes."""
+    from archfit.train.worker import serve
 
-    depth: int
-    width: int
-    heads: int
-    head_dim: int | None
-    context: int
-    feed_forward_multiple: int | None
-    embedding_inner: int | None
-    position_inner: int | None
-    head: str
-    patch: int | None
-    patch_encoding: str
-    attention: str
+    def say(event: dict[str, object]) -> None:
+        typer.echo(json.dumps(event))  # it flushes
 
-    def architecture(self, vocab: int) -> Architecture:
-        """What they name, for this vocabulary."""
-        attention = ATTENTIONS[self.attention]
-        usual = 4 if isinstance(attention, Softmax) else 0
-        multiple = usual if self.feed_forward_multiple is None else self.feed_forward_multiple
-        return Architecture(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=self._head_dim(),
-            attention=attention,
-            feed_forward_multiple=multiple,
-            context=self.context,
-            input=self._input(vocab),
-            embedding=_table(self.embedding_inner),
-            positions=_table(self.position_inner),
-            head=self._head(),
+    serve(sys.stdin, say, datasets, out, settings)
+
+
+def _only(datasets: list[PreparedData]) -> PreparedData:
+    if len(datasets) > 1:
+        raise ValueError(
+            f"--data names {len(datasets)} data sets, and only --spec - chooses among several; "
+            "give one of them"
         )
-
-    def _head_dim(self) -> int:
-        if self.head_dim is not None:
-            return self.head_dim
-        if self.heads < 1 or self.width % self.heads:
-            raise ValueError(
-                f"width={self.width} is not a multiple of heads={self.heads}, so head_dim would be "
-                "a fraction; use a width that is, or give --head-dim"
-            )
-        return self.width // self.heads
-
-    def _input(self, vocab: int) -> Input:
-        if self.patch is None:
-            return Tokens(vocab=vocab)
-        return Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
-
-    def _head(self) -> Head:
-        if self.head == "tied":
-            return Tied()
-        if self.head == "full":
-            return Full()
-        try:
-            inner = parse_size(self.head)
-        except ValueError as problem:
-            raise ValueError(
-                f"head={self.head!r} is unknown; use full, tied, or an inner size"
-            ) from problem
-        return Factorised(inner=inner)
-
-
-def usual_rate(width: int, rule: str) -> float:
-    """A peak learning rate to start from: 0.004 at width 64, less for wider networks.
-
-    Under completep it is that of the base shape, whatever the width.
-    """
-    return 0.032 / math.sqrt(BASE_WIDTH if rule == "completep" else max(1, width))
-
-
-def _table(inner: int | None) -> Table:
-    return Full() if inner is None else Factorised(inner=inner)
+    return datasets[0]
 
 
 def _check_choices(**words: str) -> None:
@@ -290,6 +211,16 @@ def _check_choices(**words: str) -> None:
     for name, word in words.items():
         if word not in choices[name]:
             raise ValueError(f"--{name} {word} is unknown; use one of {', '.join(choices[name])}")
+
+
+def _head(text: str) -> str | int:
+    """full or tied as they are, anything else as a size."""
+    if text in ("full", "tied"):
+        return text
+    try:
+        return parse_size(text)
+    except ValueError as problem:
+        raise ValueError(f"head={text!r} is unknown; use full, tied, or an inner size") from problem
 
 
 def _require_torch() -> None:

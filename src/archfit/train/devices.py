@@ -1,5 +1,6 @@
 """Which device trains, and what it could do at best."""
 
+import gc
 import platform
 
 import torch
@@ -58,3 +59,10 @@ def device_name(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = f"{torch.get_num_threads()} threads"
     return f"{device.type} ({platform.machine()}, {threads})"
+
+
+def release_memory() -> None:
+    """Give back the device memory of runs that have ended; other processes may want it."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

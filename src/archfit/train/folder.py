@@ -13,6 +13,10 @@ from archfit.spec.run_folder import LOCK, LOG, RECORD, SPEC, read_record
 CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
 
 
+class HeldElsewhereError(ValueError):
+    """Another process trains this run."""
+
+
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Make the folder and keep others out; the lock goes with the process that holds it."""
@@ -21,7 +25,7 @@ def held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
-            raise ValueError(
+            raise HeldElsewhereError(
                 f"{folder} is being trained by another process; wait for it, or use another --out"
             ) from problem
         yield

@@ -1,0 +1,123 @@
+"""A worker that trains the specs it reads, one after the other: `archfit train --spec -`.
+
+Standard input gives one spec a line, the worker answers with one event a line:
+
+    {"event": "ready", "device": …}                        once, when torch is loaded
+    {"event": "started", "run": NAME, "step": 0}
+    {"event": "progress", "run": NAME, "step": …, "steps": …, …}
+    {"event": "finished", "run": NAME}                     the record is on disk
+    {"event": "held", "run": NAME}                         another process trains it
+    {"event": "refused", "run": NAME, "reason": …}         it cannot be trained; the next one may
+
+Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load. When
+standard input ends, nobody is left who would want more: a run under way is saved and left.
+"""
+
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from archfit.data.prepared import PreparedData
+from archfit.spec import RunSpec, loads
+from archfit.train.devices import choose_device, release_memory
+from archfit.train.folder import HeldElsewhereError
+from archfit.train.run import train
+from archfit.train.settings import Settings, Stopped
+from archfit.train.watch import Progress, Watchers
+
+SECONDS_BETWEEN_EVENTS = 0.5
+Say = Callable[[dict[str, object]], None]
+Lines = queue.SimpleQueue[str | None]
+
+
+def serve(
+    asked: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: Settings
+) -> None:
+    """Train what is asked for until nobody asks any more."""
+    is_busy = threading.Event()
+    lines: Lines = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(asked, lines, is_busy), daemon=True).start()
+    say({"event": "ready", "device": choose_device(settings.device)})
+    for spec in _specs(lines):
+        is_busy.set()
+        try:
+            train(spec, data_for(spec, datasets), out, settings, _Events(spec, say))
+        except HeldElsewhereError:
+            say({"event": "held", "run": spec.name})
+        except Stopped as stopped:
+            raise SystemExit(128 + stopped.signal_number) from stopped
+        except (MemoryError, OSError, ValueError) as problem:
+            say({"event": "refused", "run": spec.name, "reason": _sentence(problem)})
+        else:
+            say({"event": "finished", "run": spec.name})
+        is_busy.clear()
+        release_memory()  # what this run took, its neighbours on the device may need
+
+
+def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
+    """The data set that the spec speaks of."""
+    for data in datasets:
+        if data.data_hash == spec.data_hash:
+            return data
+    there = ", ".join(data.data_hash[:16] for data in datasets)
+    raise ValueError(
+        f"run {spec.name} asks for data {spec.data_hash[:16]}, and --data has {there}; "
+        "give the data that the spec was made for"
+    )
+
+
+class _Events(Watchers):
+    """Tells the one who asked where the run is, not too often."""
+
+    def __init__(self, spec: RunSpec, say: Say) -> None:
+        super().__init__()
+        self.run, self.say, self.last = spec.name, say, 0.0
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """A run begins, or goes on after `step`."""
+        self.say({"event": "started", "run": spec.name, "step": step})
+
+    def progress(self, progress: Progress) -> None:
+        """Some steps were made."""
+        now = time.monotonic()
+        if now - self.last < SECONDS_BETWEEN_EVENTS:
+            return
+        self.last = now
+        self.say(
+            {
+                "event": "progress",
+                "run": self.run,
+                "step": progress.step,
+                "steps": progress.steps,
+                "training_nats_per_token": progress.training_nats_per_token,
+                "tokens_per_second": progress.tokens_per_second,
+                "seconds_left": progress.seconds_left,
+            }
+        )
+
+
+def _read(asked: TextIO, lines: Lines, is_busy: threading.Event) -> None:
+    for line in asked:
+        lines.put(line)
+    lines.put(None)
+    if is_busy.is_set():  # whoever asked is gone: save the run, as at any other SIGTERM
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _specs(lines: Lines) -> Iterator[RunSpec]:
+    while (line := lines.get()) is not None:
+        try:
+            yield loads(RunSpec, line)
+        except ValueError as problem:
+            raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
+
+
+def _sentence(problem: BaseException) -> str:
+    if isinstance(problem, MemoryError):
+        return "it needs more memory than this machine has; use a smaller network or batch"
+    return " ".join(str(problem).split())
