@@ -122,6 +122,17 @@ class Architecture:
         return self.training_flops_per_position / self.input.tokens_per_position
 
     @property
+    def activations_per_sequence(self) -> int:
+        """The least numbers that the backward pass over one sequence needs.
+
+        In each block two norms' inputs, queries, keys, values and what they give, the feed-forward
+        layer before and after GELU; and the logits with their gradient.
+        """
+        attention = 4 * self.heads * self.head_dim
+        block = 2 * self.width + attention + 2 * self.feed_forward_multiple * self.width
+        return self.context * (self.depth * block + 2 * self.input.predictions)
+
+    @property
     def _head_params(self) -> int:
         if isinstance(self.head, Tied):
             return 0

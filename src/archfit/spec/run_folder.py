@@ -1,5 +1,7 @@
 """The files of a run's folder, and what can be read of them without training."""
 
+import fcntl
+import os
 from pathlib import Path
 
 from archfit.spec.files import load_file
@@ -36,3 +38,23 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
             )
         found.append(record)
     return tuple(found)
+
+
+def is_done(folder: Path) -> bool:
+    """Whether the run in `folder` has its record."""
+    return (folder / RECORD).is_file()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process that lives trains the run in `folder`; a dead one holds nothing."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

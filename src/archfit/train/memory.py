@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from archfit.spec import Architecture, RunSpec
+from archfit.spec import RunSpec
 from archfit.train.team import BYTES_A_PARAMETER, Team
 
 # What a container may use, as its files say (cgroups 2 and 1).
@@ -26,10 +26,12 @@ def check_memory(spec: RunSpec, team: Team, *, may_shard: bool) -> None:
     trained = BYTES_A_PARAMETER * params // (team.world if may_shard else 1)
     if on_gpu:  # micro-batches may be as small as one row; the network is made on the host
         device_memory = torch.cuda.get_device_properties(team.device).total_memory
-        _check("the GPU", trained + 2 * _numbers_a_row(spec.architecture), device_memory, spec)
+        _check(
+            "the GPU", trained + 2 * spec.architecture.activations_per_sequence, device_memory, spec
+        )
         _check("this machine", 4 * params + batch, host_memory(), spec)
     else:
-        activations = 4 * rows * _numbers_a_row(spec.architecture)
+        activations = 4 * rows * spec.architecture.activations_per_sequence
         _check("this machine", trained + activations + batch, host_memory(), spec)
 
 
@@ -40,15 +42,6 @@ def host_memory() -> int:
         if path.is_file() and (text := path.read_text().strip()).isdecimal():
             limits.append(int(text))
     return min(limits)
-
-
-def _numbers_a_row(shape: Architecture) -> int:
-    """The least that the backward pass over one sequence needs: in each block two norms' inputs,
-    queries, keys, values and what they give, the feed-forward layer before and after GELU; and
-    the logits with their gradient."""
-    attention = 4 * shape.heads * shape.head_dim
-    block = 2 * shape.width + attention + 2 * shape.feed_forward_multiple * shape.width
-    return shape.context * (shape.depth * block + 2 * shape.input.predictions)
 
 
 def _check(place: str, needed: int, there: int, spec: RunSpec) -> None:

@@ -8,6 +8,7 @@ Standard input gives one spec a line, the worker answers with one event a line:
     {"event": "finished", "run": NAME}                     the record is on disk
     {"event": "held", "run": NAME}                         another process trains it
     {"event": "refused", "run": NAME, "reason": …}         it cannot be trained; the next one may
+    {"event": "out_of_memory", "run": NAME, "reason": …}   it may fit when less else is there
 
 Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load. When
 standard input ends, nobody is left who would want more: a run under way is saved and left.
@@ -31,6 +32,7 @@ from archfit.train.settings import Settings, Stopped
 from archfit.train.watch import Progress, Watchers
 
 SECONDS_BETWEEN_EVENTS = 0.5
+TOO_LARGE = "it needs more memory than there was; use a smaller network or batch"
 Say = Callable[[dict[str, object]], None]
 Lines = queue.SimpleQueue[str | None]
 
@@ -51,8 +53,11 @@ def serve(
             say({"event": "held", "run": spec.name})
         except Stopped as stopped:
             raise SystemExit(128 + stopped.signal_number) from stopped
-        except (MemoryError, OSError, ValueError) as problem:
-            say({"event": "refused", "run": spec.name, "reason": _sentence(problem)})
+        except MemoryError:
+            say({"event": "out_of_memory", "run": spec.name, "reason": TOO_LARGE})
+        except (OSError, ValueError) as problem:
+            reason = " ".join(str(problem).split())
+            say({"event": "refused", "run": spec.name, "reason": reason})
         else:
             say({"event": "finished", "run": spec.name})
         is_busy.clear()
@@ -115,9 +120,3 @@ def _specs(lines: Lines) -> Iterator[RunSpec]:
             yield loads(RunSpec, line)
         except ValueError as problem:
             raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
-
-
-def _sentence(problem: BaseException) -> str:
-    if isinstance(problem, MemoryError):
-        return "it needs more memory than this machine has; use a smaller network or batch"
-    return " ".join(str(problem).split())

@@ -1,0 +1,38 @@
+"""What a run costs before it is started: device memory, and time on one GPU."""
+
+from bisect import bisect
+from itertools import pairwise
+
+from archfit.spec import RunSpec
+
+BYTES_A_PARAMETER = 16  # float32 weight, gradient and two moments
+BYTES_A_NUMBER = {"float32": 4, "bfloat16": 2}
+CONTEXT_BYTES = 1 << 30  # what CUDA and its libraries take in every process
+SLACK = 2.0  # activations beyond the least, and a captured step that keeps its own memory
+
+# Operations a second that our training reached on one H200, bfloat16, by width
+# (docs/performance.md: the share of 790 TFLOP/s).
+MEASURED_FLOPS = ((104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
+
+
+def device_bytes(spec: RunSpec) -> int:
+    """About the GPU memory that the run takes when its whole batch is one micro-batch."""
+    shape = spec.architecture
+    numbers = spec.recipe.batch_sequences * shape.activations_per_sequence
+    activations = numbers * BYTES_A_NUMBER[spec.recipe.precision]
+    return int(CONTEXT_BYTES + BYTES_A_PARAMETER * shape.params + SLACK * activations)
+
+
+def gpu_seconds(spec: RunSpec) -> float:
+    """About how long the training takes on one H200."""
+    return spec.training_flops / _flops_per_second(spec.architecture.width)
+
+
+def _flops_per_second(width: int) -> float:
+    widths = [known for known, _ in MEASURED_FLOPS]
+    if width <= widths[0]:  # narrower: time goes with memory, so the rate with the width
+        return MEASURED_FLOPS[0][1] * width / widths[0]
+    if width >= widths[-1]:
+        return MEASURED_FLOPS[-1][1]
+    (low, slow), (high, fast) = list(pairwise(MEASURED_FLOPS))[bisect(widths, width) - 1]
+    return slow + (fast - slow) * (width - low) / (high - low)

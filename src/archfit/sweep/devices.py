@@ -1,0 +1,35 @@
+"""The GPUs of this machine, asked of the driver itself: loading torch would take seconds."""
+
+import contextlib
+import ctypes
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """One GPU that this process may use."""
+
+    visible_as: str  # what CUDA_VISIBLE_DEVICES must say for a process to have it alone
+    memory_bytes: int
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """All of them, in the driver's order; none where there is no driver."""
+    with contextlib.suppress(OSError):
+        return _asked(ctypes.CDLL("libcuda.so.1"))
+    return ()
+
+
+def _asked(driver: ctypes.CDLL) -> tuple[Gpu, ...]:
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(index) for index in range(count.value)]
+    found = []
+    for index in range(count.value):
+        memory = ctypes.c_size_t(0)
+        driver.cuDeviceTotalMem_v2(ctypes.byref(memory), ctypes.c_int(index))
+        found.append(Gpu(visible_as=names[index], memory_bytes=memory.value))
+    return tuple(found)

@@ -1,0 +1,59 @@
+"""How cells are trained at each scale; a named sweep changes depth, width and tables only."""
+
+from archfit.spec.asked import AskedRun
+from archfit.sweep.sweep import Scale
+
+# Wies et al. 2021, appendix C: 1M steps of 512 x 128 tokens, AdamW, two heads.
+WIES = AskedRun(
+    precision="bfloat16",
+    heads=2,
+    context=128,
+    steps=1_000_000,
+    batch=512,
+    warmup=12_000,
+    learning_rate=1.6e-3,
+    weight_decay=0.01,
+    dropout=0.1,
+    evaluate_every=10_000,
+    evaluation_sequences=40_000,
+)
+# Levine et al. 2020, appendix D: Adam, and no word on dropout. The peak rate is not printed there;
+# it is that of the later paper.
+LEVINE = AskedRun(
+    precision="bfloat16",
+    heads=2,
+    context=128,
+    steps=1_000_000,
+    batch=512,
+    warmup=12_000,
+    learning_rate=1.6e-3,
+    weight_decay=0.0,
+    evaluate_every=10_000,
+    evaluation_sequences=170_000,
+)
+# One GPU: 49M tokens a run, seconds each.
+SMALL = AskedRun(
+    precision="bfloat16",
+    heads=2,
+    context=128,
+    steps=3000,
+    batch=128,
+    learning_rate_rule="completep",
+    evaluate_every=1000,
+    evaluation_sequences=2048,
+)
+# Two CPU cores: a third of a million tokens a run, seconds each.
+SMOKE = AskedRun(
+    precision="float32",
+    heads=2,
+    context=32,
+    steps=600,
+    batch=16,
+    evaluate_every=300,
+    evaluation_sequences=512,
+)
+
+
+def base(scale: Scale) -> AskedRun:
+    """What the cells of a named sweep share."""
+    return {"smoke": SMOKE, "small": SMALL, "paper": WIES}[scale]

@@ -1,0 +1,62 @@
+"""A Slurm job array whose tasks are runners on one folder, and nothing that waits for them.
+
+Each task takes the cells that are neither done nor held, so tasks need no list, may be more or
+fewer than cells, may die, and may be submitted again. Near its time limit a task saves its run
+and puts itself back into the queue.
+"""
+
+import shlex
+import sys
+from pathlib import Path
+
+from archfit.sweep.folder import SWEEP
+from archfit.sweep.worker import Workshop
+
+SECONDS_TO_SAVE = 120  # before the time limit, for a checkpoint
+
+
+def slurm_script(
+    name: str, workshop: Workshop, *, tasks: int, workers: int, needs_gpu: bool
+) -> str:
+    """The batch file; `sbatch FILE` submits it."""
+    out = workshop.out.resolve()
+    words = [
+        *(sys.executable, "-m", "archfit", "sweep", str(out / SWEEP), "--out", str(out)),
+        *("--device", workshop.device, "--threads", str(workshop.threads)),
+        *("--workers", str(workers), "--checkpoint-seconds", str(workshop.checkpoint_seconds)),
+        "--no-wait",
+    ]
+    gpu = "#SBATCH --gpus-per-task=1\n" if needs_gpu else ""
+    return f"""#!/bin/bash
+# Submit with sbatch; edit the time limit and add a partition or account as your cluster wants.
+#SBATCH --job-name=archfit-{name}
+#SBATCH --array=0-{tasks - 1}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={max(1, workers * workshop.threads)}
+{gpu}#SBATCH --time=24:00:00
+#SBATCH --output={_in_directive(out / "slurm-%A_%a.log")}
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=B:TERM@{SECONDS_TO_SAVE}
+
+{shlex.join(words)} &
+runner=$!
+trap 'kill -TERM "$runner"' TERM
+wait "$runner"; status=$?
+while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # the trap ends a wait
+if [ "$status" -eq 143 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$status"
+"""
+
+
+def write_script(file: Path, script: str) -> None:
+    """Put the batch file in place."""
+    if not file.parent.is_dir():
+        raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
+    file.write_text(script, encoding="utf-8")
+
+
+def _in_directive(path: Path) -> str:
+    """A path as #SBATCH lines take it: in quotes where it has blanks."""
+    text = str(path)
+    return f'"{text}"' if any(letter.isspace() for letter in text) else text

@@ -1,0 +1,128 @@
+"""A process that trains the cells it is given: `python -m archfit train --spec -`.
+
+What it says is described in archfit/train/worker.py. When its standard input is closed, also by
+the death of the one who holds the other end, it saves the run under way and ends.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from archfit.spec import RunSpec, canonical_json
+
+SECONDS_TO_SAVE = 60.0  # for a checkpoint, when a worker is told to end
+LONGEST_REASON = 300  # characters of what a dying worker said
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workshop:
+    """What the workers of a sweep share."""
+
+    out: Path
+    data_folders: tuple[Path, ...]
+    device: str
+    threads: int  # of each; results depend on it to the last bit, so it does not vary in a sweep
+    checkpoint_seconds: float
+
+    def command(self) -> list[str]:
+        """The words that start a worker."""
+        data = [word for folder in self.data_folders for word in ("--data", str(folder))]
+        return [
+            *(sys.executable, "-m", "archfit", "train", "--spec", "-", "--no-keep-weights"),
+            *("--out", str(self.out), "--device", self.device, *data),
+            *("--checkpoint-seconds", str(self.checkpoint_seconds)),
+        ]
+
+    def environment(self, visible_gpu: str | None) -> Mapping[str, str]:
+        """Its environment: one GPU of several, and as many threads as it may use."""
+        threads = {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        gpu = {} if visible_gpu is None else {"CUDA_VISIBLE_DEVICES": visible_gpu}
+        return os.environ | threads | gpu
+
+
+class Worker:
+    """One such process, and the cell it is at."""
+
+    def __init__(self, workshop: Workshop, visible_gpu: str | None = None) -> None:
+        self.words = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
+        self.process = subprocess.Popen(
+            workshop.command(),
+            env=workshop.environment(visible_gpu),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.words,
+            start_new_session=True,  # Ctrl-C is for the runner, which then ends its workers
+        )
+        self.cell: RunSpec | None = None
+        self.is_ready = False  # whether it has loaded what it needs
+        self.unfinished_line = b""
+
+    def fileno(self) -> int:
+        """What to wait for."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def give(self, cell: RunSpec) -> None:
+        """Let it train the cell; that it has died meanwhile shows when it is read."""
+        assert self.process.stdin is not None
+        self.cell = cell
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(canonical_json(cell).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def events(self) -> Iterator[dict[str, object]]:
+        """What it said since; reads once, and waits if there is nothing. `died` comes last."""
+        said = os.read(self.fileno(), 1 << 16)
+        *lines, self.unfinished_line = (self.unfinished_line + said).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError):  # a library that prints
+                event = json.loads(line)
+                if isinstance(event, dict) and "event" in event:
+                    self.is_ready = True
+                    yield event
+        if not said:
+            yield {"event": "died", "reason": self._last_words()}
+
+    def dismiss(self) -> None:
+        """Tell it that nothing more will come."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def end(self) -> None:
+        """Wait until it has saved what it was at, and is gone."""
+        self.dismiss()
+        try:
+            self.process.wait(timeout=SECONDS_TO_SAVE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.words.close()
+
+    def _last_words(self) -> str:
+        status = self.process.wait()
+        how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        self.words.seek(max(0, self.words.seek(0, os.SEEK_END) - (1 << 16)))
+        lines = self.words.read().decode(errors="replace").strip().splitlines()
+        return f"{how}: {lines[-1][-LONGEST_REASON:]}" if lines else how
+
+
+def trained(cell: RunSpec, workshop: Workshop) -> dict[str, object]:
+    """How the training of one cell ended, by a worker of its own."""
+    worker = Worker(workshop)
+    try:
+        worker.give(cell)
+        while True:
+            for event in worker.events():
+                if event["event"] not in ("ready", "started", "progress"):
+                    return event
+    finally:
+        worker.end()
