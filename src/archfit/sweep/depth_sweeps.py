@@ -13,15 +13,15 @@ from archfit.sweep.sweep import Corpus, Scale
 # 0.7M (2 and 4), 1.8M (4 and 8) and 5.5M (8 and 16).
 DEPTHS: dict[Scale, tuple[int, ...]] = {"smoke": (1, 2, 4), "small": (2, 4, 8, 16)}
 DEPTH_SIZES: dict[Scale, tuple[int, ...]] = {
-    "smoke": (6_000, 18_000, 54_000),
+    "smoke": (9_408, 27_648, 55_488),  # widths 28, 48, 68 at depth 1: little is lost to rounding
     "small": (250_000, 600_000, 1_400_000, 3_400_000, 8_000_000),
 }
 # A shallow and a deep network. Widths of the shallow one reach from below to above the limit on
 # the rank: 257 tokens, or the rank that `LOWRANK` caps the embedding at.
-PAIR: dict[Scale, tuple[int, int]] = {"smoke": (1, 3), "small": (4, 12)}
+PAIR: dict[Scale, tuple[int, int]] = {"smoke": (1, 4), "small": (4, 12)}
 VOCABULARY_WIDTHS: dict[Scale, tuple[int, ...]] = {
     "smoke": (16, 32, 64),
-    "small": (128, 180, 256, 360, 512),
+    "small": (128, 184, 256, 364, 512),
 }
 LOWRANK: dict[Scale, int] = {"smoke": 4, "small": 64, "paper": published.LOWRANK}
 LOWRANK_WIDTHS: dict[Scale, tuple[int, ...]] = {

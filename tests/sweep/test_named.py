@@ -1,0 +1,213 @@
+"""Named sweeps: at `paper` exactly what the papers list, elsewhere what the question needs."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import pytest
+
+from archfit.spec import Architecture, Factorised, Full, RunSpec
+from archfit.sweep.cell import Cell, equal_total, ranks_below, seeded
+from archfit.sweep.cost import gpu_seconds
+from archfit.sweep.named import NAMED, named_sweep, published_corpora
+from archfit.sweep.recipes import SMALL, SMOKE
+from archfit.sweep.sweep import SCALES, Corpus, Scale
+
+DNA = Corpus(label="dna", kind="fasta", vocab=6, data_hash="d" * 64)
+
+
+def specs_of(name: str, scale: Scale, seeds: int = 1) -> tuple[RunSpec, ...]:
+    corpora = published_corpora(name, scale)
+    return named_sweep(name, scale, corpora, seeds=range(seeds), changes={}).specs
+
+
+def shapes_of(name: str, scale: Scale = "paper") -> list[Architecture]:
+    return [spec.architecture for spec in specs_of(name, scale)]
+
+
+def counts_and_sums(shapes: list[Architecture]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Number and sum of the widths, by vocabulary and depth: two digits that a typo changes."""
+    widths = defaultdict(list)
+    for shape in shapes:
+        widths[shape.input.vocab, shape.depth].append(shape.width)
+    return {key: (len(those), sum(those)) for key, those in widths.items()}
+
+
+def test_levine_depth_has_the_139_published_networks() -> None:
+    assert counts_and_sums(shapes_of("levine-depth")) == {
+        (2000, 6): (21, 14316),
+        (2000, 12): (25, 11294),
+        (2000, 18): (19, 6616),
+        (2000, 24): (26, 9408),
+        (2000, 30): (14, 5660),
+        (2000, 36): (14, 5840),
+        (2000, 48): (20, 4960),
+    }
+
+
+def test_wies_vocab_has_the_97_published_networks() -> None:
+    assert counts_and_sums(shapes_of("wies-vocab")) == {
+        (257, 24): (13, 3288),
+        (257, 48): (14, 2470),
+        (500, 24): (13, 5864),
+        (500, 48): (12, 3888),
+        (2000, 24): (13, 6872),
+        (2000, 48): (13, 4864),
+        (50257, 24): (10, 6832),
+        (50257, 48): (9, 4648),
+    }
+
+
+def test_wies_lowrank_caps_every_network_at_500() -> None:
+    shapes = shapes_of("wies-lowrank")
+    assert counts_and_sums(shapes) == {(2000, 24): (11, 5332), (2000, 48): (11, 3768)}
+    assert {shape.embedding for shape in shapes} == {Factorised(inner=500)}
+
+
+def test_wies_rank_has_eleven_widths_fourteen_ranks_and_three_full_position_tables() -> None:
+    shapes = shapes_of("wies-rank")
+    full = [shape.width for shape in shapes if shape.embedding == Full()]
+    assert sorted(full) == [576, 592, 640, 668, 670, 672, 674, 676, 678, 680, 688]
+    both = [shape for shape in shapes if shape.positions != Full()]
+    assert all(shape.positions == shape.embedding and shape.width == 680 for shape in both)
+    inner = sorted(
+        shape.embedding.inner for shape in both if isinstance(shape.embedding, Factorised)
+    )
+    assert inner == [16, 32, 64, 96, 128, 256, 344, 400, 456, 512, 600, 680, 880, 1080]
+    tokens_only = set(shapes) - set(both) - {s for s in shapes if s.embedding == Full()}
+    assert {shape.embedding_rank for shape in tokens_only} == {16, 32, 64}
+    assert len(shapes) == 28
+
+
+def test_wies_attention_has_the_ratios_and_heads_of_table_5() -> None:
+    shapes = shapes_of("wies-attention")
+    ratios = Counter((shape.attention_ratio, shape.depth, shape.heads) for shape in shapes)
+    assert ratios == {
+        (1, 18, 12): 4, (1, 24, 12): 3, (2, 12, 12): 2, (2, 18, 18): 1, (2, 24, 24): 1,
+        (4, 12, 12): 2, (4, 18, 12): 2, (4, 24, 12): 2, (8, 12, 12): 2, (8, 18, 12): 2,
+        (8, 24, 12): 2, (16, 12, 24): 2,
+    }  # fmt: skip
+    widths = sum(shape.width for shape in shapes)
+    assert (len(shapes), widths) == (25, 7041)
+
+
+def test_wies_positions_has_ten_position_ranks_and_nine_vocabulary_ranks() -> None:
+    shapes = shapes_of("wies-positions")
+    assert {(s.depth, s.width, s.context, s.input.vocab) for s in shapes} == {(12, 512, 512, 2000)}
+    positions = [s.position_rank for s in shapes if s.positions != Full()]
+    tokens = [s.embedding_rank for s in shapes if s.embedding != Full()]
+    assert sorted(positions) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    assert sorted(tokens) == [2, 4, 8, 16, 32, 64, 128, 256, 512]
+    assert len(shapes) == 19
+
+
+def test_repeats_has_three_runs_of_eleven_networks_and_five_of_eight() -> None:
+    runs = Counter(spec.architecture for spec in specs_of("repeats", "paper", seeds=5))
+    # 12 layers of width 680 stand in both papers, under two recipes.
+    recipes = Counter(
+        (spec.architecture, spec.recipe.dropout) for spec in specs_of("repeats", "paper", seeds=5)
+    )
+    assert Counter(recipes.values()) == {3: 11, 5: 8}
+    assert sum(runs.values()) == 73
+    assert {shape.input.vocab for shape in runs} == {257, 500, 2000, 50257}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_paper_scale_has_the_published_steps_and_batch(name: str) -> None:
+    for spec in specs_of(name, "paper"):
+        recipe = spec.recipe
+        assert (recipe.steps, recipe.batch_sequences) == (1_000_000, 512)
+        assert (recipe.warmup_steps, recipe.peak_learning_rate) == (12_000, 1.6e-3)
+        assert spec.architecture.context == (512 if name == "wies-positions" else 128)
+    adam = {spec.recipe.weight_decay for spec in specs_of(name, "paper")}
+    assert adam == ({0.0} if name == "levine-depth" else {0.0, 0.01} & adam)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_small_takes_less_than_a_quarter_of_an_hour_of_one_gpu(name: str) -> None:
+    seeds = NAMED[name].seeds["small"]
+    specs = specs_of(name, "small", seeds)
+    assert seeds >= 3
+    assert sum(1.4 * gpu_seconds(spec) for spec in specs) < 15 * 60  # measured: 1.4 at batch 128
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_smoke_trains_on_any_machine(name: str) -> None:
+    assert {spec.recipe.precision for spec in specs_of(name, "smoke")} == {"float32"}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small"])
+@pytest.mark.parametrize("name", ["levine-depth", "wies-vocab", "wies-lowrank"])
+def test_pairs_of_depths_have_equal_sizes(name: str, scale: Scale) -> None:
+    """Each size of a family has a partner at every other depth, within the grain of heads."""
+    families = defaultdict(list)
+    for shape in shapes_of(name, scale):
+        families[shape.input.vocab, shape.embedding, shape.depth].append(shape.block_params)
+    for (vocab, table, _), sizes in families.items():
+        for (other_vocab, other_table, _), others in families.items():
+            if (vocab, table) == (other_vocab, other_table):
+                for one, other in zip(sorted(sizes), sorted(others), strict=True):
+                    assert one == pytest.approx(other, rel=0.06)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_attention_ratios_are_compared_at_one_size(scale: Scale) -> None:
+    shapes = shapes_of("wies-attention", scale)
+    wide = [shape.block_params for shape in shapes if shape.attention_ratio > 1]
+    if scale != "paper":
+        assert max(wide) / min(wide) < (1.25 if scale == "smoke" else 1.08)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_repairs_have_equally_many_parameters(scale: Scale) -> None:
+    shapes = shapes_of("repairs", scale)
+    totals = [shape.params for shape in shapes]
+    assert max(totals) / min(totals) < (1.06 if scale == "smoke" else 1.03)
+    kinds = {(shape.input.vocab, shape.input.tokens_per_position) for shape in shapes}
+    assert kinds == {(257, 1), (257, 2), (257, 4), (2000, 1)}
+    assert len({shape.depth for shape in shapes}) == 3
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small"])
+@pytest.mark.parametrize("name", ["wies-rank", "input-or-output-rank", "wies-positions"])
+def test_ranks_keep_below_a_very_small_vocabulary(name: str, scale: Scale) -> None:
+    made = named_sweep(name, scale, [DNA], seeds=[0], changes={})
+    capped = {
+        spec.architecture.embedding.inner
+        for spec in made.specs
+        if isinstance(spec.architecture.embedding, Factorised)
+    }
+    widths = {spec.architecture.width for spec in made.specs}
+    assert {rank for rank in capped if rank < min(widths)} <= {1, 2, 4}
+    assert {1, 2, 4} & capped
+
+
+def test_no_ranks_are_made_up_where_none_are_asked_for() -> None:
+    assert ranks_below(100, ()) == ()
+    assert ranks_below(6, (8, 16)) == (1, 2)
+    assert ranks_below(20, (8, 16, 32)) == (8, 16)
+
+
+def test_all_cells_of_a_seed_come_before_the_next_the_costliest_first() -> None:
+    cells = [Cell(corpus=DNA, asked=replace(SMOKE, depth=depth)) for depth in (1, 3, 2)]
+    specs = seeded(cells, [4, 9])
+    assert [spec.seed for spec in specs] == [4, 4, 4, 9, 9, 9]
+    assert [spec.architecture.depth for spec in specs] == [3, 2, 1, 3, 2, 1]
+
+
+@pytest.mark.parametrize("vocab", [6, 257, 2000])
+@pytest.mark.parametrize("patch", [None, 2, 4])
+def test_equal_total_finds_the_nearest_width(vocab: int, patch: int | None) -> None:
+    """Against a search through all widths."""
+    asked = replace(SMALL, depth=5, patch=patch)
+    for params in (60_000, 1_000_000):
+        found = equal_total(asked, vocab=vocab, params=params).architecture(vocab).params
+        totals = [replace(asked, width=w).architecture(vocab).params for w in range(2, 400, 2)]
+        assert abs(found - params) == min(abs(total - params) for total in totals)
+
+
+def test_a_rule_that_the_user_sets_holds_for_every_cell() -> None:
+    corpora = published_corpora("repeats", "paper")
+    made = named_sweep(
+        "repeats", "paper", corpora, seeds=[0], changes={"learning_rate_rule": "completep"}
+    )
+    assert {spec.recipe.learning_rate_rule for spec in made.specs} == {"completep"}
