@@ -87,7 +87,7 @@ def test_wies_attention_has_the_ratios_and_heads_of_table_5() -> None:
         (8, 24, 12): 2, (16, 12, 24): 2,
     }  # fmt: skip
     widths = sum(shape.width for shape in shapes)
-    assert (len(shapes), widths) == (25, 7041)
+    assert (len(shapes), widths) == (25, 7608)
 
 
 def test_wies_positions_has_ten_position_ranks_and_nine_vocabulary_ranks() -> None:
