@@ -14,6 +14,8 @@ SLACK = 2.0  # activations beyond the least, and a captured step that keeps its 
 # (docs/performance.md: the share of 790 TFLOP/s).
 MEASURED_FLOPS = ((104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
 
+SECONDS_A_BLOCK = 0.6e-3  # of one step, however small: measured at 16,384 tokens a step
+
 
 def device_bytes(spec: RunSpec) -> int:
     """About the GPU memory that the run takes when its whole batch is one micro-batch."""
@@ -25,7 +27,8 @@ def device_bytes(spec: RunSpec) -> int:
 
 def gpu_seconds(spec: RunSpec) -> float:
     """About how long the training takes on one H200."""
-    return spec.training_flops / _flops_per_second(spec.architecture.width)
+    least = SECONDS_A_BLOCK * spec.architecture.depth * spec.recipe.steps
+    return max(least, spec.training_flops / _flops_per_second(spec.architecture.width))
 
 
 def _flops_per_second(width: int) -> float:
