@@ -16,12 +16,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"spec"},
     "model": {"spec"},
     "train": {"spec", "data", "model"},
+    "fit": {"spec", "theory"},
     "plan": {"spec", "theory"},
     "audit": {"spec", "theory", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
     "report": {"spec", "theory", "exact", "plan", "audit"},
-    "cli": {"spec", "theory", "data", "train", "exact", "plan", "audit", "export", "report"},
+    "cli": {"spec", "theory", "data", "train", "exact", "fit", "plan", "audit", "export", "report"},
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
 

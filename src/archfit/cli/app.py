@@ -18,6 +18,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "export": ("export_command", "export"),
     "data": ("data_commands", "app"),
     "train": ("train_command", "train"),
+    "fit": ("fit_command", "fit"),
     "measure": ("measure_command", "measure_command"),
     "witness": ("witness_command", "witness"),
 }
