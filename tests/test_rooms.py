@@ -17,13 +17,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"spec"},
     "train": {"spec", "data", "model"},
     "sweep": {"spec", "theory"},
+    "fit": {"spec", "theory"},
     "plan": {"spec", "theory"},
     "audit": {"spec", "theory", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
     "report": {"spec", "theory", "exact", "plan", "audit"},
     "cli": {
-        *("spec", "theory", "data", "train", "sweep"),
+        *("spec", "theory", "data", "train", "sweep", "fit"),
         *("exact", "plan", "audit", "export", "report"),
     },
 }

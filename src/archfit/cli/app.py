@@ -19,6 +19,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "data": ("data_commands", "app"),
     "train": ("train_command", "train"),
     "sweep": ("sweep_command", "sweep"),
+    "fit": ("fit_command", "fit"),
     "measure": ("measure_command", "measure_command"),
     "witness": ("witness_command", "witness"),
 }

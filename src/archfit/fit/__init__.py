@@ -1,0 +1,1 @@
+"""Records in; crossing points, redundancies and laws with intervals out."""

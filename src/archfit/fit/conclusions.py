@@ -1,0 +1,229 @@
+"""What was found, in sentences."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from archfit.fit.best_depth import BestDepth
+from archfit.fit.contrasts import Contrast
+from archfit.fit.crossing import Crossing
+from archfit.fit.families import FamilyKey
+from archfit.fit.fitted import Fits
+from archfit.fit.laws import Law, Parameter
+from archfit.fit.noise import LEAST_DEGREES, Noise
+from archfit.fit.redundancy import Redundancy
+
+WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
+
+
+def conclusions(fits: Fits) -> tuple[str, ...]:
+    """The findings, each a sentence with its numbers; what could not be told is said too."""
+    several = len({noise.data_hash for noise in fits.noise}) > 1
+    return (
+        *(_crossing(item, several) for item in fits.crossings),
+        *(_law(item) for item in fits.laws if item.kind == "transition"),
+        *(_redundancy(item) for item in fits.redundancy if item.is_best_depth),
+        *(_contrast(item) for item in fits.contrasts if item.kind == "side"),
+        *_positions(fits.contrasts),
+        *_best_depths(fits.best_depth, several),
+        *(_law(item) for item in fits.laws if item.kind == "size"),
+        *_notes(fits),
+    )
+
+
+def short_size(size: float) -> str:
+    """A number of parameters as people write it: 1.31M."""
+    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if size >= unit:
+            digits = max(0, 2 - math.floor(math.log10(size / unit)))
+            return f"{size / unit:.{digits}f}{letter}"
+    return f"{size:.0f}"
+
+
+def _seeds(seeds: int) -> str:
+    return f"{seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def _settle(needed: int | None, seeds: int) -> str:
+    if needed is None:
+        return "more than 1,000 seeds would be needed to settle it, if there is an effect"
+    return f"about {max(needed, seeds + 1)} seeds would settle it"
+
+
+def _with(key: FamilyKey, several: bool) -> str:
+    words = [key.words] if key.words else []
+    if several:
+        words.append(f"data {key.data_hash[:8]}, vocabulary {key.input.vocab:,}")
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _crossing(item: Crossing, several: bool) -> str:
+    shallow, deep = item.shallow.depth, item.deep.depth
+    what = _with(item.shallow, several)
+    sizes = f"{short_size(item.range[0])} to {short_size(item.range[1])} block parameters"
+    if item.size is not None and item.width is not None:
+        first, second = (deep, shallow) if item.slope < 0 else (shallow, deep)
+        size = _between(item.low, item.high, short_size)
+        width = _between(item.width_low, item.width_high, lambda width: f"{width:.0f}")
+        return (
+            f"Depth {first} overtakes depth {second}{what} at {short_size(item.size)} block "
+            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width}); "
+            f"{_seeds(item.seeds)}."
+        )
+    beyond = ""
+    if item.beyond is not None:
+        edge = item.range[0] if item.beyond == "below" else item.range[1]
+        beyond = f"; a crossing would lie {item.beyond} {short_size(edge)}"
+    if item.verdict == "undecided":
+        return (
+            f"No crossing of depth {shallow} and depth {deep}{what} can be told in "
+            f"{sizes}{beyond}: undecided; {_settle(item.seeds_needed, item.seeds)}."
+        )
+    better, worse = (deep, shallow) if item.verdict.startswith("deeper") else (shallow, deep)
+    return (
+        f"Depth {better} beats depth {worse}{what} at all of {sizes}: no crossing in "
+        f"range{beyond}; {_seeds(item.seeds)}."
+    )
+
+
+def _between(low: float | None, high: float | None, shown: Callable[[float], str]) -> str:
+    if low is None and high is None:
+        return "beyond the range on both sides"
+    if low is None:
+        return f"up to {shown(high or 0)}, below it the range ends"
+    if high is None:
+        return f"from {shown(low)}, above it the range ends"
+    return f"{shown(low)} to {shown(high)}"
+
+
+def _redundancy(item: Redundancy) -> str:
+    names = " and ".join(item.bottleneck)
+    what = f"a rank of {item.ratio:.3g} of the width ({names})"
+    if item.kind == "attention":
+        what = f"an attention {item.ratio:.3g} times as wide as the stream"
+    cell = f"depth {item.family.depth}, width {item.cell.architecture.width}"
+    flag = "; the baseline is itself limited by its vocabulary" if item.baseline_is_limited else ""
+    if item.value is None and item.low is not None:
+        found = f"at least {item.low:.1%} redundant; no baseline is as bad"
+    elif item.value is None and item.high is not None:
+        found = f"at most {item.high:.1%} redundant; no baseline is as good"
+    elif item.value is None:
+        found = "of unknown redundancy: the baseline's sizes end before"
+    else:
+        found = f"{item.value:.1%} redundant (90 %: {_shares(item.low, item.high)})"
+    return f"With {what}, {cell} is {found}; {_seeds(item.seeds)}{flag}."
+
+
+def _shares(low: float | None, high: float | None) -> str:
+    return _between(low, high, lambda share: f"{share:.1%}")
+
+
+def _contrast(item: Contrast) -> str:
+    first, second = item.first.factorised[0], item.second.factorised[0]
+    numbers = f"{item.difference:+.4f} nats (90 %: {item.low:+.4f} to {item.high:+.4f})"
+    where = f"rank {item.rank} at depth {item.first.depth}, width {item.width}"
+    if not item.is_settled:
+        return (
+            f"Whether the {first} or the {second} suffers more from {where} is undecided: "
+            f"{numbers}; {_settle(item.seeds_needed, item.seeds)}."
+        )
+    worse, better = (first, second) if item.difference > 0 else (second, first)
+    return (
+        f"The limit hurts more on the {worse} than on the {better} ({where}): {first} less "
+        f"{second} {numbers}; {_seeds(item.seeds)}."
+    )
+
+
+def _positions(contrasts: Iterable[Contrast]) -> Iterable[str]:
+    """The least rank of positions that is as good as full."""
+    shapes: dict[tuple[FamilyKey, int], list[Contrast]] = defaultdict(list)
+    for item in contrasts:
+        if item.kind == "cost" and item.first.factorised == ("positions",):
+            shapes[item.second, item.width].append(item)
+    for (key, width), items in shapes.items():
+        ranks = [item for item in items if item.stds <= WITHIN]
+        if ranks:
+            least = min(ranks, key=lambda item: item.rank)
+            yield (
+                f"Positions of rank {least.rank} are within 2 standard deviations of full ones "
+                f"(depth {key.depth}, width {width}): {least.difference:+.4f} nats (90 %: "
+                f"{least.low:+.4f} to {least.high:+.4f}); {_seeds(least.seeds)}."
+            )
+
+
+def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
+    questions: dict[FamilyKey, list[BestDepth]] = defaultdict(list)
+    for item in found:
+        questions[replace(item.family, depth=1)].append(item)
+    for key, items in questions.items():
+        parts = [
+            f"{item.depth} at {short_size(item.size)}"
+            + (f" (tied with {', '.join(map(str, item.ties))})" if item.ties else "")
+            for item in items
+        ]
+        depths = sorted({depth for item in items for depth in item.depths})
+        yield (
+            f"Best of the depths {', '.join(map(str, depths))} at equal size"
+            f"{_with(key, several)}: {'; '.join(parts)} block parameters."
+        )
+
+
+def _law(item: Law) -> str:
+    numbers = ", ".join(_parameter(parameter) for parameter in item.parameters)
+    of = f"depth {item.family.depth}{_with(item.family, False)}"
+    name = "Transition law" if item.kind == "transition" else f"Size law of {of}"
+    rivals = ""
+    if item.rivals:
+        best, *rest = item.rivals
+        others = ", ".join(f"{rival.form} {rival.held_out_error:.2g}" for rival in rest)
+        rivals = f"; by held-out error {best.form} is best ({best.held_out_error:.2g}; {others})"
+    points = f"{item.points} {'crossings' if item.kind == 'transition' else 'sizes'}"
+    warning = ""
+    if item.kind == "transition" and item.parameters[0].low is None:
+        warning = "; an interval needs 3 crossings"
+    if item.inflation > 1:
+        warning += f"; points scatter {math.sqrt(item.inflation):.1f} times more than seeds explain"
+    return f"{name}: {item.form}, {numbers}; {points}, {_seeds(item.seeds)}{warning}{rivals}."
+
+
+def _parameter(item: Parameter) -> str:
+    if item.low is None and item.high is None:
+        return f"{item.name} = {item.value:.4g}"
+    ends = _between(item.low, item.high, lambda value: f"{value:.4g}")
+    return f"{item.name} = {item.value:.4g} (90 %: {ends})"
+
+
+def _notes(fits: Fits) -> Iterable[str]:
+    for noise in fits.noise:
+        yield _noise(noise)
+    if fits.tunings:
+        yield (
+            f"{len(fits.tunings)} shapes were trained at several learning rates; the best of each "
+            "stands for it."
+        )
+    if fits.diverged:
+        yield f"{fits.diverged} diverged runs are left out."
+    misfits = [item for item in fits.crossings if item.inflation > 1]
+    if misfits:
+        yield (
+            f"In {len(misfits)} of {len(fits.crossings)} comparisons of depths a curve misses its "
+            "cells by more than seeds explain; their intervals are wider for it."
+        )
+
+
+def _noise(noise: Noise) -> str:
+    runs = sum(cell.seeds for cell in noise.cells)
+    of = f"{runs} runs of {len(noise.cells)} cells on data {noise.data_hash[:8]}"
+    if not noise.is_enough:
+        return (
+            f"No interval can be had from {of}: they repeat cells {noise.degrees} times with "
+            f"different losses, and {LEAST_DEGREES} are needed; train more seeds."
+        )
+    uneven = ""
+    if noise.is_uneven:
+        uneven = f"; one cell has {noise.largest_ratio:.1f} times that, more than accident allows"
+    return (
+        f"Standard deviation over seeds: {noise.std:.2e} nats per token "
+        f"({of}, {noise.degrees} degrees of freedom){uneven}."
+    )

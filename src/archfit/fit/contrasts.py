@@ -1,0 +1,91 @@
+"""Cells of one shape that differ in their tables: which rank hurts, and on which side."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from archfit.fit.cells import Cell
+from archfit.fit.families import FamilyKey, key_of
+from archfit.fit.noise import Noise
+from archfit.fit.power import seeds_needed
+from archfit.spec import Architecture, Factorised, Full
+
+SIDES = (("embedding", "head"), ("embedding", "positions"))  # pairs whose ranks are compared
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """The loss of `first` less that of `second`, nats per token."""
+
+    kind: Literal["cost", "side"]  # against full tables; or one limited table against another
+    first: FamilyKey
+    second: FamilyKey
+    width: int
+    rank: int  # the least inner size of the factorised tables of `first`
+    difference: float
+    low: float
+    high: float
+    stds: float  # the difference in standard deviations of one run, as the papers say it
+    seeds: int  # the fewer
+    seeds_needed: int | None  # to settle it; None where it is settled, or above 1000
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+def contrasts(cells: Iterable[Cell], noise: Noise) -> tuple[Contrast, ...]:
+    """Every cell with factorised tables against full ones, and against the other side's."""
+    by_shape = {cell.architecture: cell for cell in cells}
+    found = []
+    for shape, cell in by_shape.items():
+        names = key_of(cell).factorised
+        if not names:
+            continue
+        full = by_shape.get(with_full(shape, names))
+        if full is not None:
+            found.append(_contrast("cost", cell, full, noise))
+        found += [
+            _contrast("side", cell, by_shape[other], noise)
+            for other in _other_sides(shape, names)
+            if other in by_shape
+        ]
+    order = {"cost": 0, "side": 1}
+    return tuple(sorted(found, key=lambda c: (order[c.kind], c.first.factorised, c.width, c.rank)))
+
+
+def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
+    """The same shape with these tables full."""
+    full: dict[str, Full] = {name: Full() for name in names}
+    return replace(shape, **full)  # type: ignore[arg-type]  # each is a table
+
+
+def _other_sides(shape: Architecture, names: tuple[str, ...]) -> list[Architecture]:
+    """The shape whose other table has the rank that this one's embedding has."""
+    if names != ("embedding",):
+        return []
+    full = with_full(shape, names)
+    return [replace(full, **{other: shape.embedding}) for _, other in SIDES]  # type: ignore[arg-type]
+
+
+def _contrast(kind: Literal["cost", "side"], first: Cell, second: Cell, noise: Noise) -> Contrast:
+    difference = first.mean - second.mean
+    error = noise.error(first, second)
+    half = noise.t90 * error
+    seeds = min(first.seeds, second.seeds)
+    is_settled = abs(difference) > half
+    tables = (getattr(first.architecture, name) for name in key_of(first).factorised)
+    return Contrast(
+        kind=kind,
+        first=key_of(first),
+        second=key_of(second),
+        width=first.architecture.width,
+        rank=min(table.inner for table in tables if isinstance(table, Factorised)),
+        difference=difference,
+        low=difference - half,
+        high=difference + half,
+        stds=difference / noise.std,
+        seeds=seeds,
+        seeds_needed=None if is_settled else seeds_needed(difference, error, seeds),
+    )

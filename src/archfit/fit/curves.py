@@ -1,0 +1,131 @@
+"""The loss of a family as a curve over size, with what else it may be.
+
+Several forms are fitted. None is chosen: each takes part in as many resamples as the data speak
+for it (weights of Akaike with the seeds' variance), so that an interval also covers our doubt
+about the form. A form that was chosen would be right too seldom, and its interval too narrow.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from archfit.fit.families import Family
+from archfit.fit.forms import CUBIC, POWER, QUADRATIC, Form, Reals, fit_form, values
+from archfit.fit.noise import Noise
+from archfit.fit.resample import RESAMPLES, generator, scales
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LEAST_SIZES = 3  # a curve has three free numbers
+CUBIC_SIZES = 6
+MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """A fitted family."""
+
+    family: Family
+    middle: float  # ln N from which u counts
+    forms: tuple[Form, ...]
+    weights: tuple[float, ...]  # of the forms; their sum is 1
+    best: Reals  # a row for each form
+    draws: Reals  # RESAMPLES rows
+    inflation: float  # of the seeds' variance, where that does not explain the residuals
+
+    def mean(self, log_sizes: Reals) -> Reals:
+        """The loss at each ln N."""
+        import numpy as np
+
+        return np.asarray(np.array(self.weights) @ values(self.best, log_sizes - self.middle))
+
+    def resampled(self, log_sizes: Reals) -> Reals:
+        """The loss at each ln N in each resample."""
+        return values(self.draws, log_sizes - self.middle)
+
+    @property
+    def form(self) -> Form:
+        """The one that the data speak for most."""
+        return max(zip(self.weights, self.forms, strict=True), key=lambda pair: pair[0])[1]
+
+
+def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
+    """The curve of a family of at least LEAST_SIZES sizes."""
+    import numpy as np
+
+    log_sizes = np.array([cell.log_size for cell in family.cells])
+    losses = np.array([[cell.mean for cell in family.cells]])
+    precisions = np.array([cell.seeds / noise.std**2 for cell in family.cells])
+    middle = float(log_sizes.mean())
+    u = log_sizes - middle
+    forms = (POWER, QUADRATIC, CUBIC) if family.sizes >= CUBIC_SIZES else (POWER, QUADRATIC)
+    fits = [fit_form(form, u, losses, precisions) for form in forms]
+    misfits = [float(left[0]) for _, left in fits]
+    inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
+    weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
+    best = np.concatenate([rows for rows, _ in fits])
+    random = generator(seed, family.key)
+    spread = scales(
+        seed, (noise.data_hash, noise.recipe) if inflation == 1 else family.key, degrees
+    )
+    noises = random.standard_normal((RESAMPLES, len(u))) * math.sqrt(inflation)
+    noises = noises * spread[:, None] / np.sqrt(precisions)
+    parts = []
+    for form, row, some in zip(forms, best, _shares(random, weights), strict=True):
+        drawn = values(row[None], u) + noises[some]
+        parts.append((some, fit_form(form, u, drawn, precisions)[0]))
+    draws = np.empty((RESAMPLES, best.shape[1]))
+    for some, rows in parts:
+        draws[some] = rows
+    return Curve(
+        family=family,
+        middle=middle,
+        forms=forms,
+        weights=weights,
+        best=best,
+        draws=draws,
+        inflation=inflation,
+    )
+
+
+def _inflation(
+    misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
+) -> tuple[float, int]:
+    """By how much the variance of cell means exceeds the seeds', and its degrees of freedom.
+
+    1 where the best form leaves no more than seeds explain (an F test).
+    """
+    from scipy.special import fdtrc
+
+    spare = [sizes - form.free for form in forms]
+    ratios = [(left / free, free) for left, free in zip(misfits, spare, strict=True) if free > 0]
+    if not ratios:
+        return 1.0, degrees
+    ratio, free = min(ratios)
+    if float(fdtrc(free, degrees, ratio)) >= MISFIT:
+        return 1.0, degrees
+    return ratio, free
+
+
+def _weights(
+    misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
+) -> tuple[float, ...]:
+    """How much the data speak for each form: e^(-chi^2 / 2 - free), with a variance that is known
+    to `degrees` only."""
+    logs = [
+        -(degrees + sizes - form.free) / 2 * math.log1p(misfit / degrees) - form.free
+        for misfit, form in zip(misfits, forms, strict=True)
+    ]
+    likely = [math.exp(log - max(logs)) for log in logs]
+    return tuple(weight / math.fsum(likely) for weight in likely)
+
+
+def _shares(random: "np.random.Generator", weights: Sequence[float]) -> "list[NDArray[np.intp]]":
+    """Which resamples each form takes part in: all, divided by weight, in random order."""
+    import numpy as np
+
+    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
+    return np.split(random.permutation(RESAMPLES), cuts)
