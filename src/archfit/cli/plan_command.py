@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import parse_size, size_option
+from archfit.cli.sizes import size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
@@ -23,6 +23,7 @@ from archfit.plan.question import (
     TrainingFlops,
     Vocabulary,
 )
+from archfit.spec.sizes import parse_size
 
 if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from archfit.cli.output import print_json, short_integer
-from archfit.cli.sizes import parse_size
+from archfit.spec.sizes import parse_size
 from archfit.theory import catalogue, disputed
 from archfit.theory.catalogue import Quantity
 from archfit.theory.counterexample import Verdict

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import parse_size, size_option
+from archfit.cli.sizes import size_option
 from archfit.cli.train_progress import watchers as shown_progress
 from archfit.cli.version import version_line
 from archfit.data.prepare import prepare as prepare_data
@@ -22,6 +22,7 @@ from archfit.data.settings import Settings as DataSettings
 from archfit.data.sources import SAMPLE
 from archfit.spec import RunRecord, RunSpec, load_file, to_json
 from archfit.spec.asked import ATTENTIONS, AskedRun
+from archfit.spec.sizes import parse_size
 
 if TYPE_CHECKING:
     from archfit.train import Settings

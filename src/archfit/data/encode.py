@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from archfit.data.leakage import NgramSketch
-    from archfit.data.reading import Reading
+    from archfit.data.reading import Documents
     from archfit.data.split import Side
     from archfit.data.vocabulary import Vocabulary
 
@@ -36,7 +36,7 @@ class WrittenSide:
 def write_sides(
     folder: Path,
     vocabulary: Vocabulary,
-    readings: list[tuple[Reading, NDArray[np.int64]]],
+    readings: list[tuple[Documents, NDArray[np.int64]]],
     new_sketch: Callable[[], NgramSketch],
 ) -> tuple[WrittenSide, WrittenSide]:
     """Encode the documents of readings, divided at their split places, into two .bin files."""

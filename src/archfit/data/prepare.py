@@ -1,4 +1,4 @@
-"""From a source to a prepared data set: survey, vocabulary, encoding, statistics, one rename."""
+"""From a source to a prepared data set, which appears whole or was there already."""
 
 from __future__ import annotations
 
@@ -7,52 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.bpe import TRAINING_BYTES, pieces_of, train_bpe, word_cut
-from archfit.data.description import (
-    as_text,
-    described_origin,
-    described_ranks,
-    described_split,
-    described_tokens,
-    work_hash,
-)
-from archfit.data.encode import WrittenSide, write_sides
+from archfit.data.assemble import examine, write_data_set
+from archfit.data.description import described_origin, work_hash
 from archfit.data.images import GREY
-from archfit.data.leakage import NgramSketch, compare, sampling
-from archfit.data.prepared import (
-    DESCRIPTION,
-    FILES,
-    TOKENIZER,
-    PreparedData,
-    mapped_ids,
-    open_prepared,
-)
+from archfit.data.prepared import FILES, PreparedData, open_prepared
 from archfit.data.readers import hash_inputs
 from archfit.data.reading import Reading
-from archfit.data.shards import AppearedError, appearing_folder, dtype_for, write_text
+from archfit.data.shards import AppearedError, appearing_folder
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
-from archfit.data.split import BY_SOURCE, Divider, split_places
-from archfit.data.statistics import cooccurrence
-from archfit.data.survey import survey
-from archfit.data.vocabulary_choice import (
-    check_tokenizer_file,
-    choose_vocabulary,
-    gatherer_for,
-    ngram_unit,
-    settled,
-    size_warnings,
-)
+from archfit.data.vocabulary_choice import check_tokenizer_file, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from archfit.data.reading import Report
     from archfit.data.settings import Settings
-    from archfit.data.survey import Survey
-    from archfit.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +58,31 @@ def prepare(
     _refuse_own_output(source, out, settings.kind)
     if settings.tokenizer is not None:
         check_tokenizer_file(settings.tokenizer)
+    return found_or_made(
+        out,
+        work=lambda: _work_hash(readings),
+        write=lambda folder: _write(folder, readings),
+        overwrite=overwrite,
+    )
+
+
+def found_or_made(
+    out: Path, *, work: Callable[[], str], write: Callable[[Path], None], overwrite: bool
+) -> Outcome:
+    """The data set in `out`: found there, if its work has the hash `work`, or written now."""
     if there := _what_is_there(out, overwrite=overwrite):
-        return _same_work(there, readings)
+        return _same_work(there, work())
     try:
         with appearing_folder(out, overwrite=overwrite) as folder:
-            _write(folder, readings)
+            write(folder)
     except AppearedError:  # another process was faster; was it the same work?
-        return _same_work(open_prepared(out), readings)
+        return _same_work(open_prepared(out), work())
     return Outcome(open_prepared(out), already_there=False)
 
 
-def _same_work(there: PreparedData, readings: list[Reading]) -> Outcome:
+def _same_work(there: PreparedData, work: str) -> Outcome:
     """The data set that is there, if it is what would be made."""
-    if there.description["work_hash"] == _work_hash(readings):
+    if there.description["work_hash"] == work:
         return Outcome(there, already_there=True)
     raise ValueError(
         f"{str(there.folder)!r} holds a data set made from other data or settings; "
@@ -141,43 +122,10 @@ def _work_hash(readings: list[Reading]) -> str:
     return work_hash(readings[0].settings, files)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Examined:
-    """What is decided before anything is encoded."""
-
-    readings: list[Reading]
-    surveys: list[Survey]
-    places: list[NDArray[np.int64]]  # for each reading: bytes for training, document by document
-    rule: str
-    vocabulary: Vocabulary
-
-    def shared_documents(self) -> int:
-        """Held-out documents that the training source has too; a split by content has none."""
-        import numpy as np
-
-        if len(self.surveys) == 1:
-            return 0
-        return int(np.isin(self.surveys[1].digests, self.surveys[0].digests).sum())
-
-
 def _write(folder: Path, readings: list[Reading]) -> None:
-    """Everything a data set consists of, data.json last."""
-    examined = _examine(_settled_readings(readings))
-    train, heldout = _encode(folder, examined)
-    vocabulary, tokenizer = examined.vocabulary, examined.vocabulary.as_json()
-    write_text(folder / TOKENIZER, tokenizer)
-    ids = mapped_ids(folder / "train.bin", dtype_for(vocabulary.size))
-    description = (
-        described_origin(readings[0].settings, examined.readings)
-        | {"documents": sum(len(one.lengths) for one in examined.surveys)}
-        | described_tokens(vocabulary, tokenizer, train, heldout)
-        | described_ranks(cooccurrence(ids))
-        | described_split(
-            examined.rule, compare(train.sketch, heldout.sketch, examined.shared_documents())
-        )
-        | {"warnings": size_warnings(examined.readings[0].settings, vocabulary)}
-    )
-    write_text(folder / DESCRIPTION, as_text(description))
+    settled_readings = _settled_readings(readings)
+    examined = examine(settled_readings)
+    write_data_set(folder, examined, described_origin(readings[0].settings, settled_readings))
 
 
 def _settled_readings(readings: list[Reading]) -> list[Reading]:
@@ -190,69 +138,3 @@ def _settled_readings(readings: list[Reading]) -> list[Reading]:
         Reading(reading.source, settled(reading.settings, channels), reading.report)
         for reading in readings
     ]
-
-
-def _examine(readings: list[Reading]) -> _Examined:
-    """Read everything once, then split and choose the vocabulary."""
-    settings = readings[0].settings
-    gathered = gatherer_for(settings)
-    ends = b"\r\n" if settings.kind in ("text", "bytes", "abc") else b""
-    surveys = [survey(reading.blocks("reading"), gathered, ends) for reading in readings]
-    for reading, one in zip(readings, surveys, strict=True):
-        if not one.bytes:
-            raise ValueError(
-                f"{reading.source!r} is empty: it holds no document of kind {settings.kind}; "
-                "give another source or --kind"
-            )
-        if reading.facts != readings[0].facts:
-            raise ValueError(
-                f"{reading.source!r} has images of another size than {readings[0].source!r}; "
-                "crop or resize them"
-            )
-    places, rule = _places(surveys)
-    vocabulary = choose_vocabulary(settings, gathered)
-    if vocabulary is None:
-        vocabulary = _trained(readings[0], places[0], surveys[0].bytes)
-    return _Examined(
-        readings=readings, surveys=surveys, places=places, rule=rule, vocabulary=vocabulary
-    )
-
-
-def _places(surveys: list[Survey]) -> tuple[list[NDArray[np.int64]], str]:
-    if len(surveys) == 1:
-        places, rule = split_places(surveys[0])
-        return [places], rule
-    return [surveys[0].lengths, surveys[1].lengths * 0], BY_SOURCE
-
-
-def _trained(reading: Reading, places: NDArray[np.int64], content: int) -> Vocabulary:
-    """A BPE learnt from the training side, of which it sees blocks evenly spread if it is large."""
-    every = -(-content // TRAINING_BYTES)
-
-    def texts() -> Iterator[str]:
-        divider = Divider(places, word_cut)
-        for number, block in enumerate(reading.blocks("training the tokenizer")):
-            train, _ = divider.divide(block)
-            if number % every == 0:
-                yield from (piece.decode() for part in train.parts for piece in pieces_of(part))
-
-    vocab = reading.settings.vocab
-    assert vocab is not None  # without a size there is nothing to train
-    return train_bpe(texts(), vocab)
-
-
-def _encode(folder: Path, examined: _Examined) -> tuple[WrittenSide, WrittenSide]:
-    unit = ngram_unit(examined.readings[0].settings)
-    content = sum(one.bytes for one in examined.surveys)
-    train, heldout = write_sides(
-        folder,
-        examined.vocabulary,
-        list(zip(examined.readings, examined.places, strict=True)),
-        lambda: NgramSketch(unit, sampling(content, unit)),
-    )
-    if not train.tokens or not heldout.tokens:
-        raise ValueError(
-            f"{examined.readings[0].source!r} is too small ({content} bytes of content) "
-            "to hold out 5 % of it; give more, or a --heldout source"
-        )
-    return train, heldout

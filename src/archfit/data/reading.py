@@ -1,8 +1,8 @@
-"""A source that is read several times and must be the same each time."""
+"""Documents that are read several times, and sources that must be the same each time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from archfit.data.readers import read_blocks, source_bytes
 from archfit.data.unpack import Ledger
@@ -15,6 +15,25 @@ if TYPE_CHECKING:
     from archfit.data.unpack import InputFile
 
     Report = Callable[[str, int, int], None]  # stage, bytes read, bytes in all (0: not known)
+
+
+class Documents(Protocol):
+    """Where the documents of a data set come from."""
+
+    @property
+    def source(self) -> str:
+        """What people call it."""
+
+    @property
+    def settings(self) -> Settings:
+        """How it is turned into tokens."""
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """Rows, columns and channels of images; known after the first block."""
+
+    def blocks(self, stage: str) -> Iterator[Block]:
+        """All documents once more."""
 
 
 class Reading:

@@ -20,6 +20,28 @@ def width_for(
     return min(sizes, key=lambda width: abs(sizes[width] - 1))
 
 
+def width_beside(block_params: int, *, depth: int, heads: int, head_dim: int, multiple: int) -> int:
+    """The width whose blocks come nearest to that many weights where the heads keep their size.
+
+    N = L (4 d H d_a + 2 multiple d^2)
+    """
+
+    def size(width: int) -> int:
+        return depth * (4 * width * heads * head_dim + 2 * multiple * width**2)
+
+    # The root of the quadratic, rounded down; whole numbers, since sizes may pass 2^53.
+    inner, square = 2 * heads * head_dim, 2 * multiple
+    target = block_params // depth
+    below = (
+        (math.isqrt(inner**2 + square * target) - inner) // square
+        if square
+        else target // (2 * inner)
+    )
+    return min(
+        (max(1, below), max(1, below) + 1), key=lambda width: abs(size(width) - block_params)
+    )
+
+
 def resized(shape: Architecture, block_params: int, *, depth: int) -> Architecture:
     """The shape at another depth, as wide as that many block weights allow, its ratios kept."""
     width = width_for(

@@ -1,0 +1,23 @@
+"""Sizes as people write them: 768, 125M, 1.3B, 2e7."""
+
+import re
+from fractions import Fraction
+
+SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(
+    r"([+-]?\d{1,400}(?:\.\d{1,400})?)(?:[eE]\+?(\d{1,3}))?([KMBGT]?)", re.IGNORECASE
+)
+
+
+def parse_size(text: str) -> int:
+    """The whole number that `text` writes, as in 125M, 1.3B, 2e7 or 768."""
+    match = _SIZE.fullmatch(text.strip().replace("_", ""))
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not a size; write a whole number such as 768, 125M, 1.3B or 2e7"
+        )
+    digits, exponent, suffix = match.groups()
+    value = Fraction(digits) * 10 ** int(exponent or 0) * SUFFIXES[suffix.upper()]
+    if value.denominator != 1:
+        raise ValueError(f"{text!r} is not a whole number; the nearest is {round(value)}")
+    return int(value)
