@@ -79,6 +79,7 @@ def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) 
                 "failures": failures,
                 "folder": str(out),
                 "results": str(results),
+                "conclusions": _conclusions(out),
             }
         )
         return
@@ -89,6 +90,21 @@ def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) 
     if failures:
         rows = [(one["run"], one["cell"], one["reason"]) for one in failures]
         print_table(f"{len(failures)} cells failed", ("run", "cell", "reason"), rows)
+    typer.echo(sweep.question)
+    for sentence in _conclusions(out):
+        typer.echo(f"- {sentence}")
+
+
+def _conclusions(out: Path) -> list[str]:
+    """What the records say so far; too few of them are no failure of the sweep."""
+    from archfit.fit.conclusions import conclusions
+    from archfit.fit.fitted import fitted
+    from archfit.fit.reading import read_folders
+
+    try:
+        return list(conclusions(fitted(read_folders([out]))))
+    except ValueError as problem:
+        return [f"No conclusion yet: {problem}."]
 
 
 def _counted(spec: RunSpec) -> dict[str, object]:
