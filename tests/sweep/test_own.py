@@ -118,7 +118,7 @@ def test_the_file_has_the_last_word_on_precision(tmp_path: Path) -> None:
 
 
 def test_a_grid_overrides_the_base(tmp_path: Path) -> None:
-    text = "[base]\ndepth = 2\nwidth = 32\n[[grid]]\ndepth = 3\n[[list]]\nwidth = 48\n"
+    text = "[base]\ndepth = 2\nwidth = 32\n[[grid]]\ndepth = 3\nsteps = [9]\n[[list]]\nwidth = 48\n"
     shapes = [spec.architecture for spec in sweep_of(tmp_path, text).specs]
     assert [(shape.depth, shape.width) for shape in shapes] == [(3, 32), (2, 48)]
 
@@ -339,6 +339,13 @@ def test_hostile_files_are_refused_in_one_sentence(
     assert str(caught.value).startswith("mine.toml ")
     assert len(str(caught.value)) < 300
     assert time.process_time() - started < 20
+
+
+def test_a_file_that_would_fill_the_memory_is_not_read(tmp_path: Path) -> None:
+    with open(tmp_path / "mine.toml", "wb") as file:
+        file.truncate(1 << 43)  # 8 TB of nothing, which take no space
+    with pytest.raises(ValueError, match="is no sweep file: it has over 1,000,000 bytes"):
+        own_sweep(tmp_path / "mine.toml", (BYTES,), "float32")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

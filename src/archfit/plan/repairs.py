@@ -14,11 +14,11 @@ from typing import TypeAlias
 from archfit.plan.question import CHINCHILLA_TOKENS, Question, TrainingFlops, Vocabulary
 from archfit.plan.rounding import BudgetTooSmall, RoundedShape
 from archfit.plan.shapes import Parts, ideal_for, parts, rounded_for
+from archfit.spec.vocabularies import BYTES, bpe_vocab_for
 
 LARGEST_KMER = 24  # letters, as data prepare takes them
 LARGEST_VOCAB = 1 << 24
 LETTERS = 100  # an alphabet; more are not letters
-BYTES = 256  # rows of a byte-level BPE that are no merges; few of them occur in most sources
 LEAST_POSITIONS = 8  # of a context: what is shorter is hardly a sequence
 
 
@@ -67,7 +67,7 @@ def _ways(question: Question, needed_rank: float) -> tuple[Way, ...]:
 
 
 def _bpe(question: Question, needed: float) -> Iterator[Repair]:
-    vocab = 1 << math.ceil(math.log2(needed + BYTES))
+    vocab = bpe_vocab_for(needed)
     if vocab <= LARGEST_VOCAB:
         yield _prepared(
             replace(question, vocabulary=Vocabulary(size=vocab, used=vocab - BYTES)),
