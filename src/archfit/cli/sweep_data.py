@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
+from archfit.data.retokenise import retokenised
 from archfit.data.settings import Settings
 from archfit.data.sources import SAMPLE
+from archfit.data.tokenisations import larger_vocabularies, possible_vocabularies
 from archfit.sweep.named import NAMED
 from archfit.sweep.other_sweeps import REPAIRED
 from archfit.sweep.sweep import Corpus, Scale
@@ -51,8 +53,6 @@ def data_for_named(name: str, scale: Scale, given: list[PreparedData], out: Path
     (data,) = given
     if wanted == "as given" or not takes_several:
         return collected([(_own_label(data), data)])
-    from archfit.data.retokenise import larger_vocabularies, possible_vocabularies, retokenised
-
     if wanted == "as given and larger":
         _, width = REPAIRED[scale]
         others = larger_vocabularies(data, at_least=width)
