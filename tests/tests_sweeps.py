@@ -1,11 +1,14 @@
 """What the tests of sweeps share: tiny sweeps on disk, the program that runs them, its oracle."""
 
+import ctypes
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -121,3 +124,59 @@ def kill_all(processes: list[int]) -> None:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+def crashing(run: str, folder: Path, last_deed: str = "") -> dict[str, str]:
+    """An environment in which the worker that begins this run dies of a segmentation fault.
+
+    The package knows nothing of it: Python reads `sitecustomize` when it starts, and the kernel
+    sends the signal when a worker opens the lock of the run.
+    """
+    hook = f"""
+import os, signal, subprocess, sys
+
+def audit(event, arguments):
+    if event == "open" and str(arguments[0]).endswith({f"{run}/.lock"!r}):
+        {last_deed or "pass"}
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+if "train" in sys.orig_argv:
+    sys.addaudithook(audit)
+"""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(hook)
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+
+
+class RecordsWritten:
+    """Counts by the kernel's own notices how often each run's record was put in place."""
+
+    MOVED_TO, NOT_BLOCKING = 0x80, os.O_NONBLOCK
+
+    def __init__(self, runs: list[Path]) -> None:
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.handle = self.libc.inotify_init1(self.NOT_BLOCKING)
+        self.runs = {}
+        for run in runs:
+            run.mkdir(parents=True, exist_ok=True)
+            watch = self.libc.inotify_add_watch(self.handle, os.fsencode(run), self.MOVED_TO)
+            assert watch >= 0
+            self.runs[watch] = run.name
+
+    def counted(self) -> Counter[str]:
+        """By name of the run; closes the books."""
+        notices = b""
+        while True:
+            try:
+                notices += os.read(self.handle, 1 << 20)
+            except BlockingIOError:
+                break
+        os.close(self.handle)
+        counts: Counter[str] = Counter()
+        while notices:
+            watch, _, _, length = struct.unpack_from("iIII", notices)
+            name = notices[16 : 16 + length].rstrip(b"\0")
+            notices = notices[16 + length :]
+            assert watch >= 0, "the kernel lost notices"
+            counts[self.runs[watch]] += name == b"record.json"
+        return counts

@@ -97,7 +97,7 @@ def test_a_cell_whose_process_dies_is_tried_after_the_others_and_given_up_in_the
     order = []
     while (spec := cells.next(anything)) is not None:
         order.append(spec)
-        died = {"event": "died", "reason": "killed by signal 11"}
+        died: dict[str, object] = {"event": "died", "reason": "killed by signal 11"}
         cells.note(spec, died if spec == specs[0] else {"event": "finished"})
     assert order == [*specs, specs[0], specs[0]]
     assert len(order) == len(specs) - 1 + TRIES
