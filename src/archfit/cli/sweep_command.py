@@ -13,7 +13,9 @@ from archfit.cli.sizes import size_option
 from archfit.cli.sweep_asked import Asked
 from archfit.cli.sweep_output import list_cells, show_outcome
 from archfit.cli.sweep_table import watched
+from archfit.spec.checks import check_at_least
 from archfit.sweep.cells import Cells
+from archfit.sweep.cost import needs_a_gpu
 from archfit.sweep.devices import gpus
 from archfit.sweep.folder import open_sweep, write_results
 from archfit.sweep.local import Place, places, run_here
@@ -130,9 +132,11 @@ def sweep(
         return
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
+    if workers is not None:
+        check_at_least(1, workers=workers)
     wanted = asked.with_data(out)
     workshop = Workshop(
-        out=out, data_folders=wanted.data_folders, device=device, threads=threads,
+        out=out.resolve(), data_folders=wanted.data_folders, device=device, threads=threads,
         checkpoint_seconds=checkpoint_seconds,
     )  # fmt: skip
     opened = open_sweep(out, wanted)
@@ -150,8 +154,7 @@ def sweep(
                 run_here(cells, workshop, _places(device, workers, threads), watch, wait=wait)
     except SweepStopped as stopped:
         write_results(out, opened)
-        left = len(cells.pending) + len(cells.elsewhere)
-        typer.echo(f"archfit: {stopped}: {left} of {len(opened.specs)} cells left", err=True)
+        typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
     show_outcome(cells, opened, out, as_json=as_json)
     if cells.failed:
@@ -167,7 +170,7 @@ def _places(device: str, workers: int | None, threads: int) -> list[Place]:
 def _write_slurm(
     file: Path, opened: StoredSweep, workshop: Workshop, *, tasks: int, as_json: bool
 ) -> None:
-    needs_gpu = any(spec.recipe.precision == "bfloat16" for spec in opened.specs)
+    needs_gpu = any(needs_a_gpu(spec, workshop.device) for spec in opened.specs)
     workers = MOST_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, workshop, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
     write_script(file, script)

@@ -189,7 +189,10 @@ def _work(datasets: list[PreparedData], out: Path, settings: Settings) -> None:
     from archfit.train.worker import serve
 
     def say(event: dict[str, object]) -> None:
-        typer.echo(json.dumps(event))  # it flushes
+        try:
+            typer.echo(json.dumps(event))  # it flushes
+        except BrokenPipeError:  # nobody hears it; standard input ends too, and the run is saved
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     serve(sys.stdin, say, datasets, out, settings)
 

@@ -2,12 +2,14 @@
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 from archfit.spec.files import load_file
 from archfit.spec.record import RunRecord
 
 RECORD, SPEC, LOG, LOCK = "record.json", "spec.json", "log.jsonl", ".lock"
+CHECKPOINTS = "checkpoint"
 LARGEST_JSON = 1 << 28  # bytes; a record of a million evaluations has fewer
 
 
@@ -42,14 +44,22 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
 
 def is_done(folder: Path) -> bool:
     """Whether the run in `folder` has its record."""
-    return (folder / RECORD).is_file()
+    return os.path.isfile(folder / RECORD)  # raises nothing, whatever lies there
+
+
+def discard_checkpoints(folder: Path) -> None:
+    """Remove those of a run that is done; who wrote its record may have been killed before."""
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process that lives trains the run in `folder`; a dead one holds nothing."""
+    """Whether a process that lives trains the run in `folder`; a dead one holds nothing.
+
+    Where the lock cannot be opened nobody holds it; who tries to train there will learn why.
+    """
     try:
         handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
+    except OSError:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

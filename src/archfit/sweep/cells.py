@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from archfit.spec import RunSpec
-from archfit.spec.run_folder import is_done, is_held
+from archfit.spec.run_folder import discard_checkpoints, is_done, is_held
 
 TRIES = 3  # of a cell whose process dies
 SECONDS_BETWEEN_LOOKS = 0.5  # at cells that others hold
@@ -21,8 +21,8 @@ class Cells:
     """The cells of a sweep as one runner sees them."""
 
     def __init__(self, specs: Iterable[RunSpec], out: Path) -> None:
-        self.out = out
-        self.pending = deque(specs)
+        self.folders = {spec: out / spec.name for spec in specs}  # a name is a hash: made once
+        self.pending = deque(self.folders)
         self.total = len(self.pending)
         self.elsewhere: list[RunSpec] = []
         self.done: list[RunSpec] = []  # by this runner
@@ -33,19 +33,31 @@ class Cells:
         self.last_look = 0.0
 
     def next(self, fits: Callable[[RunSpec], bool]) -> RunSpec | None:
-        """A cell to train now, taken from the list; None if there is none that fits."""
+        """A cell to train now, taken from the list; None if there is none that fits.
+
+        Those that do not fit stay where they are and are not looked up: lists are long.
+        """
         self._look_elsewhere()
-        for _ in range(len(self.pending)):
+        waiting: list[RunSpec] = []
+        found = None
+        while self.pending and found is None:
             spec = self.pending.popleft()
-            if is_done(self.out / spec.name):
+            if not fits(spec):
+                waiting.append(spec)
+            elif is_done(self.folders[spec]):
+                discard_checkpoints(self.folders[spec])
                 self.skipped.append(spec)
-            elif is_held(self.out / spec.name):
+            elif is_held(self.folders[spec]):
                 self.elsewhere.append(spec)
-            elif fits(spec):
-                return spec
             else:
-                self.pending.append(spec)
-        return None
+                found = spec
+        self.pending.extendleft(reversed(waiting))
+        return found
+
+    @property
+    def left(self) -> int:
+        """How many are neither done nor given up, wherever they are."""
+        return self.total - len(self.done) - len(self.skipped) - len(self.failed)
 
     def note(self, spec: RunSpec, event: dict[str, object]) -> None:
         """What became of a cell, as its worker or the death of it says."""
@@ -81,6 +93,6 @@ class Cells:
         if not self.elsewhere or now - self.last_look < SECONDS_BETWEEN_LOOKS:
             return
         self.last_look = now
-        free = [spec for spec in self.elsewhere if not is_held(self.out / spec.name)]
-        self.elsewhere = [spec for spec in self.elsewhere if spec not in free]
-        self.pending.extend(free)
+        held = {spec: is_held(self.folders[spec]) for spec in self.elsewhere}
+        self.elsewhere = [spec for spec, is_so in held.items() if is_so]
+        self.pending.extend(spec for spec, is_so in held.items() if not is_so)

@@ -25,6 +25,11 @@ def device_bytes(spec: RunSpec) -> int:
     return int(CONTEXT_BYTES + BYTES_A_PARAMETER * shape.params + SLACK * activations)
 
 
+def needs_a_gpu(spec: RunSpec, device: str) -> bool:
+    """Whether the run is to have one; some CPUs advertise bfloat16 and then fail."""
+    return spec.recipe.precision == "bfloat16" or device == "cuda"
+
+
 def gpu_seconds(spec: RunSpec) -> float:
     """About how long the training takes on one H200."""
     least = SECONDS_A_BLOCK * spec.architecture.depth * spec.recipe.steps

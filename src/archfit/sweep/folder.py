@@ -104,9 +104,9 @@ def open_sweep(out: Path, wanted: StoredSweep) -> StoredSweep:
 
 def read_sweep(path: Path) -> StoredSweep:
     """The sweep in a file; one that another version writes is refused."""
-    with open_regular(path) as file:
-        content = file.read(LARGEST_SWEEP + 1)
     try:
+        with open_regular(path) as file:
+            content = file.read(LARGEST_SWEEP + 1)
         if len(content) > LARGEST_SWEEP:
             raise ValueError(f"it has over {LARGEST_SWEEP:,} bytes")
         document = json.loads(content)

@@ -20,12 +20,13 @@ SECONDS_BETWEEN_PASSES = 0.2
 SHARE_OF_MEMORY = 0.9  # of a GPU, for all its workers
 
 
-@dataclass
+@dataclass(eq=False)
 class Place:
     """Where a worker works; on a GPU several places share its memory."""
 
     gpu: Gpu | None
     worker: Worker | None = field(default=None)
+    failed_starts: int = 0  # in a row; a place where none succeeds is given up
 
     @property
     def cell(self) -> RunSpec | None:
@@ -64,12 +65,11 @@ class _Crew:
         self.cells, self.workshop, self.places, self.watch = cells, workshop, where, watch
         self.names_gpu = len({place.gpu for place in where}) > 1
         self.selector = selectors.DefaultSelector()
-        self.failed_starts = 0
 
     def employ(self) -> bool:
         """Give cells to those who have none; whether anybody works."""
         for place in self.places:
-            if place.cell is None:
+            if place.cell is None and place.failed_starts < TRIES:
                 cell = self.cells.next(lambda cell, place=place: self._fits(cell, place))  # type: ignore[misc]  # mypy wants one argument
                 if cell is not None:
                     self._worker(place).give(cell)
@@ -77,12 +77,13 @@ class _Crew:
 
     def listen(self) -> None:
         """Wait a moment for what workers say, and act on it."""
-        for key, _ in self.selector.select(SECONDS_BETWEEN_PASSES):
-            place: Place = key.data
-            worker = place.worker
-            assert worker is not None
-            for event in worker.events():
-                self._hear(place, event)
+        speaking = [key.data for key, _ in self.selector.select(SECONDS_BETWEEN_PASSES)]
+        for place in self.places:
+            if place.worker and place in speaking:
+                for event in place.worker.events():
+                    self._hear(place, event)
+            elif place.worker and place.worker.is_dead():
+                self._hear(place, place.worker.death())
         self.watch.passes()
 
     def end(self) -> None:
@@ -123,8 +124,10 @@ class _Crew:
             worker.end()
             place.worker = None
             if not worker.is_ready and cell:
-                self._start_failed(cell, reason)
+                self._start_failed(place, cell, reason)
                 return
+        if what == "ready":
+            place.failed_starts = 0
         if cell is None or what == "ready":
             return
         if what == "started":
@@ -136,9 +139,9 @@ class _Crew:
             self.cells.note(cell, event)
             self.watch.ended(cell, reason or str(what))
 
-    def _start_failed(self, cell: RunSpec, reason: str) -> None:
+    def _start_failed(self, place: Place, cell: RunSpec, reason: str) -> None:
         """A worker died before it had looked at its cell, which is not to blame."""
         self.cells.interrupted(cell)
-        self.failed_starts += 1
-        if self.failed_starts >= TRIES:
+        place.failed_starts += 1
+        if all(one.failed_starts >= TRIES for one in self.places):
             raise ValueError(f"no worker can be started: it {reason}")

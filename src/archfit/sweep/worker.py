@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.spec import RunSpec, canonical_json
+from archfit.spec.checks import check_at_least, check_choice, check_real
 
 SECONDS_TO_SAVE = 60.0  # for a checkpoint, when a worker is told to end
 LONGEST_REASON = 300  # characters of what a dying worker said
@@ -29,6 +30,11 @@ class Workshop:
     device: str
     threads: int  # of each; results depend on it to the last bit, so it does not vary in a sweep
     checkpoint_seconds: float
+
+    def __post_init__(self) -> None:
+        check_choice(("auto", "cuda", "mps", "cpu"), device=self.device)
+        check_at_least(1, threads=self.threads)
+        check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
 
     def command(self) -> list[str]:
         """The words that start a worker."""
@@ -87,7 +93,15 @@ class Worker:
                     self.is_ready = True
                     yield event
         if not said:
-            yield {"event": "died", "reason": self._last_words()}
+            yield self.death()
+
+    def death(self) -> dict[str, object]:
+        """What there is to say of a worker that has ended."""
+        return {"event": "died", "reason": self._last_words()}
+
+    def is_dead(self) -> bool:
+        """Whether it has ended; a child of its own may keep what it speaks through open."""
+        return self.process.poll() is not None
 
     def dismiss(self) -> None:
         """Tell it that nothing more will come."""

@@ -3,14 +3,13 @@
 import contextlib
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, write_whole
-from archfit.spec.run_folder import LOCK, LOG, RECORD, SPEC, read_record
+from archfit.spec.run_folder import LOCK, LOG, RECORD, SPEC, discard_checkpoints, read_record
 
-CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
+WEIGHTS = "model.safetensors"
 
 
 class HeldElsewhereError(ValueError):
@@ -50,11 +49,6 @@ def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
     write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
     discard_checkpoints(folder)
-
-
-def discard_checkpoints(folder: Path) -> None:
-    """Remove them all; a process may have been killed when it was about to."""
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:

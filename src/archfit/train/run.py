@@ -21,6 +21,7 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Timing
+from archfit.spec.run_folder import CHECKPOINTS, discard_checkpoints
 from archfit.train.checkpoint import (
     Saved,
     Tensors,
@@ -32,10 +33,8 @@ from archfit.train.checkpoint import (
 from archfit.train.devices import check_precision, choose_device, device_name, peak_flops
 from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
 from archfit.train.folder import (
-    CHECKPOINTS,
     WEIGHTS,
     append_to_log,
-    discard_checkpoints,
     finished_record,
     held,
     write_log,

@@ -11,7 +11,8 @@ Standard input gives one spec a line, the worker answers with one event a line:
     {"event": "out_of_memory", "run": NAME, "reason": …}   it may fit when less else is there
 
 Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load. When
-standard input ends, nobody is left who would want more: a run under way is saved and left.
+standard input ends, nobody is left who would want more: a run under way is saved and left, and
+one that was asked for just before is not begun.
 """
 
 import os
@@ -34,19 +35,16 @@ from archfit.train.watch import Progress, Watchers
 SECONDS_BETWEEN_EVENTS = 0.5
 TOO_LARGE = "it needs more memory than there was; use a smaller network or batch"
 Say = Callable[[dict[str, object]], None]
-Lines = queue.SimpleQueue[str | None]
 
 
 def serve(
     asked: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: Settings
 ) -> None:
     """Train what is asked for until nobody asks any more."""
-    is_busy = threading.Event()
-    lines: Lines = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(asked, lines, is_busy), daemon=True).start()
+    desk = _Desk()
+    threading.Thread(target=desk.read, args=(asked,), daemon=True).start()
     say({"event": "ready", "device": choose_device(settings.device)})
-    for spec in _specs(lines):
-        is_busy.set()
+    for spec in desk.specs():
         try:
             train(spec, data_for(spec, datasets), out, settings, _Events(spec, say))
         except HeldElsewhereError:
@@ -60,7 +58,6 @@ def serve(
             say({"event": "refused", "run": spec.name, "reason": reason})
         else:
             say({"event": "finished", "run": spec.name})
-        is_busy.clear()
         release_memory()  # what this run took, its neighbours on the device may need
 
 
@@ -106,17 +103,39 @@ class _Events(Watchers):
         )
 
 
-def _read(asked: TextIO, lines: Lines, is_busy: threading.Event) -> None:
-    for line in asked:
-        lines.put(line)
-    lines.put(None)
-    if is_busy.is_set():  # whoever asked is gone: save the run, as at any other SIGTERM
-        os.kill(os.getpid(), signal.SIGTERM)
+class _Desk:
+    """What is asked for; whoever asks may be gone at any moment.
+
+    One thread notes that he is gone and then looks whether a run is under way, the other notes
+    that it begins one and then looks whether he is gone: one of them sees the other.
+    """
+
+    def __init__(self) -> None:
+        self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.is_busy, self.is_left = threading.Event(), threading.Event()
+
+    def read(self, asked: TextIO) -> None:
+        """Take lines until there are no more."""
+        for line in asked:
+            self.lines.put(line)
+        self.is_left.set()
+        if self.is_busy.is_set():  # save the run, as at any other SIGTERM
+            os.kill(os.getpid(), signal.SIGTERM)
+        self.lines.put("")  # wake the one who waits for a line
+
+    def specs(self) -> Iterator[RunSpec]:
+        """What to train, one after the other, while somebody wants it."""
+        while True:
+            line = self.lines.get()
+            self.is_busy.set()
+            if self.is_left.is_set():
+                return
+            yield _spec(line)
+            self.is_busy.clear()
 
 
-def _specs(lines: Lines) -> Iterator[RunSpec]:
-    while (line := lines.get()) is not None:
-        try:
-            yield loads(RunSpec, line)
-        except ValueError as problem:
-            raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
+def _spec(line: str) -> RunSpec:
+    try:
+        return loads(RunSpec, line)
+    except ValueError as problem:
+        raise ValueError(f"a line of standard input holds no spec: {problem}") from problem

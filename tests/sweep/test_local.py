@@ -1,0 +1,156 @@
+"""The runner of one machine: what it skips, retries and reports, and how it shares GPUs."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archfit.cli.sweep_table import Silent
+from archfit.data.prepared import PreparedData
+from archfit.spec import RunSpec
+from archfit.sweep.cells import TRIES, Cells
+from archfit.sweep.cost import device_bytes
+from archfit.sweep.devices import Gpu
+from archfit.sweep.local import SHARE_OF_MEMORY, Place, _Crew, places, run_here
+from archfit.sweep.worker import Workshop
+from tests_sweeps import (
+    assert_same_results,
+    crashing,
+    tiny_specs,
+    undisturbed,
+    workshop,
+)
+from tests_training import record_of, tiny_spec
+
+
+class Diary(Silent):
+    """Keeps how cells ended."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[RunSpec, str]] = []
+
+    def ended(self, spec: RunSpec, how: str) -> None:
+        self.ends.append((spec, how))
+
+
+def test_cells_that_fail_stop_nobody_and_those_done_are_skipped(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, crashes, in_the_way, *good = tiny_specs(data, 5)
+    refused = tiny_spec(data, context=10**6)  # longer than the data
+    out, diary = tmp_path / "out", Diary()
+    record_of(before, data, out)
+    written = os.stat(out / before.name / "record.json").st_mtime_ns
+    (out / in_the_way.name).write_text("a file where its folder should be")
+    for name, word in crashing(crashes.name, tmp_path / "hook").items():
+        monkeypatch.setenv(name, word)
+    cells = Cells([crashes, refused, in_the_way, before, *good], out)
+    run_here(cells, workshop(data, out), places((), workers=2), diary, wait=True)
+    assert set(cells.done) == set(good)
+    assert cells.skipped == [before]
+    assert cells.failed.keys() == {crashes, refused, in_the_way}
+    assert cells.failed[crashes] == "killed by signal 11 (3 times)"
+    assert [spec for spec, _ in diary.ends].count(crashes) == TRIES
+    assert [spec for spec, _ in diary.ends].count(refused) == 1
+    assert os.stat(out / before.name / "record.json").st_mtime_ns == written
+    assert_same_results(out, undisturbed((before, *good), data, tmp_path / "by itself"))
+
+
+def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child has the pipe that the runner reads: it does not end when the worker does."""
+    (crashes,) = tiny_specs(data, 1)
+    note = tmp_path / "child"
+    child = f'print(subprocess.Popen(["sleep", "600"]).pid, file=open({str(note)!r}, "a"))'
+    for name, word in crashing(crashes.name, tmp_path / "hook", child).items():
+        monkeypatch.setenv(name, word)
+    cells = Cells([crashes], tmp_path)
+    run_here(cells, workshop(data, tmp_path), places((), workers=1), Silent(), wait=True)
+    children = [int(line) for line in note.read_text().split()]
+    for process in children:
+        os.kill(process, signal.SIGKILL)
+    assert len(children) == TRIES
+    assert cells.failed == {crashes: "killed by signal 11 (3 times)"}
+
+
+def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_path: Path) -> None:
+    cells = Cells(tiny_specs(data, 1), tmp_path)
+    (spec,) = cells.pending
+    cells.note(spec, {"event": "held"})
+    cells.pending.clear()
+    cells.last_look = time.monotonic() + 1e6  # nobody has looked
+    run_here(cells, workshop(data, tmp_path), places((), workers=1), Silent(), wait=False)
+    assert cells.elsewhere == [spec]
+
+
+def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_path: Path) -> None:
+    cells = Cells(tiny_specs(data, 2), tmp_path)
+    nowhere = Workshop(
+        out=tmp_path,
+        data_folders=(tmp_path / "nowhere",),
+        device="cpu",
+        threads=1,
+        checkpoint_seconds=60.0,
+    )
+    with pytest.raises(ValueError, match=r"no worker can be started: it ended with status 2: arch"):
+        run_here(cells, nowhere, places((), workers=1), Silent(), wait=True)
+    assert (cells.left, len(cells.pending), cells.failed) == (2, 2, {})
+
+
+@dataclass
+class AtWork:
+    """Stands for a worker that has a cell."""
+
+    cell: RunSpec
+
+
+def crew(cells: Cells, where: list[Place], data: PreparedData) -> _Crew:
+    return _Crew(cells, workshop(data, cells.folders[cells.pending[0]].parent), where, Silent())
+
+
+def busy(gpu: Gpu | None, cell: RunSpec) -> Place:
+    return Place(gpu, AtWork(cell))  # type: ignore[arg-type]  # it only has a cell
+
+
+def test_places_take_turns_among_gpus() -> None:
+    two = [Gpu(visible_as=name, memory_bytes=1 << 30) for name in ("0", "1")]
+    assert [place.gpu for place in places(two, workers=2)] == [*two, *two]
+    assert [place.gpu for place in places((), workers=3)] == [None, None, None]
+
+
+@pytest.mark.parametrize(("spare", "fits"), [(1, True), (-1, False)])
+def test_a_gpu_is_shared_while_its_memory_lasts(
+    data: PreparedData, tmp_path: Path, spare: int, fits: bool
+) -> None:
+    first, second, third = tiny_specs(data, 3)
+    needed = sum(device_bytes(spec) for spec in (first, second, third))
+    gpu = Gpu(visible_as="0", memory_bytes=round(needed / SHARE_OF_MEMORY) + spare)
+    other = Gpu(visible_as="1", memory_bytes=1)
+    where = [busy(gpu, first), busy(gpu, second), Place(gpu), busy(other, first), Place(other)]
+    staff = crew(Cells([third], tmp_path), where, data)
+    assert staff._fits(third, where[2]) is fits
+    assert not staff._fits(third, where[4])
+
+
+def test_alone_on_a_gpu_a_cell_may_take_all_there_is(data: PreparedData, tmp_path: Path) -> None:
+    (spec,) = tiny_specs(data, 1)
+    tight = Place(Gpu(visible_as="0", memory_bytes=1))
+    assert crew(Cells([spec], tmp_path), [tight], data)._fits(spec, tight)
+
+
+@pytest.mark.parametrize("gpu", [None, Gpu(visible_as="0", memory_bytes=1 << 60)])
+def test_one_that_ran_out_of_memory_gets_no_neighbours(
+    data: PreparedData, tmp_path: Path, gpu: Gpu | None
+) -> None:
+    large, small = tiny_specs(data, 2)
+    cells = Cells([large, small], tmp_path)
+    beside = [busy(gpu, small), Place(gpu)]
+    assert crew(cells, beside, data)._fits(large, beside[1])
+    cells.alone.add(large)
+    assert not crew(cells, beside, data)._fits(large, beside[1])
+    with_large = [busy(gpu, large), Place(gpu)]
+    assert not crew(cells, with_large, data)._fits(small, with_large[1])
