@@ -220,7 +220,7 @@ def _print_for_people(made: Plan, chart: Path | None) -> None:
     _print_costs(made)
     for warning in made.warnings:
         typer.echo(f"Note: {warning}.")
-    typer.echo(f"Test it: {made.check.command} (not in this version yet: docs/planning.md)")
+    typer.echo(f"Test it: {made.check.command}")
     typer.echo(f"  The plan is refuted if {made.check.refuted_if}.")
     if made.export_command is not None:
         typer.echo(f"Export it: {made.export_command}")
