@@ -48,12 +48,12 @@ def run_here(
     """
     crew = _Crew(cells, workshop, where, watch)
     watch.begins(cells)
-    try:
-        with raised_signals():
+    with raised_signals():
+        try:
             while crew.employ() or (wait and cells.elsewhere):
                 crew.listen()
-    finally:
-        crew.end()
+        finally:
+            crew.end()
 
 
 class _Crew:

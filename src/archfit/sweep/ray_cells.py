@@ -8,13 +8,12 @@ last checkpoint, since the worker of a dead node has let go of its lock.
 from __future__ import annotations
 
 import importlib.util
-import os
 from typing import TYPE_CHECKING
 
 from archfit.sweep.cells import SECONDS_BETWEEN_LOOKS
 from archfit.sweep.cost import device_bytes
 from archfit.sweep.signals import raised_signals
-from archfit.sweep.worker import trained
+from archfit.sweep.worker import absolute_import_path, trained
 
 if TYPE_CHECKING:
     from typing import Any
@@ -80,7 +79,7 @@ def _needs(cell: RunSpec, workshop: Workshop) -> dict[str, object]:
 
 def _environment() -> dict[str, object]:
     """A checkout that is not installed is found by its path, on all nodes."""
-    path = os.environ.get("PYTHONPATH")
+    path = absolute_import_path()
     return {"runtime_env": {"env_vars": {"PYTHONPATH": path}}} if path else {}
 
 

@@ -16,9 +16,15 @@ class SweepStopped(Exception):
 
 @contextlib.contextmanager
 def raised_signals() -> Iterator[None]:
-    """Inside, both signals are `SweepStopped`."""
+    """Inside, the first of both signals is `SweepStopped`; Ctrl-C a second time acts as ever.
+
+    A second SIGTERM is passed over: batch systems send it to a shell, which passes it on, and to
+    all its children too.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
         raise SweepStopped(number)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
