@@ -2,7 +2,7 @@
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -15,23 +15,28 @@ class SweepStopped(Exception):
 
 
 @contextlib.contextmanager
-def raised_signals() -> Iterator[None]:
-    """Inside, the first of both signals is `SweepStopped`; Ctrl-C a second time acts as ever.
+def noted_signals() -> Iterator[Callable[[], None]]:
+    """Inside, both signals are noted; calling what comes back raises `SweepStopped` if one came.
 
-    A second SIGTERM is passed over: batch systems send it to a shell, which passes it on, and to
-    all its children too.
+    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell. SIGTERM
+    may come twice, since batch systems send it to a shell, which passes it on, and to all its
+    children too. Ctrl-C a second time acts as ever.
     """
+    noted: list[int] = []
 
-    def stop(number: int, _: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    def note(number: int, _: FrameType | None) -> None:
+        noted.append(number)
         signal.signal(signal.SIGINT, before[signal.SIGINT])
-        raise SweepStopped(number)
+
+    def raise_noted() -> None:
+        if noted:
+            raise SweepStopped(noted[0])
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
-        signal.signal(number, stop)
+        signal.signal(number, note)
     try:
-        yield
+        yield raise_noted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -49,7 +49,7 @@ trap 'kill -TERM "$runner"' TERM
 runner=$!
 wait "$runner"; status=$?
 while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # a trap ends a wait
-if [ "$time_is_up" ] && [ "$status" -eq 143 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+if [ "$time_is_up" ] && [ "$status" -gt 128 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$status"
 """
 
