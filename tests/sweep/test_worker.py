@@ -115,8 +115,22 @@ def test_a_cell_asked_for_by_one_who_then_left_is_not_begun(
     """The worker still loads torch when both the line and the end of its input are there."""
     worker.give(tiny_spec(data, steps=ENDLESS))
     worker.dismiss()
-    assert worker.process.wait(timeout=60) in (0, -signal.SIGTERM)
+    assert worker.process.wait(timeout=60) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_that_is_sent_a_signal_too_saves_its_run_all_the_same(
+    worker: Worker, data: PreparedData, tmp_path: Path
+) -> None:
+    """Batch systems send SIGTERM to runner and workers, and the runner then ends its workers."""
+    cell = tiny_spec(data, steps=ENDLESS)
+    steps_made(worker, cell)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    os.kill(worker.process.pid, signal.SIGTERM)
+    worker.dismiss()
+    os.kill(worker.process.pid, signal.SIGCONT)
+    assert worker.process.wait(timeout=60) == 143
+    assert len(checkpoints(tmp_path / cell.name)) == 1
 
 
 def test_a_worker_without_work_ends_with_status_0(worker: Worker) -> None:

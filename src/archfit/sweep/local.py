@@ -12,7 +12,7 @@ from archfit.spec import RunSpec
 from archfit.sweep.cells import TRIES, Cells
 from archfit.sweep.cost import device_bytes
 from archfit.sweep.devices import Gpu
-from archfit.sweep.signals import raised_signals
+from archfit.sweep.signals import noted_signals
 from archfit.sweep.watch import SweepWatcher
 from archfit.sweep.worker import Worker, Workshop
 
@@ -48,12 +48,13 @@ def run_here(
     """
     crew = _Crew(cells, workshop, where, watch)
     watch.begins(cells)
-    try:
-        with raised_signals():
+    with noted_signals() as raise_noted:
+        try:
             while crew.employ() or (wait and cells.elsewhere):
                 crew.listen()
-    finally:
-        crew.end()
+                raise_noted()
+        finally:
+            crew.end()
 
 
 class _Crew:

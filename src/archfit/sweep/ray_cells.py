@@ -7,16 +7,20 @@ last checkpoint, since the worker of a dead node has let go of its lock.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import os
+import socket
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from archfit.sweep.cells import SECONDS_BETWEEN_LOOKS
-from archfit.sweep.cost import device_bytes
-from archfit.sweep.signals import raised_signals
-from archfit.sweep.worker import trained
+from archfit.sweep.cost import device_bytes, needs_a_gpu
+from archfit.sweep.signals import noted_signals
+from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, trained
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from archfit.spec import RunSpec
@@ -26,39 +30,68 @@ if TYPE_CHECKING:
 
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
 LEAST_SHARE = 0.1  # more than ten runs on a GPU only wait for each other
+BACKLOG = 2  # tasks for each that can run: nobody idles, and a cluster that can grow sees why
+SECONDS_TO_ANSWER = 10.0
 
 
 def run_on_ray(cells: Cells, workshop: Workshop, watch: SweepWatcher, *, address: str) -> None:
     """Train all cells on the cluster at `address`; `auto` is the one this machine belongs to."""
     ray = _ray()
     try:
+        _check_answers(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **_environment())
-    except (ConnectionError, ValueError, RuntimeError) as problem:
+    except (OSError, ValueError, RuntimeError) as problem:
         raise ValueError(f"--ray {address} is no cluster that answers: {problem}") from problem
     watch.begins(cells)
-    try:
-        with raised_signals():
+    with contextlib.redirect_stdout(sys.stderr):  # Ray speaks of lost nodes there
+        try:
             _run(ray, cells, workshop, watch)
-    finally:
-        ray.shutdown()
+        finally:
+            ray.shutdown()
 
 
 def _run(ray: Any, cells: Cells, workshop: Workshop, watch: SweepWatcher) -> None:
-    task = ray.remote(trained)
     running: dict[Any, RunSpec] = {}
-    while True:
-        while (cell := cells.next(lambda _: True)) is not None:
-            running[task.options(**_needs(cell, workshop)).remote(cell, workshop)] = cell
-            watch.started(cell, 0)
-        if not running and not cells.elsewhere:
-            return
-        ready, _ = ray.wait([*running], timeout=SECONDS_BETWEEN_LOOKS) if running else ([], [])
-        for reference in ready:
-            cell = running.pop(reference)
-            event = _answer(ray, reference)
-            cells.note(cell, event)
-            watch.ended(cell, str(event.get("reason", event["event"])))
-        watch.passes()
+    with noted_signals() as raise_noted:
+        try:
+            while _employ(ray, cells, workshop, running, watch) or cells.elsewhere:
+                for reference in _ended(ray, running):
+                    cell, event = running.pop(reference), _answer(ray, reference)
+                    cells.note(cell, event)
+                    watch.ended(cell, str(event.get("reason", event["event"])))
+                watch.passes()
+                raise_noted()
+        finally:
+            _dismiss(ray, running)
+
+
+def _employ(
+    ray: Any, cells: Cells, workshop: Workshop, running: dict[Any, RunSpec], watch: SweepWatcher
+) -> bool:
+    """Add as many tasks as the cluster can run now, and some that wait; whether there are any."""
+    most = BACKLOG * max(1, int(ray.cluster_resources().get("CPU", 0)) // workshop.threads)
+    while len(running) < most and (cell := cells.next(lambda _: True)) is not None:
+        needs = _needs(cell, workshop, alone=cell in cells.alone)
+        running[ray.remote(**needs)(trained).remote(cell, workshop)] = cell
+        watch.started(cell, 0)
+    return bool(running)
+
+
+def _dismiss(ray: Any, running: Mapping[Any, RunSpec]) -> None:
+    """Let workers save what they are at: with the end of its task Ray kills a worker at once."""
+    for reference in running:
+        ray.cancel(reference)
+    if running:
+        ray.wait([*running], num_returns=len(running), timeout=SECONDS_TO_SAVE)
+
+
+def _ended(ray: Any, running: Mapping[Any, RunSpec]) -> list[Any]:
+    """Tasks that are over; waits for one, but not for long."""
+    if not running:  # others are at the cells that are left
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        return []
+    ready: list[Any] = ray.wait([*running], timeout=SECONDS_BETWEEN_LOOKS)[0]
+    return ready
 
 
 def _answer(ray: Any, reference: Any) -> dict[str, object]:
@@ -69,18 +102,28 @@ def _answer(ray: Any, reference: Any) -> dict[str, object]:
     return event
 
 
-def _needs(cell: RunSpec, workshop: Workshop) -> dict[str, object]:
-    """What Ray must find for the cell; it tries again without end when nodes are lost."""
+def _needs(cell: RunSpec, workshop: Workshop, *, alone: bool) -> dict[str, object]:
+    """What Ray must find for the cell; it tries again without end when nodes are lost.
+
+    A cell that ran out of memory beside others gets a GPU for itself.
+    """
     needs: dict[str, object] = {"num_cpus": workshop.threads, "max_retries": -1}
-    if cell.recipe.precision == "bfloat16" or workshop.device == "cuda":
-        share = max(LEAST_SHARE, device_bytes(cell) / GPU_BYTES)
+    if needs_a_gpu(cell, workshop.device):
+        share = 1.0 if alone else max(LEAST_SHARE, device_bytes(cell) / GPU_BYTES)
         needs["num_gpus"] = round(share, 3) if share < 1 else 1  # a run has at most one
     return needs
 
 
+def _check_answers(address: str) -> None:
+    """Refuse a place where nobody listens; Ray itself would try for long and not in silence."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
+
+
 def _environment() -> dict[str, object]:
     """A checkout that is not installed is found by its path, on all nodes."""
-    path = os.environ.get("PYTHONPATH")
+    path = absolute_import_path()
     return {"runtime_env": {"env_vars": {"PYTHONPATH": path}}} if path else {}
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -15,17 +15,28 @@ class SweepStopped(Exception):
 
 
 @contextlib.contextmanager
-def raised_signals() -> Iterator[None]:
-    """Inside, both signals are `SweepStopped`."""
+def noted_signals() -> Iterator[Callable[[], None]]:
+    """Inside, both signals are noted; calling what comes back raises `SweepStopped` if one came.
 
-    def stop(number: int, _: FrameType | None) -> None:
-        raise SweepStopped(number)
+    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell. SIGTERM
+    may come twice, since batch systems send it to a shell, which passes it on, and to all its
+    children too. Ctrl-C a second time acts as ever.
+    """
+    noted: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+
+    def raise_noted() -> None:
+        if noted:
+            raise SweepStopped(noted[0])
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in before:
-        signal.signal(number, stop)
+        signal.signal(number, note)
     try:
-        yield
+        yield raise_noted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,16 +1,17 @@
 """A Slurm job array whose tasks are runners on one folder, and nothing that waits for them.
 
 Each task takes the cells that are neither done nor held, so tasks need no list, may be more or
-fewer than cells, may die, and may be submitted again. Near its time limit a task saves its run
-and puts itself back into the queue.
+fewer than cells, may die, and may be submitted again. Near its time limit a task is sent SIGUSR1,
+saves its run and puts itself back into the queue; one that is cancelled gets SIGTERM and stays out.
 """
 
+import re
 import shlex
 import sys
 from pathlib import Path
 
 from archfit.sweep.folder import SWEEP
-from archfit.sweep.worker import Workshop
+from archfit.sweep.worker import Workshop, absolute_import_path
 
 SECONDS_TO_SAVE = 120  # before the time limit, for a checkpoint
 
@@ -20,6 +21,8 @@ def slurm_script(
 ) -> str:
     """The batch file; `sbatch FILE` submits it."""
     out = workshop.out.resolve()
+    if not str(out).isprintable():  # a line break in it would begin a line of the script
+        raise ValueError(f"--out {str(out)!r} cannot stand in a batch file; use a plainer name")
     words = [
         *(sys.executable, "-m", "archfit", "sweep", str(out / SWEEP), "--out", str(out)),
         *("--device", workshop.device, "--threads", str(workshop.threads)),
@@ -29,7 +32,7 @@ def slurm_script(
     gpu = "#SBATCH --gpus-per-task=1\n" if needs_gpu else ""
     return f"""#!/bin/bash
 # Submit with sbatch; edit the time limit and add a partition or account as your cluster wants.
-#SBATCH --job-name=archfit-{name}
+#SBATCH --job-name=archfit-{re.sub(r"[^A-Za-z0-9_.-]+", "-", name)}
 #SBATCH --array=0-{tasks - 1}
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task={max(1, workers * workshop.threads)}
@@ -37,14 +40,16 @@ def slurm_script(
 #SBATCH --output={_in_directive(out / "slurm-%A_%a.log")}
 #SBATCH --open-mode=append
 #SBATCH --requeue
-#SBATCH --signal=B:TERM@{SECONDS_TO_SAVE}
-
+#SBATCH --signal=B:USR1@{SECONDS_TO_SAVE}
+{_import_path()}
+time_is_up=
+trap 'time_is_up=yes; kill -TERM "$runner"' USR1
+trap 'kill -TERM "$runner"' TERM
 {shlex.join(words)} &
 runner=$!
-trap 'kill -TERM "$runner"' TERM
 wait "$runner"; status=$?
-while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # the trap ends a wait
-if [ "$status" -eq 143 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # a trap ends a wait
+if [ "$time_is_up" ] && [ "$status" -gt 128 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$status"
 """
 
@@ -54,6 +59,12 @@ def write_script(file: Path, script: str) -> None:
     if not file.parent.is_dir():
         raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
     file.write_text(script, encoding="utf-8")
+
+
+def _import_path() -> str:
+    """A checkout that is not installed is found by its path, whatever shell submits."""
+    path = absolute_import_path()
+    return f"\nexport PYTHONPATH={shlex.quote(path)}" if path else ""
 
 
 def _in_directive(path: Path) -> str:

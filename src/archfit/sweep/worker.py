@@ -52,6 +52,12 @@ class Workshop:
         return os.environ | threads | gpu
 
 
+def absolute_import_path() -> str:
+    """PYTHONPATH as it must be said elsewhere; empty where archfit is installed."""
+    parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(str(Path(part).absolute()) for part in parts if part)
+
+
 class Worker:
     """One such process, and the cell it is at."""
 

@@ -15,7 +15,6 @@ standard input ends, nobody is left who would want more: a run under way is save
 one that was asked for just before is not begun.
 """
 
-import os
 import queue
 import signal
 import threading
@@ -28,8 +27,9 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, loads
 from archfit.train.devices import choose_device, release_memory
 from archfit.train.folder import HeldElsewhereError
-from archfit.train.run import train
+from archfit.train.run import result, training, workplace
 from archfit.train.settings import Settings, Stopped
+from archfit.train.signals import StopRequest
 from archfit.train.watch import Progress, Watchers
 
 SECONDS_BETWEEN_EVENTS = 0.5
@@ -46,7 +46,9 @@ def serve(
     say({"event": "ready", "device": choose_device(settings.device)})
     for spec in desk.specs():
         try:
-            train(spec, data_for(spec, datasets), out, settings, _Events(spec, say))
+            with workplace(data_for(spec, datasets), out, settings) as place:
+                desk.stop_by(place.stop)
+                result(training(spec, place, _Events(spec, say)))
         except HeldElsewhereError:
             say({"event": "held", "run": spec.name})
         except Stopped as stopped:
@@ -104,34 +106,34 @@ class _Events(Watchers):
 
 
 class _Desk:
-    """What is asked for; whoever asks may be gone at any moment.
+    """What is asked for, until whoever asks is gone; a run under way is then asked to stop.
 
-    One thread notes that he is gone and then looks whether a run is under way, the other notes
-    that it begins one and then looks whether he is gone: one of them sees the other.
+    It is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
     def __init__(self) -> None:
         self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.is_busy, self.is_left = threading.Event(), threading.Event()
+        self.is_left = threading.Event()
+        self.stop = StopRequest()
 
     def read(self, asked: TextIO) -> None:
         """Take lines until there are no more."""
         for line in asked:
             self.lines.put(line)
         self.is_left.set()
-        if self.is_busy.is_set():  # save the run, as at any other SIGTERM
-            os.kill(os.getpid(), signal.SIGTERM)
+        self.stop.signal_number = signal.SIGTERM
         self.lines.put("")  # wake the one who waits for a line
 
     def specs(self) -> Iterator[RunSpec]:
         """What to train, one after the other, while somebody wants it."""
-        while True:
-            line = self.lines.get()
-            self.is_busy.set()
-            if self.is_left.is_set():
-                return
+        while (line := self.lines.get()) and not self.is_left.is_set():
             yield _spec(line)
-            self.is_busy.clear()
+
+    def stop_by(self, stop: StopRequest) -> None:
+        """Let the run that begins be stopped by this."""
+        self.stop = stop
+        if self.is_left.is_set():  # while it was about to begin
+            stop.signal_number = signal.SIGTERM
 
 
 def _spec(line: str) -> RunSpec:
