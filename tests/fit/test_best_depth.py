@@ -29,3 +29,15 @@ def test_curves_give_it_along_the_sizes_that_both_have() -> None:
     found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
     assert [item.depth for item in found] == [6, 6, 12, 12, 12]
     assert all(not item.ties for item in (found[0], found[-1]))
+
+
+def test_sizes_that_not_all_depths_have_are_left_to_those_that_do() -> None:
+    """At the small end the best depth is missing, so nothing is said of it."""
+    ranges = {6: (1e6, 1e7), 12: (2e6, 1e7), 24: (1e6, 8e6)}
+    shapes = [shape(depth, w) for depth, ends in ranges.items() for w in widths(depth, *ends, 5)]
+    random = np.random.default_rng(0)
+    curve = power_law(2.0, 1.0, 0.2)
+    loss = by_depth({6: curve, 12: lambda x: curve(x) - 0.1, 24: lambda x: curve(x) + 0.1})
+    found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
+    assert [item.depth for item in found] == [12] * 5
+    assert {item.depths for item in found} == {(6, 12, 24)}
