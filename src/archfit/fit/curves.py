@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.fit.families import Family
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, Form, Reals, fit_form, values
+from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, Form, Reals, fit_form, values
 from archfit.fit.noise import Noise
 from archfit.fit.resample import RESAMPLES, generator, scales
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_SIZES = 3  # a curve has three free numbers
-CUBIC_SIZES = 6
+CUBIC_SIZES, QUARTIC_SIZES = 6, 8
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
 
 
@@ -61,10 +61,12 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     precisions = np.array([cell.seeds / noise.std**2 for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
-    forms = (POWER, QUADRATIC, CUBIC) if family.sizes >= CUBIC_SIZES else (POWER, QUADRATIC)
-    fits = [fit_form(form, u, losses, precisions) for form in forms]
-    misfits = [float(left[0]) for _, left in fits]
-    inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
+    for forms in _choices(family.sizes):
+        fits = [fit_form(form, u, losses, precisions) for form in forms]
+        misfits = [float(left[0]) for _, left in fits]
+        inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
+        if inflation == 1:
+            break
     weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
     best = np.concatenate([rows for rows, _ in fits])
     random = generator(seed, family.key)
@@ -89,6 +91,14 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
         draws=draws,
         inflation=inflation,
     )
+
+
+def _choices(sizes: int) -> tuple[tuple[Form, ...], ...]:
+    """The forms, and those to try where the first do not explain the losses."""
+    if sizes < CUBIC_SIZES:
+        return ((POWER, QUADRATIC),)
+    usual = POWER, QUADRATIC, CUBIC
+    return (usual,) if sizes < QUARTIC_SIZES else (usual, (*usual, QUARTIC))
 
 
 def _inflation(
