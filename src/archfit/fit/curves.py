@@ -46,11 +46,6 @@ class Curve:
         """The loss at each ln N in each resample."""
         return values(self.draws, log_sizes - self.middle)
 
-    @property
-    def form(self) -> Form:
-        """The one that the data speak for most."""
-        return max(zip(self.weights, self.forms, strict=True), key=lambda pair: pair[0])[1]
-
 
 def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
@@ -69,19 +64,14 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
             break
     weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
     best = np.concatenate([rows for rows, _ in fits])
+    group = (noise.data_hash, noise.recipe) if inflation == 1 else family.key
+    errors = np.outer(scales(seed, group, degrees), np.sqrt(inflation / precisions))
     random = generator(seed, family.key)
-    spread = scales(
-        seed, (noise.data_hash, noise.recipe) if inflation == 1 else family.key, degrees
-    )
-    noises = random.standard_normal((RESAMPLES, len(u))) * math.sqrt(inflation)
-    noises = noises * spread[:, None] / np.sqrt(precisions)
-    parts = []
+    noises = random.standard_normal(errors.shape) * errors
+    draws = np.empty((RESAMPLES, best.shape[1]))
     for form, row, some in zip(forms, best, _shares(random, weights), strict=True):
         drawn = values(row[None], u) + noises[some]
-        parts.append((some, fit_form(form, u, drawn, precisions)[0]))
-    draws = np.empty((RESAMPLES, best.shape[1]))
-    for some, rows in parts:
-        draws[some] = rows
+        draws[some], _ = fit_form(form, u, drawn, precisions)
     return Curve(
         family=family,
         middle=middle,
