@@ -60,7 +60,10 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
     if len(curves) < 2:
         return []
     lows, highs = zip(*(curve.family.log_range for curve in curves), strict=True)
-    points = np.linspace(sorted(lows)[1], sorted(highs)[-2], SIZES)
+    low, high = max(lows), min(highs)
+    if low >= high:  # no size is common to all: those that two have
+        low, high = sorted(lows)[1], sorted(highs)[-2]
+    points = np.linspace(low, high, SIZES)
     return [best for point in points for best in _at(float(point), curves)]
 
 

@@ -171,6 +171,7 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
 
 def _law(item: Law) -> str:
     numbers = ", ".join(_parameter(parameter) for parameter in item.parameters)
+    numbers = numbers or "with E and A above zero is not near the losses"
     of = f"depth {item.family.depth}{_with(item.family, False)}"
     name = "Transition law" if item.kind == "transition" else f"Size law of {of}"
     rivals = ""

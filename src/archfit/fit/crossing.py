@@ -109,6 +109,9 @@ def crossing_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> Crossing | 
     settled = _without_crossing(plain, difference, is_sloped)
     if settled.verdict != "undecided":
         return settled
+    if settled.beyond is not None:  # the slopes differ; the edge does not say whether they meet
+        edge = difference.low if settled.beyond == "below" else difference.high
+        slope, error = difference.height(edge)
     return replace(settled, seeds_needed=seeds_needed(slope, error, seeds))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.fit.families import Family
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, Form, Reals, fit_form, values
+from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, Form, Reals, fit_form, values
 from archfit.fit.noise import Noise
 from archfit.fit.resample import RESAMPLES, generator, scales
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_SIZES = 3  # a curve has three free numbers
-CUBIC_SIZES = 6
+CUBIC_SIZES, QUARTIC_SIZES = 6, 8
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
 
 
@@ -46,11 +46,6 @@ class Curve:
         """The loss at each ln N in each resample."""
         return values(self.draws, log_sizes - self.middle)
 
-    @property
-    def form(self) -> Form:
-        """The one that the data speak for most."""
-        return max(zip(self.weights, self.forms, strict=True), key=lambda pair: pair[0])[1]
-
 
 def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
@@ -61,25 +56,22 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     precisions = np.array([cell.seeds / noise.std**2 for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
-    forms = (POWER, QUADRATIC, CUBIC) if family.sizes >= CUBIC_SIZES else (POWER, QUADRATIC)
-    fits = [fit_form(form, u, losses, precisions) for form in forms]
-    misfits = [float(left[0]) for _, left in fits]
-    inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
+    for forms in _choices(family.sizes):
+        fits = [fit_form(form, u, losses, precisions) for form in forms]
+        misfits = [float(left[0]) for _, left in fits]
+        inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
+        if inflation == 1:
+            break
     weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
     best = np.concatenate([rows for rows, _ in fits])
+    group = (noise.data_hash, noise.recipe) if inflation == 1 else family.key
+    errors = np.outer(scales(seed, group, degrees), np.sqrt(inflation / precisions))
     random = generator(seed, family.key)
-    spread = scales(
-        seed, (noise.data_hash, noise.recipe) if inflation == 1 else family.key, degrees
-    )
-    noises = random.standard_normal((RESAMPLES, len(u))) * math.sqrt(inflation)
-    noises = noises * spread[:, None] / np.sqrt(precisions)
-    parts = []
+    noises = random.standard_normal(errors.shape) * errors
+    draws = np.empty((RESAMPLES, best.shape[1]))
     for form, row, some in zip(forms, best, _shares(random, weights), strict=True):
         drawn = values(row[None], u) + noises[some]
-        parts.append((some, fit_form(form, u, drawn, precisions)[0]))
-    draws = np.empty((RESAMPLES, best.shape[1]))
-    for some, rows in parts:
-        draws[some] = rows
+        draws[some], _ = fit_form(form, u, drawn, precisions)
     return Curve(
         family=family,
         middle=middle,
@@ -89,6 +81,14 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
         draws=draws,
         inflation=inflation,
     )
+
+
+def _choices(sizes: int) -> tuple[tuple[Form, ...], ...]:
+    """The forms, and those to try where the first do not explain the losses."""
+    if sizes < CUBIC_SIZES:
+        return ((POWER, QUADRATIC),)
+    usual = POWER, QUADRATIC, CUBIC
+    return (usual,) if sizes < QUARTIC_SIZES else (usual, (*usual, QUARTIC))
 
 
 def _inflation(

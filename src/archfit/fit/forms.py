@@ -1,11 +1,12 @@
 """The shapes that a loss may have over size, each fitted to many curves at once.
 
-With u = ln N - middle, every shape is a row of five numbers (level, slope, alpha, second, third):
+With u = ln N - middle, every shape is a row of six numbers (level, slope, alpha, second, third,
+fourth):
 
-    loss(u) = level + slope (1 - e^(-alpha u)) / alpha + second u^2 + third u^3
+    loss(u) = level + slope (1 - e^(-alpha u)) / alpha + second u^2 + third u^3 + fourth u^4
 
 A power law with a floor, E + A N^-alpha, has only the first three (alpha = 0 is a line in ln N); a
-quadratic and a cubic have alpha = 0.
+quadratic, a cubic and a quartic have alpha = 0.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Reals: TypeAlias = "NDArray[np.float64]"
 
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
-COEFFICIENTS = 5
+COEFFICIENTS = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,20 +33,13 @@ class Form:
 POWER = Form(name="power law", free=3)
 QUADRATIC = Form(name="quadratic", free=3)
 CUBIC = Form(name="cubic", free=4)
+QUARTIC = Form(name="quartic", free=5)
 
 
 def values(rows: Reals, u: Reals) -> Reals:
     """The loss of each row at each u."""
-    level, slope, alpha, second, third = (rows[:, [at]] for at in range(COEFFICIENTS))
-    return level + slope * bend(alpha, u) + (second + third * u) * u**2
-
-
-def slopes(rows: Reals, u: Reals) -> Reals:
-    """d loss / d ln N of each row at each u."""
-    import numpy as np
-
-    _, slope, alpha, second, third = (rows[:, [at]] for at in range(COEFFICIENTS))
-    return slope * np.exp(-alpha * u) + (2 * second + 3 * third * u) * u
+    level, slope, alpha, second, third, fourth = (rows[:, [at]] for at in range(COEFFICIENTS))
+    return level + slope * bend(alpha, u) + (second + (third + fourth * u) * u) * u**2
 
 
 def bend(alpha: Reals, u: Reals) -> Reals:
@@ -97,8 +91,9 @@ def power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Real
     centred = bends - bend_mean[:, None]
     slope = ((losses - loss_mean[:, None]) * centred * share).sum(axis=1)
     slope = slope / (centred**2 * share).sum(axis=1)
-    nothing = np.zeros_like(slope)
-    return np.stack([loss_mean - slope * bend_mean, slope, alpha, nothing, nothing], axis=1)
+    rows = np.zeros((len(slope), COEFFICIENTS))
+    rows[:, 0], rows[:, 1], rows[:, 2] = loss_mean - slope * bend_mean, slope, alpha
+    return rows
 
 
 def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
@@ -124,7 +119,7 @@ def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     import numpy as np
 
     rows = power_rows_at(alpha, u, losses, weights)
-    near = np.array([0, 0, 1e-5, 0, 0])
+    near = np.array([0, 0, 1e-5, 0, 0, 0])
     change = (values(rows + near, u) - values(rows - near, u)) / (2 * near[2])
     change = change - values(power_rows_at(alpha, u, change, weights), u)  # level and slope follow
     norm = (change**2 * weights).sum(axis=1)

@@ -32,7 +32,7 @@ class Law:
     kind: Literal["transition", "size"]
     form: str
     family: FamilyKey  # of a size law; the shallowest of a transition law
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]  # none where no law of this form is near the points
     rivals: tuple[Rival, ...]  # the best first, this form among them; empty where too few points
     points: int
     seeds: int  # the fewest of any cell

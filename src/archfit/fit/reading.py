@@ -1,6 +1,7 @@
 """Records from folders of runs, if they may be compared."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from archfit.spec.run_folder import read_records
 SWEEP = "sweep.json"
 FORMAT = 1
 LARGEST_SWEEP = 16_000_000  # bytes
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,8 +106,8 @@ def _checked(path: Path, document: object) -> frozenset[str]:
     if not isinstance(data, list) or not data:
         raise ValueError(damaged.format("data is no list of data sets"))
     hashes = [item.get("hash") if isinstance(item, dict) else None for item in data]
-    if not all(isinstance(name, str) for name in hashes):
-        raise ValueError(damaged.format("a data set has no hash"))
+    if not all(isinstance(name, str) and _SHA256.fullmatch(name) for name in hashes):
+        raise ValueError(damaged.format("a data set has no hash of 64 hexadecimal digits"))
     return frozenset(str(name) for name in hashes)
 
 

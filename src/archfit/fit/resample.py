@@ -8,7 +8,7 @@ from archfit.fit.forms import Reals
 if TYPE_CHECKING:
     import numpy as np
 
-RESAMPLES = 4000
+RESAMPLES = 2000
 INSIDE = 0.90  # of every interval
 TAIL = (1 - INSIDE) / 2
 

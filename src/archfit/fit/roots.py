@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COARSE, FINE = 97, 65  # points
+COARSE, FINE = 65, 33  # points
 REACH = 0.1  # of the range on each side, up to which an interval may end beyond it
 
 
@@ -65,6 +65,14 @@ class Difference:
         inner = np.quantile(change, [0.1587, 0.8413])  # a few wild resamples do not count
         length = self.high - self.low
         return float(last - first) / length, float(inner[1] - inner[0]) / 2 / length
+
+    def height(self, point: float) -> tuple[float, float]:
+        """The difference at a point, and its standard error."""
+        import numpy as np
+
+        at = np.array([point])
+        inner = np.quantile(self.resampled(at), [0.1587, 0.8413])
+        return float(self.mean(at)[0]), float(inner[1] - inner[0]) / 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,8 @@ from archfit.fit.noise import Noise
 from archfit.fit.rivals import LEAST_POINTS, compared, constant, line, power
 
 FORM = "loss = E + A N^-alpha"
-LEAST_ALPHA, MOST_ALPHA, ALPHAS = 0.003, 2.0, 1000
+LEAST_ALPHA, MOST_ALPHA, ALPHAS = 0.003, 2.0, 500
+REFINEMENTS = 2  # of the exponents that are tried
 RIVALS = {FORM: power, "loss = a - b ln N": line, "loss = a": constant}
 
 
@@ -32,7 +33,7 @@ class Profile:
 
 
 def size_law(curve: Curve, noise: Noise) -> Law | None:
-    """The law of a family of four sizes or more; None where no such law is near its losses."""
+    """The law of a family of four sizes or more; no parameters where none is near its losses."""
     import numpy as np
 
     cells = curve.family.cells
@@ -42,11 +43,10 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
     losses = np.array([cell.mean for cell in cells])
     precisions = np.array([cell.seeds / noise.std**2 for cell in cells]) / curve.inflation
     allowed = _allowed(curve, noise)
-    coarse = _profile(_all_alphas(), x - curve.middle, losses, precisions)
-    fine = _profile(_near(coarse, allowed), x - curve.middle, losses, precisions)
-    parameters = _parameters(fine, curve, allowed)
-    if not parameters:
-        return None
+    profile = _profile(_all_alphas(), x - curve.middle, losses, precisions)
+    for _ in range(REFINEMENTS):
+        profile = _profile(_near(profile, allowed), x - curve.middle, losses, precisions)
+    parameters = _parameters(profile, curve, allowed)
     return Law(
         kind="size",
         form=FORM,

@@ -1,0 +1,94 @@
+"""`archfit fit`, run as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archfit.spec import Factorised, RunRecord
+from tests_curves import (
+    MIDDLE,
+    OTHER_DATA,
+    by_depth,
+    power_law,
+    record,
+    shape,
+    shifted_to_meet,
+    simulated,
+    widths,
+    write_runs,
+)
+from tests_said import Said
+
+
+def archfit(*arguments: str | Path) -> Said:
+    command = [sys.executable, "-m", "archfit", "fit", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Said(status=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def records() -> list[RunRecord]:
+    shallow = power_law(2.0, 1.0, 0.2)
+    deep = shifted_to_meet(power_law(2.1, 0.95, 0.25), shallow, MIDDLE)
+    shapes = [shape(depth, width) for depth in (6, 12) for width in widths(depth, 1e6, 1e7, 5)]
+    shapes.append(shape(6, 300, embedding=Factorised(inner=15)))
+    random = np.random.default_rng(0)
+    finished = simulated(shapes, by_depth({6: shallow, 12: deep}), std=1e-3, seeds=3, random=random)
+    return [*finished, record(shape(6, 200), 9.0, 7, diverged=True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_runs(tmp_path_factory.mktemp("runs"), records())
+
+
+def test_the_document_has_the_keys_of_the_contract(folder: Path) -> None:
+    document = archfit(folder, "--json").document()
+    for key in ("crossings", "redundancy", "laws", "contrasts", "best_depth"):
+        items = document[key]
+        assert isinstance(items, list)
+        assert items or key == "contrasts"
+        assert all({"low", "high", "seeds"} <= item.keys() for item in items)
+    assert document["diverged"] == 1
+    crossings = document["crossings"]
+    assert isinstance(crossings, list)
+    (crossing,) = crossings
+    assert crossing["outcome"] == "crossing"
+    assert crossing["low"] < crossing["size"] < crossing["high"]
+    assert 2.8e6 < crossing["low"] < crossing["high"] < 3.2e6
+
+
+def test_people_get_tables_and_sentences(folder: Path) -> None:
+    said = archfit(folder)
+    assert (said.status, said.err) == (0, "")
+    assert "Depth 12 overtakes depth 6 at " in said.out
+    assert "Redundancy" in said.out
+    assert "Standard deviation over seeds: " in said.out
+    assert "1 diverged runs are left out." in said.out
+
+
+def test_the_order_of_folders_does_not_matter(tmp_path: Path) -> None:
+    own = records()
+    first = write_runs(tmp_path / "a", own[::2])
+    second = write_runs(tmp_path / "b", own[1::2])
+    assert archfit(first, second, "--json").out == archfit(second, first, "--json").out
+
+
+def test_mixed_data_is_one_sentence_and_status_two(folder: Path, tmp_path: Path) -> None:
+    other = write_runs(tmp_path / "b", [record(shape(2, 64), 3.0, 0, data_hash=OTHER_DATA)])
+    assert "fit one folder at a time" in archfit(folder, other).refusal()
+
+
+def test_another_version_is_one_sentence_and_status_two(tmp_path: Path) -> None:
+    write_runs(tmp_path, records()[:3])
+    (tmp_path / "sweep.json").write_text(json.dumps({"format": 1, "archfit": "9.9"}))
+    assert "is being written by archfit 9.9" in archfit(tmp_path).refusal()
+
+
+def test_too_few_points_and_no_folder_are_one_sentence_and_status_two(tmp_path: Path) -> None:
+    write_runs(tmp_path, records()[:2])
+    assert "intervals need 4 repeats" in archfit(tmp_path).refusal()
+    assert "is no folder" in archfit(tmp_path / "missing").refusal()

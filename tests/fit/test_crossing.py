@@ -1,0 +1,189 @@
+"""Crossings: what is reported, what is not, and what does not matter."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archfit.fit.conclusions import conclusions
+from archfit.fit.crossing import Crossing
+from archfit.fit.fitted import Fits, fitted
+from archfit.spec import RunRecord
+from tests_curves import (
+    MIDDLE,
+    Curve,
+    by_depth,
+    power_law,
+    quadratic,
+    record,
+    shape,
+    shifted_to_meet,
+    simulated,
+    widths,
+)
+
+SHALLOW = power_law(2.0, 1.0, 0.2)
+STEEPER = power_law(2.1, 0.95, 0.25)
+
+
+def records(deep: Curve, *, std: float = 1e-3, sizes: int = 6, seeds: int = 3) -> list[RunRecord]:
+    shapes = [shape(depth, width) for depth in (6, 12) for width in widths(depth, 1e6, 1e7, sizes)]
+    loss = by_depth({6: SHALLOW, 12: deep})
+    return simulated(shapes, loss, std=std, seeds=seeds, random=np.random.default_rng(1))
+
+
+def crossing(found: Fits) -> Crossing:
+    (only,) = found.crossings
+    return only
+
+
+def test_almost_without_noise_the_crossing_and_its_width_are_exact() -> None:
+    found = crossing(fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE), std=1e-5)))
+    assert found.verdict == "deeper wins above"
+    assert found.size == pytest.approx(3e6, rel=1e-3)
+    assert found.width == pytest.approx(math.sqrt(3e6 / 72), rel=1e-3)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 3e6 <= found.high
+    assert found.high / found.low < 1.001
+
+
+def test_a_shallower_network_may_win_above() -> None:
+    flatter = shifted_to_meet(power_law(2.0, 0.8, 0.2), SHALLOW, MIDDLE)
+    found = fitted(records(flatter))
+    assert crossing(found).verdict == "shallower wins above"
+    assert conclusions(found)[0].startswith("Depth 6 overtakes depth 12 at ")
+
+
+@pytest.mark.parametrize(("change", "verdict"), [(-0.02, "deeper"), (0.02, "shallower")])
+def test_parallel_curves_do_not_cross(change: float, verdict: str) -> None:
+    found = fitted(records(lambda x: SHALLOW(x) + change))
+    assert crossing(found).verdict == f"{verdict} wins everywhere"
+    assert crossing(found).size is None
+    assert "no crossing in range" in conclusions(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict", "side"), [(-2.0, "deeper", "below"), (2.0, "shallower", "above")]
+)
+def test_a_crossing_out_of_range_says_on_which_side(place: float, verdict: str, side: str) -> None:
+    found = fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE + place)))
+    item = crossing(found)
+    assert (item.verdict, item.beyond) == (f"{verdict} wins everywhere", side)
+    edge = {"below": "1.02M", "above": "9.96M"}[side]
+    assert f"a crossing would lie {side} {edge}" in conclusions(found)[0]
+
+
+def test_equal_curves_are_undecided_and_carry_the_seeds_that_would_tell() -> None:
+    found = fitted(records(SHALLOW))
+    assert crossing(found).verdict == "undecided"
+    assert conclusions(found)[0].startswith("No crossing of depth 6 and depth 12 can be told in ")
+    assert "seeds would" in conclusions(found)[0]
+
+
+def test_the_sentence_has_size_width_interval_and_seeds() -> None:
+    found = fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE)))
+    item = crossing(found)
+    assert item.size is not None
+    assert item.width is not None
+    said = conclusions(found)[0]
+    assert said.startswith(f"Depth 12 overtakes depth 6 at {item.size / 1e6:.2f}M block parameters")
+    assert f"where the shallow width is {item.width:.0f} (" in said
+    assert said.endswith("; 3 seeds.")
+
+
+def test_an_interval_may_end_beyond_the_range() -> None:
+    weak = shifted_to_meet(lambda x: SHALLOW(x) - 0.004 * (x - MIDDLE), SHALLOW, MIDDLE + 0.6)
+    item = crossing(fitted(records(weak, std=1.2e-3)))
+    assert item.is_crossing
+    assert item.low is not None
+    assert item.high is None
+
+
+def test_depths_without_common_sizes_are_not_compared() -> None:
+    shapes = [shape(6, width) for width in widths(6, 1e6, 2e6, 4)]
+    shapes += [shape(12, width) for width in widths(12, 4e6, 8e6, 4)]
+    loss = by_depth({6: SHALLOW, 12: SHALLOW})
+    random = np.random.default_rng(0)
+    assert fitted(simulated(shapes, loss, std=1e-3, seeds=2, random=random)).crossings == ()
+
+
+def test_only_neighbouring_depths_are_marked_so() -> None:
+    shapes = [shape(depth, width) for depth in (2, 4, 8) for width in widths(depth, 1e6, 4e6, 3)]
+    random = np.random.default_rng(0)
+    found = fitted(simulated(shapes, lambda _: 3.0, std=1e-3, seeds=2, random=random)).crossings
+    marked = {(one.shallow.depth, one.deep.depth): one.neighbours for one in found}
+    assert marked == {(2, 4): True, (2, 8): False, (4, 8): True}
+
+
+def test_a_shape_that_no_form_has_widens_the_interval() -> None:
+    """Cells off the curve by far more than seeds explain are noise that more seeds do not cure."""
+    deep = shifted_to_meet(STEEPER, SHALLOW, MIDDLE)
+    rough = [
+        replace_loss(one, 0.006 * (-1) ** (one.spec.architecture.width // 2))
+        for one in records(deep, sizes=10)
+    ]
+    found, smooth = crossing(fitted(rough)), crossing(fitted(records(deep, sizes=10)))
+    assert found.inflation > 10
+    assert smooth.inflation == 1
+    assert length(found) > 3 * length(smooth)
+
+
+def length(item: Crossing) -> float:
+    assert item.low is not None
+    assert item.high is not None
+    return math.log(item.high / item.low)
+
+
+def replace_loss(one: RunRecord, change: float) -> RunRecord:
+    loss = one.evaluations[-1].heldout_nats_per_token + change
+    return record(one.spec.architecture, loss, one.spec.seed)
+
+
+@settings(max_examples=10)
+@given(order=st.permutations(range(36)))
+def test_the_order_of_records_does_not_matter(order: list[int]) -> None:
+    own = records(shifted_to_meet(quadratic(3, 0.2, 0.01), SHALLOW, MIDDLE))
+    assert fitted(own[at] for at in order) == fitted(own)
+
+
+@settings(max_examples=10)
+@given(factor=st.floats(0.1, 10), change=st.floats(0, 5))
+def test_the_unit_and_the_zero_of_losses_do_not_matter(factor: float, change: float) -> None:
+    own = records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE))
+    other = [
+        record(
+            one.spec.architecture,
+            one.evaluations[-1].heldout_nats_per_token * factor + change,
+            one.spec.seed,
+        )
+        for one in own
+    ]
+    first, second = crossing(fitted(own)), crossing(fitted(other))
+    assert first.size is not None
+    expected = [first.size, first.low, first.high]
+    assert [second.size, second.low, second.high] == pytest.approx(expected, rel=1e-3)
+
+
+def test_more_seeds_make_shorter_intervals() -> None:
+    deep = shifted_to_meet(STEEPER, SHALLOW, MIDDLE)
+    lengths = [length(crossing(fitted(records(deep, seeds=seeds)))) for seeds in (3, 27)]
+    assert lengths[1] == pytest.approx(lengths[0] / 3, rel=0.35)
+
+
+def test_recipes_are_not_mixed() -> None:
+    own = records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE))
+    longer = [
+        record(
+            one.spec.architecture,
+            one.evaluations[-1].heldout_nats_per_token - 0.3,
+            one.spec.seed,
+            recipe=replace(one.spec.recipe, steps=2000),
+        )
+        for one in own
+    ]
+    found = fitted([*own, *longer])
+    assert len(found.crossings) == len(found.noise) == 2

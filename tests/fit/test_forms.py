@@ -1,0 +1,43 @@
+"""Least squares of many curves at once, against one at a time by other programs."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, Form, bend, fit_form, values
+
+RANDOM = np.random.default_rng(0)
+U = np.array([-1.5, -1.1, -0.4, 0.1, 0.5, 1.0, 1.4])
+WEIGHTS = np.array([3.0, 2.0, 3.0, 5.0, 1.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize(("form", "degree"), [(QUADRATIC, 2), (CUBIC, 3), (QUARTIC, 4)])
+def test_polynomials_are_those_of_numpy(form: Form, degree: int) -> None:
+    losses = 3 + RANDOM.normal(size=(5, len(U)))
+    rows, left = fit_form(form, U, losses, WEIGHTS)
+    for row, squares, own in zip(rows, left, losses, strict=True):
+        expected = np.polynomial.Polynomial.fit(U, own, degree, w=np.sqrt(WEIGHTS)).convert()
+        assert values(row[None], U)[0] == pytest.approx(expected(U))
+        assert squares == pytest.approx(((own - expected(U)) ** 2 * WEIGHTS).sum())
+
+
+@pytest.mark.parametrize("alpha", [-0.3, 0.0, 0.05, 0.2, 0.5, 1.3])
+def test_the_power_law_is_that_of_a_general_optimiser(alpha: float) -> None:
+    losses = 3 - 0.1 * bend(np.array([alpha]), U) + 1e-3 * RANDOM.normal(size=(4, len(U)))
+    _, left = fit_form(POWER, U, losses, WEIGHTS)
+    for squares, own in zip(left, losses, strict=True):
+
+        def misses(p: np.ndarray, own: np.ndarray = own) -> np.ndarray:
+            return (p[0] + p[1] * bend(p[2:3], U) - own) * np.sqrt(WEIGHTS)  # type: ignore[no-any-return]
+
+        best = least_squares(misses, [3, -0.1, alpha], xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        assert squares == pytest.approx(2 * best.cost, rel=1e-3)
+
+
+def test_a_power_law_without_noise_is_found_exactly() -> None:
+    losses = 1.7 + 1.3 * np.exp(-0.17 * U)
+    rows, left = fit_form(POWER, U, losses[None], WEIGHTS)
+    level, slope, alpha = rows[0, :3]
+    assert alpha == pytest.approx(0.17, rel=1e-6)
+    assert level + slope / alpha == pytest.approx(1.7, rel=1e-6)
+    assert left[0] < 1e-15

@@ -1,0 +1,124 @@
+"""Laws: their parameters, their intervals against brute force, and their rivals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from archfit.fit.fitted import Fits, fitted
+from archfit.fit.laws import Law, Parameter
+from archfit.spec import Architecture
+from tests_curves import MIDDLE, Curve, by_depth, power_law, quadratic, shape, simulated, widths
+
+DEPTHS = (6, 12, 18, 24)
+
+
+def family(curve: Curve, *, std: float = 1e-3, sizes: int = 8) -> Fits:
+    shapes = [shape(6, width) for width in widths(6, 1e6, 2e7, sizes)]
+    random = np.random.default_rng(2)
+    return fitted(simulated(shapes, by_depth({6: curve}), std=std, seeds=3, random=random))
+
+
+def only(fits: Fits) -> Law:
+    (law,) = fits.laws
+    return law
+
+
+def parameter(law: Law, name: str) -> Parameter:
+    (one,) = (one for one in law.parameters if one.name == name)
+    return one
+
+
+def test_almost_without_noise_a_size_law_is_exact() -> None:
+    law = only(family(power_law(2.0, 1.0, 0.2), std=1e-6))
+    assert parameter(law, "E").value == pytest.approx(2.0, rel=1e-3)
+    assert parameter(law, "alpha").value == pytest.approx(0.2, rel=1e-3)
+    assert parameter(law, "A").value == pytest.approx(math.exp(0.2 * MIDDLE), rel=2e-3)
+
+
+def test_intervals_of_a_size_law_are_those_of_brute_force() -> None:
+    """All (E, alpha) on a fine grid whose best A misses by no more than an F test allows."""
+    fits = family(power_law(1.5, 2.0, 0.1))
+    (noise,) = fits.noise
+    cells = sorted(noise.cells, key=lambda cell: cell.size)
+    u = np.array([cell.log_size - MIDDLE for cell in cells])
+    losses = np.array([cell.mean for cell in cells])
+    floors, alphas = np.meshgrid(np.linspace(0.5, 2.2, 1200), np.linspace(0.04, 0.2, 1200))
+    decay = np.exp(-alphas[..., None] * u)
+    above = losses - floors[..., None]
+    scale = (above * decay).sum(-1) / (decay**2).sum(-1)
+    left = ((above - scale[..., None] * decay) ** 2).sum(-1) * 3 / noise.std**2
+    inside = left - left.min() <= stats.f.ppf(0.9, 1, noise.degrees)
+    law = only(fits)
+    for name, grid in (("E", floors), ("alpha", alphas)):
+        one = parameter(law, name)
+        expected = [grid[inside].min(), grid[inside].max()]
+        width = expected[1] - expected[0]
+        assert [one.low, one.high] == pytest.approx(expected, abs=0.03 * width)
+
+
+@pytest.mark.parametrize(
+    ("curve", "best"),
+    [
+        (power_law(2.0, 1.0, 0.4), "loss = E + A N^-alpha"),
+        (quadratic(3.0, 0.1, 0.0), "loss = a - b ln N"),
+        (quadratic(3.0, 0.0, 0.0), "loss = a"),
+    ],
+)
+def test_held_out_error_finds_the_form_that_made_the_losses(curve: Curve, best: str) -> None:
+    shapes = [shape(6, width) for width in widths(6, 1e6, 2e7, 10)]
+    shapes += [shape(12, width) for width in widths(12, 1e6, 2e7, 10)]
+    winners = []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        loss = by_depth({6: curve, 12: power_law(2.0, 1.0, 0.3)})
+        fits = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random))
+        winners += [law.rivals[0].form for law in fits.laws if law.family.depth == 6]
+    assert winners.count(best) >= 3, winners
+
+
+def transition(std: float, depths: tuple[int, ...] = DEPTHS) -> Fits:
+    """Curves of which each meets the next on the papers' law."""
+    places = [math.log(12 * depth) + 2 * (5.039 + 0.0555 * depth) for depth in depths]
+
+    def loss(architecture: Architecture) -> float:
+        x = math.log(architecture.block_params)
+        met = [
+            place for depth, place in zip(depths, places, strict=True) if depth < architecture.depth
+        ]
+        return quadratic(3.0, 0.1, 0.01)(x) - 0.02 * math.fsum(x - place for place in met)
+
+    low, high = math.exp(places[0] - 1), math.exp(places[-1] + 1)
+    shapes = [shape(depth, width) for depth in depths for width in widths(depth, low, high, 7)]
+    random = np.random.default_rng(0)
+    return fitted(simulated(shapes, loss, std=std, seeds=3, random=random))
+
+
+def test_almost_without_noise_the_papers_law_comes_back() -> None:
+    law = transition(1e-5).laws[0]
+    assert (law.kind, law.points) == ("transition", 3)
+    assert parameter(law, "a").value == pytest.approx(5.039, abs=1e-3)
+    assert parameter(law, "b").value == pytest.approx(0.0555, abs=1e-4)
+    assert law.rivals[0].form == "ln width = a + b depth"
+    assert law.rivals[0].held_out_error < 0.1 * law.rivals[1].held_out_error
+
+
+def test_two_crossings_make_a_line_without_an_interval() -> None:
+    law = transition(1e-3, (6, 12, 18)).laws[0]
+    assert (law.kind, law.points) == ("transition", 2)
+    assert {(one.low, one.high) for one in law.parameters} == {(None, None)}
+    assert law.rivals == ()
+
+
+def test_one_crossing_makes_no_law() -> None:
+    assert all(law.kind == "size" for law in transition(1e-3, (6, 12)).laws)
+
+
+def test_three_sizes_make_no_size_law() -> None:
+    shapes = [shape(depth, width) for depth in (6, 12) for width in widths(depth, 1e6, 1e7, 3)]
+    random = np.random.default_rng(0)
+    curves = {6: power_law(2, 1, 0.2), 12: power_law(2, 1, 0.3)}
+    fits = fitted(simulated(shapes, by_depth(curves), std=1e-3, seeds=3, random=random))
+    assert fits.laws == ()
+    assert len(fits.crossings) == 1
