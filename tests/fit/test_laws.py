@@ -47,8 +47,9 @@ def test_intervals_of_a_size_law_are_those_of_brute_force() -> None:
     floors, alphas = np.meshgrid(np.linspace(0.5, 2.2, 1200), np.linspace(0.04, 0.2, 1200))
     decay = np.exp(-alphas[..., None] * u)
     above = losses - floors[..., None]
-    scale = (above * decay).sum(-1) / (decay**2).sum(-1)
-    left = ((above - scale[..., None] * decay) ** 2).sum(-1) * 3 / noise.std**2
+    precisions = np.array([1 / noise.variance(cell) for cell in cells])
+    scale = (above * decay * precisions).sum(-1) / (decay**2 * precisions).sum(-1)
+    left = ((above - scale[..., None] * decay) ** 2 * precisions).sum(-1)
     inside = left - left.min() <= stats.f.ppf(0.9, 1, noise.degrees)
     law = only(fits)
     for name, grid in (("E", floors), ("alpha", alphas)):

@@ -28,24 +28,37 @@ def test_variance_is_pooled_over_cells_of_different_means_and_seeds() -> None:
     assert noise.std == pytest.approx(((0.02 + 0.18) / 3) ** 0.5)
 
 
-def test_equal_cells_are_called_uneven_as_seldom_as_promised() -> None:
+def test_equal_cells_are_pooled_apart_as_seldom_as_promised() -> None:
     random = np.random.default_rng(0)
-    found = [pooled(random.normal(3, 0.1, (6, 3)).tolist()).largest_probability for _ in range(400)]
-    below = sum(probability < 0.1 for probability in found)
-    assert stats.binomtest(below, 400, 0.1).pvalue > 1e-3
+    trials = [pooled(random.normal(3, 0.1, (6, 3)).tolist()) for _ in range(2000)]
+    apart = sum(bool(noise.noisy.cells) for noise in trials)
+    assert 0 < apart < stats.binom.ppf(0.999, 2000, 0.01)
 
 
-def test_one_noisy_cell_is_noticed() -> None:
+def test_noisy_cells_are_pooled_apart_and_leave_the_others_alone() -> None:
     random = np.random.default_rng(0)
     losses = random.normal(3, 1e-3, (8, 3))
     losses[2] = 3, 3.05, 2.95
+    losses[5] = 3, 3.03, 2.97
     noise = pooled(losses.tolist())
-    assert noise.is_uneven
-    assert noise.largest_ratio == pytest.approx(8**0.5, rel=0.01)
+    quiet = np.delete(losses, [2, 5], axis=0)
+    assert noise.std == pytest.approx(np.sqrt(quiet.var(axis=1, ddof=1).mean()))
+    assert noise.noisy.std == pytest.approx(np.sqrt((0.05**2 + 0.03**2) / 2))
+    assert (noise.degrees, noise.noisy.degrees) == (12, 4)
 
 
-def test_t_is_that_of_the_degrees() -> None:
-    assert pooled([[1, 2, 3], [1, 2, 3]]).t90 == pytest.approx(stats.t.ppf(0.95, 4))
+def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None:
+    noise = pooled([[1, 2, 3], [1, 2, 3]])
+    assert noise.t90(*noise.cells) == pytest.approx(stats.t.ppf(0.95, 4))
+    random = np.random.default_rng(1)
+    losses = random.normal(3, 1e-3, (6, 3))
+    losses[0] = 3, 3.05, 2.95
+    noise = pooled(losses.tolist())
+    quiet, (noisy,) = noise.usual.cells[0], noise.noisy.cells
+    first, second = noise.std**2 / 3, noise.noisy.std**2 / 3
+    degrees = (first + second) ** 2 / (first**2 / 10 + second**2 / 2)
+    assert noise.t90(quiet, noisy) == pytest.approx(stats.t.ppf(0.95, degrees))
+    assert noise.error(quiet, noisy) == pytest.approx((first + second) ** 0.5)
 
 
 def test_equal_losses_make_no_intervals() -> None:

@@ -125,7 +125,7 @@ def _of_cluster(cluster: Sequence[tuple[Cell, FamilyKey]], noise: Noise) -> Best
     ties, needs = [], []
     for depth, (cell, _) in by_depth.items():
         gap, error = cell.mean - best.mean, noise.error(cell, best)
-        if depth != key.depth and gap <= noise.t90 * error:
+        if depth != key.depth and gap <= noise.t90(cell, best) * error:
             ties.append(depth)
             needs.append((gap, error))
     seeds = min(cell.seeds for cell, _ in by_depth.values())

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from archfit.fit.best_depth import BestDepth
+from archfit.fit.cells import Cell
+from archfit.fit.comparison import Comparison
 from archfit.fit.contrasts import Contrast
 from archfit.fit.crossing import Crossing
-from archfit.fit.families import FamilyKey
+from archfit.fit.families import FamilyKey, key_of
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law, Parameter
 from archfit.fit.noise import LEAST_DEGREES, Noise
@@ -24,10 +26,13 @@ def conclusions(fits: Fits) -> tuple[str, ...]:
         *(_crossing(item, several) for item in fits.crossings),
         *(_law(item) for item in fits.laws if item.kind == "transition"),
         *(_redundancy(item) for item in fits.redundancy if item.is_best_depth),
-        *(_contrast(item) for item in fits.contrasts if item.kind == "side"),
+        *_costs(fits.contrasts),
+        *(_contrast(item) for item in fits.contrasts if item.kind == "side" and item.is_limit),
         *_positions(fits.contrasts),
         *_best_depths(fits.best_depth, several),
+        *(_comparison(item) for item in fits.comparisons),
         *(_law(item) for item in fits.laws if item.kind == "size"),
+        *_spreads(fits.repeated),
         *_notes(fits),
     )
 
@@ -135,6 +140,64 @@ def _contrast(item: Contrast) -> str:
     )
 
 
+def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
+    """What each limited table costs against full ones, the tightest limit first."""
+    shapes: dict[tuple[FamilyKey, int, tuple[str, ...]], list[Contrast]] = defaultdict(list)
+    for item in contrasts:
+        if item.kind == "cost":
+            shapes[item.second, item.width, item.first.factorised].append(item)
+    for (key, width, names), items in shapes.items():
+        costs = "; ".join(
+            f"rank {item.rank} costs {item.difference:+.4f} ({item.low:+.4f} to {item.high:+.4f})"
+            for item in items
+        )
+        yield (
+            f"Against full tables, depth {key.depth}, width {width}, {' and '.join(names)}: "
+            f"{costs} nats a token (90 %); {_seeds(min(item.seeds for item in items))}."
+        )
+
+
+def _comparison(item: Comparison) -> str:
+    best, *others = item.standings
+    parts = [
+        f"{_reading(standing.cell)} {standing.difference:+.4f} "
+        f"({standing.low:+.4f} to {standing.high:+.4f}"
+        + (
+            ""
+            if standing.is_settled
+            else f"; undecided: {_settle(standing.seeds_needed, standing.seeds)}"
+        )
+        + ")"
+        for standing in others
+    ]
+    patched = any(s.cell.architecture.input.tokens_per_position > 1 for s in item.standings)
+    caution = "; tokens of a patch are predicted at once" if patched else ""
+    return (
+        f"Of networks of about {short_size(item.params)} parameters {_reading(best.cell)} is best "
+        f"with {best.bits_per_byte:.4f} bits a byte; {', '.join(parts)}; "
+        f"{_seeds(min(standing.seeds for standing in item.standings))}{caution}."
+    )
+
+
+def _reading(cell: Cell) -> str:
+    """A network by what it reads and how deep it is."""
+    shape = cell.architecture
+    patch = shape.input.tokens_per_position
+    tokens = f"vocabulary {shape.input.vocab:,}" + (f" in patches of {patch}" if patch > 1 else "")
+    return f"depth {shape.depth} with {tokens}"
+
+
+def _spreads(cells: Sequence[Cell]) -> Iterable[str]:
+    """The standard deviation of each cell of many seeds."""
+    if not cells:
+        return
+    spreads = "; ".join(
+        f"{_named(cell)} {math.sqrt(cell.squares / (cell.seeds - 1)):.2e} ({_seeds(cell.seeds)})"
+        for cell in cells
+    )
+    yield f"Standard deviation over seeds by cell, nats a token: {spreads}."
+
+
 def _positions(contrasts: Iterable[Contrast]) -> Iterable[str]:
     """The least rank of positions that is as good as full."""
     shapes: dict[tuple[FamilyKey, int], list[Contrast]] = defaultdict(list)
@@ -213,6 +276,11 @@ def _notes(fits: Fits) -> Iterable[str]:
         )
 
 
+def _named(cell: Cell) -> str:
+    shape, words = cell.architecture, key_of(cell).words
+    return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
+
+
 def _noise(noise: Noise) -> str:
     runs = sum(cell.seeds for cell in noise.cells)
     of = f"{runs} runs of {len(noise.cells)} cells on data {noise.data_hash[:8]}"
@@ -222,8 +290,9 @@ def _noise(noise: Noise) -> str:
             f"different losses, and {LEAST_DEGREES} are needed; train more seeds."
         )
     uneven = ""
-    if noise.is_uneven:
-        uneven = f"; one cell has {noise.largest_ratio:.1f} times that, more than accident allows"
+    if noise.noisy.cells:
+        noisy = ", ".join(_named(cell) for cell in noise.noisy.cells)
+        uneven = f"; {noise.noisy.std:.2e} for {noisy}, more than accident allows, so pooled apart"
     return (
         f"Standard deviation over seeds: {noise.std:.2e} nats per token "
         f"({of}, {noise.degrees} degrees of freedom){uneven}."

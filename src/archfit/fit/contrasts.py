@@ -30,6 +30,11 @@ class Contrast:
     seeds_needed: int | None  # to settle it; None where it is settled, or above 1000
 
     @property
+    def is_limit(self) -> bool:
+        """Whether the rank is below the width; otherwise this is a control."""
+        return self.rank < self.width
+
+    @property
     def is_settled(self) -> bool:
         """Whether the interval leaves out zero."""
         return self.low > 0 or self.high < 0
@@ -72,7 +77,7 @@ def _other_sides(shape: Architecture, names: tuple[str, ...]) -> list[Architectu
 def _contrast(kind: Literal["cost", "side"], first: Cell, second: Cell, noise: Noise) -> Contrast:
     difference = first.mean - second.mean
     error = noise.error(first, second)
-    half = noise.t90 * error
+    half = noise.t90(first, second) * error
     seeds = min(first.seeds, second.seeds)
     is_settled = abs(difference) > half
     tables = (getattr(first.architecture, name) for name in key_of(first).factorised)

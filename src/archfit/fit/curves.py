@@ -53,7 +53,7 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
 
     log_sizes = np.array([cell.log_size for cell in family.cells])
     losses = np.array([[cell.mean for cell in family.cells]])
-    precisions = np.array([cell.seeds / noise.std**2 for cell in family.cells])
+    precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
     for forms in _choices(family.sizes):

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from archfit.fit.best_depth import BestDepth
+from archfit.fit.comparison import Comparison
 from archfit.fit.conclusions import conclusions
 from archfit.fit.contrasts import Contrast
 from archfit.fit.crossing import Crossing
@@ -29,6 +30,7 @@ def document_of(fits: Fits) -> Document:
         "forms": [row for item in fits.laws for row in _forms(item)],
         "contrasts": [_contrast(item) for item in fits.contrasts],
         "best_depth": [_best_depth(item) for item in fits.best_depth],
+        "comparisons": [_comparison(item) for item in fits.comparisons],
         "noise": [_noise(item) for item in fits.noise],
         "tuned": [to_json(item) for item in fits.tunings],
         "conclusions": list(conclusions(fits)),
@@ -174,14 +176,38 @@ def _best_depth(item: BestDepth) -> Document:
     }
 
 
+def _comparison(item: Comparison) -> Document:
+    return {
+        "params": item.params,
+        "degrees_of_freedom": item.degrees,
+        "standings": [
+            {
+                "depth": standing.cell.architecture.depth,
+                "width": standing.cell.architecture.width,
+                "vocab": standing.cell.architecture.input.vocab,
+                "patch": standing.cell.architecture.input.tokens_per_position,
+                "data": standing.cell.data_hash,
+                "params": standing.cell.architecture.params,
+                "bits_per_byte": standing.bits_per_byte,
+                "difference": standing.difference,
+                "low": standing.low,
+                "high": standing.high,
+                "seeds": standing.seeds,
+                "seeds_needed": standing.seeds_needed,
+            }
+            for standing in item.standings
+        ],
+    }
+
+
 def _noise(noise: Noise) -> Document:
     return {
         "data": noise.data_hash,
         "steps": noise.recipe.steps,
         "std": noise.std,
         "degrees_of_freedom": noise.degrees,
-        "largest_ratio": noise.largest_ratio,
-        "largest_ratio_probability": noise.largest_probability,
+        "noisy_std": noise.noisy.std or None,
+        "noisy_degrees_of_freedom": noise.noisy.degrees,
         "cells": [
             {
                 "depth": cell.architecture.depth,
@@ -191,6 +217,7 @@ def _noise(noise: Noise) -> Document:
                 "mean": cell.mean,
                 "std": (cell.squares / (cell.seeds - 1)) ** 0.5 if cell.seeds > 1 else None,
                 "seeds": cell.seeds,
+                "is_noisy": cell in noise.noisy.cells,
             }
             for cell in noise.cells
         ],

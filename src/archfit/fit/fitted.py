@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from archfit.fit.best_depth import BestDepth, best_depths
 from archfit.fit.cells import Cell, Tuning, cells_of, tuned
+from archfit.fit.comparison import Comparison, comparisons
 from archfit.fit.contrasts import Contrast, contrasts
 from archfit.fit.crossing import Crossing, CrossingDraws, crossing_of, draws_of, pairs
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
@@ -17,6 +18,7 @@ from archfit.fit.transition_law import transition_laws
 from archfit.spec import RunRecord
 
 SEED = 0
+REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,16 +30,23 @@ class Fits:
     laws: tuple[Law, ...]
     contrasts: tuple[Contrast, ...]
     best_depth: tuple[BestDepth, ...]
+    comparisons: tuple[Comparison, ...]  # across vocabularies, in bits per byte
     noise: tuple[Noise, ...]
     tunings: tuple[Tuning, ...]
     runs: int  # finished
     diverged: int
 
     @property
+    def repeated(self) -> tuple[Cell, ...]:
+        """Cells of many seeds: how much do these alone change the loss?"""
+        cells = (cell for noise in self.noise if noise.is_enough for cell in noise.cells)
+        return tuple(cell for cell in cells if cell.seeds >= REPEATS)
+
+    @property
     def is_empty(self) -> bool:
         """Whether no question at all is answered."""
         parts = self.crossings, self.redundancy, self.laws, self.contrasts, self.best_depth
-        return not any(parts)
+        return not any((*parts, self.comparisons, self.repeated))
 
 
 def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
@@ -56,6 +65,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
         laws=tuple(item for part in parts for item in part.laws),
         contrasts=tuple(item for part in parts for item in part.contrasts),
         best_depth=tuple(item for part in parts for item in part.best_depth),
+        comparisons=comparisons(best),
         noise=noises,
         tunings=tunings,
         runs=sum(cell.seeds for cell in cells),
@@ -110,7 +120,7 @@ def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
             f"none of {fits.diverged} runs finished, so there is no loss to fit; lower the peak "
             "learning rate and train them again"
         )
-    if not any(noise.is_enough for noise in fits.noise):
+    if fits.is_empty and not any(noise.is_enough for noise in fits.noise):
         most = max(noise.degrees for noise in fits.noise)
         raise ValueError(
             f"{fits.runs} runs repeat cells {most} times (runs of one data set and recipe less "
@@ -122,5 +132,6 @@ def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
         raise ValueError(
             f"the largest family (networks that differ only in width) has {sizes} sizes and there "
             f"is nothing to compare it with; a curve needs {LEAST_SIZES}, a size law 4, a crossing "
-            "two depths with curves over the same sizes, a contrast a cell with full tables"
+            "two depths with curves over the same sizes, a contrast a cell with full tables, a "
+            f"spread {REPEATS} seeds"
         )

@@ -1,8 +1,12 @@
-"""How much losses differ between seeds: pooled over cells, because two or three say too little."""
+"""How much losses differ between seeds: pooled over cells, because two or three say too little.
+
+Cells that are noisier than accident allows are pooled apart: a rank of 2, which some seeds make use
+of and others do not, says nothing about the noise of the full network beside it.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from archfit.fit.cells import Cell, without_rate
@@ -13,37 +17,86 @@ UNEVEN = 0.01  # below this probability the largest cell is no accident
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """Cells whose runs have one standard deviation."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def degrees(self) -> int:
+        """Sum of seeds - 1."""
+        return sum(cell.seeds - 1 for cell in self.cells)
+
+    @property
+    def squares(self) -> float:
+        """About the means of the cells."""
+        return math.fsum(cell.squares for cell in self.cells)
+
+    @property
+    def std(self) -> float:
+        """Of one run."""
+        return math.sqrt(self.squares / self.degrees) if self.degrees else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Noise:
     """The standard deviation over seeds of the runs of one data set and recipe."""
 
     data_hash: str
     recipe: Recipe  # without its rate
-    std: float  # of one run
-    degrees: int  # sum of seeds - 1
-    cells: tuple[Cell, ...]
-    largest_ratio: float  # of a cell's standard deviation to the pooled one
-    largest_probability: float  # that some cell's would be so large by accident
+    usual: Pool
+    noisy: Pool  # cells that are noisier than accident allows; empty as a rule
+
+    @property
+    def std(self) -> float:
+        """Of one run of a usual cell."""
+        return self.usual.std
+
+    @property
+    def degrees(self) -> int:
+        """Of freedom, of the usual cells."""
+        return self.usual.degrees
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All of them."""
+        return (*self.usual.cells, *self.noisy.cells)
 
     @property
     def is_enough(self) -> bool:
         """Whether intervals can be had."""
         return self.degrees >= LEAST_DEGREES and self.std > 0
 
-    @property
-    def is_uneven(self) -> bool:
-        """Whether one cell is noisier than accident allows."""
-        return self.largest_probability < UNEVEN
+    def pool(self, cell: Cell) -> Pool:
+        """The one that the cell is in."""
+        return self.noisy if cell in self.noisy.cells else self.usual
+
+    def variance(self, cell: Cell) -> float:
+        """Of the mean of the cell."""
+        return self.pool(cell).std ** 2 / cell.seeds
 
     def error(self, *cells: Cell) -> float:
         """The standard error of a sum or difference of the means of these cells."""
-        return self.std * math.sqrt(math.fsum(1 / cell.seeds for cell in cells))
+        return math.sqrt(math.fsum(self.variance(cell) for cell in cells))
 
-    @property
-    def t90(self) -> float:
-        """Standard errors on each side of a 90 % interval."""
+    def t90(self, *cells: Cell) -> float:
+        """Standard errors on each side of the 90 % interval of such a difference.
+
+        Where the cells are of both pools, with the degrees of freedom of Welch and Satterthwaite.
+        """
         from scipy.special import stdtrit
 
-        return float(stdtrit(self.degrees, 0.95))
+        parts = {
+            pool.degrees: math.fsum(self.variance(c) for c in cells if self.pool(c) is pool)
+            for pool in (self.usual, self.noisy)
+            if any(self.pool(c) is pool for c in cells)
+        }
+        if len(parts) == 1:
+            (degrees,) = map(float, parts)
+        else:
+            squares = math.fsum(part**2 / degrees for degrees, part in parts.items())
+            degrees = math.fsum(parts.values()) ** 2 / squares
+        return float(stdtrit(degrees, 0.95))
 
 
 def noise_of(cells: Iterable[Cell]) -> tuple[Noise, ...]:
@@ -51,38 +104,37 @@ def noise_of(cells: Iterable[Cell]) -> tuple[Noise, ...]:
     groups: dict[tuple[str, Recipe], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.data_hash, without_rate(cell.recipe)].append(cell)
-    return tuple(_pooled(*group, tuple(cells)) for group, cells in groups.items())
+    return tuple(_divided(*group, cells) for group, cells in groups.items())
 
 
-def _pooled(data_hash: str, recipe: Recipe, cells: tuple[Cell, ...]) -> Noise:
-    degrees = sum(cell.seeds - 1 for cell in cells)
-    squares = math.fsum(cell.squares for cell in cells)
-    ratio, probability = _largest(cells, squares, degrees)
+def _divided(data_hash: str, recipe: Recipe, cells: Sequence[Cell]) -> Noise:
+    usual, noisy = tuple(cells), []
+    while (cell := _outlier(Pool(cells=usual))) is not None:
+        noisy.append(cell)
+        usual = tuple(other for other in usual if other is not cell)
     return Noise(
         data_hash=data_hash,
         recipe=recipe,
-        std=math.sqrt(squares / degrees) if degrees else 0.0,
-        degrees=degrees,
-        cells=cells,
-        largest_ratio=ratio,
-        largest_probability=probability,
+        usual=Pool(cells=usual),
+        noisy=Pool(cells=tuple(noisy)),
     )
 
 
-def _largest(cells: tuple[Cell, ...], squares: float, degrees: int) -> tuple[float, float]:
-    """The noisiest cell against all, and its probability (Bonferroni, exact for each cell).
+def _outlier(pool: Pool) -> Cell | None:
+    """The noisiest cell, if that is no accident (Bonferroni, exact for each cell).
 
     Of equal variances, a cell's share of the sum of squares has a beta distribution.
     """
     from scipy.special import betainc
 
-    repeated = [cell for cell in cells if cell.seeds > 1]
-    if len(repeated) < 2 or squares == 0:
-        return 1.0, 1.0
-    variances = [cell.squares / (cell.seeds - 1) for cell in repeated]
-    ratio = math.sqrt(max(variances) / (squares / degrees))
-    tails = []
-    for cell in repeated:
-        own = cell.seeds - 1
-        tails.append(1 - float(betainc(own / 2, (degrees - own) / 2, cell.squares / squares)))
-    return ratio, min(1.0, len(repeated) * min(tails))
+    repeated = [cell for cell in pool.cells if cell.seeds > 1]
+    spare = min((pool.degrees - (cell.seeds - 1) for cell in repeated), default=0)
+    if len(repeated) < 3 or spare < LEAST_DEGREES or pool.squares == 0:
+        return None
+    tails = {
+        cell: 1 - float(betainc(own / 2, (pool.degrees - own) / 2, cell.squares / pool.squares))
+        for cell in repeated
+        for own in (cell.seeds - 1,)
+    }
+    noisiest = min(repeated, key=lambda cell: (tails[cell], -cell.squares))
+    return noisiest if len(repeated) * tails[noisiest] < UNEVEN else None

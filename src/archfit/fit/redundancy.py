@@ -157,7 +157,8 @@ def _ratio(cell: Cell, plain: Redundancy) -> float:
 def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> Difference:
     """Baseline less cell: zero at N*."""
     random = generator(seed, (cell.architecture, cell.data_hash, cell.recipe))
-    spread = scales(seed, (noise.data_hash, noise.recipe), noise.degrees)
+    pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
+    spread = scales(seed, group if pool is noise.usual else (*group, "noisy"), pool.degrees)
     errors = noise.error(cell) * spread * random.standard_normal(RESAMPLES)
     low, high = envelope.log_range
     return Difference(

@@ -41,7 +41,7 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         return None
     x = np.array([cell.log_size for cell in cells])
     losses = np.array([cell.mean for cell in cells])
-    precisions = np.array([cell.seeds / noise.std**2 for cell in cells]) / curve.inflation
+    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.inflation
     allowed = _allowed(curve, noise)
     profile = _profile(_all_alphas(), x - curve.middle, losses, precisions)
     for _ in range(REFINEMENTS):
