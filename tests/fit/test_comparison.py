@@ -57,7 +57,7 @@ def test_the_best_comes_first_and_the_others_by_how_much_they_are_worse() -> Non
 
 def test_what_cannot_be_told_from_the_best_is_undecided() -> None:
     fits, comparison = found(
-        runs(GIVEN, [3.0, 3.1, 2.9]), runs(LARGER, [2.99, 3.09, 2.89], OTHER_DATA)
+        runs(GIVEN, [3.0, 3.1, 2.9]), runs(LARGER, [2.98, 3.08, 2.88], OTHER_DATA)
     )
     second = comparison.standings[1]
     assert not second.is_settled
