@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from archfit.sweep.watch import SweepWatcher
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_DRAWINGS = 0.2
 SHOWN_ENDS = 5  # cells that ended last
 HELD = "held"  # somebody else trains it: no news
 
@@ -157,6 +158,7 @@ class OnTerminal(Standing):
     """A table of the cells under way and those that ended last."""
 
     live: Live
+    last_drawn = 0.0
 
     def __enter__(self) -> OnTerminal:
         from rich.console import Console
@@ -170,8 +172,10 @@ class OnTerminal(Standing):
         self.live.__exit__(None, None, None)
 
     def passes(self) -> None:
-        """Draw it again."""
-        self.live.update(self._table(), refresh=True)
+        """Draw it again, not too often: drawing takes as long as a trivial cell."""
+        if self.clock() - self.last_drawn > SECONDS_BETWEEN_DRAWINGS:
+            self.live.update(self._table(), refresh=True)
+            self.last_drawn = self.clock()
 
     def _table(self) -> RenderableType:
         from rich import box
