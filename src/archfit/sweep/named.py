@@ -49,7 +49,7 @@ NAMED: Mapping[str, NamedSweep] = {
         question="Does a smaller vocabulary let the deeper network win sooner?",
         cells=wies_vocab,
         vocabularies={
-            "smoke": (BYTES, 1000),
+            "smoke": (BYTES, 500),
             "small": (BYTES, 2000),
             "paper": tuple(VOCABULARY_WIDTHS),
         },
