@@ -1,6 +1,9 @@
 """`archfit sweep`: what it prints, its exit status, and its refusals; each is one sentence."""
 
 import json
+import random
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from archfit.cli.app import main
-from archfit.data.prepared import PreparedData
+from archfit.data.prepare import prepare
+from archfit.data.prepared import PreparedData, open_prepared
+from archfit.data.settings import Settings
 from archfit.spec.run_folder import read_records
 from archfit.sweep.folder import read_sweep
 from tests_said import Said
@@ -45,7 +50,10 @@ def test_json_is_one_document_and_the_second_time_all_is_skipped(
     file, out = write_sweep(data, specs, tmp_path), tmp_path / "out"
     command = ("sweep", str(file), "--out", str(out), "--device", "cpu", "--json")
     document = archfit(*command, "--workers", "1").document()
+    conclusion = "No conclusion yet: 2 runs repeat cells 1 times (runs of one data set and recipe "
+    assert str(document["conclusions"]).startswith(f"['{conclusion}")
     expected = {
+        "conclusions": document["conclusions"],
         "sweep": "tiny", "scale": "smoke", "cells": 2, "done": 2, "failed": 0, "skipped": 0,
         "elsewhere": 0, "failures": [], "folder": str(out), "results": str(out / "results.csv"),
     }  # fmt: skip
@@ -126,7 +134,15 @@ def test_slurm_writes_a_batch_file_and_trains_nothing(
             ("FILE", "--out", "OUT", "--slurm", "OUT/no/job.sh"),
             "is in a folder that does not exist",
         ),
+        (("FILE", "--out", "OUT", "--slurm", "."), "is a folder; name the file"),
+        ((NAMES, "--out", "OUT", "--ray", "auto", "--slurm", "job.sh"), "--ray auto and --slurm"),
+        ((NAMES, "--out", "OUT", "--ray", "auto", "--workers", "2"), "--ray auto and --workers"),
+        (("FILE", "--out", "OUT", "--seeds", "3"), "--seeds is for named sweeps"),
+        (("FILE", "--out", "OUT", "--precision", "float32"), "--precision is for named sweeps"),
+        (("mine.toml", "--dry-run", "--scale", "small"), "--scale is for named sweeps"),
+        (("mine.toml", "--learning-rate-rule", "standard"), "--learning-rate-rule is for named"),
         (("nowhere.json", "--out", "OUT"), "nowhere.json: No such file or directory"),
+        ((NAMES, "--dry-run", "--data", "DATA", "--data", "DATA"), "asks about one; give one"),
         ((NAMES, "--out", "OUT", "--data", "DATA", "--data", "DATA"), "asks about one; give one"),
         ((NAMES, "--out", "OUT", "--data", "OUT/nowhere"), "nowhere"),
     ],
@@ -143,6 +159,100 @@ def test_bad_input_is_one_sentence(
     words = [meant.get(word, word.replace("OUT/", f"{meant['OUT']}/")) for word in arguments]
     assert said in archfit("sweep", *words).refusal()
     assert list(tmp_path.glob("out/*/spec.json")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--device", "tpu"), ("--threads", "0"), ("--slurm", "no/where/job.sh")]
+)
+def test_what_could_not_be_run_is_refused_before_data_are_prepared(
+    archfit: Archfit, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    archfit("sweep", NAMES, "--out", str(tmp_path / "out"), *arguments).refusal()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["wies-vocab", "repairs", "wies-rank"])
+@pytest.mark.parametrize("kind", ["fasta", "bytes"])
+def test_a_dry_run_on_own_data_lists_the_networks_that_would_be_trained(
+    archfit: Archfit, tmp_path: Path, name: str, kind: str
+) -> None:
+    folder = _prepared(tmp_path, kind)
+    command = ("sweep", name, "--data", str(folder), "--seeds", "1", "--json")
+    runs = archfit(*command, "--dry-run").document()["runs"]
+    script = ("--out", str(tmp_path / "out"), "--slurm", str(tmp_path / "job.sh"))
+    archfit(*command, *script).document()
+    made = Counter(
+        (shape.depth, shape.width, shape.input.vocab, shape.params)
+        for shape in (spec.architecture for spec in read_sweep(tmp_path / "out/sweep.json").specs)
+    )
+    assert isinstance(runs, list)
+    keys = ("depth", "width", "vocab", "params")
+    assert Counter(tuple(run[key] for key in keys) for run in runs) == made
+
+
+def _prepared(folder: Path, kind: str) -> Path:
+    draws, source = random.Random(0), folder / "source"
+    letters, between = ("ACGT", "\n>next\n") if kind == "fasta" else ("abcdefghijklmnopqrst", " ")
+    words = ["".join(draws.choices(letters, k=9)) for _ in range(3000)]  # enough for a BPE of 1000
+    source.write_text(between.lstrip() + between.join(words) + "\n")
+    return prepare(str(source), folder / "data", Settings(kind=kind)).data.folder
+
+
+def test_a_counted_sweep_file_has_the_scale_that_it_says(
+    archfit: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    file = write_sweep(data, tiny_specs(data, 1), tmp_path)
+    file.write_text(file.read_text().replace('"scale":"smoke"', '"scale":"small"'))
+    assert archfit("sweep", str(file), "--dry-run", "--json").document()["scale"] == "small"
+
+
+def test_a_sweep_goes_on_with_all_its_data_when_others_are_added(
+    archfit: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    (tmp_path / "more").mkdir()
+    words, heldout = tmp_path / "more/words.txt", data.folder.parent / "heldout.txt"
+    words.write_text("other words " * 300)
+    more = prepare(
+        str(words), tmp_path / "more/data", Settings(kind="bytes"), heldout=str(heldout)
+    ).data
+    out, sweep = tmp_path / "out", ("sweep", str(tmp_path / "tiny.json"), "--device", "cpu")
+    for one in (data, more):
+        write_sweep(one, tiny_specs(one, 1), tmp_path)
+        archfit(*sweep, "--out", str(out), "--slurm", str(tmp_path / "job.sh"))
+    document = archfit(*sweep, "--out", str(out), "--json").document()
+    assert (document["done"], document["failed"]) == (2, 0)
+
+
+def test_a_sweep_whose_data_were_moved_is_told_where_they_are(
+    archfit: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    shutil.copytree(data.folder, place)
+    file, out = write_sweep(open_prepared(place), tiny_specs(data, 1), tmp_path), tmp_path / "out"
+    shutil.rmtree(place)
+    command = ("sweep", str(file), "--out", str(out), "--device", "cpu")
+    assert "give --data DIR" in archfit(*command).refusal()
+    assert archfit(*command, "--data", str(data.folder), "--json").document()["done"] == 1
+    assert archfit(*command, "--json").document()["skipped"] == 1  # records need no data
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "words.txt").write_text("other words " * 300)
+    other = prepare(str(more / "words.txt"), more / "data", Settings(kind="bytes")).data
+    said = archfit(*command, "--data", str(other.folder)).refusal()
+    assert "is none of the data of tiny, whose cells are made for bytes" in said
+
+
+def test_data_of_one_name_are_refused(archfit: Archfit, tmp_path: Path) -> None:
+    folders = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "words.txt").write_text(f"other words {name} " * 300)
+        made = prepare(
+            str(tmp_path / name / "words.txt"), tmp_path / name / "data", Settings(kind="bytes")
+        )
+        folders += ["--data", str(made.data.folder)]
+    said = archfit("sweep", "wies-vocab", "--out", str(tmp_path / "out"), *folders).refusal()
+    assert "two of the data sets are called data" in said
 
 
 def test_another_sweep_in_the_folder_is_refused(

@@ -1,6 +1,7 @@
 """The folder of a sweep: what `sweep.json` takes up and refuses, and a table always remade."""
 
 import csv
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from archfit import __version__
 from archfit.data.prepared import PreparedData
+from archfit.spec import canonical_json
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
 from tests_sweeps import tiny_specs, tiny_sweep
 from tests_training import record_of
@@ -70,6 +72,31 @@ def test_a_pipe_is_refused_by_its_name_and_not_waited_for(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "sweep.json")
     with pytest.raises(ValueError, match=r"sweep\.json holds no sweep: it is a pipe"):
         read_sweep(tmp_path / "sweep.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"data": []}, "has cells on data .* that it does not name"),
+        ({"specs": []}, "has no cells"),
+        ({"question": "\x1b]0;yours\x07"}, r"question='\\x1b.*control character"),
+        ({"name": "\ud800"}, "name='.ud800' .*is not UTF-8"),
+    ],
+)
+def test_a_sweep_that_no_runner_writes_is_refused(
+    data: PreparedData, tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    document = json.loads(canonical_json(tiny_sweep(data, tiny_specs(data, 1))))
+    (tmp_path / "sweep.json").write_text(json.dumps(document | changes))
+    with pytest.raises(ValueError, match=rf"sweep\.json holds no sweep: .*{said}"):
+        read_sweep(tmp_path / "sweep.json")
+
+
+def test_data_in_a_folder_that_cannot_be_written_down_are_refused(data: PreparedData) -> None:
+    (place,) = tiny_sweep(data, tiny_specs(data, 1)).data
+    assert replace(place, folder="/d\u202fata/ü").folder  # blanks of macOS are fine
+    with pytest.raises(ValueError, match=r"folder='/a.nb' has a control character"):
+        replace(place, folder="/a\nb")
 
 
 def test_a_sweep_with_a_changed_cell_is_refused(data: PreparedData, tmp_path: Path) -> None:

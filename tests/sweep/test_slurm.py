@@ -88,6 +88,8 @@ def test_a_checkout_that_is_not_installed_is_found_from_anywhere(
 def test_a_file_in_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"does not exist; make .*nowhere first"):
         write_script(tmp_path / "nowhere" / "job.sh", "")
+    with pytest.raises(ValueError, match="is a folder; name the file"):
+        write_script(tmp_path, "")
 
 
 class Cluster:

@@ -35,39 +35,66 @@ class Asked:
         check_choice(("auto", "standard", "completep"), learning_rate_rule=self.learning_rate_rule)
         if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
-        if self.which not in NAMED and not self.which.endswith((".toml", ".json")):
+        if self.which not in NAMED and not (self.is_own or self.is_stored):
             raise ValueError(
                 f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
             )
+        self._check_is_not_said_by_the_file()
 
     def with_data(self, out: Path) -> StoredSweep:
         """The sweep on its data, which are prepared where they are missing."""
-        from archfit.cli.sweep_data import data_for_named, given_data, labelled_data
+        from archfit.cli.sweep_data import data_for_named, given_data, labelled_data, moved
 
-        if self.which.endswith(".json"):
-            return read_sweep(Path(self.which))
-        given = given_data(self.data, out, "smoke" if self.is_own else self.scale)
+        if self.is_stored:
+            return moved(read_sweep(Path(self.which)), self.data)
+        given = given_data(self.data, out, self.scale)
         if self.is_own:
             found = labelled_data(given)
             made = self._own(found.corpora)
         else:
             found = data_for_named(self.which, self._scale(), given, out)
             made = self._named(found.corpora)
-        scale = "own" if self.is_own else self.scale
-        return stored(made, scale=scale, data_folders=found.folders)
+        return stored(made, scale="own" if self.is_own else self.scale, data_folders=found.folders)
 
-    def without_data(self, out: Path | None) -> Sweep:
-        """The sweep to be counted: on the data given, or on the vocabularies it asks for."""
-        from archfit.cli.sweep_data import given_data, labelled_data
+    def counted(self) -> tuple[Sweep, str]:
+        """The sweep and its scale: on the data given, or on the vocabularies it asks for."""
+        if self.is_stored:
+            read = read_sweep(Path(self.which))
+            return read.sweep, read.scale
+        if self.is_own:
+            return self._own(self._counted_corpora("levine-depth")), "own"
+        return self._named(self._counted_corpora(self.which)), self.scale
 
-        if self.which.endswith(".json"):
-            return read_sweep(Path(self.which)).sweep
-        if self.data:
-            corpora = labelled_data(given_data(self.data, out or Path(), self.scale)).corpora
-        else:
-            name = "levine-depth" if self.is_own else self.which
-            corpora = published_corpora(name, self._scale())
-        return self._own(corpora) if self.is_own else self._named(corpora)
+    def _counted_corpora(self, name: str) -> tuple[Corpus, ...]:
+        from archfit.cli.sweep_data import counted_for_named, labelled_data
+        from archfit.data.prepared import open_prepared
+
+        if not self.data:
+            return published_corpora(name, self._scale())
+        given = [open_prepared(folder) for folder in self.data]
+        if self.is_own:
+            return labelled_data(given).corpora
+        return counted_for_named(name, self._scale(), given)
+
+    def _check_is_not_said_by_the_file(self) -> None:
+        """Refuse what would change nothing: a file says all of it."""
+        given = {
+            "--scale": self.scale != "smoke",
+            "--seeds": self.seeds is not None,
+            "--learning-rate-rule": self.learning_rate_rule != "auto",
+            "--precision": self.precision != "auto" and self.is_stored,
+        }
+        said = [option for option, is_given in given.items() if is_given]
+        if said and (self.is_own or self.is_stored):
+            raise ValueError(
+                f"{said[0]} is for named sweeps, and {self.which} says itself what is trained; "
+                "change it there"
+            )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a sweep.json says what to train."""
+        return self.which.endswith(".json")
 
     @property
     def is_own(self) -> bool:

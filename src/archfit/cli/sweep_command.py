@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,7 @@ from archfit.sweep.folder import open_sweep, write_results
 from archfit.sweep.local import Place, places, run_here
 from archfit.sweep.named import NAMED
 from archfit.sweep.signals import SweepStopped
-from archfit.sweep.slurm import slurm_script, write_script
+from archfit.sweep.slurm import check_place, slurm_script, write_script
 from archfit.sweep.worker import Workshop
 
 if TYPE_CHECKING:
@@ -128,22 +129,24 @@ def sweep(
         precision=precision, learning_rate_rule=learning_rate_rule,
     )  # fmt: skip
     if dry_run:
-        list_cells(asked.without_data(out), scale, as_json=as_json)
+        list_cells(*asked.counted(), as_json=as_json)
         return
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
-    if workers is not None:
-        check_at_least(1, workers=workers)
-    wanted = asked.with_data(out)
     workshop = Workshop(
-        out=out.resolve(), data_folders=wanted.data_folders, device=device, threads=threads,
+        out=out.resolve(), data_folders=(), device=device, threads=threads,
         checkpoint_seconds=checkpoint_seconds,
     )  # fmt: skip
-    opened = open_sweep(out, wanted)
+    _check_who_trains(workers, ray, slurm)
+    opened = open_sweep(out, asked.with_data(out))
     if slurm is not None:
         _write_slurm(slurm, opened, workshop, tasks=workers or SLURM_TASKS, as_json=as_json)
         return
     cells = Cells(opened.specs, out)
+    if not cells.all_done:
+        from archfit.cli.sweep_data import data_there
+
+        workshop = replace(workshop, data_folders=data_there(opened))
     try:
         with watched(silent=as_json) as watch:
             if ray is not None:
@@ -159,6 +162,17 @@ def sweep(
     show_outcome(cells, opened, out, as_json=as_json)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
+
+
+def _check_who_trains(workers: int | None, ray: str | None, slurm: Path | None) -> None:
+    """Refuse before anything is prepared what could not be done after it."""
+    if workers is not None:
+        check_at_least(1, workers=workers)
+    if ray is not None and (slurm is not None or workers is not None):
+        other = "--slurm" if slurm is not None else "--workers"
+        raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
+    if slurm is not None:
+        check_place(slurm)
 
 
 def _places(device: str, workers: int | None, threads: int) -> list[Place]:

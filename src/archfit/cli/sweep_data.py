@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,22 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import retokenised
 from archfit.data.settings import Settings
 from archfit.data.sources import SAMPLE
-from archfit.data.tokenisations import larger_vocabularies, possible_vocabularies
+from archfit.data.tokenisations import (
+    AsGiven,
+    Tokenisation,
+    expected_vocab,
+    given_tokenisation,
+    larger_vocabularies,
+    possible_vocabularies,
+)
 from archfit.sweep.named import NAMED
 from archfit.sweep.other_sweeps import REPAIRED
 from archfit.sweep.sweep import Corpus, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from archfit.sweep.folder import StoredSweep
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,31 +51,94 @@ def given_data(folders: Sequence[Path], out: Path, scale: str) -> list[PreparedD
 
 def data_for_named(name: str, scale: Scale, given: list[PreparedData], out: Path) -> SweepData:
     """The data that a named sweep asks about: those given, in the vocabularies that it wants."""
+    return collected(
+        [
+            (label, retokenised(data, out / "data" / label, wanted))
+            for label, data, wanted in _wanted(name, scale, given)
+        ]
+    )
+
+
+def counted_for_named(name: str, scale: Scale, given: list[PreparedData]) -> tuple[Corpus, ...]:
+    """The same before any of it is made: what a sweep on these data would be trained on."""
+    corpora = [
+        Corpus(
+            label=label,
+            kind=str(data.description["kind"]),
+            vocab=expected_vocab(data, wanted),
+            data_hash=_hash_before(data, wanted),
+        )
+        for label, data, wanted in _wanted(name, scale, given)
+    ]
+    return tuple({corpus.data_hash: corpus for corpus in corpora}.values())
+
+
+def _wanted(
+    name: str, scale: Scale, given: list[PreparedData]
+) -> list[tuple[str, PreparedData, Tokenisation]]:
+    """Labels, and what is to be made of which data."""
     wanted = NAMED[name].vocabularies[scale]
     takes_several = wanted != "as given" and len(wanted) > 1
-    if len(given) > 1:
-        if not takes_several:
-            raise ValueError(
-                f"--data names {len(given)} data sets, and {name} asks about one; give one of them"
-            )
-        return collected([(_own_label(data), data) for data in given])
+    if len(given) > 1 and not takes_several:
+        raise ValueError(
+            f"--data names {len(given)} data sets, and {name} asks about one; give one of them"
+        )
+    if len(given) > 1 or not takes_several:
+        return [(_own_label(data), data, AsGiven()) for data in given]
     (data,) = given
-    if wanted == "as given" or not takes_several:
-        return collected([(_own_label(data), data)])
     if wanted == "as given and larger":
         _, width = REPAIRED[scale]
-        others = larger_vocabularies(data, at_least=width)
-        labelled = [("as given", data)]
-    else:
-        assert isinstance(wanted, tuple)
-        others, labelled = possible_vocabularies(data, wanted), []
-    labelled += [(one.label, retokenised(data, out / "data" / one.label, one)) for one in others]
-    return collected(labelled)
+        larger = larger_vocabularies(data, at_least=width)
+        return [("as given", data, AsGiven()), *((one.label, data, one) for one in larger)]
+    assert isinstance(wanted, tuple)
+    return [(one.label, data, one) for one in possible_vocabularies(data, wanted)]
+
+
+def _hash_before(data: PreparedData, wanted: Tokenisation) -> str:
+    """The hash where there is one, else a stand-in: data not made yet have none."""
+    if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
+        return data.data_hash
+    return f"{expected_vocab(data, wanted):064x}"
 
 
 def labelled_data(given: Sequence[PreparedData]) -> SweepData:
     """Data sets of an own sweep, each by its own label."""
     return collected([(_own_label(data), data) for data in given])
+
+
+def moved(sweep: StoredSweep, folders: Sequence[Path]) -> StoredSweep:
+    """The sweep with those of its data that lie in `folders` found there."""
+    given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
+    if foreign := given.keys() - {place.hash for place in sweep.data}:
+        folder = given[min(foreign)]
+        raise ValueError(
+            f"--data {folder} is none of the data of {sweep.name}, whose cells are made for "
+            f"{', '.join(place.label for place in sweep.data)}; give those"
+        )
+    places = [
+        replace(place, folder=str(given[place.hash].resolve())) if place.hash in given else place
+        for place in sweep.data
+    ]
+    return replace(sweep, data=tuple(places))
+
+
+def data_there(sweep: StoredSweep) -> tuple[Path, ...]:
+    """The folders that still hold data of the sweep; none at all is refused.
+
+    Cells on data that are gone fail one by one, and the others are trained.
+    """
+    found, problems = [], []
+    for place in sweep.data:
+        try:
+            if open_prepared(Path(place.folder)).data_hash == place.hash:
+                found.append(Path(place.folder))
+            else:
+                problems.append(f"{place.folder!r} holds other data than the cells are made for")
+        except (OSError, ValueError) as problem:
+            problems.append(str(problem))
+    if not found:
+        raise ValueError(f"{problems[0]}; or, where they lie elsewhere, give --data DIR")
+    return tuple(found)
 
 
 def collected(labelled: Sequence[tuple[str, PreparedData]]) -> SweepData:
@@ -76,6 +148,11 @@ def collected(labelled: Sequence[tuple[str, PreparedData]]) -> SweepData:
     for label, data in labelled:
         kind = str(data.description["kind"])
         corpus = Corpus(label=label, kind=kind, vocab=data.vocab, data_hash=data.data_hash)
+        if label in {one.label for hash, one in corpora.items() if hash != data.data_hash}:
+            raise ValueError(
+                f"two of the data sets are called {label}, so that nobody could tell them apart; "
+                "rename one of the folders"
+            )
         corpora.setdefault(data.data_hash, corpus)
         folders.setdefault(data.data_hash, data.folder)
     return SweepData(corpora=tuple(corpora.values()), folders=folders)

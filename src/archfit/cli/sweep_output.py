@@ -45,7 +45,7 @@ def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
             }
         )
         return
-    typer.echo(made.question)
+    _say_question(made.question)
     print_table(
         f"{made.name}, {scale}: {len(rows)} cells",
         ("cell", "parameters", "in blocks", "tokens", "FLOPs", "H200"),
@@ -90,9 +90,14 @@ def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) 
     if failures:
         rows = [(one["run"], one["cell"], one["reason"]) for one in failures]
         print_table(f"{len(failures)} cells failed", ("run", "cell", "reason"), rows)
-    typer.echo(sweep.question)
+    _say_question(sweep.question)
     for sentence in _conclusions(out):
         typer.echo(f"- {sentence}")
+
+
+def _say_question(question: str) -> None:
+    if question:  # an own sweep need not have one
+        typer.echo(question)
 
 
 def _conclusions(out: Path) -> list[str]:

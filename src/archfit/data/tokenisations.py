@@ -137,14 +137,26 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
     if kind != "fasta":
         return ()
     own = _kmers(data)
-    letters = len(own.alphabet)
     for k in range(own.k + 1, LARGEST_KMER + 1):
-        rows = letters**k + letters + 1
-        if rows > min(MOST_KMER_ROWS, _training_bytes(data) // k // OCCURRENCES):
+        longer = InKmers(k=k)
+        most = min(MOST_KMER_ROWS, _training_bytes(data) // k // OCCURRENCES)
+        if expected_vocab(data, longer) > most:
             return ()
-        if letters**k >= at_least:
-            return (InKmers(k=k),)
+        if len(own.alphabet) ** k >= at_least:
+            return (longer,)
     return ()
+
+
+def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
+    """Rows that `wanted` will need, before it is made; a BPE of little text may stay smaller."""
+    match wanted:
+        case InBytes():
+            return BYTE_VOCAB
+        case InBpe(vocab=vocab):
+            return vocab
+        case InKmers(k=k):
+            return replace(_kmers(data), k=k).separator + 1
+    return data.vocab
 
 
 def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> Settings:

@@ -1,5 +1,6 @@
 """Refusals that name the value, the rule and the nearest value that works."""
 
+import unicodedata
 from collections.abc import Sequence
 from types import UnionType
 
@@ -36,6 +37,15 @@ def check_choice(choices: Sequence[str], **words: str) -> None:
     for name, word in words.items():
         if word not in choices:
             raise ValueError(f"{name}={word!r} is unknown; use one of {', '.join(choices)}")
+
+
+def check_text(**texts: str) -> None:
+    """Refuse a text that would steer a terminal, or that UTF-8 cannot write."""
+    for name, text in texts.items():
+        if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
+            raise ValueError(
+                f"{name}={text!a:.80} has a control character or is not UTF-8; use plain letters"
+            )
 
 
 def check_type(wanted: type | UnionType, **values: object) -> None:

@@ -55,6 +55,11 @@ class Cells:
         return found
 
     @property
+    def all_done(self) -> bool:
+        """Whether every record is there, before anything is looked at."""
+        return all(is_done(folder) for folder in self.folders.values())
+
+    @property
     def left(self) -> int:
         """How many are neither done nor given up, wherever they are."""
         return self.total - len(self.done) - len(self.skipped) - len(self.failed)

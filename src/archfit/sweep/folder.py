@@ -14,6 +14,7 @@ from pathlib import Path
 
 from archfit import __version__
 from archfit.spec import RunSpec, canonical_json, from_json, open_regular, write_whole
+from archfit.spec.checks import check_text
 from archfit.spec.run_folder import LOCK, read_records
 from archfit.sweep.results import results_csv
 from archfit.sweep.sweep import Corpus, Sweep
@@ -33,6 +34,9 @@ class DataPlace:
     vocab: int
     folder: str
 
+    def __post_init__(self) -> None:
+        check_text(label=self.label, kind=self.kind, folder=self.folder)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredSweep:
@@ -45,6 +49,10 @@ class StoredSweep:
     question: str
     data: tuple[DataPlace, ...]
     specs: tuple[RunSpec, ...]
+
+    def __post_init__(self) -> None:
+        check_text(name=self.name, scale=self.scale, question=self.question)
+        _ = self.sweep  # has checks of its own
 
     @property
     def sweep(self) -> Sweep:

@@ -10,6 +10,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from archfit.spec import write_whole
 from archfit.sweep.folder import SWEEP
 from archfit.sweep.worker import Workshop, absolute_import_path
 
@@ -56,9 +57,16 @@ exit "$status"
 
 def write_script(file: Path, script: str) -> None:
     """Put the batch file in place."""
+    check_place(file)
+    write_whole(file, script.encode())
+
+
+def check_place(file: Path) -> None:
+    """Refuse a place where no batch file can be written."""
     if not file.parent.is_dir():
         raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
-    file.write_text(script, encoding="utf-8")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name the file that the batch script is to have")
 
 
 def _import_path() -> str:
