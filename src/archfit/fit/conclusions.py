@@ -68,13 +68,15 @@ def _crossing(item: Crossing, several: bool) -> str:
     what = _with(item.shallow, several)
     sizes = f"{short_size(item.range[0])} to {short_size(item.range[1])} block parameters"
     if item.size is not None and item.width is not None:
-        first, second = (deep, shallow) if item.slope < 0 else (shallow, deep)
+        is_deeper = item.verdict == "deeper wins above"
+        first, second = (deep, shallow) if is_deeper else (shallow, deep)
+        times = f"; crossing {item.number} of {item.times}" if item.times > 1 else ""
         size = _between(item.low, item.high, short_size)
         width = _between(item.width_low, item.width_high, lambda width: f"{width:.0f}")
         return (
             f"Depth {first} overtakes depth {second}{what} at {short_size(item.size)} block "
-            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width}); "
-            f"{_seeds(item.seeds)}."
+            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width})"
+            f"{times}; {_seeds(item.seeds)}."
         )
     beyond = ""
     if item.beyond is not None:

@@ -56,6 +56,8 @@ def _crossing(item: Crossing) -> Document:
         "depths": [item.shallow.depth, item.deep.depth],
         "outcome": "crossing" if item.is_crossing else "no crossing",
         "verdict": item.verdict,
+        "number": item.number,
+        "times": item.times,
         "size": item.size,
         "low": item.low,
         "high": item.high,
