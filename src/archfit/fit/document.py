@@ -194,6 +194,7 @@ def _comparison(item: Comparison) -> Document:
                 "difference": standing.difference,
                 "low": standing.low,
                 "high": standing.high,
+                "is_settled": standing.is_settled,
                 "seeds": standing.seeds,
                 "seeds_needed": standing.seeds_needed,
             }

@@ -120,10 +120,15 @@ def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
         )
     if fits.is_empty and not any(noise.is_enough for noise in fits.noise):
         most = max(noise.degrees for noise in fits.noise)
+        if most >= LEAST_DEGREES:
+            raise ValueError(
+                f"{most} runs repeat others and have the very same losses, so there is no noise to "
+                "make intervals of; train seeds that differ"
+            )
         raise ValueError(
             f"{fits.runs} runs repeat cells {most} times (runs of one data set and recipe less "
-            f"their cells), and intervals need {LEAST_DEGREES} repeats with different losses; "
-            "train 2 or 3 seeds of each cell"
+            f"their cells), and intervals need {LEAST_DEGREES} repeats; train 2 or 3 seeds of each "
+            "cell"
         )
     if fits.is_empty:
         sizes = max(family.sizes for family in families)
