@@ -67,7 +67,7 @@ def test_people_get_tables_and_sentences(folder: Path) -> None:
     assert "Depth 12 overtakes depth 6 at " in said.out
     assert "Redundancy" in said.out
     assert "Standard deviation over seeds: " in said.out
-    assert "1 diverged runs are left out." in said.out
+    assert "Left out: 1 diverged run." in said.out
 
 
 def test_the_order_of_folders_does_not_matter(tmp_path: Path) -> None:

@@ -56,3 +56,11 @@ def test_the_width_of_a_size_is_that_of_the_members() -> None:
     (family,) = families_of(cells_of(record(shape(3, w), 3.0, 0) for w in (64, 96, 128)))
     for cell in family.cells:
         assert family.width_at(cell.log_size) == pytest.approx(cell.architecture.width)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 4, 8, 16])
+def test_widths_that_heads_do_not_divide_stay_in_the_family_of_their_ratio(ratio: int) -> None:
+    dims = (ratio * 100 - 1, ratio * 100, ratio * 100 + 1)
+    shapes = [shape(4, 200, head_dim=head_dim) for head_dim in dims]
+    (family,) = families_of(cells_of(record(one, 3.0, 0) for one in shapes))
+    assert family.key.words == ("" if ratio == 1 else f"attention ratio {ratio}")

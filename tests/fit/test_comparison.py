@@ -93,3 +93,32 @@ def test_many_seeds_of_one_cell_are_an_answer_and_few_are_none() -> None:
     assert any(f"depth 6, width 200 {std:.2e} (5 seeds)" in line for line in sentences)
     with pytest.raises(ValueError, match="intervals need 4 repeats"):
         fitted(runs(GIVEN, losses[:3]))
+
+
+def test_of_six_equal_networks_few_are_said_to_be_worse_than_the_best() -> None:
+    """The best of six is best by luck, and the worst by far more than one interval allows for."""
+    random, wrong = np.random.default_rng(0), 0
+    shapes = [shape(6, 196, heads=heads, vocab=257) for heads in (1, 2, 4, 7, 14)]
+    for _ in range(200):
+        losses = random.normal(3, 0.02, (6, 3)).tolist()
+        groups = [runs(one, own) for one, own in zip(shapes, losses, strict=False)]
+        _, comparison = found(*groups, runs(LARGER, losses[-1], OTHER_DATA))
+        wrong += any(standing.is_settled for standing in comparison.standings)
+    assert wrong / 200 < 0.13
+
+
+def test_a_noisy_network_is_pooled_apart() -> None:
+    quiet = [3.0, 3.001, 3.002]
+    _, comparison = found(
+        runs(GIVEN, quiet),
+        runs(DEEPER, [loss + 0.1 for loss in quiet]),
+        runs(LARGER, [loss + 0.2 for loss in quiet], OTHER_DATA),
+        runs(PATCHED, [3.2, 3.5, 3.8]),
+    )
+    lengths = [standing.high - standing.low for standing in comparison.standings[1:]]
+    assert lengths[2] > 100 * lengths[0]
+
+
+def test_losses_of_zero_are_no_comparison() -> None:
+    with pytest.raises(ValueError, match="intervals need 4 repeats"):
+        fitted([*runs(GIVEN, [0.0] * 3), *runs(LARGER, [0.0] * 3, OTHER_DATA)])

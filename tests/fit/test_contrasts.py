@@ -79,3 +79,16 @@ def test_what_is_undecided_says_how_many_seeds_would_settle_it() -> None:
     said = [line for line in conclusions(fits(std=0.03)) if "is undecided" in line]
     assert said
     assert all("seeds would" in line for line in said)
+
+
+def test_without_full_tables_the_control_is_what_a_limit_costs_against() -> None:
+    """The papers' list of position ranks ends with the width, and has no full table."""
+    shapes = [shape(4, 64, positions=Factorised(inner=inner)) for inner in (2, 8, 64, 96)]
+    random = np.random.default_rng(0)
+    found = fitted(simulated(shapes, loss, std=1e-4, seeds=3, random=random))
+    costs = [item for item in found.contrasts if item.kind == "cost"]
+    assert [item.rank for item in costs] == [2, 8, 96]
+    assert {item.second.positions for item in costs} == {Factorised(inner=64)}
+    assert costs[0].difference == pytest.approx(0.01 / 2 - 0.01 / 64, abs=3e-4)
+    said = "\n".join(conclusions(found))
+    assert "Against factorised but unlimited tables, depth 4, width 64, positions: rank 2" in said

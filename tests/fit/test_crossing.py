@@ -103,6 +103,45 @@ def test_an_interval_may_end_beyond_the_range() -> None:
     assert item.high is None
 
 
+def ahead_between(x: float) -> float:
+    """The deeper network wins from e^-0.7 to e^0.7 of 3M, and by the mean slope nobody does."""
+    return SHALLOW(x) + 0.02 * ((x - MIDDLE) ** 2 - 0.7**2)
+
+
+def test_depths_that_cross_twice_have_two_crossings() -> None:
+    found = fitted(records(ahead_between))
+    verdicts = [(item.verdict, item.number, item.times) for item in found.crossings]
+    assert verdicts == [("deeper wins above", 1, 2), ("shallower wins above", 2, 2)]
+    for item, truth in zip(found.crossings, (-0.7, 0.7), strict=True):
+        assert item.low is not None
+        assert item.high is not None
+        assert item.low < 3e6 * math.exp(truth) < item.high < 1.3 * item.low
+    first, second, *_ = conclusions(found)
+    assert first.startswith("Depth 12 overtakes depth 6 at 1.")
+    assert second.startswith("Depth 6 overtakes depth 12 at 6.")
+    assert first.endswith("; crossing 1 of 2; 3 seeds.")
+    assert found.laws
+    assert {law.kind for law in found.laws} == {"size"}
+
+
+def test_where_curves_nearly_touch_the_seeds_are_those_that_tell_whether_they_do() -> None:
+    """The slopes differ beyond doubt, so it is not the slope that more seeds would settle."""
+    item = crossing(fitted(records(lambda x: ahead_between(x) + 0.0105, sizes=9)))
+    assert item.verdict == "undecided"
+    assert item.seeds_needed is not None
+    assert 20 < item.seeds_needed < 200
+
+
+def test_a_sum_of_two_power_laws_is_explained() -> None:
+    def deep(x: float) -> float:
+        return 1.8 + 0.5 * math.exp(-0.05 * (x - MIDDLE)) + 0.3 * math.exp(-0.8 * (x - MIDDLE))
+
+    found = fitted(records(shifted_to_meet(deep, SHALLOW, MIDDLE), std=1e-4, sizes=12))
+    item = crossing(found)
+    assert item.inflation == 1
+    assert item.size == pytest.approx(3e6, rel=3e-3)
+
+
 def test_depths_without_common_sizes_are_not_compared() -> None:
     shapes = [shape(6, width) for width in widths(6, 1e6, 2e6, 4)]
     shapes += [shape(12, width) for width in widths(12, 4e6, 8e6, 4)]

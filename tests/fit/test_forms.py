@@ -4,14 +4,26 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, Form, bend, fit_form, values
+from archfit.fit.forms import (
+    CUBIC,
+    POWER,
+    QUADRATIC,
+    QUARTIC,
+    QUINTIC,
+    Form,
+    bend,
+    fit_form,
+    values,
+)
 
 RANDOM = np.random.default_rng(0)
 U = np.array([-1.5, -1.1, -0.4, 0.1, 0.5, 1.0, 1.4])
 WEIGHTS = np.array([3.0, 2.0, 3.0, 5.0, 1.0, 3.0, 3.0])
 
 
-@pytest.mark.parametrize(("form", "degree"), [(QUADRATIC, 2), (CUBIC, 3), (QUARTIC, 4)])
+@pytest.mark.parametrize(
+    ("form", "degree"), [(QUADRATIC, 2), (CUBIC, 3), (QUARTIC, 4), (QUINTIC, 5)]
+)
 def test_polynomials_are_those_of_numpy(form: Form, degree: int) -> None:
     losses = 3 + RANDOM.normal(size=(5, len(U)))
     rows, left = fit_form(form, U, losses, WEIGHTS)

@@ -1,11 +1,13 @@
 """Pooled noise, and cells that are noisier than accident allows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from archfit.fit.cells import Cell, cells_of
-from archfit.fit.noise import Noise, noise_of
+from archfit.fit.noise import Noise, Pool, noise_of
 from tests_curves import record, shape
 
 
@@ -59,6 +61,16 @@ def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None
     degrees = (first + second) ** 2 / (first**2 / 10 + second**2 / 2)
     assert noise.t90(quiet, noisy) == pytest.approx(stats.t.ppf(0.95, degrees))
     assert noise.error(quiet, noisy) == pytest.approx((first + second) ** 0.5)
+
+
+def test_pools_of_equally_many_degrees_are_still_two() -> None:
+    first, second, third, fourth = cells([[1, 2, 3], [1, 2, 3], [10, 20, 30], [10, 20, 30]])
+    usual, noisy = Pool(cells=(first, second)), Pool(cells=(third, fourth))
+    noise = replace(pooled([[1, 2, 3]]), usual=usual, noisy=noisy)
+    parts = noise.variance(first), noise.variance(third)
+    degrees = sum(parts) ** 2 / sum(part**2 / 4 for part in parts)
+    assert noise.t90(first, third) == pytest.approx(stats.t.ppf(0.95, degrees), rel=1e-12)
+    assert noise.t90(first, third) < stats.t.ppf(0.95, 4)
 
 
 def test_equal_losses_make_no_intervals() -> None:

@@ -106,3 +106,13 @@ def test_the_sentence_has_share_interval_and_seeds() -> None:
     )
     assert "% redundant (90 %: 28." in said
     assert said.endswith("; 3 seeds.")
+
+
+def test_a_cell_smaller_than_every_baseline_is_of_unknown_redundancy() -> None:
+    """A lower bound below zero says nothing, and a sentence that says so is shorter."""
+    cell = shape(6, 100, embedding=Factorised(inner=2))
+    fits = found([*BASELINE, cell], lambda a: 0.5 * isinstance(a.embedding, Factorised))
+    (item,) = fits.redundancy
+    assert item.low is not None
+    assert item.low < 0
+    assert "width 100 is of unknown redundancy: no baseline is as bad" in conclusions(fits)[0]

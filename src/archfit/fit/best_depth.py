@@ -10,7 +10,7 @@ from archfit.fit.curves import Curve
 from archfit.fit.families import Family, FamilyKey
 from archfit.fit.noise import Noise
 from archfit.fit.power import seeds_needed
-from archfit.fit.resample import TAIL
+from archfit.fit.resample import tail_of_best
 
 SIZES = 5  # at which curves are compared
 SAME_SIZE = 0.03  # cells that differ by less are compared as they are
@@ -84,7 +84,7 @@ def _at(point: float, curves: Sequence[Curve]) -> list[BestDepth]:
         if other is best:
             continue
         draws = other.resampled(at)[:, 0] - best.resampled(at)[:, 0]
-        if float((draws < 0).mean()) > TAIL:
+        if float((draws < 0).mean()) > tail_of_best(len(there)):
             ties.append(other.family.key.depth)
             gap = float(other.mean(at)[0] - best.mean(at)[0])
             needs.append((gap, float(np.quantile(draws, 0.8413) - np.median(draws))))
@@ -121,11 +121,11 @@ def _from_cells(families: Sequence[Family], noise: Noise) -> list[BestDepth]:
 def _of_cluster(cluster: Sequence[tuple[Cell, FamilyKey]], noise: Noise) -> BestDepth:
     ordered = sorted(cluster, key=lambda member: member[0].mean)
     by_depth = {key.depth: (cell, key) for cell, key in reversed(ordered)}  # the best of each
-    best, key = ordered[0]
+    (best, key), tail = ordered[0], tail_of_best(len(by_depth))
     ties, needs = [], []
     for depth, (cell, _) in by_depth.items():
         gap, error = cell.mean - best.mean, noise.error(cell, best)
-        if depth != key.depth and gap <= noise.t90(cell, best) * error:
+        if depth != key.depth and gap <= noise.t(tail, cell, best) * error:
             ties.append(depth)
             needs.append((gap, error))
     seeds = min(cell.seeds for cell, _ in by_depth.values())

@@ -4,16 +4,16 @@ Their losses compare in bits per byte of the source. The tokens of a patch are p
 so a patch starts with a handicap that more depth or a larger vocabulary does not have.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archfit.fit.cells import Cell, without_rate
+from archfit.fit.noise import Noise, noise_among
 from archfit.fit.power import seeds_needed
+from archfit.fit.resample import tail_of_best
 
 TOLERANCE = 0.06  # of all parameters, by which sizes that were matched may differ
-LEAST_DEGREES = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,13 +25,9 @@ class Standing:
     difference: float  # from the best
     low: float
     high: float
+    is_settled: bool  # worse than the best, even though that is the best of several by luck too
     seeds: int
     seeds_needed: int | None  # to tell it from the best; None where it is told, or above 1000
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is worse than the best beyond doubt."""
-        return self.low > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +45,7 @@ def comparisons(cells: Iterable[Cell]) -> tuple[Comparison, ...]:
     for cell in cells:
         groups[without_rate(cell.recipe), cell.architecture.context].append(cell)
     matched = [those for group in groups.values() for those in _matched(group)]
-    found = [_compared(those) for those in matched if _is_question(those)]
+    found = [_compared(those, noise) for those in matched if (noise := _noise(those)) is not None]
     return tuple(sorted(found, key=lambda one: one.params))
 
 
@@ -67,41 +63,43 @@ def _matched(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
     yield together
 
 
-def _is_question(cells: Sequence[Cell]) -> bool:
-    inputs = {(cell.data_hash, cell.architecture.input) for cell in cells}
-    return len(inputs) > 1 and sum(cell.seeds - 1 for cell in cells) >= LEAST_DEGREES
+def _noise(cells: Sequence[Cell]) -> Noise | None:
+    """Of their bits per byte; None where they read the same, or seeds are too few."""
+    if len({(cell.data_hash, cell.architecture.input) for cell in cells}) < 2:
+        return None
+    noise = noise_among([_in_bits(cell) for cell in cells])
+    return noise if noise.is_enough else None
 
 
-def _compared(cells: Sequence[Cell]) -> Comparison:
-    from scipy.special import stdtrit
-
-    degrees = sum(cell.seeds - 1 for cell in cells)
-    squares = math.fsum(cell.squares * _bits_a_nat(cell) ** 2 for cell in cells)
-    std, t90 = math.sqrt(squares / degrees), float(stdtrit(degrees, 0.95))
+def _compared(cells: Sequence[Cell], noise: Noise) -> Comparison:
     ranked = sorted(cells, key=lambda cell: cell.bits_per_byte)
+    best, tail = ranked[0], tail_of_best(len(cells))
     return Comparison(
-        params=ranked[0].architecture.params,
-        standings=tuple(_standing(cell, ranked[0], std, t90) for cell in ranked),
-        degrees=degrees,
+        params=best.architecture.params,
+        standings=tuple(_standing(cell, best, noise, tail) for cell in ranked),
+        degrees=noise.degrees,
     )
 
 
-def _standing(cell: Cell, best: Cell, std: float, t90: float) -> Standing:
-    difference = cell.bits_per_byte - best.bits_per_byte
-    error = 0.0 if cell is best else std * math.sqrt(1 / cell.seeds + 1 / best.seeds)
+def _standing(cell: Cell, best: Cell, noise: Noise, tail: float) -> Standing:
+    difference, both = cell.bits_per_byte - best.bits_per_byte, (_in_bits(cell), _in_bits(best))
+    error = 0.0 if cell is best else noise.error(*both)
+    half = noise.t90(*both) * error
     seeds = min(cell.seeds, best.seeds)
-    settled = difference > t90 * error
+    is_settled = difference > noise.t(tail, *both) * error
     return Standing(
         cell=cell,
         bits_per_byte=cell.bits_per_byte,
         difference=difference,
-        low=difference - t90 * error,
-        high=difference + t90 * error,
+        low=difference - half,
+        high=difference + half,
+        is_settled=is_settled,
         seeds=seeds,
-        seeds_needed=None if settled or cell is best else seeds_needed(difference, error, seeds),
+        seeds_needed=None if is_settled or cell is best else seeds_needed(difference, error, seeds),
     )
 
 
-def _bits_a_nat(cell: Cell) -> float:
-    """Bits per byte for a nat per token: the same for all runs on a data set."""
-    return cell.bits_per_byte / cell.mean
+def _in_bits(cell: Cell) -> Cell:
+    """The same with losses in bits per byte, whose ratio to nats is that of the data set."""
+    ratio = cell.bits_per_byte / cell.mean if cell.mean else 0.0
+    return replace(cell, losses=tuple(loss * ratio for loss in cell.losses))

@@ -46,8 +46,12 @@ def short_size(size: float) -> str:
     return f"{size:.0f}"
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _seeds(seeds: int) -> str:
-    return f"{seeds} seed{'s' if seeds > 1 else ''}"
+    return _counted(seeds, "seed")
 
 
 def _settle(needed: int | None, seeds: int) -> str:
@@ -68,13 +72,15 @@ def _crossing(item: Crossing, several: bool) -> str:
     what = _with(item.shallow, several)
     sizes = f"{short_size(item.range[0])} to {short_size(item.range[1])} block parameters"
     if item.size is not None and item.width is not None:
-        first, second = (deep, shallow) if item.slope < 0 else (shallow, deep)
+        is_deeper = item.verdict == "deeper wins above"
+        first, second = (deep, shallow) if is_deeper else (shallow, deep)
+        times = f"; crossing {item.number} of {item.times}" if item.times > 1 else ""
         size = _between(item.low, item.high, short_size)
         width = _between(item.width_low, item.width_high, lambda width: f"{width:.0f}")
         return (
             f"Depth {first} overtakes depth {second}{what} at {short_size(item.size)} block "
-            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width}); "
-            f"{_seeds(item.seeds)}."
+            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width})"
+            f"{times}; {_seeds(item.seeds)}."
         )
     beyond = ""
     if item.beyond is not None:
@@ -109,7 +115,9 @@ def _redundancy(item: Redundancy) -> str:
         what = f"an attention {item.ratio:.3g} times as wide as the stream"
     cell = f"depth {item.family.depth}, width {item.cell.architecture.width}"
     flag = "; the baseline is itself limited by its vocabulary" if item.baseline_is_limited else ""
-    if item.value is None and item.low is not None:
+    if item.value is None and item.low is not None and item.low <= 0:
+        found = "of unknown redundancy: no baseline is as bad, and none that is smaller is better"
+    elif item.value is None and item.low is not None:
         found = f"at least {item.low:.1%} redundant; no baseline is as bad"
     elif item.value is None and item.high is not None:
         found = f"at most {item.high:.1%} redundant; no baseline is as good"
@@ -152,9 +160,15 @@ def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
             for item in items
         )
         yield (
-            f"Against full tables, depth {key.depth}, width {width}, {' and '.join(names)}: "
-            f"{costs} nats a token (90 %); {_seeds(min(item.seeds for item in items))}."
+            f"Against {_unlimited(key)} tables, depth {key.depth}, width {width}, "
+            f"{' and '.join(names)}: {costs} nats a token (90 %); "
+            f"{_seeds(min(item.seeds for item in items))}."
         )
+
+
+def _unlimited(key: FamilyKey) -> str:
+    """Full tables, or products of matrices that are as good as those."""
+    return "factorised but unlimited" if key.factorised else "full"
 
 
 def _comparison(item: Comparison) -> str:
@@ -209,9 +223,10 @@ def _positions(contrasts: Iterable[Contrast]) -> Iterable[str]:
         if ranks:
             least = min(ranks, key=lambda item: item.rank)
             yield (
-                f"Positions of rank {least.rank} are within 2 standard deviations of full ones "
-                f"(depth {key.depth}, width {width}): {least.difference:+.4f} nats (90 %: "
-                f"{least.low:+.4f} to {least.high:+.4f}); {_seeds(least.seeds)}."
+                f"Positions of rank {least.rank} are within 2 standard deviations of "
+                f"{_unlimited(key)} ones (depth {key.depth}, width {width}): "
+                f"{least.difference:+.4f} nats (90 %: {least.low:+.4f} to {least.high:+.4f}); "
+                f"{_seeds(least.seeds)}."
             )
 
 
@@ -263,11 +278,11 @@ def _notes(fits: Fits) -> Iterable[str]:
         yield _noise(noise)
     if fits.tunings:
         yield (
-            f"{len(fits.tunings)} shapes were trained at several learning rates; the best of each "
-            "stands for it."
+            f"{_counted(len(fits.tunings), 'shape')} trained at several learning rates: the best "
+            "rate of each stands for it."
         )
     if fits.diverged:
-        yield f"{fits.diverged} diverged runs are left out."
+        yield f"Left out: {_counted(fits.diverged, 'diverged run')}."
     misfits = [item for item in fits.crossings if item.inflation > 1]
     if misfits:
         yield (
@@ -283,11 +298,19 @@ def _named(cell: Cell) -> str:
 
 def _noise(noise: Noise) -> str:
     runs = sum(cell.seeds for cell in noise.cells)
-    of = f"{runs} runs of {len(noise.cells)} cells on data {noise.data_hash[:8]}"
+    of = (
+        f"{_counted(runs, 'run')} of {_counted(len(noise.cells), 'cell')} on data "
+        f"{noise.data_hash[:8]}"
+    )
+    if noise.degrees < LEAST_DEGREES:
+        return (
+            f"No interval can be had within {of}: they repeat cells "
+            f"{_counted(noise.degrees, 'time')}, and {LEAST_DEGREES} are needed; train more seeds."
+        )
     if not noise.is_enough:
         return (
-            f"No interval can be had from {of}: they repeat cells {noise.degrees} times with "
-            f"different losses, and {LEAST_DEGREES} are needed; train more seeds."
+            f"No interval can be had within {of}: those of one cell have the very same losses; "
+            "train seeds that differ."
         )
     uneven = ""
     if noise.noisy.cells:

@@ -17,7 +17,7 @@ SIDES = (("embedding", "head"), ("embedding", "positions"))  # pairs whose ranks
 class Contrast:
     """The loss of `first` less that of `second`, nats per token."""
 
-    kind: Literal["cost", "side"]  # against full tables; or one limited table against another
+    kind: Literal["cost", "side"]  # against tables without limit; or another table that has it
     first: FamilyKey
     second: FamilyKey
     width: int
@@ -43,14 +43,16 @@ class Contrast:
 def contrasts(cells: Iterable[Cell], noise: Noise) -> tuple[Contrast, ...]:
     """Every cell with factorised tables against full ones, and against the other side's."""
     by_shape = {cell.architecture: cell for cell in cells}
+    controls = _controls(by_shape.values())
     found = []
     for shape, cell in by_shape.items():
         names = key_of(cell).factorised
         if not names:
             continue
-        full = by_shape.get(with_full(shape, names))
-        if full is not None:
-            found.append(_contrast("cost", cell, full, noise))
+        full = with_full(shape, names)
+        unlimited = by_shape.get(full, controls.get((full, names)))
+        if unlimited is not None and unlimited is not cell:
+            found.append(_contrast("cost", cell, unlimited, noise))
         found += [
             _contrast("side", cell, by_shape[other], noise)
             for other in _other_sides(shape, names)
@@ -64,6 +66,25 @@ def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
     """The same shape with these tables full."""
     full: dict[str, Full] = {name: Full() for name in names}
     return replace(shape, **full)  # type: ignore[arg-type]  # each is a table
+
+
+def _controls(cells: Iterable[Cell]) -> dict[tuple[Architecture, tuple[str, ...]], Cell]:
+    """Of each shape and set of factorised tables, the cell whose inner sizes limit nothing.
+
+    It stands in where full tables were not trained; of several, that of the least inner size.
+    """
+    found: dict[tuple[Architecture, tuple[str, ...]], Cell] = {}
+    for cell in sorted(cells, key=_inner):
+        names = key_of(cell).factorised
+        if names and _inner(cell) >= cell.architecture.width:
+            found.setdefault((with_full(cell.architecture, names), names), cell)
+    return found
+
+
+def _inner(cell: Cell) -> int:
+    """The least inner size of its factorised tables; 0 where all are full."""
+    tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
+    return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
 
 
 def _other_sides(shape: Architecture, names: tuple[str, ...]) -> list[Architecture]:
@@ -80,13 +101,12 @@ def _contrast(kind: Literal["cost", "side"], first: Cell, second: Cell, noise: N
     half = noise.t90(first, second) * error
     seeds = min(first.seeds, second.seeds)
     is_settled = abs(difference) > half
-    tables = (getattr(first.architecture, name) for name in key_of(first).factorised)
     return Contrast(
         kind=kind,
         first=key_of(first),
         second=key_of(second),
         width=first.architecture.width,
-        rank=min(table.inner for table in tables if isinstance(table, Factorised)),
+        rank=_inner(first),
         difference=difference,
         low=difference - half,
         high=difference + half,

@@ -9,7 +9,14 @@ from archfit.fit.curves import Curve
 from archfit.fit.families import FamilyKey
 from archfit.fit.forms import Reals
 from archfit.fit.power import seeds_needed
-from archfit.fit.roots import Difference, Span, root_of, span_about, undecided_points
+from archfit.fit.roots import (
+    Difference,
+    nearest_point,
+    root_of,
+    span_about,
+    told_roots,
+    undecided_points,
+)
 
 SIGNIFICANT = 0.05  # two-sided, for the difference in slope
 
@@ -26,7 +33,8 @@ Verdict = Literal[
 class Crossing:
     """Two depths compared at equal size, everything else the same.
 
-    An end of an interval is None where it lies beyond the sizes that both have.
+    An end of an interval is None where it lies beyond the sizes that both have. Depths that cross
+    several times have one of these for each.
     """
 
     shallow: FamilyKey
@@ -46,11 +54,18 @@ class Crossing:
     seeds_needed: int | None  # to settle it; None where it is settled, or above 1000
     neighbours: bool  # no depth between the two was trained
     inflation: float  # the larger of the two curves'
+    number: int  # of this crossing, smallest size first; 0 without one
+    times: int  # that the two cross in range
 
     @property
     def is_crossing(self) -> bool:
         """Whether there is one in range."""
         return self.size is not None
+
+    @property
+    def deeper_wins_from_here_on(self) -> bool:
+        """Whether this is the last crossing, and the deeper network's."""
+        return self.verdict == "deeper wins above" and self.number == self.times
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,14 +90,15 @@ def difference_of(deep: Curve, shallow: Curve) -> Difference | None:
     )
 
 
-def crossing_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> Crossing | None:
-    """The comparison of two curves; None where they share no range of sizes."""
+def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Crossing, ...]:
+    """The comparison of two curves; none where they share no range of sizes.
+
+    One value, unless the two cross several times beyond doubt.
+    """
     difference = difference_of(deep, shallow)
     if difference is None:
-        return None
-    slope, error = difference.slope()
-    probability = difference.slope_probability()
-    seeds = min(shallow.family.seeds, deep.family.seeds)
+        return ()
+    slope, _ = difference.slope()
     plain = Crossing(
         shallow=shallow.family.key,
         deep=deep.family.key,
@@ -96,23 +112,35 @@ def crossing_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> Crossing | 
         beyond=None,
         range=(math.exp(difference.low), math.exp(difference.high)),
         slope=slope,
-        slope_probability=probability,
-        seeds=seeds,
+        slope_probability=difference.slope_probability(),
+        seeds=min(shallow.family.seeds, deep.family.seeds),
         seeds_needed=None,
         neighbours=neighbours,
         inflation=max(shallow.inflation, deep.inflation),
+        number=0,
+        times=0,
     )
-    is_sloped = probability < SIGNIFICANT
-    root = root_of(difference, falling=slope < 0) if is_sloped else None
-    if root is not None:
-        return _crossed(plain, shallow, root, span_about(difference, root))
-    settled = _without_crossing(plain, difference, is_sloped)
-    if settled.verdict != "undecided":
-        return settled
-    if settled.beyond is not None:  # the slopes differ; the edge does not say whether they meet
-        edge = difference.low if settled.beyond == "below" else difference.high
-        slope, error = difference.height(edge)
-    return replace(settled, seeds_needed=seeds_needed(slope, error, seeds))
+    roots = _roots(plain, difference)
+    if not roots:
+        return (_without_crossing(plain, difference),)
+    return tuple(
+        _crossed(replace(plain, number=number, times=len(roots)), shallow, difference, root)
+        for number, root in enumerate(roots, start=1)
+    )
+
+
+def _roots(plain: Crossing, difference: Difference) -> tuple[tuple[float, bool], ...]:
+    """Several where each side of each is told from zero; else one, where slopes differ."""
+    several = told_roots(difference)
+    if len(several) > 1:
+        return several
+    falling = plain.slope < 0
+    root = root_of(difference, falling=falling) if _is_sloped(plain) else None
+    return () if root is None else ((root, falling),)
+
+
+def _is_sloped(plain: Crossing) -> bool:
+    return plain.slope_probability < SIGNIFICANT
 
 
 def draws_of(crossing: Crossing, shallow: Curve, deep: Curve) -> CrossingDraws:
@@ -131,35 +159,43 @@ def draws_of(crossing: Crossing, shallow: Curve, deep: Curve) -> CrossingDraws:
     return CrossingDraws(crossing=crossing, log_widths=math.log(crossing.width) + moved / 2)
 
 
-def _crossed(plain: Crossing, shallow: Curve, root: float, span: Span) -> Crossing:
+def _crossed(
+    plain: Crossing, shallow: Curve, difference: Difference, root: tuple[float, bool]
+) -> Crossing:
     def width(log_size: float | None) -> float | None:
         return None if log_size is None else shallow.family.width_at(log_size)
 
+    at, falling = root
+    span = span_about(difference, at)
     return replace(
         plain,
-        verdict="deeper wins above" if plain.slope < 0 else "shallower wins above",
-        size=math.exp(root),
+        verdict="deeper wins above" if falling else "shallower wins above",
+        size=math.exp(at),
         low=None if span.low is None else math.exp(span.low),
         high=None if span.high is None else math.exp(span.high),
-        width=width(root),
+        width=width(at),
         width_low=width(span.low),
         width_high=width(span.high),
     )
 
 
-def _without_crossing(plain: Crossing, difference: Difference, is_sloped: bool) -> Crossing:
-    """Who wins where there is no crossing, and on which side one would lie."""
+def _without_crossing(plain: Crossing, difference: Difference) -> Crossing:
+    """Who wins where there is no crossing, and on which side one would lie; or what would tell."""
     heights = difference.mean(difference.grid())
-    if not (all(heights < 0) or all(heights > 0)):
-        return plain
+    is_one_sided = bool(all(heights < 0) or all(heights > 0))
     deeper = bool(heights[0] < 0)
     beyond: Literal["below", "above"] | None = None
-    if is_sloped:
+    if is_one_sided and _is_sloped(plain):
         beyond = "below" if deeper == (plain.slope < 0) else "above"
-    if len(undecided_points(difference)):
-        return replace(plain, beyond=beyond)
-    verdict: Verdict = "deeper wins everywhere" if deeper else "shallower wins everywhere"
-    return replace(plain, beyond=beyond, verdict=verdict)
+    undecided = undecided_points(difference)
+    if is_one_sided and not len(undecided):
+        verdict: Verdict = "deeper wins everywhere" if deeper else "shallower wins everywhere"
+        return replace(plain, beyond=beyond, verdict=verdict)
+    # Where one wins somewhere, the question is whether the other does where it comes nearest.
+    effect = difference.slope()
+    if len(undecided) < len(heights):
+        effect = difference.height(nearest_point(difference))
+    return replace(plain, beyond=beyond, seeds_needed=seeds_needed(*effect, plain.seeds))
 
 
 def pairs(curves: Sequence[Curve]) -> tuple[tuple[Curve, Curve, bool], ...]:

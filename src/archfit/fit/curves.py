@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.fit.families import Family
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, Form, Reals, fit_form, values
+from archfit.fit.forms import (
+    CUBIC,
+    POWER,
+    QUADRATIC,
+    QUARTIC,
+    QUINTIC,
+    Form,
+    Reals,
+    fit_form,
+    values,
+)
 from archfit.fit.noise import Noise
 from archfit.fit.resample import RESAMPLES, generator, scales
 
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_SIZES = 3  # a curve has three free numbers
-CUBIC_SIZES, QUARTIC_SIZES = 6, 8
+LEAST_SIZES_OF = {POWER: 3, QUADRATIC: 3, CUBIC: 6, QUARTIC: 8, QUINTIC: 10}
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
 
 
@@ -56,12 +66,10 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
-    for forms in _choices(family.sizes):
-        fits = [fit_form(form, u, losses, precisions) for form in forms]
-        misfits = [float(left[0]) for _, left in fits]
-        inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
-        if inflation == 1:
-            break
+    forms = _forms(family.sizes)
+    fits = [fit_form(form, u, losses, precisions) for form in forms]
+    misfits = [float(left[0]) for _, left in fits]
+    inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
     weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
     best = np.concatenate([rows for rows, _ in fits])
     group = (noise.data_hash, noise.recipe) if inflation == 1 else family.key
@@ -83,12 +91,9 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     )
 
 
-def _choices(sizes: int) -> tuple[tuple[Form, ...], ...]:
-    """The forms, and those to try where the first do not explain the losses."""
-    if sizes < CUBIC_SIZES:
-        return ((POWER, QUADRATIC),)
-    usual = POWER, QUADRATIC, CUBIC
-    return (usual,) if sizes < QUARTIC_SIZES else (usual, (*usual, QUARTIC))
+def _forms(sizes: int) -> tuple[Form, ...]:
+    """Those that so many sizes can tell apart: a sum of two power laws bends like a quintic."""
+    return tuple(form for form, least in LEAST_SIZES_OF.items() if sizes >= least)
 
 
 def _inflation(

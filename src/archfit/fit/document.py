@@ -56,6 +56,8 @@ def _crossing(item: Crossing) -> Document:
         "depths": [item.shallow.depth, item.deep.depth],
         "outcome": "crossing" if item.is_crossing else "no crossing",
         "verdict": item.verdict,
+        "number": item.number,
+        "times": item.times,
         "size": item.size,
         "low": item.low,
         "high": item.high,
@@ -192,6 +194,7 @@ def _comparison(item: Comparison) -> Document:
                 "difference": standing.difference,
                 "low": standing.low,
                 "high": standing.high,
+                "is_settled": standing.is_settled,
                 "seeds": standing.seeds,
                 "seeds_needed": standing.seeds_needed,
             }

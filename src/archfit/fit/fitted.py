@@ -7,7 +7,7 @@ from archfit.fit.best_depth import BestDepth, best_depths
 from archfit.fit.cells import Cell, Tuning, cells_of, tuned
 from archfit.fit.comparison import Comparison, comparisons
 from archfit.fit.contrasts import Contrast, contrasts
-from archfit.fit.crossing import Crossing, CrossingDraws, crossing_of, draws_of, pairs
+from archfit.fit.crossing import Crossing, CrossingDraws, crossings_of, draws_of, pairs
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.families import Family, families_of, key_of
 from archfit.fit.laws import Law
@@ -102,14 +102,12 @@ def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> _Part:
 
 
 def _crossings(curves: Sequence[Curve]) -> tuple[list[Crossing], list[CrossingDraws]]:
-    found, draws = [], []
+    found: list[Crossing] = []
+    draws: list[CrossingDraws] = []
     for shallow, deep, neighbours in pairs(curves):
-        crossing = crossing_of(shallow, deep, neighbours=neighbours)
-        if crossing is None:
-            continue
-        found.append(crossing)
-        if crossing.is_crossing:
-            draws.append(draws_of(crossing, shallow, deep))
+        crossings = crossings_of(shallow, deep, neighbours=neighbours)
+        found += crossings
+        draws += [draws_of(one, shallow, deep) for one in crossings if one.is_crossing]
     return found, draws
 
 
@@ -122,10 +120,15 @@ def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
         )
     if fits.is_empty and not any(noise.is_enough for noise in fits.noise):
         most = max(noise.degrees for noise in fits.noise)
+        if most >= LEAST_DEGREES:
+            raise ValueError(
+                f"{most} runs repeat others and have the very same losses, so there is no noise to "
+                "make intervals of; train seeds that differ"
+            )
         raise ValueError(
             f"{fits.runs} runs repeat cells {most} times (runs of one data set and recipe less "
-            f"their cells), and intervals need {LEAST_DEGREES} repeats with different losses; "
-            "train 2 or 3 seeds of each cell"
+            f"their cells), and intervals need {LEAST_DEGREES} repeats; train 2 or 3 seeds of each "
+            "cell"
         )
     if fits.is_empty:
         sizes = max(family.sizes for family in families)

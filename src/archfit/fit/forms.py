@@ -1,12 +1,12 @@
 """The shapes that a loss may have over size, each fitted to many curves at once.
 
-With u = ln N - middle, every shape is a row of six numbers (level, slope, alpha, second, third,
-fourth):
+With u = ln N - middle, every shape is a row of seven numbers (level, slope, alpha, second, third,
+fourth, fifth):
 
-    loss(u) = level + slope (1 - e^(-alpha u)) / alpha + second u^2 + third u^3 + fourth u^4
+    loss(u) = level + slope (1 - e^(-alpha u)) / alpha + second u^2 + third u^3 + ... + fifth u^5
 
-A power law with a floor, E + A N^-alpha, has only the first three (alpha = 0 is a line in ln N); a
-quadratic, a cubic and a quartic have alpha = 0.
+A power law with a floor, E + A N^-alpha, has only the first three (alpha = 0 is a line in ln N);
+polynomials have alpha = 0.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Reals: TypeAlias = "NDArray[np.float64]"
 
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
-COEFFICIENTS = 6
+COEFFICIENTS = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +34,16 @@ POWER = Form(name="power law", free=3)
 QUADRATIC = Form(name="quadratic", free=3)
 CUBIC = Form(name="cubic", free=4)
 QUARTIC = Form(name="quartic", free=5)
+QUINTIC = Form(name="quintic", free=6)
 
 
 def values(rows: Reals, u: Reals) -> Reals:
     """The loss of each row at each u."""
-    level, slope, alpha, second, third, fourth = (rows[:, [at]] for at in range(COEFFICIENTS))
-    return level + slope * bend(alpha, u) + (second + (third + fourth * u) * u) * u**2
+    level, slope, alpha, *higher = (rows[:, [at]] for at in range(COEFFICIENTS))
+    total = level + slope * bend(alpha, u)
+    for power, factor in enumerate(higher, start=2):
+        total = total + factor * u**power
+    return total
 
 
 def bend(alpha: Reals, u: Reals) -> Reals:
@@ -119,7 +123,8 @@ def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     import numpy as np
 
     rows = power_rows_at(alpha, u, losses, weights)
-    near = np.array([0, 0, 1e-5, 0, 0, 0])
+    near = np.zeros(COEFFICIENTS)
+    near[2] = 1e-5
     change = (values(rows + near, u) - values(rows - near, u)) / (2 * near[2])
     change = change - values(power_rows_at(alpha, u, change, weights), u)  # level and slope follow
     norm = (change**2 * weights).sum(axis=1)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from archfit.fit.cells import Cell, without_rate
+from archfit.fit.resample import TAIL
 from archfit.spec import Recipe
 
 LEAST_DEGREES = 4  # with fewer, a 90 % interval is wider than what it is about
@@ -80,23 +81,22 @@ class Noise:
         return math.sqrt(math.fsum(self.variance(cell) for cell in cells))
 
     def t90(self, *cells: Cell) -> float:
-        """Standard errors on each side of the 90 % interval of such a difference.
+        """Standard errors on each side of the 90 % interval of such a difference."""
+        return self.t(TAIL, *cells)
+
+    def t(self, tail: float, *cells: Cell) -> float:
+        """Standard errors that such a difference exceeds with this probability.
 
         Where the cells are of both pools, with the degrees of freedom of Welch and Satterthwaite.
         """
         from scipy.special import stdtrit
 
-        parts = {
-            pool.degrees: math.fsum(self.variance(c) for c in cells if self.pool(c) is pool)
+        parts = [
+            (math.fsum(self.variance(cell) for cell in cells if self.pool(cell) is pool), pool)
             for pool in (self.usual, self.noisy)
-            if any(self.pool(c) is pool for c in cells)
-        }
-        if len(parts) == 1:
-            (degrees,) = map(float, parts)
-        else:
-            squares = math.fsum(part**2 / degrees for degrees, part in parts.items())
-            degrees = math.fsum(parts.values()) ** 2 / squares
-        return float(stdtrit(degrees, 0.95))
+        ]
+        squares = math.fsum(part**2 / pool.degrees for part, pool in parts if part)
+        return float(stdtrit(math.fsum(part for part, _ in parts) ** 2 / squares, 1 - tail))
 
 
 def noise_of(cells: Iterable[Cell]) -> tuple[Noise, ...]:
@@ -104,17 +104,18 @@ def noise_of(cells: Iterable[Cell]) -> tuple[Noise, ...]:
     groups: dict[tuple[str, Recipe], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.data_hash, without_rate(cell.recipe)].append(cell)
-    return tuple(_divided(*group, cells) for group, cells in groups.items())
+    return tuple(noise_among(cells) for cells in groups.values())
 
 
-def _divided(data_hash: str, recipe: Recipe, cells: Sequence[Cell]) -> Noise:
+def noise_among(cells: Sequence[Cell]) -> Noise:
+    """The noise of these cells, which are of one recipe."""
     usual, noisy = tuple(cells), []
     while (cell := _outlier(Pool(cells=usual))) is not None:
         noisy.append(cell)
         usual = tuple(other for other in usual if other is not cell)
     return Noise(
-        data_hash=data_hash,
-        recipe=recipe,
+        data_hash=cells[0].data_hash,
+        recipe=without_rate(cells[0].recipe),
         usual=Pool(cells=usual),
         noisy=Pool(cells=tuple(noisy)),
     )

@@ -29,6 +29,14 @@ def scales(seed: int, name: object, degrees: int) -> Reals:
     return np.sqrt(degrees / draws)
 
 
+def tail_of_best(candidates: int) -> float:
+    """What a tail must be to say that one is worse than the best of so many.
+
+    Of equal candidates one is best by luck and one worst: Bonferroni, over all pairs.
+    """
+    return 2 * TAIL / (candidates * (candidates - 1))
+
+
 def interval(draws: Reals) -> tuple[float, float]:
     """The middle 90 % of the draws."""
     import numpy as np

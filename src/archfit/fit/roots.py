@@ -85,9 +85,36 @@ class Span:
 
 def root_of(difference: Difference, *, falling: bool) -> float | None:
     """The last place where the mean goes through zero in this direction."""
+    return _last_root(difference, difference.grid(), falling=falling)
+
+
+def told_roots(difference: Difference) -> tuple[tuple[float, bool], ...]:
+    """Where the difference changes from one told sign to the other, and whether it falls there."""
     import numpy as np
 
     points = difference.grid()
+    below = difference.below_zero(points)
+    told = np.flatnonzero(~_may_be_zero(below))
+    is_below = below[told] > 0.5
+    found = []
+    for at in np.flatnonzero(is_below[1:] != is_below[:-1]):
+        between, falling = points[told[at] : told[at + 1] + 1], bool(is_below[at + 1])
+        root = _last_root(difference, between, falling=falling)
+        found += [] if root is None else [(root, falling)]
+    return tuple(found)
+
+
+def nearest_point(difference: Difference) -> float:
+    """Where the one that is better by and large is ahead by the least."""
+    points = difference.grid()
+    heights = difference.mean(points)
+    ahead = heights if heights.sum() > 0 else -heights
+    return float(points[ahead.argmin()])
+
+
+def _last_root(difference: Difference, points: Reals, *, falling: bool) -> float | None:
+    import numpy as np
+
     sign = -1.0 if falling else 1.0
     heights = sign * difference.mean(points)
     places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))

@@ -21,7 +21,7 @@ def transition_laws(draws: Iterable[CrossingDraws]) -> tuple[Law, ...]:
     """A law for each set of neighbouring depths whose deeper networks win above two crossings."""
     questions: dict[FamilyKey, list[CrossingDraws]] = defaultdict(list)
     for one in draws:
-        if one.crossing.neighbours and one.crossing.verdict == "deeper wins above":
+        if one.crossing.neighbours and one.crossing.deeper_wins_from_here_on:
             questions[replace(one.crossing.shallow, depth=1)].append(one)
     return tuple(
         _law(sorted(found, key=lambda one: one.crossing.shallow.depth))
