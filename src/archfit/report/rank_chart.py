@@ -87,11 +87,11 @@ def rank_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     return Figure(
         name="loss-against-rank-and-width",
         title="Loss against rank, next to loss against width",
-        caption="Left: one network whose tables have a limited rank. Right: the same network with "
-        "full tables, narrower. Both have the same scale of losses. Small points are runs; large "
-        "ones are means with 90 % intervals; the band is that of the fitted curve. The dashed rule "
-        "is the network with full tables, the dotted one its width: ranks from there on limit "
-        "nothing, and are controls.",
+        caption="First one network whose tables have a limited rank, then the same network with "
+        "full tables, narrower, on the same scale of losses. Small points are runs; large ones are "
+        "means with 90 % intervals; the band is that of the fitted curve. The dashed rule is the "
+        "network with full tables, the dotted one its width: ranks from there on limit nothing, "
+        "and are controls.",
         description="Loss against rank and against width: "
         + " ".join(f"{one.title}: {_means(one)}." for one in panels),
         drawn=partial(_rank_chart, panels),

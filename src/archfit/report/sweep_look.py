@@ -34,7 +34,7 @@ class Layout:
         return replace(self, width=self.width * max(1, self.columns // panels))
 
 
-WIDE = Layout(columns=2, width=300, legend_columns=4)
+WIDE = Layout(columns=2, width=340, legend_columns=4)
 NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
 
 

@@ -10,6 +10,7 @@ from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
 
 NOT_KNOWN = "…"
+LONGEST_NUMBER = 40  # characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,7 +202,11 @@ def numeric_columns(table: Table) -> frozenset[int]:
 
 
 def _are_numbers(texts: Iterable[str]) -> bool:
-    return all(not text or text[0].isdigit() or text[0] in "+-…" for text in texts)
+    """Whether all begin like one; a hash may, but is too long."""
+    return all(
+        not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
+        for text in texts
+    )
 
 
 def _data(data_hash: str, labels: Mapping[str, str]) -> str:
