@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"spec", "theory", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "exact", "plan", "audit"},
+    "report": {"spec", "theory", "exact", "fit", "plan", "audit"},
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),
         *("exact", "plan", "audit", "export", "report"),

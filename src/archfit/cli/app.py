@@ -20,6 +20,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "train": ("train_command", "train"),
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
+    "report": ("report_command", "report"),
     "measure": ("measure_command", "measure_command"),
     "witness": ("witness_command", "witness"),
 }

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from archfit.fit.best_depth import BestDepth
 from archfit.fit.cells import Cell
@@ -19,22 +19,42 @@ from archfit.fit.redundancy import Redundancy
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """Sentences on one subject."""
+
+    subject: str
+    sentences: tuple[str, ...]
+
+
 def conclusions(fits: Fits) -> tuple[str, ...]:
     """The findings, each a sentence with its numbers; what could not be told is said too."""
+    return tuple(sentence for group in findings(fits) for sentence in group.sentences)
+
+
+def findings(fits: Fits) -> tuple[Findings, ...]:
+    """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len({noise.data_hash for noise in fits.noise}) > 1
-    return (
-        *(_crossing(item, several) for item in fits.crossings),
-        *(_law(item) for item in fits.laws if item.kind == "transition"),
-        *(_redundancy(item) for item in fits.redundancy if item.is_best_depth),
-        *_costs(fits.contrasts),
-        *(_contrast(item) for item in fits.contrasts if item.kind == "side" and item.is_limit),
-        *_positions(fits.contrasts),
-        *_best_depths(fits.best_depth, several),
-        *(_comparison(item) for item in fits.comparisons),
-        *(_law(item) for item in fits.laws if item.kind == "size"),
-        *_spreads(fits.repeated),
-        *_notes(fits),
-    )
+    groups: dict[str, Iterable[str]] = {
+        "Depth against size": (
+            *(_crossing(item, several) for item in fits.crossings),
+            *(_law(item) for item in fits.laws if item.kind == "transition"),
+        ),
+        "What a bottleneck wastes": (
+            _redundancy(item) for item in fits.redundancy if item.is_best_depth
+        ),
+        "What a low rank costs": (
+            *_costs(fits.contrasts),
+            *(_contrast(item) for item in fits.contrasts if item.kind == "side" and item.is_limit),
+            *_positions(fits.contrasts),
+        ),
+        "Best depth": _best_depths(fits.best_depth, several),
+        "Vocabularies and patches": (_comparison(item) for item in fits.comparisons),
+        "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
+        "Seeds": (*_spreads(fits.repeated), *_notes(fits)),
+    }
+    found = (Findings(subject=name, sentences=tuple(group)) for name, group in groups.items())
+    return tuple(group for group in found if group.sentences)
 
 
 def short_size(size: float) -> str:

@@ -23,7 +23,7 @@ from archfit.fit.forms import (
     values,
 )
 from archfit.fit.noise import Noise
-from archfit.fit.resample import RESAMPLES, generator, scales
+from archfit.fit.resample import RESAMPLES, TAIL, generator, scales
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +55,13 @@ class Curve:
     def resampled(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N in each resample."""
         return values(self.draws, log_sizes - self.middle)
+
+    def band(self, log_sizes: Reals) -> tuple[Reals, Reals]:
+        """The ends of the 90 % interval at each ln N."""
+        import numpy as np
+
+        low, high = np.quantile(self.resampled(log_sizes), [TAIL, 1 - TAIL], axis=0)
+        return low, high
 
 
 def curve_of(family: Family, noise: Noise, seed: int) -> Curve:

@@ -25,6 +25,7 @@ REPEATS = 5  # seeds of a cell from which its own standard deviation is an answe
 class Fits:
     """What was found, by kind of question."""
 
+    curves: tuple[Curve, ...]
     crossings: tuple[Crossing, ...]
     redundancy: tuple[Redundancy, ...]
     laws: tuple[Law, ...]
@@ -35,6 +36,11 @@ class Fits:
     tunings: tuple[Tuning, ...]
     runs: int  # finished
     diverged: int
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All that finished, one for each shape."""
+        return tuple(cell for noise in self.noise for cell in noise.cells)
 
     @property
     def repeated(self) -> tuple[Cell, ...]:
@@ -60,6 +66,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
     noises = noise_of(best)  # a rate that is too high is noisier
     parts = [_of_group(best, noise, seed) for noise in noises if noise.is_enough]
     fits = Fits(
+        curves=tuple(item for part in parts for item in part.curves),
         crossings=tuple(item for part in parts for item in part.crossings),
         redundancy=tuple(item for part in parts for item in part.redundancy),
         laws=tuple(item for part in parts for item in part.laws),
@@ -79,6 +86,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
 class _Part:
     """What the runs of one data set and recipe say."""
 
+    curves: tuple[Curve, ...]
     crossings: tuple[Crossing, ...]
     redundancy: tuple[Redundancy, ...]
     laws: tuple[Law, ...]
@@ -93,6 +101,7 @@ def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> _Part:
     found, draws = _crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
     return _Part(
+        curves=tuple(curves),
         crossings=tuple(found),
         redundancy=redundancies(families, curves, noise, seed),
         laws=(*transition_laws(draws), *sizes),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import altair
 
-    Drawing: TypeAlias = altair.LayerChart | altair.FacetChart | altair.VConcatChart
+    Drawing: TypeAlias = (
+        altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
+    )
 
 FORMATS = (".svg", ".png", ".html")
 

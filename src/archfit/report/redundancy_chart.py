@@ -1,0 +1,171 @@
+"""What a bottleneck wastes, over the rank or the attention in proportion to the width."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archfit.fit.fitted import Fits
+from archfit.fit.redundancy import Redundancy
+from archfit.report.family_words import question_of, told_apart
+from archfit.report.sweep_look import (
+    Figure,
+    Layout,
+    Row,
+    ends,
+    in_dashes,
+    in_series,
+    linear_y,
+    log_ends,
+    log_x,
+    rows_of,
+    side_by_side,
+)
+
+if TYPE_CHECKING:
+    import altair
+
+    from archfit.report.chart_file import Drawing
+
+APART = 9  # pixels between points of one ratio
+AXES = {"rank": "rank / width", "attention": "attention ratio, heads x head_dim / width"}
+TITLES = {"rank": "low rank", "attention": "wide attention"}
+SAVED = "redundant share of the block parameters"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Point:
+    """A redundancy of which something is known, and the name of its series."""
+
+    item: Redundancy
+    series: str
+
+    @property
+    def value(self) -> float:
+        """What is drawn: the share, or the limit where only that is known."""
+        known = (self.item.value, self.item.low, self.item.high)
+        return next(share for share in known if share is not None)
+
+    @property
+    def mark(self) -> str:
+        """Whether it is a share or a limit."""
+        if self.item.value is not None:
+            return "share"
+        return "at least" if self.item.low is not None else "at most"
+
+
+def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """A panel for ranks and one for attention, whichever the records support."""
+    known = [
+        item for item in fits.redundancy if (item.value, item.low, item.high) != (None, None, None)
+    ]
+    if not known:
+        return None
+    points = _points(known, labels)
+    left = len(fits.redundancy) - len(known)
+    return Figure(
+        name="redundancy",
+        title="What a bottleneck wastes",
+        caption="The share of the block parameters that a network without the bottleneck saves at "
+        "the same loss, with 90 % intervals. A hollow triangle is a limit: at least (up) or at "
+        "most (down) so much. An interval that runs to the edge ends beyond the sizes that were "
+        "trained. Points of one ratio are drawn a little apart."
+        + (f" Of {left} more cells nothing can be said." if left else ""),
+        description="Redundant share of the block parameters: "
+        + "; ".join(_said(point) for point in points)
+        + ".",
+        drawn=partial(_chart, points),
+    )
+
+
+def _points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[_Point]:
+    """Series by what is limited, and by what else differs."""
+    rest = {question_of(item.family.with_full_tables) for item in items if item.kind == "rank"}
+    told = told_apart(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
+    depths = {item.family.depth for item in items}
+    found = []
+    for item in items:
+        names = [" and ".join(item.bottleneck)]
+        names += [f"depth {item.family.depth}"] if len(depths) > 1 else []
+        names += [words for words in [told.get(question_of(item.family.with_full_tables))] if words]
+        found.append(_Point(item=item, series=", ".join(names)))
+    return found
+
+
+def _said(point: _Point) -> str:
+    limit = "" if point.mark == "share" else f"{point.mark} "
+    return f"{point.series} at ratio {point.item.ratio:.3g} {limit}{point.value:.1%}"
+
+
+def _chart(points: Sequence[_Point], page: Layout) -> "Drawing":
+    names = list(dict.fromkeys(point.series for point in points))
+    kinds = list(dict.fromkeys(point.item.kind for point in points))
+    layout = page.for_panels(len(kinds))
+    panels = [
+        _panel([point for point in points if point.item.kind == kind], names, layout)
+        for kind in kinds
+    ]
+    return side_by_side(panels, layout)
+
+
+def _panel(
+    points: Sequence[_Point], names: Sequence[str], layout: Layout
+) -> "altair.LayerChart | altair.FacetChart":
+    import altair
+
+    kind = points[0].item.kind
+    ratios = log_ends((*(point.item.ratio for point in points), 1.0))
+    low, high = ends((*_known(points), 0.0))
+    is_open = any(point.item.high is None for point in points)
+    shares = low, 1.0 if is_open else min(high, 1.0)  # no share is above 1
+    rows = _rows(points, shares, (ratios[1] / ratios[0]) ** (APART / layout.width))
+    x, y = log_x("ratio", AXES[kind], ratios, layout), linear_y("share", SAVED, shares, "~%")
+    look = in_series("series", "bottleneck", names, layout)
+    limits = {"up": "at least", "down": "at most"}
+    return altair.layer(
+        rows_of([{"share": 0.0}]).mark_rule(color="#999999").encode(y=y),
+        rows_of([row for row in rows if row["mark"] == "share"])
+        .mark_line(strokeWidth=1)
+        .encode(x=x, y=y, **in_dashes("series", "bottleneck", names, layout)),
+        rows_of(rows)
+        .mark_rule(strokeWidth=2, clip=True)
+        .encode(x=x, y=linear_y("low", SAVED, shares, "~%"), y2="high:Q", color=look["color"]),
+        rows_of([row for row in rows if row["mark"] == "share"])
+        .mark_point(size=75, filled=True, opacity=1)
+        .encode(x=x, y=y, **look, tooltip=["series:N", "ratio:Q", "share:Q", "low:Q", "high:Q"]),
+        *(
+            rows_of([row for row in rows if row["mark"] == mark])
+            .mark_point(shape=f"triangle-{way}", size=110, filled=False, strokeWidth=2, opacity=1)
+            .encode(x=x, y=y, color=look["color"], tooltip=["series:N", "ratio:Q", "share:Q"])
+            for way, mark in limits.items()
+        ),
+        width=layout.width,
+        height=240,
+        title=altair.TitleParams(TITLES[kind], fontSize=12),
+    )
+
+
+def _known(points: Sequence[_Point]) -> list[float]:
+    every = [(point.value, point.item.low, point.item.high) for point in points]
+    return [share for shares in every for share in shares if share is not None]
+
+
+def _rows(points: Sequence[_Point], shares: tuple[float, float], apart: float) -> list[Row]:
+    """The points, those of one ratio side by side."""
+    before: dict[float, int] = defaultdict(int)
+    rows: list[Row] = []
+    for point in points:
+        item, place = point.item, before[round(point.item.ratio, 9)]
+        before[round(item.ratio, 9)] += 1
+        rows.append(
+            {
+                "series": point.series,
+                "ratio": item.ratio * apart**-place,
+                "share": point.value,
+                "low": shares[0] if item.low is None else item.low,
+                "high": shares[1] if item.high is None else item.high,
+                "mark": point.mark,
+            }
+        )
+    return rows

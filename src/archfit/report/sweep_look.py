@@ -1,0 +1,178 @@
+"""The one look of a sweep's figures: series by colour, shape and dash, and the axes they share."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair
+
+    from archfit.report.chart_file import Drawing
+
+Row = dict[str, str | float]
+
+COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [1, 4])
+NATS = "held-out loss (nats per token)"
+PAD = 0.06  # of an axis, on each side of what it shows
+MOST_PANELS = 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """How a figure is laid out."""
+
+    columns: int  # panels in a row
+    width: int  # pixels of a panel
+    legend_columns: int
+
+    def for_panels(self, panels: int) -> "Layout":
+        """The same, with wide panels where they do not fill a row."""
+        return replace(self, width=self.width * max(1, self.columns // panels))
+
+
+WIDE = Layout(columns=2, width=340, legend_columns=4)
+NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A chart and what is said about it."""
+
+    name: str  # of its files
+    title: str
+    caption: str  # how to read it
+    description: str  # what it shows, for those who do not see it
+    drawn: "Callable[[Layout], Drawing]"
+
+
+def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
+    """Colour and shape of points by the name of their series; also without colour they differ."""
+    import altair
+
+    legend = altair.Legend(
+        title=title,
+        orient="bottom",
+        columns=layout.legend_columns,
+        labelLimit=300,
+        symbolSize=90,
+        symbolOpacity=1,
+        symbolDash=[1, 0],
+        symbolStrokeWidth=0,
+    )
+    return {
+        "color": altair.Color(f"{field}:N", scale=_scale(names, COLOURS), legend=legend),
+        "shape": altair.Shape(f"{field}:N", scale=_scale(names, SHAPES), legend=legend),
+    }
+
+
+def in_dashes(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
+    """Colour and dash of lines by the name of their series."""
+    import altair
+
+    colour = in_series(field, title, names, layout)["color"]
+    dash = altair.StrokeDash(f"{field}:N", scale=_scale(names, DASHES), legend=None)
+    return {"color": colour, "strokeDash": dash}
+
+
+def _scale(names: Sequence[str], looks: Iterable[str] | Iterable[list[int]]) -> "altair.Scale":
+    import altair
+
+    return altair.Scale(domain=list(names), range=list(islice(cycle(looks), len(names))))
+
+
+def rows_of(rows: Sequence[Row]) -> "altair.Chart":
+    """A chart of these rows."""
+    import altair
+
+    return altair.Chart(altair.InlineData(values=list(rows)))
+
+
+def log_ends(values: Iterable[float]) -> tuple[float, float]:
+    """The ends of a logarithmic axis that shows these values with room beside them."""
+    logs = [math.log(value) for value in values]
+    room = max(PAD * (max(logs) - min(logs)), 0.03)
+    return math.exp(min(logs) - room), math.exp(max(logs) + room)
+
+
+def ends(values: Iterable[float]) -> tuple[float, float]:
+    """The same of a linear axis."""
+    those = list(values)
+    room = PAD * (max(those) - min(those)) or abs(those[0]) * PAD or 1.0
+    return min(those) - room, max(those) + room
+
+
+def log_x(field: str, title: str, shown: tuple[float, float], layout: Layout) -> "altair.X":
+    """A logarithmic axis with ticks at round numbers, as many as have room."""
+    ticks = _round_numbers(shown, most=layout.width // 45)
+    return _log_x(field, title, shown, ticks, "~s" if shown[1] >= 1000 else "~r")
+
+
+def log_x_at(field: str, title: str, values: Sequence[float]) -> "altair.X":
+    """A logarithmic axis with ticks at the values that it shows."""
+    return _log_x(field, title, log_ends(values), sorted(set(values)), "~r")
+
+
+def _log_x(
+    field: str, title: str, shown: tuple[float, float], ticks: Sequence[float], number: str
+) -> "altair.X":
+    import altair
+
+    return altair.X(
+        f"{field}:Q",
+        title=title,
+        scale=altair.Scale(type="log", domain=list(shown), nice=False),
+        axis=altair.Axis(values=list(ticks), format=number, labelOverlap=True),
+    )
+
+
+def _round_numbers(shown: tuple[float, float], most: int) -> list[float]:
+    low, high = math.floor(math.log10(shown[0])), math.ceil(math.log10(shown[1]))
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
+        every = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+        inside = [tick for tick in every if shown[0] <= tick <= shown[1]]
+        if len(inside) <= most:
+            return inside
+    return inside
+
+
+def linear_y(field: str, title: str, shown: tuple[float, float], number: str = "") -> "altair.Y":
+    """A linear axis that need not begin at zero."""
+    import altair
+
+    scale = altair.Scale(domain=list(shown), nice=False, zero=False)
+    axis = altair.Axis(format=number, tickCount=6) if number else altair.Axis(tickCount=6)
+    return altair.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def rows_y(names: Sequence[str]) -> "altair.Y":
+    """A row for each name, which stands above it inside the panel, so that it may be long."""
+    import altair
+
+    return altair.Y(
+        "row:N",
+        title=None,
+        sort=list(names),
+        axis=altair.Axis(
+            labelAlign="left",
+            labelPadding=-4,
+            labelOffset=-11,
+            labelLimit=400,
+            ticks=False,
+            domain=False,
+            grid=False,
+        ),
+    )
+
+
+def side_by_side(panels: "Sequence[Drawing]", layout: Layout) -> "Drawing":
+    """Panels with one legend."""
+    import altair
+
+    chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
+        color="shared", shape="shared", strokeDash="shared"
+    )
+    return chart
