@@ -80,6 +80,18 @@ def test_a_cell_that_fails_is_reported_once_and_the_status_is_1(
     assert [line.split()[0] for line in ends] == [good.name]
 
 
+def test_failures_are_told_though_the_table_cannot_be_written(
+    archfit: Archfit, data: PreparedData, tmp_path: Path
+) -> None:
+    bad = tiny_spec(data, context=10**6)
+    file, out = write_sweep(data, (bad,), tmp_path), tmp_path / "out"
+    (out / "results.csv").mkdir(parents=True)
+    said = archfit("sweep", str(file), "--out", str(out), "--device", "cpu", "--workers", "1")
+    assert said.status == 2
+    assert bad.name in said.out
+    assert "results.csv: Is a directory" in said.err
+
+
 def test_a_dry_run_counts_and_writes_nothing(archfit: Archfit, tmp_path: Path) -> None:
     document = archfit("sweep", NAMES, "--dry-run", "--json", "--out", str(tmp_path)).document()
     assert list(tmp_path.iterdir()) == []

@@ -61,11 +61,14 @@ def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
 
 def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) -> None:
     """Print how the sweep ended, and rebuild results.csv."""
-    results = write_results(out, sweep)
     failures = [
         {"run": spec.name, "cell": described(spec), "reason": reason}
         for spec, reason in cells.failed.items()
     ]
+    if failures and not as_json:  # said first: on a full disk the table cannot be written
+        rows = [(one["run"], one["cell"], one["reason"]) for one in failures]
+        print_table(f"{len(failures)} cells failed", ("run", "cell", "reason"), rows)
+    results = write_results(out, sweep)
     if as_json:
         print_json(
             {
@@ -87,9 +90,6 @@ def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) 
     if cells.elsewhere:
         parts.append(f"{len(cells.elsewhere)} trained by others")
     typer.echo(f"{sweep.name}: {len(sweep.specs)} cells, {', '.join(parts)}; table in {results}")
-    if failures:
-        rows = [(one["run"], one["cell"], one["reason"]) for one in failures]
-        print_table(f"{len(failures)} cells failed", ("run", "cell", "reason"), rows)
     _say_question(sweep.question)
     for sentence in _conclusions(out):
         typer.echo(f"- {sentence}")

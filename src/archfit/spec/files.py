@@ -41,6 +41,8 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as problem:  # that of a full disk does not name the file
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)  # half of it would only fill the disk further
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
     flush_folder(path.parent)
 
