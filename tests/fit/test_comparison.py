@@ -63,7 +63,7 @@ def test_what_cannot_be_told_from_the_best_is_undecided() -> None:
     assert not second.is_settled
     assert second.seeds_needed is not None
     assert second.seeds_needed > 100
-    assert any("undecided: about" in line for line in conclusions(fits))
+    assert any("undecided among 2: about" in line for line in conclusions(fits))
 
 
 def test_depths_alone_and_networks_of_other_sizes_are_no_comparison() -> None:

@@ -79,12 +79,13 @@ def _at(point: float, curves: Sequence[Curve]) -> list[BestDepth]:
         return []
     at = np.array([point])
     best = min(there, key=lambda curve: float(curve.mean(at)[0]))
+    tail = tail_of_best(len(there))
     ties, needs = [], []
     for other in there:
         if other is best:
             continue
         draws = other.resampled(at)[:, 0] - best.resampled(at)[:, 0]
-        if float((draws < 0).mean()) > tail_of_best(len(there)):
+        if float((draws < 0).mean()) > tail:
             ties.append(other.family.key.depth)
             gap = float(other.mean(at)[0] - best.mean(at)[0])
             needs.append((gap, float(np.quantile(draws, 0.8413) - np.median(draws))))
@@ -97,7 +98,7 @@ def _at(point: float, curves: Sequence[Curve]) -> list[BestDepth]:
             ties=tuple(sorted(ties)),
             depths=tuple(curve.family.key.depth for curve in there),
             seeds=seeds,
-            seeds_needed=seeds_needed(*min(needs), seeds) if needs else None,
+            seeds_needed=seeds_needed(*min(needs), seeds, tail=tail) if needs else None,
         )
     ]
 
@@ -136,5 +137,5 @@ def _of_cluster(cluster: Sequence[tuple[Cell, FamilyKey]], noise: Noise) -> Best
         ties=tuple(sorted(ties)),
         depths=tuple(sorted(by_depth)),
         seeds=seeds,
-        seeds_needed=seeds_needed(*min(needs), seeds) if needs else None,
+        seeds_needed=seeds_needed(*min(needs), seeds, tail=tail) if needs else None,
     )

@@ -87,6 +87,7 @@ def _standing(cell: Cell, best: Cell, noise: Noise, tail: float) -> Standing:
     half = noise.t90(*both) * error
     seeds = min(cell.seeds, best.seeds)
     is_settled = difference > noise.t(tail, *both) * error
+    needed = seeds_needed(difference, error, seeds, tail=tail)
     return Standing(
         cell=cell,
         bits_per_byte=cell.bits_per_byte,
@@ -95,7 +96,7 @@ def _standing(cell: Cell, best: Cell, noise: Noise, tail: float) -> Standing:
         high=difference + half,
         is_settled=is_settled,
         seeds=seeds,
-        seeds_needed=None if is_settled or cell is best else seeds_needed(difference, error, seeds),
+        seeds_needed=None if is_settled else needed,  # none of the best either: no difference
     )
 
 

@@ -199,7 +199,8 @@ def _comparison(item: Comparison) -> str:
         + (
             ""
             if standing.is_settled
-            else f"; undecided: {_settle(standing.seeds_needed, standing.seeds)}"
+            else f"; undecided among {len(item.standings)}: "
+            + _settle(standing.seeds_needed, standing.seeds)
         )
         + ")"
         for standing in others

@@ -2,15 +2,21 @@
 
 import math
 
+from archfit.fit.resample import TAIL
+
 MOST_SEEDS = 1000
-ENOUGH = 1.6449 + 0.8416  # standard errors: a 90 % interval leaves out zero with probability 0.8
+POWER = 0.8  # of telling an effect that is there
 
 
-def seeds_needed(effect: float, error: float, seeds: int) -> int | None:
+def seeds_needed(effect: float, error: float, seeds: int, *, tail: float = TAIL) -> int | None:
     """Seeds with which an effect of this size would be told from zero; None above MOST_SEEDS.
 
-    `error` is the standard error with `seeds` seeds; it falls with their square root.
+    `error` is the standard error with `seeds` seeds; it falls with their square root. `tail` is
+    that of the interval which must leave out zero.
     """
-    if effect == 0 or (ENOUGH * error / effect) ** 2 * seeds > MOST_SEEDS:
+    from scipy.special import ndtri
+
+    enough = float(ndtri(1 - tail) + ndtri(POWER))  # standard errors
+    if effect == 0 or (enough * error / effect) ** 2 * seeds > MOST_SEEDS:
         return None
-    return max(2, math.ceil(seeds * (ENOUGH * error / effect) ** 2))
+    return max(2, math.ceil(seeds * (enough * error / effect) ** 2))
