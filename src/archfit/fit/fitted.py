@@ -1,7 +1,7 @@
 """All that a set of records says."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archfit.fit.best_depth import BestDepth, best_depths
 from archfit.fit.cells import Cell, Tuning, cells_of, tuned
@@ -25,7 +25,7 @@ REPEATS = 5  # seeds of a cell from which its own standard deviation is an answe
 class Fits:
     """What was found, by kind of question."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[Curve, ...] = field(compare=False)  # arrays; what was found from them compares
     crossings: tuple[Crossing, ...]
     redundancy: tuple[Redundancy, ...]
     laws: tuple[Law, ...]

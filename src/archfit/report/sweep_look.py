@@ -53,16 +53,7 @@ def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> d
     """Colour and shape of points by the name of their series; also without colour they differ."""
     import altair
 
-    legend = altair.Legend(
-        title=title,
-        orient="bottom",
-        columns=layout.legend_columns,
-        labelLimit=300,
-        symbolSize=90,
-        symbolOpacity=1,
-        symbolDash=[1, 0],
-        symbolStrokeWidth=0,
-    )
+    legend = _legend(title, layout)
     return {
         "color": altair.Color(f"{field}:N", scale=_scale(names, COLOURS), legend=legend),
         "shape": altair.Shape(f"{field}:N", scale=_scale(names, SHAPES), legend=legend),
@@ -73,9 +64,27 @@ def in_dashes(field: str, title: str, names: Sequence[str], layout: Layout) -> d
     """Colour and dash of lines by the name of their series."""
     import altair
 
-    colour = in_series(field, title, names, layout)["color"]
-    dash = altair.StrokeDash(f"{field}:N", scale=_scale(names, DASHES), legend=None)
-    return {"color": colour, "strokeDash": dash}
+    legend = _legend(title, layout)
+    return {
+        "color": altair.Color(f"{field}:N", scale=_scale(names, COLOURS), legend=legend),
+        "strokeDash": altair.StrokeDash(f"{field}:N", scale=_scale(names, DASHES), legend=legend),
+    }
+
+
+def _legend(title: str, layout: Layout) -> "altair.Legend":
+    """The same for points and lines, so that they have one."""
+    import altair
+
+    return altair.Legend(
+        title=title,
+        orient="bottom",
+        columns=layout.legend_columns,
+        labelLimit=300,
+        symbolSize=90,
+        symbolOpacity=1,
+        symbolDash=[1, 0],
+        symbolStrokeWidth=0,
+    )
 
 
 def _scale(names: Sequence[str], looks: Iterable[str] | Iterable[list[int]]) -> "altair.Scale":
