@@ -41,3 +41,13 @@ def test_sizes_that_not_all_depths_have_are_left_to_those_that_do() -> None:
     found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
     assert [item.depth for item in found] == [12] * 5
     assert {item.depths for item in found} == {(6, 12, 24)}
+
+
+def test_of_five_equal_depths_few_are_said_to_be_worse_than_the_best() -> None:
+    shapes = [shape(depth, w) for depth, w in ((2, 346), (4, 244), (6, 200), (8, 174), (12, 142))]
+    random, wrong = np.random.default_rng(0), 0
+    for _ in range(200):
+        runs = simulated(shapes, lambda _: 3.0, std=1e-3, seeds=3, random=random)
+        (best,) = fitted(runs).best_depth
+        wrong += len(best.ties) < 4
+    assert wrong / 200 < 0.13

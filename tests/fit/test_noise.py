@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from archfit.fit.cells import Cell, cells_of
+from archfit.fit.fitted import fitted
 from archfit.fit.noise import Noise, Pool, noise_of
 from tests_curves import record, shape
 
@@ -75,3 +76,6 @@ def test_pools_of_equally_many_degrees_are_still_two() -> None:
 
 def test_equal_losses_make_no_intervals() -> None:
     assert not pooled([[3.0, 3.0, 3.0]] * 4).is_enough
+    same = [record(shape(2, 64, heads=heads), 3.0, seed) for heads in (1, 2) for seed in range(3)]
+    with pytest.raises(ValueError, match="4 runs repeat others and have the very same losses"):
+        fitted(same)
