@@ -55,7 +55,8 @@ def workshop(data: PreparedData, out: Path, checkpoint_seconds: float = 1e9) -> 
 def sweep_command(file: Path, out: Path, *arguments: str) -> list[str]:
     """The command line of a runner, which is a process of its own."""
     start = [sys.executable, "-m", "archfit", "sweep", str(file), "--out", str(out)]
-    return [*start, "--device", "cpu", "--workers", "1", *arguments]
+    workers = () if "--ray" in arguments else ("--workers", "1")  # Ray counts its own
+    return [*start, "--device", "cpu", *workers, *arguments]
 
 
 def undisturbed(specs: tuple[RunSpec, ...], data: PreparedData, out: Path) -> list[RunRecord]:
