@@ -1,5 +1,7 @@
 """How cells are trained at each scale; a named sweep changes depth, width and tables only."""
 
+from dataclasses import replace
+
 from archfit.spec.asked import AskedRun
 from archfit.sweep.sweep import Scale
 
@@ -19,18 +21,7 @@ WIES = AskedRun(
 )
 # Levine et al. 2020, appendix D: Adam, and no word on dropout. The peak rate is not printed there;
 # it is that of the later paper.
-LEVINE = AskedRun(
-    precision="bfloat16",
-    heads=2,
-    context=128,
-    steps=1_000_000,
-    batch=512,
-    warmup=12_000,
-    learning_rate=1.6e-3,
-    weight_decay=0.0,
-    evaluate_every=10_000,
-    evaluation_sequences=170_000,
-)
+LEVINE = replace(WIES, weight_decay=0.0, dropout=0.0, evaluation_sequences=170_000)
 # One GPU: 33M tokens a run, 5 to 25 seconds each. CompleteP, since one rate for all depths compares
 # tunings: at 3.4M block parameters it trains every depth better than the standard rule, and the
 # best of depths 2, 4, 8, 16 is then 8 instead of 4 (docs/LOG.md).
