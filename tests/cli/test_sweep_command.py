@@ -279,3 +279,10 @@ def test_another_sweep_in_the_folder_is_refused(
     said = archfit("sweep", str(file), "--out", str(out)).refusal()
     assert "holds the sweep tiny at scale smoke, and this is other at scale smoke" in said
     assert json.loads((out / "sweep.json").read_text())["name"] == "tiny"
+
+
+def test_a_file_that_is_wrong_leaves_no_folder(archfit: Archfit, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[[grid]]\ndepht = [2]\n")
+    said = archfit("sweep", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")).refusal()
+    assert "line 2: 'depht' is no key of a [[grid]]" in said
+    assert not (tmp_path / "out").exists()

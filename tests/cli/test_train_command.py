@@ -361,3 +361,9 @@ def test_the_usual_rate_falls_with_the_width_unless_the_rule_minds_it(
     width: int, rule: str, rate: float
 ) -> None:
     assert usual_rate(width, rule) == pytest.approx(rate)
+
+
+def test_a_spec_that_is_not_there_leaves_no_folder(archfit: Archfit, tmp_path: Path) -> None:
+    said = archfit("train", "--spec", str(tmp_path / "no.json"), "--out", str(tmp_path / "out"))
+    assert "No such file" in said.refusal()
+    assert not (tmp_path / "out").exists()

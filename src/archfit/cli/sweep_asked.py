@@ -47,6 +47,8 @@ class Asked:
 
         if self.is_stored:
             return moved(read_sweep(Path(self.which)), self.data)
+        if self.is_own:
+            self.counted()  # a file that is wrong is refused before anything is prepared
         given = given_data(self.data, out, self.scale)
         if self.is_own:
             found = labelled_data(given)

@@ -158,9 +158,11 @@ def train(
     if not 1 <= seeds <= MOST_SEEDS:
         raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
     _require_torch()
+    is_worker = spec == [STANDARD_INPUT]
+    read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = [open_prepared(one) for one in data] if data else [_prepared_sample(out)]
     settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
-    if spec == [STANDARD_INPUT]:
+    if is_worker:
         _work(datasets, out, settings)
         return
     prepared = _only(datasets)
@@ -174,8 +176,8 @@ def train(
         dropout=dropout, precision=_precision(precision, device), evaluate_every=evaluate_every,
         evaluation_sequences=evaluation_sequences, full_context_tokens=full_context_tokens,
     )  # fmt: skip
-    if spec:
-        specs = list(dict.fromkeys(_read_spec(file) for file in spec))  # each once
+    if read:
+        specs = list(dict.fromkeys(read))  # each once
     else:
         specs = [
             asked.spec(vocab=prepared.vocab, data_hash=prepared.data_hash, seed=one)
