@@ -1,7 +1,5 @@
 """The report of a sweep as one page that opens without a network, and its charts beside it."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,18 +11,12 @@ from archfit.report.provenance import Origin, commands, provenance, training_hou
 from archfit.report.sweep_figures import sweep_figures, titled_chart
 from archfit.report.sweep_look import NARROW, WIDE, Figure, Layout
 from archfit.report.sweep_tables import numeric_columns, sweep_tables
+from archfit.report.vega import DRAW, script_hash, vega_embed
 from archfit.spec import RunRecord
 
 CHARTS = (".svg", ".png")
 PAGE = ".html"
 NO_QUESTION = "What do these runs say?"
-DRAW = """
-const specs = JSON.parse(document.getElementById("charts").textContent);
-const layout = matchMedia("(max-width: 700px)").matches ? "narrow" : "wide";
-for (const [name, spec] of Object.entries(specs))
-  vegaEmbed(document.getElementById(name), spec[layout],
-    {mode: "vega-lite", actions: false, renderer: "svg"});
-"""
 
 
 def check_report_file(file: Path) -> None:
@@ -63,14 +55,13 @@ def _page(
     file: str,
     version: str,
 ) -> str:
-    import vl_convert
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
     questions = list(dict.fromkeys(one.question for one in origins if one.question))
     # Our own scripts; the page lets no other run. Words from files are in none of them.
-    bundle = f"{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}\n{DRAW}"
+    bundle = f"{vega_embed()}\n{DRAW}"
     return (
         Environment(loader=PackageLoader("archfit.report"), autoescape=True)
         .get_template("sweep.html")
@@ -87,7 +78,7 @@ def _page(
             version=version,
             charts=Markup(_specs(figures)),
             bundle=Markup(bundle),
-            bundle_hash=base64.b64encode(hashlib.sha256(bundle.encode()).digest()).decode(),
+            bundle_hash=script_hash(bundle),
         )
     )
 
