@@ -23,9 +23,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exact": {"spec", "theory"},
     "export": {"spec"},
     "report": {"spec", "theory", "exact", "fit", "plan", "audit"},
+    "advise": {"spec", "data", "plan", "sweep", "fit", "export", "report"},
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),
-        *("exact", "plan", "audit", "export", "report"),
+        *("exact", "plan", "audit", "export", "report", "advise"),
     },
 }
 NEEDS_TORCH: set[str] = {"model", "train"}

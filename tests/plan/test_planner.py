@@ -59,13 +59,17 @@ def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int, deepest:
     ],
 )
 def test_repairs_are_those_of_the_kind_of_data(kind: str, repairs: set[str]) -> None:
-    facts = DataFacts(folder="d", source="s.xz", kind=kind, tokens=10**6, cooccurrence_rank=5)
+    facts = DataFacts(
+        folder="d", source="s.xz", kind=kind, tokens=10**6, knows_path=False, cooccurrence_rank=5
+    )
     plan = make_plan(replace(question(10**8, vocab=30), data=facts))
     assert {repair.kind for repair in plan.repairs} == repairs
 
 
 def test_images_of_many_pixels_are_repaired_by_patches_of_them() -> None:
-    facts = DataFacts(folder="d", source="s", kind="images", tokens=10**6, cooccurrence_rank=5)
+    facts = DataFacts(
+        folder="d", source="s", kind="images", tokens=10**6, knows_path=False, cooccurrence_rank=5
+    )
     asked = replace(question(10**8, vocab=30), data=facts, context=1 << 14)
     patch = make_plan(asked).repairs[1]
     assert patch.kind == "patch"
@@ -73,7 +77,9 @@ def test_images_of_many_pixels_are_repaired_by_patches_of_them() -> None:
 
 
 def test_bytes_that_bpe_keeps_are_not_counted_as_tokens_that_occur() -> None:
-    facts = DataFacts(folder="d", source="s", kind="abc", tokens=10**6, cooccurrence_rank=5)
+    facts = DataFacts(
+        folder="d", source="s", kind="abc", tokens=10**6, knows_path=False, cooccurrence_rank=5
+    )
     asked = replace(question(50_000_000, vocab=81), data=facts)
     bpe = make_plan(asked).repairs[0]
     assert bpe.shape.width == 448
@@ -81,7 +87,9 @@ def test_bytes_that_bpe_keeps_are_not_counted_as_tokens_that_occur() -> None:
 
 
 def test_a_convolution_is_counted_as_it_is_trained() -> None:
-    facts = DataFacts(folder="d", source="s", kind="bytes", tokens=10**6, cooccurrence_rank=5)
+    facts = DataFacts(
+        folder="d", source="s", kind="bytes", tokens=10**6, knows_path=False, cooccurrence_rank=5
+    )
     used = Vocabulary(size=257, used=80)
     asked = replace(question(5_000_000), data=facts, vocabulary=used)
     convolution = make_plan(asked).repairs[1]
@@ -97,7 +105,12 @@ def test_a_convolution_is_counted_as_it_is_trained() -> None:
 
 def test_paths_in_commands_are_quoted_and_what_they_need_is_said() -> None:
     facts = DataFacts(
-        folder="my data", source="a $b.abc", kind="abc", tokens=10**6, cooccurrence_rank=5
+        folder="my data",
+        source="a $b.abc",
+        kind="abc",
+        tokens=10**6,
+        knows_path=False,
+        cooccurrence_rank=5,
     )
     plan = make_plan(replace(question(10**8, vocab=30), data=facts))
     bpe, convolution = plan.repairs
@@ -216,7 +229,9 @@ def test_answers_outside_the_fitted_range_say_so() -> None:
 
 
 def test_data_with_too_few_tokens_or_little_rank_are_warned_of() -> None:
-    facts = DataFacts(folder="d", source="s", kind="text", tokens=10**6, cooccurrence_rank=40)
+    facts = DataFacts(
+        folder="d", source="s", kind="text", tokens=10**6, knows_path=False, cooccurrence_rank=40
+    )
     asked = replace(question(10**8), data=facts, vocabulary=Vocabulary(size=2000, used=1900))
     text = " ".join(make_plan(asked).warnings)
     assert "1,000,000 tokens for training" in text

@@ -67,5 +67,7 @@ def test_a_tied_head_needs_tokens() -> None:
 
 
 def test_facts_of_data_are_plain_values() -> None:
-    facts = DataFacts(folder="d", source="s", kind="text", tokens=5, cooccurrence_rank=3)
+    facts = DataFacts(
+        folder="d", source="s", kind="text", tokens=5, knows_path=False, cooccurrence_rank=3
+    )
     assert replace(question(), data=facts).data == facts

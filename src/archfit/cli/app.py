@@ -11,6 +11,7 @@ import typer
 from archfit.cli.version import version_line
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
+    "advise": ("advise_command", "advise"),
     "theory": ("theory_command", "theory"),
     "bounds": ("bounds_command", "bounds"),
     "plan": ("plan_command", "plan"),

@@ -100,7 +100,7 @@ def prepare(
         dtype=dtype,
         max_bytes=max_bytes,
     )
-    with _progress() as report:
+    with progress() as report:
         outcome = prepare_data(
             source, out, settings, heldout=heldout or None, overwrite=overwrite, report=report
         )
@@ -188,7 +188,7 @@ def _list(value: object) -> list[object]:
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Report]:
+def progress() -> Iterator[Report]:
     """A bar on a terminal, silence elsewhere."""
     if not sys.stderr.isatty():
         yield silent

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from archfit.advise.exported import tokenizer_of, with_tokenizer_of
 from archfit.cli.output import print_json
 from archfit.cli.sizes import size_option
 from archfit.data.bpe import Bpe
-from archfit.data.prepared import TOKENIZER, PreparedData, open_prepared
+from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import appearing_folder
 from archfit.export import (
     FORMATS,
@@ -23,8 +24,6 @@ from archfit.export import (
     export_run,
     is_export,
     open_run,
-    with_tokenizer,
-    without_tokenizer,
     write_files,
     write_weights,
 )
@@ -82,7 +81,7 @@ def export(
 ) -> None:
     """Write the files by which another tool builds this network, or loads a trained one."""
     prepared = open_prepared(data) if data is not None else None
-    tokenizer = _tokenizer(prepared)
+    tokenizer = tokenizer_of(prepared) if prepared is not None else None
     options = ShapeOptions(
         depth=depth, width=width, heads=heads, head_dim=head_dim, kv_heads=kv_heads,
         feed_forward=feed_forward, vocab=vocab, context=context, rank=rank, tied=tied,
@@ -99,7 +98,8 @@ def export(
     else:
         shape = options.shape(prepared, tokenizer)
         made, positions = export_config(shape, format_name), shape.context
-    made = _with_tokenizer(made, prepared, tokenizer, context=positions)
+    if prepared is not None:
+        made = with_tokenizer_of(made, prepared, context=positions)
     with appearing_folder(out, overwrite=overwrite) as folder:
         write_files(made, folder)
         if trained is not None:
@@ -167,30 +167,6 @@ def _head_dim(width: int, heads: int) -> int:
             "use a width that is, or give --head-dim"
         )
     return width // heads
-
-
-def _tokenizer(data: PreparedData | None) -> Bpe | None:
-    """The tokenizer of the data, where it is one of Hugging Face."""
-    if data is None:
-        return None
-    vocabulary = data.vocabulary()
-    return vocabulary if isinstance(vocabulary, Bpe) else None
-
-
-def _with_tokenizer(
-    made: Export, data: PreparedData | None, tokenizer: Bpe | None, *, context: int
-) -> Export:
-    if data is None:
-        return made
-    if tokenizer is None:
-        kind = data.description["vocabulary"]
-        return without_tokenizer(
-            made, f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
-        )
-    text = (data.folder / TOKENIZER).read_text(encoding="utf-8")
-    separator = tokenizer.tokenizer.id_to_token(tokenizer.separator)
-    assert separator is not None  # it was found there
-    return with_tokenizer(made, text, separator=separator, context=context)
 
 
 def _check_run_options(options: ShapeOptions, format_name: str) -> None:

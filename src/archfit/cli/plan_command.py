@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.advise.facts import facts_of, vocabulary_of
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
@@ -17,7 +18,6 @@ from archfit.plan.question import (
     CHINCHILLA_TOKENS,
     BlockParams,
     Budget,
-    DataFacts,
     Question,
     TotalParams,
     TrainingFlops,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
 
 GPT2_VOCAB = 50257
-ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 
 
 def plan(
@@ -93,7 +92,7 @@ def plan(
         max_depth=max_depth,
         multiple_of=multiple_of,
         tokens_per_param=tokens_per_param,
-        data=_facts(prepared) if prepared else None,
+        data=facts_of(prepared) if prepared else None,
     )
     if chart is not None:
         from archfit.report.chart_file import check_chart_file
@@ -164,7 +163,7 @@ def _vocabulary(
     if len(named) > 1:
         raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
     if prepared is not None:
-        return Vocabulary(size=prepared.vocab, used=_whole(prepared, "used_vocab"))
+        return vocabulary_of(prepared)
     if tokenizer is not None:
         from archfit.data.tokenizer_size import tokenizer_rows
 
@@ -173,36 +172,6 @@ def _vocabulary(
         return None
     size = GPT2_VOCAB if vocab is None else vocab
     return Vocabulary(size=size, used=size)
-
-
-def _facts(prepared: PreparedData) -> DataFacts:
-    described = prepared.description
-    train, source = described["train"], described.get("input")
-    names = [file["name"] for file in source] if isinstance(source, list) else []
-    return DataFacts(
-        folder=str(prepared.folder),
-        source=str(names[0]) if len(names) == 1 else None,
-        kind=str(described["kind"]),
-        tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
-        cooccurrence_rank=_cooccurrence_rank(prepared),
-    )
-
-
-def _cooccurrence_rank(prepared: PreparedData) -> int:
-    try:
-        ranks = prepared.description["cooccurrence"]["normalised"]  # type: ignore[index]
-        return next(int(one["rank"]) for one in ranks if one["energy"] == ENERGY)
-    except (KeyError, TypeError, ValueError, StopIteration) as problem:
-        raise ValueError(
-            f"{prepared.folder / 'data.json'} has no co-occurrence rank; prepare it again"
-        ) from problem
-
-
-def _whole(prepared: PreparedData, key: str) -> int:
-    value = prepared.description[key]
-    if type(value) is not int:
-        raise ValueError(f"{key}={value!r} in data.json is no whole number; prepare it again")
-    return value
 
 
 def _print_for_people(made: Plan, chart: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +16,8 @@ from archfit.cli.sweep_table import watched
 from archfit.spec.checks import check_at_least
 from archfit.sweep.cells import Cells
 from archfit.sweep.cost import needs_a_gpu
-from archfit.sweep.devices import gpus
 from archfit.sweep.folder import open_sweep, write_results
-from archfit.sweep.local import Place, places, run_here
+from archfit.sweep.local import MOST_ON_A_GPU, run_here, usual_places
 from archfit.sweep.named import NAMED
 from archfit.sweep.signals import SweepStopped
 from archfit.sweep.slurm import check_place, slurm_script, write_script
@@ -28,7 +26,6 @@ from archfit.sweep.worker import Workshop
 if TYPE_CHECKING:
     from archfit.sweep.folder import StoredSweep
 
-MOST_ON_A_GPU = 3  # workers, unless the user says otherwise
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
 What, Where = "What is trained", "Where and how"
@@ -154,7 +151,7 @@ def sweep(
 
                 run_on_ray(cells, workshop, watch, address=ray)
             else:
-                run_here(cells, workshop, _places(device, workers, threads), watch, wait=wait)
+                run_here(cells, workshop, usual_places(device, workers, threads), watch, wait=wait)
     except SweepStopped as stopped:
         write_results(out, opened)
         typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
@@ -173,12 +170,6 @@ def _check_who_trains(workers: int | None, ray: str | None, slurm: Path | None) 
         raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
     if slurm is not None:
         check_place(slurm)
-
-
-def _places(device: str, workers: int | None, threads: int) -> list[Place]:
-    there = gpus() if device in ("auto", "cuda") else ()
-    usual = MOST_ON_A_GPU if there else max(1, (os.cpu_count() or 1) // threads)
-    return places(there, workers=workers or usual)
 
 
 def _write_slurm(

@@ -67,7 +67,7 @@ def _noise(cells: Sequence[Cell]) -> Noise | None:
     """Of their bits per byte; None where they read the same, or seeds are too few."""
     if len({(cell.data_hash, cell.architecture.input) for cell in cells}) < 2:
         return None
-    noise = noise_among([_in_bits(cell) for cell in cells])
+    noise = noise_among([in_bits(cell) for cell in cells])
     return noise if noise.is_enough else None
 
 
@@ -82,7 +82,7 @@ def _compared(cells: Sequence[Cell], noise: Noise) -> Comparison:
 
 
 def _standing(cell: Cell, best: Cell, noise: Noise, tail: float) -> Standing:
-    difference, both = cell.bits_per_byte - best.bits_per_byte, (_in_bits(cell), _in_bits(best))
+    difference, both = cell.bits_per_byte - best.bits_per_byte, (in_bits(cell), in_bits(best))
     error = 0.0 if cell is best else noise.error(*both)
     half = noise.t90(*both) * error
     seeds = min(cell.seeds, best.seeds)
@@ -100,7 +100,7 @@ def _standing(cell: Cell, best: Cell, noise: Noise, tail: float) -> Standing:
     )
 
 
-def _in_bits(cell: Cell) -> Cell:
+def in_bits(cell: Cell) -> Cell:
     """The same with losses in bits per byte, whose ratio to nats is that of the data set."""
     ratio = cell.bits_per_byte / cell.mean if cell.mean else 0.0
     return replace(cell, losses=tuple(loss * ratio for loss in cell.losses))

@@ -83,6 +83,7 @@ def _shape(shape: RoundedShape) -> Json:
 def _repair(repair: Repair) -> Json:
     return {
         "kind": repair.kind,
+        "size": repair.size,
         "change": repair.change,
         "command": repair.command,
         "needs": repair.needs,

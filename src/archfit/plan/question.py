@@ -102,7 +102,8 @@ class DataFacts:
     """What a prepared data set says beyond its vocabulary."""
 
     folder: str
-    source: str | None  # name of the file it was made from; None if there were several
+    source: str | None  # what it was made from, as `data prepare` takes it; None if not known
+    knows_path: bool  # whether that is a path, or the name alone that data.json keeps
     kind: str
     tokens: int  # for training
     cooccurrence_rank: int  # dimensions that hold 99.9 % of the normalised co-occurrence

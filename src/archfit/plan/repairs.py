@@ -27,6 +27,7 @@ class Repair:
     """An input without the bottleneck, and the shape that the budget then buys."""
 
     kind: str  # bpe, k-mer, convolution, bins, patch or full-rank
+    size: int  # rows of a BPE, letters, tokens of a group, bins; of a full table its rank
     change: str
     command: str
     needs: str  # what the command takes for granted; empty if nothing
@@ -72,6 +73,7 @@ def _bpe(question: Question, needed: float) -> Iterator[Repair]:
         yield _prepared(
             replace(question, vocabulary=Vocabulary(size=vocab, used=vocab - BYTES)),
             kind="bpe",
+            size=vocab,
             change=f"merge bytes into {vocab:,} tokens (BPE)",
             options=f"--kind text --vocab {vocab} --out bpe-{vocab}",
         )
@@ -86,6 +88,7 @@ def _kmer(question: Question, needed: float) -> Iterator[Repair]:
         yield _prepared(
             replace(question, vocabulary=Vocabulary(size=rows, used=letters**k)),
             kind="k-mer",
+            size=k,
             change=f"read {k} letters as one token ({letters**k:,} if all occur)",
             options=f"--kind fasta --kmer {k} --out {k}-mers",
         )
@@ -154,6 +157,7 @@ def _grouped(question: Question, groups: _Groups) -> Iterator[Repair]:
     inner = "" if question.rank is None else f" --embedding-inner {question.rank}"
     yield Repair(
         kind=groups.kind,
+        size=groups.size,
         change=groups.change,
         command=f"archfit train --data {shlex.quote(folder)} {groups.option}{inner} --depth "
         f"{shape.depth} --width {shape.width} --heads {shape.heads} --context {context} --out runs",
@@ -170,6 +174,7 @@ def _bins(question: Question, needed: float) -> Iterator[Repair]:
         yield _prepared(
             replace(question, vocabulary=Vocabulary(size=bins + 1, used=bins + 1)),
             kind="bins",
+            size=bins,
             change=f"round values to {bins:,} bins",
             options=f"--kind series --bins {bins} --out bins-{bins}",
         )
@@ -184,6 +189,7 @@ def _larger_patch(question: Question, needed: float) -> Iterator[Repair]:
     repair = _repaired(
         repaired,
         kind="patch",
+        size=math.prod(larger),
         change=f"use patches of {_sides(larger)}: {math.prod(larger):,} values (or a stem of "
         "convolutions with non-linearities, which has no such limit)",
         command=_plan_command(repaired),
@@ -202,6 +208,7 @@ def _full_table(question: Question, needed: float) -> Iterator[Repair]:
     yield _repaired(
         repaired,
         kind="full-rank",
+        size=math.ceil(needed),
         change="use a full embedding table in place of a factorised one (or an inner size of "
         f"{math.ceil(needed):,})",
         command=_plan_command(repaired),
@@ -209,23 +216,30 @@ def _full_table(question: Question, needed: float) -> Iterator[Repair]:
     )
 
 
-def _prepared(question: Question, *, kind: str, change: str, options: str) -> Repair:
-    source = question.data.source if question.data else None
+def _prepared(question: Question, *, kind: str, size: int, change: str, options: str) -> Repair:
+    data = question.data
+    source = data.source if data else None
+    needs = "SOURCE: the file or folder of your data"
+    if data and source:
+        alone = f"{source} in the folder you are in: data.json keeps the name alone"
+        needs = "" if data.knows_path else alone
     return _repaired(
         question,
         kind=kind,
+        size=size,
         change=change,
         command=f"archfit data prepare {shlex.quote(source or 'SOURCE')} {options}",
-        needs=f"{source} in the folder you are in: data.json keeps the name alone"
-        if source
-        else "SOURCE: the file or folder of your data",
+        needs=needs,
     )
 
 
-def _repaired(question: Question, *, kind: str, change: str, command: str, needs: str) -> Repair:
+def _repaired(
+    question: Question, *, kind: str, size: int, change: str, command: str, needs: str
+) -> Repair:
     shape = rounded_for(question, ideal_for(question, question.limit.limit))
     return Repair(
         kind=kind,
+        size=size,
         change=change,
         command=command,
         needs=needs,

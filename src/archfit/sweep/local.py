@@ -4,6 +4,7 @@ A GPU is shared while its memory lasts: small networks leave most of it idle, an
 compiles or evaluates, another trains. On a CPU every worker has threads of its own.
 """
 
+import os
 import selectors
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,13 @@ from dataclasses import dataclass, field
 from archfit.spec import RunSpec
 from archfit.sweep.cells import TRIES, Cells
 from archfit.sweep.cost import device_bytes
-from archfit.sweep.devices import Gpu
+from archfit.sweep.devices import Gpu, gpus
 from archfit.sweep.signals import noted_signals
 from archfit.sweep.watch import SweepWatcher
 from archfit.sweep.worker import Worker, Workshop
 
 SECONDS_BETWEEN_PASSES = 0.2
+MOST_ON_A_GPU = 3  # workers, unless the user says otherwise
 SHARE_OF_MEMORY = 0.9  # of a GPU, for all its workers
 
 
@@ -34,9 +36,16 @@ class Place:
         return self.worker.cell if self.worker else None
 
 
-def places(gpus: Sequence[Gpu], *, workers: int) -> list[Place]:
+def places(there: Sequence[Gpu], *, workers: int) -> list[Place]:
     """`workers` places on each GPU, or that many on the CPU."""
-    return [Place(gpu) for _ in range(workers) for gpu in (gpus or (None,))]
+    return [Place(gpu) for _ in range(workers) for gpu in (there or (None,))]
+
+
+def usual_places(device: str, workers: int | None, threads: int) -> list[Place]:
+    """Places on the GPUs that the device word allows, else on the CPU; as many as it has cores."""
+    there = gpus() if device in ("auto", "cuda") else ()
+    usual = MOST_ON_A_GPU if there else max(1, (os.cpu_count() or 1) // threads)
+    return places(there, workers=workers or usual)
 
 
 def run_here(

@@ -1,0 +1,1 @@
+"""The whole journey: data, plan, the experiment that could refute it, and the report."""

@@ -1,0 +1,250 @@
+"""The experiment that could refute a plan: made to fit the time, run, and found again.
+
+The design is written before the first run, so that a check which was stopped goes on with the
+runs it had begun, on whatever machine.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from archfit.advise.design import (
+    SEVERAL_SIZES,
+    SIZES,
+    STEPS,
+    CheckCell,
+    Design,
+    Speed,
+    affordable,
+    check_cells,
+)
+from archfit.advise.networks import networks
+from archfit.data.prepared import PreparedData
+from archfit.data.retokenise import retokenised
+from archfit.plan.planner import Plan
+from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular
+from archfit.spec.files import write_whole
+from archfit.spec.run_folder import read_record
+from archfit.sweep.cell import seeded
+from archfit.sweep.cells import Cells
+from archfit.sweep.folder import SWEEP, open_sweep, read_sweep, stored, write_results
+from archfit.sweep.local import Place, run_here
+from archfit.sweep.sweep import Corpus, Sweep
+from archfit.sweep.watch import SweepWatcher
+from archfit.sweep.worker import Workshop
+
+DESIGN = "design.json"
+LARGEST_DESIGN = 100_000  # bytes
+NAME = "advise-check"
+QUESTION = "Does the recommended network beat its rivals of equal size on this data?"
+MOST_SEEDS = 8
+LEAST_SEEDS = 3  # two cells of two seeds each say too little about noise
+PILOT_STEPS = 24
+CONTEXTS = {"smoke": 64, "small": 256}  # at most; a check looks at shapes, not at long memory
+# Where a pilot starts from: one core, or one large GPU.
+ASSUMED = {
+    "smoke": Speed(seconds_a_layer=1e-3, flops_per_second=3e10),
+    "small": Speed(seconds_a_layer=6e-4, flops_per_second=5e13),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """Where a check is run, and who watches."""
+
+    folder: Path
+    device: str
+    where: Callable[[], list[Place]]  # anew for each runner
+    watch: SweepWatcher
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether runs have a GPU."""
+        return any(place.gpu is not None for place in self.where())
+
+    def run(self, specs: tuple[RunSpec, ...], folder: Path, data: tuple[Path, ...]) -> Cells:
+        """Train what is not done yet."""
+        cells = Cells(specs, folder)
+        if not cells.all_done:
+            workshop = Workshop(
+                out=folder.resolve(),
+                data_folders=data,
+                device=self.device,
+                threads=1,
+                checkpoint_seconds=60.0,
+            )
+            run_here(cells, workshop, self.where(), self.watch, wait=True)
+        return cells
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """A check after its runs."""
+
+    design: Design
+    cells: tuple[CheckCell, ...]
+    records: tuple[RunRecord, ...]
+    failures: Mapping[str, str]  # why, by the name of the run
+    left_out: Mapping[str, str]  # repairs whose data could not be had, and why
+    data: Mapping[str, str]  # labels by hash
+
+    def of(self, one: CheckCell) -> tuple[RunRecord, ...]:
+        """The finished runs of a cell."""
+        shape = one.cell.spec(0)
+        return tuple(
+            record
+            for record in self.records
+            if (record.spec.architecture, record.spec.data_hash)
+            == (shape.architecture, shape.data_hash)
+            and record.status == "finished"
+        )
+
+
+def trained_check(
+    plan: Plan, data: PreparedData, bench: Bench, *, minutes: float, seeds: int | None
+) -> Trained:
+    """The check in the bench's folder, designed now or before, with all its runs."""
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    design = _design(plan, data, bench, minutes)
+    prepared, left_out = _prepared(plan, data, design, bench.folder)
+    corpora = {
+        label: Corpus(
+            label=label, kind=str(one.description["kind"]), vocab=one.vocab, data_hash=one.data_hash
+        )
+        for label, one in prepared.items()
+    }
+    cells = check_cells(plan, design, corpora)
+    failures = _train(bench, cells, prepared, minutes=minutes, seeds=seeds)
+    records = [read_record(bench.folder / spec.name) for spec in _stored(bench.folder)]
+    return Trained(
+        design=design,
+        cells=cells,
+        records=tuple(record for record in records if record is not None),
+        failures=failures,
+        left_out=left_out,
+        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
+    )
+
+
+def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
+    """The design in the folder; where there is none, one for what a pilot measures."""
+    path = bench.folder / DESIGN
+    if path.exists():
+        return _read_design(path)
+    scale = "small" if bench.on_gpu else "smoke"
+    start = Design(
+        share=1.0,
+        steps=STEPS[0],
+        sizes=SIZES if minutes >= SEVERAL_SIZES else SIZES[:1],
+        scale="small" if bench.on_gpu else "smoke",
+        context=min(plan.question.context, CONTEXTS[scale]),
+    )
+    workers, assumed = len(bench.where()), ASSUMED[scale]
+
+    def fitting(speed: Speed) -> Design:
+        seconds = 60 * minutes
+        return affordable(plan, seconds=seconds, speed=speed, start=start, workers=workers)
+
+    design = fitting(assumed.slowed(_slowness(plan, data, bench, fitting(assumed))))
+    write_whole(path, (canonical_json(design) + "\n").encode())
+    return design
+
+
+def _read_design(path: Path) -> Design:
+    try:
+        with open_regular(path) as file:
+            return loads(Design, file.read(LARGEST_DESIGN).decode())
+    except ValueError as problem:
+        raise ValueError(f"{path} holds no design: {problem}; delete its folder") from problem
+
+
+def _slowness(plan: Plan, data: PreparedData, bench: Bench, design: Design) -> float:
+    """How many times as long as assumed a few steps of the first networks take here."""
+    speed = ASSUMED[design.scale]
+    given = [one for one in networks(plan, design.share) if one.role != "repaired"]
+    specs = [
+        design.asked(network, 1.0).spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
+        for network in given
+    ]
+    pilots = tuple({_short(spec): None for spec in specs})
+    folder = bench.folder / "pilot"
+    bench.run(pilots, folder, (data.folder,))
+    records = [read_record(folder / spec.name) for spec in pilots]
+    measured = sum(record.timing.training_seconds for record in records if record)
+    assumed = sum(speed.seconds(record.spec) for record in records if record)
+    if not measured:
+        raise ValueError(
+            f"no network could be trained for {PILOT_STEPS} steps here; see {folder} or run "
+            "archfit train by itself"
+        )
+    return measured / assumed
+
+
+def _short(spec: RunSpec) -> RunSpec:
+    """The first steps of a run."""
+    recipe = replace(
+        spec.recipe, steps=PILOT_STEPS, warmup_steps=1, evaluation_steps=PILOT_STEPS,
+        evaluation_sequences=1,
+    )  # fmt: skip
+    return replace(spec, recipe=recipe)
+
+
+def _prepared(
+    plan: Plan, data: PreparedData, design: Design, folder: Path
+) -> tuple[dict[str, PreparedData], dict[str, str]]:
+    """The data in every vocabulary that the networks read, and why some cannot be had."""
+    found, left_out = {}, {}
+    for network in networks(plan, design.share):
+        label = network.tokens.label
+        if label in found or label in left_out:
+            continue
+        try:
+            found[label] = retokenised(data, folder / "data" / label, network.tokens)
+        except ValueError as problem:
+            left_out[label] = str(problem)
+    return found, left_out
+
+
+def _train(
+    bench: Bench,
+    cells: tuple[CheckCell, ...],
+    prepared: Mapping[str, PreparedData],
+    *,
+    minutes: float,
+    seeds: int | None,
+) -> dict[str, str]:
+    """Train one seed, then as many as the time allows; why runs failed, by their names."""
+    folders = {one.data_hash: one.folder for one in prepared.values()}
+    corpora = tuple({one.cell.corpus.data_hash: one.cell.corpus for one in cells}.values())
+    failures: dict[str, str] = {}
+
+    def pass_of(seeds: int) -> None:
+        specs = seeded([one.cell for one in cells], range(seeds))
+        made = Sweep(name=NAME, question=QUESTION, corpora=corpora, specs=specs)
+        wanted = stored(made, scale="check", data_folders=folders)
+        opened = open_sweep(bench.folder, wanted)
+        data = tuple(folders[hash] for hash in {corpus.data_hash for corpus in corpora})
+        done = bench.run(opened.specs, bench.folder, data)
+        failures.update({spec.name: reason for spec, reason in done.failed.items()})
+        write_results(bench.folder, opened)
+
+    if seeds is not None:
+        pass_of(seeds)
+        return failures
+    pass_of(1)
+    there = _stored(bench.folder)
+    if len({spec.seed for spec in there}) == 1:
+        pass_of(_seeds_within(bench, there, minutes))
+    return failures
+
+
+def _seeds_within(bench: Bench, specs: tuple[RunSpec, ...], minutes: float) -> int:
+    """How many seeds the time allows, after what the first took."""
+    records = [read_record(bench.folder / spec.name) for spec in specs]
+    training = sum(record.timing.training_seconds for record in records if record)
+    one = max(training / len(bench.where()), 1e-3)
+    return max(LEAST_SEEDS, min(MOST_SEEDS, int(60 * minutes * 0.95 / one)))
+
+
+def _stored(folder: Path) -> tuple[RunSpec, ...]:
+    return read_sweep(folder / SWEEP).specs

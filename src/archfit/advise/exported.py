@@ -1,0 +1,61 @@
+"""The advised shape as a Hugging Face config, with the tokenizer of the data where it has one."""
+
+from pathlib import Path
+
+from archfit.data.bpe import Bpe
+from archfit.data.prepared import TOKENIZER, PreparedData
+from archfit.data.shards import appearing_folder
+from archfit.export import (
+    Export,
+    ExportShape,
+    export_config,
+    with_tokenizer,
+    without_tokenizer,
+    write_files,
+)
+from archfit.plan.planner import Plan
+from archfit.spec import Full
+
+FORMAT = "hf-gpt2"
+
+
+def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
+    """Write the plan's shape for the data as they are; one that was there is replaced."""
+    tokenizer = tokenizer_of(data)
+    shape = ExportShape(
+        depth=plan.shape.depth,
+        width=plan.shape.width,
+        heads=plan.shape.heads,
+        head_dim=plan.shape.head_dim,
+        kv_heads=plan.shape.heads,
+        feed_forward="usual",
+        vocab=data.vocab,
+        context=plan.question.context,
+        embedding=Full(),
+        tied=plan.question.is_tied,
+        separator=None if tokenizer is None else tokenizer.separator,
+    )
+    made = with_tokenizer_of(export_config(shape, FORMAT), data, context=shape.context)
+    with appearing_folder(out, overwrite=True) as folder:
+        write_files(made, folder)
+    return tuple(out / name for name in made.files)
+
+
+def tokenizer_of(data: PreparedData) -> Bpe | None:
+    """The tokenizer of the data, where it is one of Hugging Face."""
+    vocabulary = data.vocabulary()
+    return vocabulary if isinstance(vocabulary, Bpe) else None
+
+
+def with_tokenizer_of(made: Export, data: PreparedData, *, context: int) -> Export:
+    """The export with the files of that tokenizer, or a note that there is none."""
+    tokenizer = tokenizer_of(data)
+    if tokenizer is None:
+        kind = data.description["vocabulary"]
+        return without_tokenizer(
+            made, f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
+        )
+    text = (data.folder / TOKENIZER).read_text(encoding="utf-8")
+    separator = tokenizer.tokenizer.id_to_token(tokenizer.separator)
+    assert separator is not None  # it was found there
+    return with_tokenizer(made, text, separator=separator, context=context)

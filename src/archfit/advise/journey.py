@@ -1,0 +1,85 @@
+"""From a source and a budget to an advice: data, plan, and the check if one is wanted."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from archfit.advise.check import Bench, Trained, trained_check
+from archfit.advise.facts import facts_of, vocabulary_of
+from archfit.advise.source import Report, Source, prepared_source
+from archfit.advise.verdict import Verdict, verdict_of
+from archfit.data.prepared import PreparedData
+from archfit.fit.conclusions import findings
+from archfit.fit.fitted import Fits, fitted
+from archfit.plan.planner import Plan, make_plan
+from archfit.plan.question import CHINCHILLA_TOKENS, Question, TotalParams
+
+DATA = "data"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What somebody wants to know."""
+
+    source: Source
+    params: int
+    context: int
+    max_depth: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """A check that was run, and what it says."""
+
+    folder: Path
+    trained: Trained
+    verdict: Verdict
+    fits: Fits | None  # None: too few runs for curves
+
+    @property
+    def conclusions(self) -> tuple[str, ...]:
+        """What the runs say about depth and size beyond the plan's claims."""
+        if self.fits is None:
+            return ()
+        wanted = ("Depth against size", "Best depth", "Seeds")
+        groups = [group for group in findings(self.fits) if group.subject in wanted]
+        return tuple(sentence for group in groups for sentence in group.sentences)
+
+
+def planned(wish: Wish, out: Path, report: Report) -> tuple[PreparedData, Plan]:
+    """The data, prepared or found, and the plan for it."""
+    data = prepared_source(wish.source, out / DATA, report)
+    question = Question(
+        budget=TotalParams(params=wish.params),
+        vocabulary=vocabulary_of(data),
+        rank=None,
+        patch=None,
+        context=wish.context,
+        is_tied=False,
+        max_depth=wish.max_depth,
+        multiple_of=None,
+        tokens_per_param=CHINCHILLA_TOKENS,
+        data=facts_of(data, None if wish.source.is_prepared else wish.source.words),
+    )
+    return data, make_plan(question)
+
+
+def check_folder(out: Path, plan: Plan, data: PreparedData, minutes: float) -> Path:
+    """Where the check of this plan within this time lies: another plan has another folder."""
+    question = plan.question
+    words = (data.data_hash, question.budget, question.context, question.max_depth, minutes)
+    return out / f"check-{hashlib.sha256(repr(words).encode()).hexdigest()[:8]}"
+
+
+def checked(
+    plan: Plan, data: PreparedData, bench: Bench, *, minutes: float, seeds: int | None
+) -> Checked:
+    """The check of a plan: run, or found and gone on with, and judged."""
+    trained = trained_check(plan, data, bench, minutes=minutes, seeds=seeds)
+    try:
+        fits = fitted(trained.records)
+    except ValueError:  # too few for curves; the verdict says whether they are for it
+        fits = None
+    return Checked(
+        folder=bench.folder, trained=trained, verdict=verdict_of(plan, trained), fits=fits
+    )

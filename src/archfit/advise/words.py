@@ -1,0 +1,177 @@
+"""The advice in sentences: the same on the page and in the terminal."""
+
+import math
+from collections.abc import Iterator
+
+from archfit.advise.check import Trained
+from archfit.advise.networks import HEADS, width_at
+from archfit.advise.verdict import Claim, Standing, Verdict
+from archfit.plan.planner import Plan
+from archfit.plan.rounding import RoundedShape
+
+UNCHECKED = "Not checked on your data: add --check, which trains small networks for --minutes 10."
+BITS = "bits per byte"
+
+
+def answer(plan: Plan) -> str:
+    """The shape in a sentence; where the plan leads with a repair, with that."""
+    if plan.leads_with_repairs:
+        repair = plan.repairs[0]
+        return f"{_capital(repair.change)}; then {_shape(repair.shape, repair.params.total)}."
+    return f"{_capital(_shape(plan.shape, plan.params.total))}."
+
+
+def reasons(plan: Plan) -> list[str]:
+    """Why: the bottleneck, what it is expected to cost, and what to do without a repair."""
+    return [*_limits(plan), _expected(plan)]
+
+
+def _limits(plan: Plan) -> Iterator[str]:
+    limit, text = plan.bottleneck, plan.text_shape
+    if limit is None:
+        yield (
+            f"No bottleneck: the input has a rank of up to {plan.question.limit.limit:,}, and text "
+            f"models of this size use a width of {text.width:,.0f}."
+        )
+        return
+    yield (
+        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text "
+        f"models of this size use a width of {text.width:,.0f}; width beyond the cap is wasted."
+    )
+    if plan.leads_with_repairs:
+        kept = _shape(plan.shape, plan.params.total)
+        yield f"Without that repair: {kept} (the law asks for {plan.ideal.depth:,.0f} layers)."
+    elif not plan.repairs:
+        yield "No repair that we know of removes it at this budget and context."
+
+
+def _expected(plan: Plan) -> str:
+    effect, against = plan.effect, plan.effect.against
+    if effect.saved is not None:
+        return (
+            f"Expected: a text-shaped network ({against.depth:,.1f} x {against.width:,.0f}) of "
+            f"this size could do without {effect.saved} of its parameters ({effect.saved.basis}; "
+            f"{effect.source})."
+        )
+    assert effect.loss_percent is not None
+    low, high = effect.loss_percent
+    return f"Expected: {low:g} to {high:g} % of loss against other shapes ({effect.source})."
+
+
+def headline(verdict: Verdict | None) -> str:
+    """How sure we are, in a few words."""
+    if verdict is None:
+        return "Not checked on your data"
+    if verdict.binds is False:
+        return "The check was too small to decide"
+    return {
+        "held": "The check held on your data",
+        "refuted": "The check on your data refuted this advice",
+        "undecided": "The check on your data is undecided",
+    }[verdict.status]
+
+
+def check_sentences(plan: Plan, trained: Trained, verdict: Verdict) -> list[str]:
+    """What was checked, what became of each claim, which network was best, and how far it goes."""
+    return [
+        *(_claim(claim) for claim in verdict.claims),
+        _best(trained, verdict),
+        _scale(plan, trained, verdict),
+        *_limits_of_the_check(plan, trained, verdict),
+    ]
+
+
+def _claim(claim: Claim) -> str:
+    more = ""
+    if claim.status == "undecided":
+        seeds = claim.seeds_needed
+        more = f" (about {seeds} seeds would tell: --seeds {seeds})" if seeds else " (a tie)"
+    return f"{_capital(claim.status)}{more}: {claim.says}."
+
+
+def _best(trained: Trained, verdict: Verdict) -> str:
+    best = verdict.best
+    bits = f"{best.cell.bits_per_byte:.4f} {BITS}"
+    if best.against is None:
+        rivals = [one for one in verdict.standings if one.against is not None]
+        return f"The recommended network was the best: {bits}; {standing_words(rivals[0])}."
+    at_size = counterpart(trained, best)
+    return (
+        f"The best was {best.words} with {bits}; {standing_words(best)}. At the plan's size that "
+        f"is {at_size}."
+    )
+
+
+def standing_words(standing: Standing) -> str:
+    """A network against the recommended one."""
+    found = standing.against
+    if found is None:
+        return f"{standing.words}: the recommended network itself"
+    word = "better" if found.bits_per_byte < 0 else "worse"
+    ends = sorted((abs(found.low), abs(found.high)))
+    settled = found.is_better or found.is_worse
+    between = (
+        f"{ends[0]:.4f} to {ends[1]:.4f}" if settled else f"{found.low:+.4f} to {found.high:+.4f}"
+    )
+    return (
+        f"{standing.words} is {abs(found.bits_per_byte):.4f} {BITS} {word} than the recommended "
+        f"network (90 %: {between}; {found.seeds} seeds)"
+    )
+
+
+def counterpart(trained: Trained, standing: Standing) -> str:
+    """About the depth and width of a network of the check at the plan's size."""
+    share, network = trained.design.share, standing.network.network
+    depth = max(1, round(network.depth / share ** (1 / 3)))
+    return f"about {depth} x {width_at(depth, network.block_params / share):,}"
+
+
+def _scale(plan: Plan, trained: Trained, verdict: Verdict) -> str:
+    design = trained.design
+    reference = next(one for one in verdict.standings if one.against is None)
+    shape, recipe = reference.cell.architecture, reference.cell.recipe
+    tokens = recipe.steps * recipe.batch_sequences * shape.context
+    size = (
+        "the plan's size"
+        if math.isclose(design.share, 1.0)
+        else f"{design.share:.2%} of the plan's blocks, every network at its own ratio of width to "
+        "depth"
+    )
+    runs = sum(record.status == "finished" for record in trained.records)
+    return (
+        f"Checked with {shape.params:,} parameters ({size}), {HEADS} heads, {shape.context} "
+        f"positions and {tokens:,} training tokens, {runs} runs; the plan is for "
+        f"{plan.params.total:,} parameters."
+    )
+
+
+def _limits_of_the_check(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
+    if verdict.binds is False:
+        assert plan.bottleneck is not None
+        yield (
+            f"At this size even the text shape is no wider than {plan.bottleneck.limit:,}, so that "
+            f"the {plan.bottleneck.kind} does not bind and the check says nothing about the "
+            "bottleneck; more --minutes, or a GPU, allow larger networks."
+        )
+    if any(one.network.patch for one in trained.cells):
+        yield (
+            "Networks that read several tokens at a position also predict them at once, which "
+            "costs them bits that a vocabulary of such groups does not lose."
+        )
+    for name, why in trained.left_out.items():
+        yield f"Not checked: {name} ({why})."
+    if trained.failures:
+        first = next(iter(trained.failures.values()))
+        yield f"{len(trained.failures)} runs failed, the first because {first}."
+
+
+def _shape(shape: RoundedShape, params: int) -> str:
+    heads = "head" if shape.heads == 1 else "heads"
+    return (
+        f"{shape.depth} layers of width {shape.width} with {shape.heads} {heads} of "
+        f"{shape.head_dim}, {params:,} parameters"
+    )
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
