@@ -3,7 +3,7 @@
 from archfit.advise.journey import Checked
 from archfit.advise.networks import untested
 from archfit.advise.verdict import Claim, Standing
-from archfit.advise.words import check_sentences, counterpart, headline
+from archfit.advise.words import check_sentences, counterpart, headline, limits_of
 from archfit.plan.planner import Plan
 
 Json = dict[str, object]
@@ -14,10 +14,11 @@ def check_json(plan: Plan, check: Checked) -> Json:
     trained, verdict, design = check.trained, check.verdict, check.trained.design
     return {
         "status": verdict.status,
-        "headline": headline(verdict),
+        "headline": headline(plan, verdict),
         "sentences": check_sentences(plan, trained, verdict),
         "claims": [_claim(claim) for claim in verdict.claims],
         "networks": [_standing(check, standing) for standing in verdict.standings],
+        "limits": list(limits_of(plan, trained, verdict)),
         "conclusions": list(check.conclusions),
         "bottleneck_binds": verdict.binds,
         "share_of_plan": design.share,

@@ -31,6 +31,7 @@ class Network:
     name: str  # what tells it from the others
     depth: int
     block_params: float
+    planned_depth: int  # of its counterpart at the plan's size
     tokens: Tokenisation
     rows: int  # of their vocabulary, about: it is counted before it is made
     patch: int | None  # tokens at a position; None: one
@@ -64,6 +65,16 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
         _given(role, depth, blocks, rows) for depth, role in depths.items() if 1 <= depth <= deepest
     ]
     return (*plain, *_repaired(plan, share))
+
+
+def _counterpart(plan: Plan, role: Role) -> int:
+    """The depth that a network of this role has at the plan's size."""
+    depths: dict[Role, float] = {
+        "text-shaped": plan.text_shape.depth,
+        "shallower": plan.shape.depth / 2,
+        "deeper": 2 * plan.shape.depth,
+    }
+    return max(1, round(depths.get(role, plan.shape.depth)))
 
 
 def _planned_depth(plan: Plan, share: float) -> int:
@@ -107,6 +118,7 @@ def _given(role: Role, depth: int, block_params: float, rows: int) -> Network:
         name=role,
         depth=depth,
         block_params=block_params,
+        planned_depth=depth,
         tokens=AsGiven(),
         rows=rows,
         patch=None,
@@ -119,19 +131,23 @@ def _repaired(plan: Plan, share: float) -> Iterator[Network]:
     if vocabulary is None or plan.question.patch is not None:  # no data of ours are numbers
         return
     for repair in plan.repairs:
+        at_plan = repair.shape.depth
         depth, blocks = _shrunk(repair.shape.depth, share), share * repair.shape.block_params
         width = width_at(depth, blocks)
         if repair.kind in ("bpe", "k-mer"):
-            yield _tokenised(repair, depth, blocks)
+            yield replace(_tokenised(repair, depth, blocks), planned_depth=at_plan)
         elif repair.kind == "convolution":
             patch = max(2, math.ceil(width / vocabulary.used))
             given = _given("repaired", depth, blocks, vocabulary.size)
-            yield replace(given, name=f"convolution of {patch}", patch=patch)
+            name = f"convolution of {patch}"
+            yield replace(given, name=name, patch=patch, planned_depth=at_plan)
         elif repair.kind == "patch":
             patch = math.ceil(math.sqrt(width)) ** 2
             given = _given("repaired", depth, blocks, vocabulary.size)
             name = f"patches of {patch} numbers"
-            yield replace(given, name=name, patch=patch, patch_encoding="scalar")
+            yield replace(
+                given, name=name, patch=patch, patch_encoding="scalar", planned_depth=at_plan
+            )
 
 
 def _tokenised(repair: Repair, depth: int, blocks: float) -> Network:

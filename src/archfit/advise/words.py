@@ -58,26 +58,30 @@ def _expected(plan: Plan) -> str:
     return f"Expected: {low:g} to {high:g} % of loss against other shapes ({effect.source})."
 
 
-def headline(verdict: Verdict | None) -> str:
-    """How sure we are, in a few words."""
+def headline(plan: Plan, verdict: Verdict | None) -> str:
+    """How sure we are, in a few words; a repair that helps is worth more of them."""
     if verdict is None:
         return "Not checked on your data"
-    if verdict.binds is False:
-        return "The check was too small to decide"
-    return {
-        "held": "The check held on your data",
-        "refuted": "The check on your data refuted this advice",
+    words = {
+        "held": "The advice held on your data",
+        "refuted": "The advice did not hold on your data",
         "undecided": "The check on your data is undecided",
     }[verdict.status]
+    if verdict.binds is False:
+        words = "The check was too small to test the bottleneck"
+    best = verdict.best
+    helps = best.network.network.role == "repaired" and best.against and best.against.is_better
+    if not helps or plan.leads_with_repairs or best.against is None:
+        return words
+    return f"{words}, but {best.words} is {-best.against.bits_per_byte:.2f} {BITS} better"
 
 
 def check_sentences(plan: Plan, trained: Trained, verdict: Verdict) -> list[str]:
-    """What was checked, what became of each claim, which network was best, and how far it goes."""
+    """What became of each claim, which network was best, and at which size."""
     return [
         *(_claim(claim) for claim in verdict.claims),
         _best(trained, verdict),
         _scale(plan, trained, verdict),
-        *_limits_of_the_check(plan, trained, verdict),
     ]
 
 
@@ -121,9 +125,9 @@ def standing_words(standing: Standing) -> str:
 
 def counterpart(trained: Trained, standing: Standing) -> str:
     """About the depth and width of a network of the check at the plan's size."""
-    share, network = trained.design.share, standing.network.network
-    depth = max(1, round(network.depth / share ** (1 / 3)))
-    return f"about {depth} x {width_at(depth, network.block_params / share):,}"
+    network = standing.network.network
+    blocks = network.block_params / trained.design.share
+    return f"about {network.planned_depth} x {width_at(network.planned_depth, blocks):,}"
 
 
 def _scale(plan: Plan, trained: Trained, verdict: Verdict) -> str:
@@ -145,7 +149,8 @@ def _scale(plan: Plan, trained: Trained, verdict: Verdict) -> str:
     )
 
 
-def _limits_of_the_check(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
+def limits_of(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
+    """What the check does not say."""
     if verdict.binds is False:
         assert plan.bottleneck is not None
         yield (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 from archfit.advise.document import check_json
 from archfit.advise.journey import Wish, check_folder, checked, planned
 from archfit.advise.source import Source
-from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, reasons
+from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, limits_of, reasons
 from archfit.cli.data_commands import progress
 from archfit.cli.output import print_json
 from archfit.cli.sizes import size_option
@@ -159,8 +161,13 @@ def _finish(
 ) -> None:
     """Write config and report, and say the answer."""
     from archfit.advise.exported import write_config
+    from archfit.advise.page import advice_report
+    from archfit.cli.version import version_line
+    from archfit.report.advice_page import write_advice
 
     files = write_config(plan, data, out / "model")
+    page = advice_report(wish, data, plan, found, command=_typed(), version=version_line())
+    figures = write_advice(page, out / REPORT)
     if as_json:
         return print_json(
             {
@@ -168,6 +175,13 @@ def _finish(
                 "plan": plan_json(plan),
                 "check": check_json(plan, found) if found else None,
                 "export": {"files": [str(file) for file in files]},
+                "report": {
+                    "file": str(out / REPORT),
+                    "figures": [
+                        {"name": name, "files": [str(path) for path in paths]}
+                        for name, paths in figures.items()
+                    ],
+                },
             }
         )
     typer.echo(answer(plan))
@@ -176,7 +190,14 @@ def _finish(
     if found is None:
         typer.echo(UNCHECKED)
     else:
-        typer.echo(f"{headline(found.verdict)}.")
-        for sentence in check_sentences(plan, found.trained, found.verdict):
+        typer.echo(f"{headline(plan, found.verdict)}.")
+        limits = limits_of(plan, found.trained, found.verdict)
+        for sentence in (*check_sentences(plan, found.trained, found.verdict), *limits):
             typer.echo(f"  {sentence}")
+    typer.echo(f"Report: {out / REPORT}, config: {files[0]}")
     return None
+
+
+def _typed() -> str:
+    """The command as it can be typed again."""
+    return shlex.join(["archfit", *sys.argv[1:]])

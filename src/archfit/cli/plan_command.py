@@ -101,22 +101,13 @@ def plan(
     made = make_plan(question)
     if chart is not None:
         from archfit.report.chart_file import save_chart
+        from archfit.report.known_shapes import known_shapes
         from archfit.report.plan_chart import iso_parameter_chart
 
-        save_chart(iso_parameter_chart(made, _known_shapes()), chart)
+        save_chart(iso_parameter_chart(made, known_shapes()), chart)
     if as_json:
         return print_json(plan_json(made) | ({"chart": str(chart)} if chart else {}))
     return _print_for_people(made, chart)
-
-
-def _known_shapes() -> list[tuple[str, int, int]]:
-    """Published decoders and encoders; an encoder-decoder is two stacks, not one deep one."""
-    from archfit.audit.zoo import zoo_models
-
-    stacks = [(model.name, model.stacks) for model in zoo_models() if len(model.stacks) == 1]
-    return [
-        (name, stack.depth, stack.width) for name, (stack,) in stacks if stack.depth is not None
-    ]
 
 
 def _budget(

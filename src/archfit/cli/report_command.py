@@ -10,8 +10,9 @@ from archfit.cli.version import version_line
 from archfit.fit.fitted import fitted
 from archfit.fit.reading import read_folders
 from archfit.report.chart_file import check_chart_file
+from archfit.report.page_file import check_report_file
 from archfit.report.provenance import Origin
-from archfit.report.sweep_page import check_report_file, write_report
+from archfit.report.sweep_page import write_report
 from archfit.sweep.folder import SWEEP, read_sweep
 
 

@@ -23,7 +23,7 @@ UPPER, LOWER, DISPUTED = (
 )
 
 
-def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
+def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> "altair.FacetChart":
     """log3 of the bounds against depth, one panel for each of four widths around the shape's."""
     import altair
 
@@ -36,7 +36,7 @@ def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
     layers = (_curves(), _thresholds(), _threshold_labels(), _own_depth())
     chart: altair.FacetChart = (
         altair.layer(*layers, data=altair.InlineData(values=rows))
-        .properties(width=330, height=220)
+        .properties(width=width, height=220)
         .facet(
             facet=altair.Facet(
                 "panel:N",
@@ -44,7 +44,7 @@ def bounds_over_depth(shape: Shape) -> "altair.FacetChart":
                 sort=[_panel(width, shape) for width in widths],
                 header=altair.Header(labelFontSize=13, labelFontWeight="bold"),
             ),
-            columns=2,
+            columns=columns,
         )
         .resolve_scale(x="shared", y="shared")
         .properties(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from archfit.plan.law import WEIGHTS, law_width
 from archfit.plan.planner import Plan
+from archfit.report.known_shapes import Known
 
 if TYPE_CHECKING:
     import altair
 
 Row = dict[str, str | float]
-Known = tuple[str, int, int]  # name, depth, width
 
 WIDTH, HEIGHT = 560, 460  # pixels
 LINE = 15  # pixels from one name to the next

@@ -1,0 +1,172 @@
+"""A check in pictures: how each network ended, and how it got there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archfit.report.sweep_look import (
+    COLOURS,
+    Figure,
+    Layout,
+    Row,
+    ends,
+    in_dashes,
+    linear_y,
+    rows_of,
+    rows_y,
+)
+
+if TYPE_CHECKING:
+    import altair
+
+    from archfit.report.chart_file import Drawing
+
+ROW = 38  # pixels
+HEIGHT = 300
+BITS = "held-out loss (bits per byte)"
+FURTHEST = 3.0  # times as far as the second furthest: what lies beyond is drawn at the edge
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """A network of a check: its runs, and its difference from the recommended one."""
+
+    name: str
+    bits_per_byte: tuple[float, ...]  # of every seed, after the last step
+    difference: float  # of the mean from that of the recommended network
+    low: float
+    high: float
+    curve: tuple[tuple[int, float], ...]  # training tokens, and the mean of all seeds there
+
+    @property
+    def words(self) -> str:
+        """Its name and its difference."""
+        if self.low == self.high:
+            return f"{self.name}: recommended"
+        return f"{self.name}: {self.difference:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
+
+
+def standing_figure(trials: Sequence[Trial]) -> Figure:
+    """Every network's difference from the recommended one, the best first."""
+    return Figure(
+        name="check",
+        title="The check: networks of equal size on your data",
+        caption="Bits per byte less those of the recommended network, left is better. Small points "
+        "are runs, diamonds their means, bars 90 % intervals that hold for all networks together. "
+        "A triangle at the edge stands for a value beyond it.",
+        description="Differences from the recommended network in bits per byte: "
+        + "; ".join(trial.words for trial in trials)
+        + ".",
+        drawn=partial(_standings, trials),
+    )
+
+
+def curve_figure(trials: Sequence[Trial]) -> Figure:
+    """Loss against training tokens."""
+    return Figure(
+        name="learning-curves",
+        title="How the networks of the check learnt",
+        caption="The mean over seeds. Curves that are still falling apart or crossing at the right "
+        "edge would say more with more --minutes.",
+        description="Held-out bits per byte at the end of training: "
+        + "; ".join(f"{trial.name} {trial.curve[-1][1]:.3f}" for trial in trials)
+        + ".",
+        drawn=partial(_curves, trials),
+    )
+
+
+def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
+    import altair
+
+    base = next(trial for trial in trials if trial.low == trial.high)
+    mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
+    frame = _frame(trials)
+    names = [trial.words for trial in trials]
+    inside = [trial for trial in trials if frame[0] <= trial.difference <= frame[1]]
+    runs: list[Row] = [
+        {"row": trial.words, "bits": bits - mean}
+        for trial in inside
+        for bits in trial.bits_per_byte
+    ]
+    means = [_mean_row(trial, frame) for trial in inside]
+    beyond: list[Row] = [
+        {"row": trial.words, "bits": frame[1]} for trial in trials if trial not in inside
+    ]
+    y, x = rows_y(names), _x("bits", frame)
+    chart: altair.LayerChart | altair.FacetChart = altair.layer(
+        rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
+        rows_of(means).mark_rule(strokeWidth=2).encode(x=_x("low", frame), x2="high:Q", y=y),
+        rows_of(runs)
+        .mark_point(size=18, filled=True, color="#555555", opacity=0.7, clip=True)
+        .encode(x=x, y=y),
+        rows_of(means)
+        .mark_point(shape="diamond", size=90, filled=True, color=COLOURS[0], opacity=1)
+        .encode(x=x, y=y, tooltip=["row:N"]),
+        rows_of(beyond)
+        .mark_point(shape="triangle-right", size=110, filled=True, color=COLOURS[1], opacity=1)
+        .encode(x=x, y=y, tooltip=["row:N"]),
+        width=layout.for_panels(1).width,
+        height=ROW * len(names),
+    )
+    return chart
+
+
+def _mean_row(trial: Trial, frame: tuple[float, float]) -> Row:
+    return {
+        "row": trial.words,
+        "bits": trial.difference,
+        "low": max(trial.low, frame[0]),
+        "high": min(trial.high, frame[1]),
+    }
+
+
+def _frame(trials: Sequence[Trial]) -> tuple[float, float]:
+    """The ends of the axis: one network that is far off must not squeeze all others together."""
+    reach = sorted(max(abs(trial.low), abs(trial.high)) for trial in trials)
+    while len(reach) > 2 and reach[-1] > FURTHEST * max(reach[-2], 1e-6):
+        reach.pop()
+    kept = [t for t in trials if max(abs(t.low), abs(t.high)) <= reach[-1]]
+    base = next(trial for trial in trials if trial.low == trial.high)
+    mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
+    values = [bits - mean for trial in kept for bits in trial.bits_per_byte]
+    return ends([0.0, *values, *(t.low for t in kept), *(t.high for t in kept)])
+
+
+def _x(field: str, frame: tuple[float, float]) -> "altair.X":
+    import altair
+
+    return altair.X(
+        f"{field}:Q",
+        title="bits per byte less those of the recommended network",
+        scale=altair.Scale(domain=list(frame), nice=False, zero=False),
+        axis=altair.Axis(tickCount=6, labelOverlap=True),
+    )
+
+
+def _curves(trials: Sequence[Trial], layout: Layout) -> "Drawing":
+    import altair
+
+    rows: list[Row] = [
+        {"network": trial.name, "tokens": tokens, "bits": bits}
+        for trial in trials
+        for tokens, bits in trial.curve
+    ]
+    look = in_dashes("network", "network", [trial.name for trial in trials], layout)
+    chart: altair.LayerChart | altair.FacetChart = altair.layer(
+        rows_of(rows)
+        .mark_line(strokeWidth=2, point=altair.OverlayMarkDef(size=22))
+        .encode(
+            x=altair.X(
+                "tokens:Q",
+                title="training positions",
+                axis=altair.Axis(format="~s", tickCount=6),
+            ),
+            y=linear_y("bits", BITS, ends(float(row["bits"]) for row in rows)),
+            tooltip=["network:N", "tokens:Q", "bits:Q"],
+            **look,
+        ),
+        width=layout.for_panels(1).width,
+        height=HEIGHT,
+    )
+    return chart
