@@ -19,8 +19,9 @@ from archfit.advise.design import (
     check_cells,
 )
 from archfit.advise.networks import networks
-from archfit.data.prepared import PreparedData
+from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import retokenised
+from archfit.data.tokenisations import AsGiven
 from archfit.plan.planner import Plan
 from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular
 from archfit.spec.files import write_whole
@@ -107,23 +108,43 @@ def trained_check(
     bench.folder.mkdir(parents=True, exist_ok=True)
     design = _design(plan, data, bench, minutes)
     prepared, left_out = _prepared(plan, data, design, bench.folder)
-    corpora = {
+    cells = check_cells(plan, design, _corpora(prepared))
+    failures = _train(bench, cells, prepared, minutes=minutes, seeds=seeds)
+    return replace(read_check(plan, data, bench.folder), failures=failures, left_out=left_out)
+
+
+def read_check(plan: Plan, data: PreparedData, folder: Path) -> Trained:
+    """The check as it lies in its folder; nothing is trained."""
+    design = _read_design(folder / DESIGN)
+    corpora = _corpora(_found(plan, data, design, folder))
+    records = [read_record(folder / spec.name) for spec in _stored(folder)]
+    return Trained(
+        design=design,
+        cells=check_cells(plan, design, corpora),
+        records=tuple(record for record in records if record is not None),
+        failures={},
+        left_out={},
+        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
+    )
+
+
+def _corpora(prepared: Mapping[str, PreparedData]) -> dict[str, Corpus]:
+    return {
         label: Corpus(
             label=label, kind=str(one.description["kind"]), vocab=one.vocab, data_hash=one.data_hash
         )
         for label, one in prepared.items()
     }
-    cells = check_cells(plan, design, corpora)
-    failures = _train(bench, cells, prepared, minutes=minutes, seeds=seeds)
-    records = [read_record(bench.folder / spec.name) for spec in _stored(bench.folder)]
-    return Trained(
-        design=design,
-        cells=cells,
-        records=tuple(record for record in records if record is not None),
-        failures=failures,
-        left_out=left_out,
-        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
-    )
+
+
+def _found(plan: Plan, data: PreparedData, design: Design, folder: Path) -> dict[str, PreparedData]:
+    """The data that are there, by the label of their tokens."""
+    labels = {one.tokens.label: one.tokens for one in networks(plan, design.share)}
+    return {
+        label: data if isinstance(tokens, AsGiven) else open_prepared(folder / "data" / label)
+        for label, tokens in labels.items()
+        if isinstance(tokens, AsGiven) or (folder / "data" / label).is_dir()
+    }
 
 
 def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:

@@ -49,6 +49,11 @@ class Checked:
 def planned(wish: Wish, out: Path, report: Report) -> tuple[PreparedData, Plan]:
     """The data, prepared or found, and the plan for it."""
     data = prepared_source(wish.source, out / DATA, report)
+    return data, plan_for(wish, data)
+
+
+def plan_for(wish: Wish, data: PreparedData) -> Plan:
+    """The plan for data that are there."""
     question = Question(
         budget=TotalParams(params=wish.params),
         vocabulary=vocabulary_of(data),
@@ -61,7 +66,7 @@ def planned(wish: Wish, out: Path, report: Report) -> tuple[PreparedData, Plan]:
         tokens_per_param=CHINCHILLA_TOKENS,
         data=facts_of(data, None if wish.source.is_prepared else wish.source.words),
     )
-    return data, make_plan(question)
+    return make_plan(question)
 
 
 def check_folder(out: Path, plan: Plan, data: PreparedData, minutes: float) -> Path:
@@ -75,11 +80,15 @@ def checked(
     plan: Plan, data: PreparedData, bench: Bench, *, minutes: float, seeds: int | None
 ) -> Checked:
     """The check of a plan: run, or found and gone on with, and judged."""
-    trained = trained_check(plan, data, bench, minutes=minutes, seeds=seeds)
+    return judged(
+        plan, trained_check(plan, data, bench, minutes=minutes, seeds=seeds), bench.folder
+    )
+
+
+def judged(plan: Plan, trained: Trained, folder: Path) -> Checked:
+    """What the runs of a check say."""
     try:
         fits = fitted(trained.records)
     except ValueError:  # too few for curves; the verdict says whether they are for it
         fits = None
-    return Checked(
-        folder=bench.folder, trained=trained, verdict=verdict_of(plan, trained), fits=fits
-    )
+    return Checked(folder=folder, trained=trained, verdict=verdict_of(plan, trained), fits=fits)

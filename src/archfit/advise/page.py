@@ -17,6 +17,7 @@ from archfit.advise.words import (
     reasons,
 )
 from archfit.data.prepared import PreparedData
+from archfit.data.sources import is_sample
 from archfit.data.statistics import normalised_spectrum
 from archfit.plan.planner import Plan
 from archfit.report.advice_page import AdviceReport
@@ -42,7 +43,7 @@ def advice_report(
         checked = tuple(check_sentences(plan, check.trained, check.verdict))
         further = (*limits_of(plan, check.trained, check.verdict), *check.conclusions)
     return AdviceReport(
-        title=f"Which Transformer fits {Path(wish.source.words).name}?",
+        title=f"Which Transformer fits {_name(wish)}?",
         answer=answer(plan),
         status=check.verdict.status if check else "unchecked",
         headline=headline(plan, check.verdict if check else None),
@@ -56,6 +57,12 @@ def advice_report(
         provenance=_provenance(check),
         version=version,
     )
+
+
+def _name(wish: Wish) -> str:
+    if is_sample(wish.source.words):
+        return "the English sample"
+    return Path(wish.source.words).name
 
 
 def _figures(plan: Plan, data: PreparedData, check: Checked | None) -> Iterator[Figure]:

@@ -68,7 +68,7 @@ def verdict_of(plan: Plan, check: Trained) -> Verdict:
         )
     reference = plain[0][1]
     against = differences(reference, [cell for _, cell in pairs if cell is not reference])
-    claims = [_depth_claim(plan, reference, against[: len(plain) - 1])]
+    claims = [_depth_claim(reference, against[: len(plain) - 1])]
     if repaired:
         claims.append(_repair_claim([cell for _, cell in plain], [cell for _, cell in repaired]))
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
@@ -96,15 +96,10 @@ def _key(one: CheckCell) -> tuple[Architecture, str]:
     return spec.architecture, spec.data_hash
 
 
-def _depth_claim(plan: Plan, reference: Cell, against: Sequence[Difference]) -> Claim:
+def _depth_claim(reference: Cell, against: Sequence[Difference]) -> Claim:
     """Of its depth: no other is better at this size; all are worse."""
     shape = reference.architecture
-    says = (
-        f"{shape.depth} layers of width {shape.width} beat other depths of equal size"
-        if plan.bottleneck is None
-        else f"with so few tokens {shape.depth} layers of width {shape.width} beat wider networks "
-        "of equal size"
-    )
+    says = f"{shape.depth} layers of width {shape.width} beat other depths of equal size"
     if any(one.is_better for one in against):
         status: Status = "refuted"
     else:

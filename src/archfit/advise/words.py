@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from archfit.advise.check import Trained
 from archfit.advise.networks import HEADS, width_at
 from archfit.advise.verdict import Claim, Standing, Verdict
+from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
 from archfit.plan.rounding import RoundedShape
 
@@ -97,30 +98,27 @@ def _best(trained: Trained, verdict: Verdict) -> str:
     best = verdict.best
     bits = f"{best.cell.bits_per_byte:.4f} {BITS}"
     if best.against is None:
-        rivals = [one for one in verdict.standings if one.against is not None]
-        return f"The recommended network was the best: {bits}; {standing_words(rivals[0])}."
-    at_size = counterpart(trained, best)
+        second = verdict.standings[1]
+        return (
+            f"The recommended network was the best with {bits}; the next, {second.words}, is "
+            f"{_difference(second.against)}."
+        )
     return (
-        f"The best was {best.words} with {bits}; {standing_words(best)}. At the plan's size that "
-        f"is {at_size}."
+        f"The best was {best.words} with {bits}, {_difference(best.against)} than the recommended "
+        f"network. At the plan's size that is {counterpart(trained, best)}."
     )
 
 
-def standing_words(standing: Standing) -> str:
-    """A network against the recommended one."""
-    found = standing.against
-    if found is None:
-        return f"{standing.words}: the recommended network itself"
+def _difference(found: Difference | None) -> str:
+    assert found is not None
     word = "better" if found.bits_per_byte < 0 else "worse"
     ends = sorted((abs(found.low), abs(found.high)))
-    settled = found.is_better or found.is_worse
     between = (
-        f"{ends[0]:.4f} to {ends[1]:.4f}" if settled else f"{found.low:+.4f} to {found.high:+.4f}"
+        f"{ends[0]:.4f} to {ends[1]:.4f}"
+        if found.is_better or found.is_worse
+        else f"{found.low:+.4f} to {found.high:+.4f}, so perhaps not at all"
     )
-    return (
-        f"{standing.words} is {abs(found.bits_per_byte):.4f} {BITS} {word} than the recommended "
-        f"network (90 %: {between}; {found.seeds} seeds)"
-    )
+    return f"{abs(found.bits_per_byte):.4f} {word} (90 %: {between}; {found.seeds} seeds)"
 
 
 def counterpart(trained: Trained, standing: Standing) -> str:

@@ -166,6 +166,7 @@ def _finish(
     from archfit.report.advice_page import write_advice
 
     files = write_config(plan, data, out / "model")
+    store(out, wish, data, found, _typed())
     page = advice_report(wish, data, plan, found, command=_typed(), version=version_line())
     figures = write_advice(page, out / REPORT)
     if as_json:

@@ -52,9 +52,9 @@ def standing_figure(trials: Sequence[Trial]) -> Figure:
     return Figure(
         name="check",
         title="The check: networks of equal size on your data",
-        caption="Bits per byte less those of the recommended network, left is better. Small points "
-        "are runs, diamonds their means, bars 90 % intervals that hold for all networks together. "
-        "A triangle at the edge stands for a value beyond it.",
+        caption="Bits per byte less those of the recommended network, left is better. Upright "
+        "ticks are runs, diamonds their means, bars 90 % intervals that hold for all networks "
+        "together. A triangle at the edge stands for a value beyond it.",
         description="Differences from the recommended network in bits per byte: "
         + "; ".join(trial.words for trial in trials)
         + ".",
@@ -98,7 +98,7 @@ def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
         rows_of(means).mark_rule(strokeWidth=2).encode(x=_x("low", frame), x2="high:Q", y=y),
         rows_of(runs)
-        .mark_point(size=18, filled=True, color="#555555", opacity=0.7, clip=True)
+        .mark_tick(thickness=1.5, size=14, color="#333333", opacity=0.8, clip=True)
         .encode(x=x, y=y),
         rows_of(means)
         .mark_point(shape="diamond", size=90, filled=True, color=COLOURS[0], opacity=1)

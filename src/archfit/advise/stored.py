@@ -1,0 +1,62 @@
+"""What an advice was, beside its report: enough to write the report again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from archfit import __version__
+from archfit.advise.check import read_check
+from archfit.advise.journey import Checked, Wish, judged, plan_for
+from archfit.data.prepared import PreparedData, open_prepared
+from archfit.plan.planner import Plan
+from archfit.spec import canonical_json, load_file, write_whole
+
+ADVICE = "advice.json"
+FORMAT = 1
+LARGEST = 1_000_000  # bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredAdvice:
+    """A wish, and where its data and its check lie."""
+
+    format: int
+    archfit: str
+    wish: Wish
+    data: str
+    check: str | None  # the name of its folder; None: not checked
+    command: str
+
+
+def store(out: Path, wish: Wish, data: PreparedData, check: Checked | None, command: str) -> None:
+    """Write it."""
+    advice = StoredAdvice(
+        format=FORMAT,
+        archfit=__version__,
+        wish=wish,
+        data=str(data.folder.resolve()),
+        check=check.folder.name if check else None,
+        command=command,
+    )
+    write_whole(out / ADVICE, (canonical_json(advice) + "\n").encode())
+
+
+def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, Checked | None]:
+    """The advice in a folder, with its plan and what its check says; nothing is trained."""
+    path = out / ADVICE
+    try:
+        advice = load_file(StoredAdvice, path, most_bytes=LARGEST)
+    except ValueError as problem:
+        raise ValueError(
+            f"{path} holds no advice: {problem}; run archfit advise again"
+        ) from problem
+    if (advice.format, advice.archfit) != (FORMAT, __version__):
+        raise ValueError(
+            f"{path} is written by archfit {advice.archfit:.20}, and this is archfit "
+            f"{__version__}; run archfit advise again"
+        )
+    data = open_prepared(Path(advice.data))
+    plan = plan_for(advice.wish, data)
+    if advice.check is None:
+        return advice, data, plan, None
+    folder = out / Path(advice.check).name
+    return advice, data, plan, judged(plan, read_check(plan, data, folder), folder)
