@@ -162,6 +162,7 @@ def _finish(
     """Write config and report, and say the answer."""
     from archfit.advise.exported import write_config
     from archfit.advise.page import advice_report
+    from archfit.advise.stored import store
     from archfit.cli.version import version_line
     from archfit.report.advice_page import write_advice
 
