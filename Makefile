@@ -7,9 +7,8 @@ OUT ?= demo
 .PHONY: demo test test-slow bench gallery clean
 
 demo: .venv/.demo-ready
-	@mkdir -p $(OUT)
-	$(BIN)/archfit plan --block-params 100M --vocab 257 --chart $(OUT)/plan.html
-	@echo "The chart is in $(OUT)/plan.html: open it in a browser."
+	$(BIN)/archfit advise --params 1M --check --minutes 2 --out $(OUT)
+	@echo "Open $(OUT)/report.html in a browser."
 
 test: .venv/.test-ready
 	$(BIN)/ruff format --check .
@@ -31,7 +30,7 @@ gallery: .venv/.demo-ready
 
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
 .venv/.test-ready: $(SETTINGS) | .venv/bin/python

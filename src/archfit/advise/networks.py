@@ -62,7 +62,9 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
     depths.setdefault(2 * planned, "deeper")
     deepest = max(planned, min(DEEPEST, plan.question.max_depth))
     plain = [
-        _given(role, depth, blocks, rows) for depth, role in depths.items() if 1 <= depth <= deepest
+        replace(_given(role, depth, blocks, rows), planned_depth=_counterpart(plan, role))
+        for depth, role in depths.items()
+        if 1 <= depth <= deepest
     ]
     return (*plain, *_repaired(plan, share))
 

@@ -59,18 +59,19 @@ def verdict_of(plan: Plan, check: Trained) -> Verdict:
     found = {(cell.architecture, cell.data_hash): cell for cell in cells_of(check.records)}
     largest = [one for one in check.cells if one.size == max(check.design.sizes)]
     pairs = [(one, cell) for one in largest if (cell := found.get(_key(one))) is not None]
-    plain = [pair for pair in pairs if pair[0].network.role != "repaired"]
-    repaired = [pair for pair in pairs if pair[0].network.role == "repaired"]
+    plain = [pair for pair in pairs if pair[0].network.role != "repaired"]  # they come first
     if len(plain) < 2 or plain[0][0].network.role != "recommended":
         raise ValueError(
             "the recommended network or all its rivals of other depth have no finished run, so "
             "there is nothing to compare; run the same command again"
         )
     reference = plain[0][1]
-    against = differences(reference, [cell for _, cell in pairs if cell is not reference])
+    cells = [cell for _, cell in pairs]
+    others = [cell for cell in cells if cell is not reference]
+    against = differences(reference, others, pooled=cells, among=len(others))
     claims = [_depth_claim(reference, against[: len(plain) - 1])]
-    if repaired:
-        claims.append(_repair_claim([cell for _, cell in plain], [cell for _, cell in repaired]))
+    if len(pairs) > len(plain):
+        claims.append(_repair_claim(cells[: len(plain)], cells[len(plain) :]))
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
     by_cell = {id(one.other): one for one in against}
     standings = [
@@ -110,7 +111,8 @@ def _depth_claim(reference: Cell, against: Sequence[Difference]) -> Claim:
 def _repair_claim(plain: Sequence[Cell], repaired: Sequence[Cell]) -> Claim:
     """That one of the repairs beats every network that reads the data as they are."""
     best = min(plain, key=lambda cell: cell.bits_per_byte)
-    against = differences(best, repaired, among=len(plain) * len(repaired))
+    among = len(plain) * len(repaired)
+    against = differences(best, repaired, pooled=(*plain, *repaired), among=among)
     if any(one.is_better for one in against):
         status: Status = "held"
     else:

@@ -34,21 +34,19 @@ class Difference:
 
 
 def differences(
-    reference: Cell, others: Sequence[Cell], *, among: int | None = None
+    reference: Cell, others: Sequence[Cell], *, pooled: Sequence[Cell], among: int
 ) -> tuple[Difference, ...]:
     """Each of the others against the reference, with intervals that hold together at 90 %.
 
-    Bonferroni over `among` comparisons, those made here unless the reference was itself chosen
-    for its loss. The noise is pooled over all cells.
+    Bonferroni over `among` comparisons: more than are made here, if the reference was itself
+    chosen for its loss. The noise is that of the cells `pooled`.
     """
-    if not others:
-        return ()
-    noise = noise_among([in_bits(cell) for cell in (reference, *others)])
+    noise = noise_among([in_bits(cell) for cell in pooled])
     if not noise.is_enough:
         raise ValueError(
             f"{noise.degrees} degrees of freedom are too few for an interval; train more seeds"
         )
-    tail = TAIL / (among or len(others))
+    tail = TAIL / among
     return tuple(_difference(reference, other, noise, tail) for other in others)
 
 

@@ -1,0 +1,80 @@
+"""What a check says about the plan, for runs whose losses are made up."""
+
+import pytest
+
+from archfit.advise.verdict import Verdict, verdict_of
+from archfit.advise.words import check_sentences, headline
+from archfit.plan.planner import Plan
+from tests_advice import made_check, plan_of
+
+SHARE = 0.02
+NOISE = (-0.01, 0.0, 0.01)
+FASTA = {"recommended": 2.0, "text-shaped": 2.3, "shallower": 2.2, "deeper": 2.4}
+
+
+def judged(plan: Plan, means: dict[str, float], share: float = SHARE) -> Verdict:
+    bits = {name: tuple(mean + noise for noise in NOISE) for name, mean in means.items()}
+    return verdict_of(plan, made_check(plan, share, bits))
+
+
+def test_a_plan_that_leads_with_a_repair_holds_if_the_repair_is_better_than_all() -> None:
+    plan = plan_of("fasta")
+    assert plan.leads_with_repairs
+    assert judged(plan, FASTA | {"kmer-2": 1.5, "convolution of 3": 4.0}).status == "held"
+    assert judged(plan, FASTA | {"kmer-2": 2.5, "convolution of 3": 4.0}).status == "refuted"
+    undecided = judged(plan, FASTA | {"kmer-2": 1.995, "convolution of 3": 4.0})
+    assert undecided.status == "undecided"
+    assert undecided.claims[1].seeds_needed is not None
+
+
+def test_a_depth_holds_only_if_all_others_are_worse_and_fails_if_one_is_better() -> None:
+    plan = plan_of("bytes")  # no bottleneck
+    held = judged(plan, {"recommended": 2.0, "shallower": 2.1, "deeper": 2.1}, share=0.2)
+    assert held.status == "held"
+    one_better = {"recommended": 2.0, "shallower": 1.9, "deeper": 2.1}
+    assert judged(plan, one_better, share=0.2).status == "refuted"
+    tie = judged(plan, {"recommended": 2.0, "shallower": 2.001, "deeper": 2.1}, share=0.2)
+    assert tie.status == "undecided"
+
+
+def test_networks_are_listed_from_the_best_with_their_difference_from_the_recommended_one() -> None:
+    verdict = judged(plan_of("fasta"), FASTA | {"kmer-2": 1.5})
+    names = [one.network.network.name for one in verdict.standings]
+    assert names == ["kmer-2", "recommended", "shallower", "text-shaped", "deeper"]
+    found = verdict.standings[2].against
+    assert found is not None
+    assert found.bits_per_byte == pytest.approx(0.2)
+    assert found.low < 0.2 < found.high
+    assert verdict.standings[1].against is None
+
+
+def test_a_bottleneck_that_is_none_at_this_size_is_neither_refuted_nor_held() -> None:
+    plan = plan_of("text")
+    worse = {"recommended": 2.0, "shallower": 1.5, "deeper": 2.4, "bpe-512": 1.2}
+    verdict = judged(plan, worse, share=0.005)
+    assert verdict.binds is False
+    assert verdict.status == "undecided"
+    words = "The check was too small to test the bottleneck, but bpe-512"
+    assert headline(plan, verdict).startswith(words)
+
+
+def test_the_sentences_name_the_best_network_and_its_counterpart_at_the_size_of_the_plan() -> None:
+    plan = plan_of("fasta")
+    trained = made_check(plan, SHARE, {n: (m, m + 0.01, m - 0.01) for n, m in FASTA.items()})
+    said = check_sentences(plan, trained, verdict_of(plan, trained))
+    assert any("The recommended network was the best with 2.0000 bits per byte" in s for s in said)
+    better = {n: (m, m + 0.01, m - 0.01) for n, m in (FASTA | {"text-shaped": 1.5}).items()}
+    trained = made_check(plan, SHARE, better)
+    said = check_sentences(plan, trained, verdict_of(plan, trained))
+    text = plan.text_shape
+    assert any(
+        "The best was text-shaped" in s and f"about {round(text.depth)} x 2" in s for s in said
+    ), said
+
+
+def test_without_the_recommended_network_nothing_can_be_said() -> None:
+    plan = plan_of("fasta")
+    with pytest.raises(ValueError, match="nothing to compare; run the same command again"):
+        judged(plan, {"text-shaped": 2.0, "deeper": 2.0})
+    with pytest.raises(ValueError, match="nothing to compare"):
+        judged(plan, {"recommended": 2.0})

@@ -1,0 +1,87 @@
+"""Plans and checks that tests of advice ask about."""
+
+from archfit.advise.check import Trained
+from archfit.advise.design import CheckCell, Design, check_cells
+from archfit.plan.planner import Plan, make_plan
+from archfit.plan.question import DataFacts, Question, TotalParams, Vocabulary
+from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
+from archfit.sweep.sweep import Corpus
+
+USED = {"fasta": 24, "text": 80, "images": 17, "bytes": 257, "series": 33}
+
+
+def plan_of(kind: str, params: int = 5_000_000, used: int | None = None) -> Plan:
+    """A plan for data of this kind, whose tokens all occur."""
+    used = USED[kind] if used is None else used
+    return make_plan(
+        Question(
+            budget=TotalParams(params=params),
+            vocabulary=Vocabulary(size=used, used=used),
+            rank=None,
+            patch=None,
+            context=256,
+            is_tied=False,
+            max_depth=128,
+            multiple_of=None,
+            tokens_per_param=20,
+            data=DataFacts(
+                folder="d",
+                source="s",
+                knows_path=True,
+                kind=kind,
+                tokens=10**7,
+                cooccurrence_rank=9,
+            ),
+        )
+    )
+
+
+def design(share: float) -> Design:
+    return Design(share=share, steps=200, sizes=(1.0,), scale="smoke", context=64)
+
+
+def made_check(plan: Plan, share: float, bits: dict[str, tuple[float, ...]]) -> Trained:
+    """A check whose networks, by name, ended with these bits per byte, one for each seed."""
+    corpora = {
+        label: Corpus(label=label, kind="fasta", vocab=vocab, data_hash=f"{vocab:064x}")
+        for label, vocab in (("as given", 24), ("kmer-2", 529), ("bpe-512", 512))
+    }
+    cells = check_cells(plan, design(share), corpora)
+    records = [
+        record_of(one, seed, loss)
+        for one in cells
+        for seed, loss in enumerate(bits.get(one.network.name, ()))
+    ]
+    return Trained(
+        design=design(share),
+        cells=cells,
+        records=tuple(records),
+        failures={},
+        left_out={},
+        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
+    )
+
+
+def record_of(one: CheckCell, seed: int, bits: float) -> RunRecord:
+    """A run of the cell that ended with these bits per byte."""
+    spec: RunSpec = one.cell.spec(seed)
+    evaluations = [
+        Evaluation(
+            step=step,
+            training_nats_per_token=bits,
+            heldout_nats_per_token=2 * (bits + more),
+            heldout_bits_per_byte=bits + more,
+        )
+        for step, more in ((100, 0.5), (200, 0.0))
+    ]
+    return RunRecord(
+        spec=spec,
+        status="finished",
+        diverged_at_step=None,
+        evaluations=tuple(evaluations),
+        full_context=None,
+        timing=Timing(training_seconds=1.0, tokens_per_second=1.0, flop_utilisation=None),
+        machine=Machine(
+            device="cpu", devices=1, micro_batch_sequences=1, archfit="0", python="3", torch="2"
+        ),
+    )
