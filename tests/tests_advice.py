@@ -1,5 +1,7 @@
 """Plans and checks that tests of advice ask about."""
 
+from collections.abc import Mapping
+
 from archfit.advise.check import Trained
 from archfit.advise.design import CheckCell, Design, check_cells
 from archfit.plan.planner import Plan, make_plan
@@ -40,7 +42,7 @@ def design(share: float) -> Design:
     return Design(share=share, steps=200, sizes=(1.0,), scale="smoke", context=64)
 
 
-def made_check(plan: Plan, share: float, bits: dict[str, tuple[float, ...]]) -> Trained:
+def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) -> Trained:
     """A check whose networks, by name, ended with these bits per byte, one for each seed."""
     corpora = {
         label: Corpus(label=label, kind="fasta", vocab=vocab, data_hash=f"{vocab:064x}")

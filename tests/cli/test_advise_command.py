@@ -11,6 +11,7 @@ import pytest
 
 from archfit.spec.run_folder import read_records
 from tests_said import Said
+from tests_sweeps import wait_until
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
@@ -118,6 +119,24 @@ def test_the_report_can_be_written_again(advised: Advised, tmp_path: Path) -> No
     said = archfit("report", advised.out, "--out", tmp_path / "report.html", "--json")
     assert len(said.document()["figures"]) == len(found)  # type: ignore[arg-type]
     assert (tmp_path / "report.html").read_text() == page
+
+
+@pytest.mark.slow  # a check of its own
+def test_killed_at_a_run_the_same_command_keeps_what_was_done(
+    advised: Advised, tmp_path: Path
+) -> None:
+    command = [word.replace(str(advised.out), str(tmp_path / "out")) for word in advised.command]
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "archfit", *command], stdout=subprocess.DEVNULL
+    )
+    wait_until(lambda: len(list(tmp_path.glob("out/check-*/*/record.json"))) >= 2, "two runs done")
+    runner.kill()
+    runner.wait()
+    done = {path: path.read_bytes() for path in tmp_path.glob("out/check-*/*/record.json")}
+    document = json.loads(archfit(*command).out)
+    assert done == {path: path.read_bytes() for path in done}
+    assert document["check"]["runs"] == 2 * len(document["check"]["networks"])
+    assert len(done) < document["check"]["runs"]
 
 
 def test_the_commands_that_repair_the_data_work(advised: Advised, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from archfit.spec.files import write_whole
 from archfit.spec.run_folder import read_record
 from archfit.sweep.cell import seeded
 from archfit.sweep.cells import Cells
-from archfit.sweep.folder import SWEEP, open_sweep, read_sweep, stored, write_results
+from archfit.sweep.folder import SWEEP, locked, open_sweep, read_sweep, stored, write_results
 from archfit.sweep.local import Place, run_here
 from archfit.sweep.sweep import Corpus, Sweep
 from archfit.sweep.watch import SweepWatcher
@@ -148,10 +148,19 @@ def _found(plan: Plan, data: PreparedData, design: Design, folder: Path) -> dict
 
 
 def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
-    """The design in the folder; where there is none, one for what a pilot measures."""
+    """The design in the folder; where there is none, one for what a pilot measures.
+
+    Two who want the same check at once agree on one design: the second waits for the first.
+    """
     path = bench.folder / DESIGN
-    if path.exists():
-        return _read_design(path)
+    with locked(bench.folder):
+        if not path.exists():
+            design = _fitting_design(plan, data, bench, minutes)
+            write_whole(path, (canonical_json(design) + "\n").encode())
+    return _read_design(path)
+
+
+def _fitting_design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
     scale = "small" if bench.on_gpu else "smoke"
     start = Design(
         share=1.0,
@@ -166,9 +175,7 @@ def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Des
         seconds = 60 * minutes
         return affordable(plan, seconds=seconds, speed=speed, start=start, workers=workers)
 
-    design = fitting(assumed.slowed(_slowness(plan, data, bench, fitting(assumed))))
-    write_whole(path, (canonical_json(design) + "\n").encode())
-    return design
+    return fitting(assumed.slowed(_slowness(plan, data, bench, fitting(assumed))))
 
 
 def _read_design(path: Path) -> Design:
@@ -189,14 +196,15 @@ def _slowness(plan: Plan, data: PreparedData, bench: Bench, design: Design) -> f
     ]
     pilots = tuple({_short(spec): None for spec in specs})
     folder = bench.folder / "pilot"
-    bench.run(pilots, folder, (data.folder,))
+    done = bench.run(pilots, folder, (data.folder,))
     records = [read_record(folder / spec.name) for spec in pilots]
     measured = sum(record.timing.training_seconds for record in records if record)
     assumed = sum(speed.seconds(record.spec) for record in records if record)
     if not measured:
+        why = next(iter(done.failed.values()), "nothing was said")
         raise ValueError(
-            f"no network could be trained for {PILOT_STEPS} steps here; see {folder} or run "
-            "archfit train by itself"
+            f"no network of the check could be trained for {PILOT_STEPS} steps: {why}; leave "
+            "--check out, or use another --device"
         )
     return measured / assumed
 

@@ -21,7 +21,7 @@ from archfit.data.settings import KINDS
 from archfit.data.sources import SAMPLE
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
-from archfit.spec.checks import check_real
+from archfit.spec.checks import check_at_least, check_real
 from archfit.sweep.local import usual_places
 from archfit.sweep.signals import SweepStopped
 
@@ -110,6 +110,8 @@ def advise(
         max_depth=max_depth,
     )
     check_real(0.1, 1e5, minutes=minutes)
+    if seeds is not None:
+        check_at_least(2, seeds=seeds)  # one says nothing about noise
     folder = out or Path(f"advice-{wish.source.name}")
     with progress() as report:
         data, plan = planned(wish, folder, report)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from archfit.report.chart_file import Drawing
 
-ROW = 38  # pixels
+ROW = 42  # pixels
 HEIGHT = 300
 BITS = "held-out loss (bits per byte)"
 FURTHEST = 3.0  # times as far as the second furthest: what lies beyond is drawn at the edge
@@ -43,7 +43,7 @@ class Trial:
     def words(self) -> str:
         """Its name and its difference."""
         if self.low == self.high:
-            return f"{self.name}: recommended"
+            return self.name
         return f"{self.name}: {self.difference:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
 
 
@@ -98,7 +98,7 @@ def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
         rows_of(means).mark_rule(strokeWidth=2).encode(x=_x("low", frame), x2="high:Q", y=y),
         rows_of(runs)
-        .mark_tick(thickness=1.5, size=14, color="#333333", opacity=0.8, clip=True)
+        .mark_tick(thickness=1.5, size=10, color="#333333", opacity=0.8, clip=True)
         .encode(x=x, y=y),
         rows_of(means)
         .mark_point(shape="diamond", size=90, filled=True, color=COLOURS[0], opacity=1)

@@ -52,12 +52,17 @@ def _drawn(shown: Sequence[float], rules: dict[str, int], layout: Layout) -> "Dr
         rows_of(rows)
         .mark_line(color=COLOURS[0], point=altair.OverlayMarkDef(size=16, color=COLOURS[0]))
         .encode(
-            x=altair.X("place:Q", title="singular value, by size", scale=scale),
+            x=altair.X(
+                "place:Q",
+                title="singular value, by size",
+                scale=scale,
+                axis=altair.Axis(grid=False, labelOverlap=True),
+            ),
             y=altair.Y(
                 "share:Q",
                 title="share of the largest",
                 scale=altair.Scale(type="log", nice=False),
-                axis=altair.Axis(format="~g", tickCount=5),
+                axis=altair.Axis(format="~g", values=[10.0**-power for power in range(5)]),
             ),
         ),
         rows_of(lines)

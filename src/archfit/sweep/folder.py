@@ -100,7 +100,7 @@ def open_sweep(out: Path, wanted: StoredSweep) -> StoredSweep:
     Asking for more seeds or widths extends a sweep. One of another name is refused.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    with locked(out):
         merged = wanted
         if (out / SWEEP).exists():
             merged = _merged(read_sweep(out / SWEEP), wanted, out)
@@ -137,7 +137,7 @@ def read_sweep(path: Path) -> StoredSweep:
 def write_results(out: Path, sweep: StoredSweep) -> Path:
     """Make `results.csv` from the records that are there."""
     labels = {place.hash: place.label for place in sweep.data}
-    with _locked(out):
+    with locked(out):
         write_whole(out / RESULTS, results_csv(read_records(out), labels).encode())
     return out / RESULTS
 
@@ -163,7 +163,7 @@ def _merged(before: StoredSweep, wanted: StoredSweep, out: Path) -> StoredSweep:
 
 
 @contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def locked(out: Path) -> Iterator[None]:
     """Wait until no other runner writes; the lock goes with its holder."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     handle = os.open(out / LOCK, flags, 0o666)
