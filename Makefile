@@ -30,11 +30,11 @@ gallery: .venv/.demo-ready
 
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train]'
 	@touch $@
 
 .venv/.test-ready: $(SETTINGS) | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/.demo-ready
 
 .venv/bin/python:

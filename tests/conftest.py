@@ -2,10 +2,10 @@
 
 import sys
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Machines that run tests are slow at times; how long an example takes says nothing about the code.
-settings.register_profile("archfit", deadline=None)
+settings.register_profile("archfit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("archfit")
 
 

@@ -134,7 +134,10 @@ def test_a_run_that_diverges_is_a_result(train: Archfit, monkeypatch: pytest.Mon
     assert "diverged at step 0" in " ".join(said.out.split())
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow), (signal.SIGINT, 130)],
+)
 def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     archfit: Archfit, data: PreparedData, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

@@ -71,7 +71,9 @@ def test_larger_matrices_have_flints_rank() -> None:
     assert disagreements(500, 300, 3, NUMPY) == []
 
 
-@pytest.mark.parametrize("prime", [101, 8_388_593, 2_147_483_629])
+@pytest.mark.parametrize(
+    "prime", [101, 8_388_593, pytest.param(2_147_483_629, marks=pytest.mark.slow)]
+)
 def test_ranks_are_right_across_panels(prime: int) -> None:
     """More columns than a panel has, with pivots that end in its middle."""
     rng = np.random.default_rng(prime)

@@ -121,7 +121,7 @@ def test_gpt_neox_is_hugging_faces_with_learned_positions(shape: ExportShape, ti
         tie_word_embeddings=tied,
     )
     with torch.device("meta"):
-        twin = GPTNeoXForCausalLM(config)  # type: ignore[no-untyped-call]  # it has no types
+        twin = GPTNeoXForCausalLM(config)
     positions = document["max_position_embeddings"] * document["hidden_size"]
     assert export.params.total == sum(p.numel() for p in twin.parameters()) + positions
 

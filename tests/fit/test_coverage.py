@@ -17,7 +17,6 @@ from tests_coverage import (
 
 ALL = CROSSINGS | REDUNDANCIES | LAWS
 QUICK = (
-    "power law and quadratic, 7 sizes",
     "rank, the papers' widths, 25 %",
     "size law, alpha 0.4, 6 sizes",
 )

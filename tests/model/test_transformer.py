@@ -51,7 +51,7 @@ def _gpt2(model: Transformer) -> nn.Module:
         bos_token_id=0,
         eos_token_id=0,
     )
-    theirs: nn.Module = GPT2LMHeadModel(config)  # type: ignore[no-untyped-call]  # it has no types
+    theirs: nn.Module = GPT2LMHeadModel(config)
     weights: dict[str, Tensor] = {
         "transformer.wte.weight": model.embedding.tokens.rows_RI,
         "transformer.wpe.weight": model.embedding.positions.rows_RI,

@@ -66,7 +66,8 @@ class Chaos:
         self.kills += 1
 
 
-@pytest.mark.parametrize(("kills", "cells"), [(2, 3), pytest.param(30, 20, marks=pytest.mark.slow)])
+@pytest.mark.slow  # each signal and each death by itself is tried every time
+@pytest.mark.parametrize(("kills", "cells"), [(2, 3), (30, 20)])
 def test_runners_killed_at_random_moments_do_every_cell_exactly_once(
     data: PreparedData, tmp_path: Path, kills: int, cells: int
 ) -> None:

@@ -77,7 +77,7 @@ def _no_other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def cluster(_no_other_cluster: None) -> Iterator[TwoNodes]:
     nodes = TwoNodes()
     yield nodes
-    nodes.cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray's
+    nodes.cluster.shutdown()
 
 
 def test_a_sweep_survives_the_loss_of_a_node(

@@ -22,7 +22,10 @@ from tests_sweeps import (
 from tests_training import checkpoints
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
+)
 def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     data: PreparedData, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

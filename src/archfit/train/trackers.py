@@ -254,7 +254,7 @@ class MLflow:
         assert self.client is not None
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
         known = self.client.get_experiment_by_name(name)
-        return known.experiment_id if known else self.client.create_experiment(name)
+        return str(known.experiment_id if known else self.client.create_experiment(name))
 
     def _last_step(self, name: str) -> int:
         assert self.client is not None
