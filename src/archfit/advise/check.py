@@ -281,16 +281,17 @@ def _train(
         return failures
     pass_of(1)
     there = _stored(bench.folder)
-    if len({spec.seed for spec in there}) == 1:
+    if len({spec.seed for spec in there}) < LEAST_SEEDS:
         pass_of(_seeds_within(bench, there, minutes))
     return failures
 
 
 def _seeds_within(bench: Bench, specs: tuple[RunSpec, ...], minutes: float) -> int:
-    """How many seeds the time allows, after what the first took."""
+    """How many seeds the time allows, after what those that are there took."""
     records = [read_record(bench.folder / spec.name) for spec in specs]
     training = sum(record.timing.training_seconds for record in records if record)
-    one = max(training / len(bench.where()), 1e-3)
+    seeds = len({spec.seed for spec in specs})
+    one = max(training / seeds / len(bench.where()), 1e-3)
     return max(LEAST_SEEDS, min(MOST_SEEDS, int(60 * minutes * 0.95 / one)))
 
 
