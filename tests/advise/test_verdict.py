@@ -122,6 +122,7 @@ def test_the_sentences_name_the_best_network_and_its_counterpart_at_the_size_of_
     said = check_sentences(plan, trained, verdict_of(plan, trained))
     words = "The network recommended without repair was the best with 2.0000 bits per byte"
     assert any(words in sentence for sentence in said), said
+    assert any("is 0.2000 (10.0%) worse (90 %: " in sentence for sentence in said), said
     better = {n: (m, m + 0.01, m - 0.01) for n, m in (FASTA | {"text-shaped": 1.5}).items()}
     trained = made_check(plan, SHARE, better)
     said = check_sentences(plan, trained, verdict_of(plan, trained))

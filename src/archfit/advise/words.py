@@ -125,7 +125,9 @@ def _difference(found: Difference | None) -> str:
         if found.is_better or found.is_worse
         else f"{found.low:+.4f} to {found.high:+.4f}, so perhaps not at all"
     )
-    return f"{abs(found.bits_per_byte):.4f} {word} (90 %: {between}; {found.seeds} seeds)"
+    share = abs(found.bits_per_byte) / found.reference.bits_per_byte  # what is sure may be small
+    size = f"{abs(found.bits_per_byte):.4f} ({share:.1%})"
+    return f"{size} {word} (90 %: {between}; {found.seeds} seeds)"
 
 
 def counterpart(trained: Trained, standing: Standing) -> str:
