@@ -12,7 +12,13 @@ from archfit.sweep.sweep import Corpus
 USED = {"fasta": 24, "text": 80, "images": 17, "bytes": 257, "series": 33}
 
 
-def plan_of(kind: str, params: int = 5_000_000, used: int | None = None) -> Plan:
+def plan_of(
+    kind: str,
+    params: int = 5_000_000,
+    used: int | None = None,
+    max_depth: int = 128,
+    context: int = 256,
+) -> Plan:
     """A plan for data of this kind, whose tokens all occur."""
     used = USED[kind] if used is None else used
     return make_plan(
@@ -21,9 +27,9 @@ def plan_of(kind: str, params: int = 5_000_000, used: int | None = None) -> Plan
             vocabulary=Vocabulary(size=used, used=used),
             rank=None,
             patch=None,
-            context=256,
+            context=context,
             is_tied=False,
-            max_depth=128,
+            max_depth=max_depth,
             multiple_of=None,
             tokens_per_param=20,
             data=DataFacts(

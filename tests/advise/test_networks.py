@@ -62,6 +62,21 @@ def test_a_capped_network_is_as_wide_as_the_rank_and_the_text_shape_keeps_its_ra
     assert ratio == pytest.approx(text.width / text.depth, rel=0.3)  # depths are whole
 
 
+def test_a_plan_of_two_layers_is_not_shrunk_to_the_one_layer_of_its_rival() -> None:
+    plan = plan_of("fasta", params=60_000, used=17, max_depth=4, context=1024)
+    assert (plan.shape.depth, round(plan.text_shape.depth)) == (2, 1)
+    found = by_role(plan, 0.25)
+    assert (found["recommended"].depth, found["text-shaped"].depth) == (2, 1)
+
+
+@pytest.mark.parametrize("used", [4, 8, 24])
+def test_no_rival_is_larger_because_networks_cannot_be_narrower(used: int) -> None:
+    plan = plan_of("fasta", used=used)
+    share = 6_000 / plan.shape.block_params
+    sizes = [12 * one.depth * one.width**2 for one in by_role(plan, share).values()]
+    assert max(sizes) < 1.35 * min(sizes)  # widths are even, and small ones coarse
+
+
 def test_where_the_rank_does_not_bind_at_the_smaller_size_nothing_is_made_deeper_for_it() -> None:
     plan, share = plan_of("text"), 0.005
     assert plan.bottleneck is not None

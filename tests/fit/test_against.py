@@ -64,3 +64,15 @@ def test_one_seed_each_is_refused() -> None:
     made = cells(np.random.default_rng(3), seeds=1)
     with pytest.raises(ValueError, match="0 degrees of freedom are too few for an interval"):
         against_all(made)
+
+
+def test_seeds_that_did_not_settle_it_are_not_said_to_be_enough() -> None:
+    """A difference just inside its interval: the normal law alone would ask for fewer."""
+    generator = np.random.default_rng(4)
+    said = [
+        one.seeds_needed
+        for _ in range(200)
+        for one in against_all(cells(generator, seeds=2))
+        if one.seeds_needed is not None
+    ]
+    assert min(said) == 3

@@ -4,6 +4,7 @@ The design is written before the first run, so that a check which was stopped go
 runs it had begun, on whatever machine.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from archfit.advise.networks import networks
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import retokenised
 from archfit.data.tokenisations import AsGiven
+from archfit.fit.noise import LEAST_DEGREES
 from archfit.plan.planner import Plan
 from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular
 from archfit.spec.files import write_whole
@@ -30,7 +32,7 @@ from archfit.sweep.cell import seeded
 from archfit.sweep.cells import Cells
 from archfit.sweep.folder import SWEEP, locked, open_sweep, read_sweep, stored, write_results
 from archfit.sweep.local import Place, run_here
-from archfit.sweep.sweep import Corpus, Sweep
+from archfit.sweep.sweep import Corpus, Scale, Sweep
 from archfit.sweep.watch import SweepWatcher
 from archfit.sweep.worker import Workshop
 
@@ -89,15 +91,15 @@ class Trained:
     left_out: Mapping[str, str]  # repairs whose data could not be had, and why
     data: Mapping[str, str]  # labels by hash
 
-    def of(self, one: CheckCell) -> tuple[RunRecord, ...]:
-        """The finished runs of a cell."""
+    def of(self, one: CheckCell, status: str = "finished") -> tuple[RunRecord, ...]:
+        """The runs of a cell that ended so."""
         shape = one.cell.spec(0)
         return tuple(
             record
             for record in self.records
             if (record.spec.architecture, record.spec.data_hash)
             == (shape.architecture, shape.data_hash)
-            and record.status == "finished"
+            and record.status == status
         )
 
 
@@ -109,6 +111,7 @@ def trained_check(
     design = _design(plan, data, bench, minutes)
     prepared, left_out = _prepared(plan, data, design, bench.folder)
     cells = check_cells(plan, design, _corpora(prepared))
+    refuse_too_few(cells, LEAST_SEEDS if seeds is None else seeds)
     failures = _train(bench, cells, prepared, minutes=minutes, seeds=seeds)
     return replace(read_check(plan, data, bench.folder), failures=failures, left_out=left_out)
 
@@ -117,15 +120,31 @@ def read_check(plan: Plan, data: PreparedData, folder: Path) -> Trained:
     """The check as it lies in its folder; nothing is trained."""
     design = _read_design(folder / DESIGN)
     corpora = _corpora(_found(plan, data, design, folder))
-    records = [read_record(folder / spec.name) for spec in _stored(folder)]
+    records = {spec.name: read_record(folder / spec.name) for spec in _stored(folder)}
+    labels = dict.fromkeys(one.tokens.label for one in networks(plan, design.share))
     return Trained(
         design=design,
         cells=check_cells(plan, design, corpora),
-        records=tuple(record for record in records if record is not None),
-        failures={},
-        left_out={},
+        records=tuple(record for record in records.values() if record is not None),
+        failures={name: "it left no record" for name, one in records.items() if one is None},
+        left_out={one: "its data could not be had" for one in labels if one not in corpora},
         data={corpus.data_hash: corpus.label for corpus in corpora.values()},
     )
+
+
+def refuse_too_few(cells: tuple[CheckCell, ...], seeds: int) -> None:
+    """Refuse what could say nothing, before it is trained."""
+    compared = len({one.network for one in cells})
+    if compared < 2:
+        raise ValueError(
+            "the recommended network has no rival of other depth and no repair that could be "
+            "checked; use a larger --max-depth or --params, or leave --check out"
+        )
+    least = math.ceil(LEAST_DEGREES / compared) + 1
+    if seeds < least:
+        raise ValueError(
+            f"seeds={seeds} of {compared} networks say too little about noise; use --seeds {least}"
+        )
 
 
 def _corpora(prepared: Mapping[str, PreparedData]) -> dict[str, Corpus]:
@@ -161,12 +180,12 @@ def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Des
 
 
 def _fitting_design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
-    scale = "small" if bench.on_gpu else "smoke"
+    scale: Scale = "small" if bench.on_gpu else "smoke"
     start = Design(
         share=1.0,
         steps=STEPS[0],
         sizes=SIZES if minutes >= SEVERAL_SIZES else SIZES[:1],
-        scale="small" if bench.on_gpu else "smoke",
+        scale=scale,
         context=min(plan.question.context, CONTEXTS[scale]),
     )
     workers, assumed = len(bench.where()), ASSUMED[scale]
@@ -262,16 +281,17 @@ def _train(
         return failures
     pass_of(1)
     there = _stored(bench.folder)
-    if len({spec.seed for spec in there}) == 1:
+    if len({spec.seed for spec in there}) < LEAST_SEEDS:
         pass_of(_seeds_within(bench, there, minutes))
     return failures
 
 
 def _seeds_within(bench: Bench, specs: tuple[RunSpec, ...], minutes: float) -> int:
-    """How many seeds the time allows, after what the first took."""
+    """How many seeds the time allows, after what those that are there took."""
     records = [read_record(bench.folder / spec.name) for spec in specs]
     training = sum(record.timing.training_seconds for record in records if record)
-    one = max(training / len(bench.where()), 1e-3)
+    seeds = len({spec.seed for spec in specs})
+    one = max(training / seeds / len(bench.where()), 1e-3)
     return max(LEAST_SEEDS, min(MOST_SEEDS, int(60 * minutes * 0.95 / one)))
 
 

@@ -31,7 +31,12 @@ def check_json(plan: Plan, check: Checked) -> Json:
 
 
 def _claim(claim: Claim) -> Json:
-    return {"says": claim.says, "status": claim.status, "seeds_needed": claim.seeds_needed}
+    return {
+        "about": claim.about,
+        "says": claim.says,
+        "status": claim.status,
+        "seeds_needed": claim.seeds_needed,
+    }
 
 
 def _standing(check: Checked, standing: Standing) -> Json:

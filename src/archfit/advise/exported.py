@@ -17,6 +17,17 @@ from archfit.plan.planner import Plan
 from archfit.spec import Full
 
 FORMAT = "hf-gpt2"
+FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")  # all that it may have
+
+
+def check_replaceable(out: Path) -> None:
+    """Refuse a folder that holds more than `write_config` writes: it would be lost."""
+    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    if foreign := [name for name in there if name not in FILES]:
+        raise ValueError(
+            f"{str(out)!r} holds {foreign[0]}, which would be lost; use another --out, or put it "
+            "elsewhere"
+        )
 
 
 def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:

@@ -49,11 +49,12 @@ class Checked:
 def planned(wish: Wish, out: Path, report: Report) -> tuple[PreparedData, Plan]:
     """The data, prepared or found, and the plan for it."""
     data = prepared_source(wish.source, out / DATA, report)
-    return data, plan_for(wish, data)
+    return data, plan_for(wish, data, out)
 
 
-def plan_for(wish: Wish, data: PreparedData) -> Plan:
-    """The plan for data that are there."""
+def plan_for(wish: Wish, data: PreparedData, out: Path) -> Plan:
+    """The plan for data that are there; those in `out` were made from the source."""
+    is_made = data.folder.resolve() == (out / DATA).resolve()
     question = Question(
         budget=TotalParams(params=wish.params),
         vocabulary=vocabulary_of(data),
@@ -64,7 +65,7 @@ def plan_for(wish: Wish, data: PreparedData) -> Plan:
         max_depth=wish.max_depth,
         multiple_of=None,
         tokens_per_param=CHINCHILLA_TOKENS,
-        data=facts_of(data, None if wish.source.is_prepared else wish.source.words),
+        data=facts_of(data, wish.source.words if is_made else None),
     )
     return make_plan(question)
 

@@ -60,7 +60,8 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
         depths.setdefault(_shrunk(plan.text_shape.depth, share), "text-shaped")
     depths.setdefault(planned // 2, "shallower")
     depths.setdefault(2 * planned, "deeper")
-    deepest = max(planned, min(DEEPEST, plan.question.max_depth))
+    most = blocks / (WEIGHTS * NARROWEST**2)  # layers; more would make a larger network
+    deepest = max(planned, min(DEEPEST, plan.question.max_depth, most))
     plain = [
         replace(_given(role, depth, blocks, rows), planned_depth=_counterpart(plan, role))
         for depth, role in depths.items()
@@ -87,8 +88,8 @@ def _planned_depth(plan: Plan, share: float) -> int:
     blocks = share * plan.shape.block_params
     text = width_at(_shrunk(plan.text_shape.depth, share), blocks)
     least = plan.shape.width * math.pow(share, 1 / 3)
-    width = max(least, min(plan.bottleneck.limit, text))
-    return max(1, round(blocks / (WEIGHTS * width**2)))
+    width = max(NARROWEST, least, min(plan.bottleneck.limit, text))
+    return max(min(2, plan.shape.depth), round(blocks / (WEIGHTS * width**2)))
 
 
 def binds(plan: Plan, share: float) -> bool:

@@ -62,7 +62,7 @@ def advice_report(
 def _name(wish: Wish) -> str:
     if is_sample(wish.source.words):
         return "the English sample"
-    return Path(wish.source.words).name
+    return Path(wish.source.words).name or Path(wish.source.words).resolve().name
 
 
 def _figures(plan: Plan, data: PreparedData, check: Checked | None) -> Iterator[Figure]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.data.looks import look_at
-from archfit.data.prepare import prepare
+from archfit.data.prepare import OtherDataError, prepare
 from archfit.data.prepared import DESCRIPTION, PreparedData, open_prepared
 from archfit.data.settings import Settings
 from archfit.data.sources import SAMPLE, guess_kind
@@ -44,12 +44,21 @@ def prepared_source(source: Source, out: Path, report: Report) -> PreparedData:
     settings = Settings(kind=kind, vocab=source.vocab, field=source.field)
     try:
         return prepare(source.words, out, settings, heldout=source.heldout, report=report).data
+    except OtherDataError as problem:
+        raise ValueError(
+            f"{out.parent} holds the advice on other data or settings; use another --out"
+        ) from problem
     except ValueError as problem:
-        raise _explained(problem, source, kind, out) from problem
+        raise _explained(problem, source, kind) from problem
 
 
 def _as_it_is(source: Source) -> PreparedData:
-    given = {"--kind": source.kind, "--vocab": source.vocab, "--heldout": source.heldout}
+    given = {
+        "--kind": source.kind,
+        "--vocab": source.vocab,
+        "--heldout": source.heldout,
+        "--field": source.field,
+    }
     if said := [option for option, value in given.items() if value]:
         raise ValueError(
             f"{said[0]} cannot change {source.words}, which is prepared already; leave it out, or "
@@ -58,12 +67,8 @@ def _as_it_is(source: Source) -> PreparedData:
     return open_prepared(Path(source.words))
 
 
-def _explained(problem: ValueError, source: Source, kind: str, out: Path) -> ValueError:
-    """The same refusal, with the way out that an advice has."""
-    if out.exists():
-        return ValueError(
-            f"{out.parent} holds the advice on other data or settings; use another --out"
-        )
+def _explained(problem: ValueError, source: Source, kind: str) -> ValueError:
+    """The same refusal, with the kind that might work."""
     look = look_at(source.words)
     if look is None or look.kind == kind or source.words == SAMPLE:
         return problem

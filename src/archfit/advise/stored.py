@@ -1,5 +1,6 @@
 """What an advice was, beside its report: enough to write the report again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,19 @@ class StoredAdvice:
     format: int
     archfit: str
     wish: Wish
-    data: str
+    data: str  # within the folder of the advice, so that it can be moved, or a whole path
     check: str | None  # the name of its folder; None: not checked
     command: str
+
+
+def check_place(out: Path, names: Sequence[str]) -> None:
+    """Refuse a folder of no advice that has something of a name which an advice would replace."""
+    there = [name for name in names if (out / name).exists()]
+    if there and not (out / ADVICE).is_file():
+        raise ValueError(
+            f"{str(out)!r} holds {there[0]} and no advice, and {there[0]} would be lost; use "
+            "another --out"
+        )
 
 
 def store(out: Path, wish: Wish, data: PreparedData, check: Checked | None, command: str) -> None:
@@ -33,11 +44,15 @@ def store(out: Path, wish: Wish, data: PreparedData, check: Checked | None, comm
         format=FORMAT,
         archfit=__version__,
         wish=wish,
-        data=str(data.folder.resolve()),
+        data=str(_within(data.folder.resolve(), out.resolve())),
         check=check.folder.name if check else None,
         command=command,
     )
     write_whole(out / ADVICE, (canonical_json(advice) + "\n").encode())
+
+
+def _within(folder: Path, out: Path) -> Path:
+    return folder.relative_to(out) if folder.is_relative_to(out) else folder
 
 
 def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, Checked | None]:
@@ -54,8 +69,8 @@ def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, Checked | 
             f"{path} is written by archfit {advice.archfit:.20}, and this is archfit "
             f"{__version__}; run archfit advise again"
         )
-    data = open_prepared(Path(advice.data))
-    plan = plan_for(advice.wish, data)
+    data = open_prepared(out / advice.data)
+    plan = plan_for(advice.wish, data, out)
     if advice.check is None:
         return advice, data, plan, None
     folder = out / Path(advice.check).name

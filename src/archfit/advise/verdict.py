@@ -6,7 +6,7 @@ from typing import Literal
 
 from archfit.advise.check import Trained
 from archfit.advise.design import CheckCell
-from archfit.advise.networks import binds
+from archfit.advise.networks import binds, networks, untested
 from archfit.fit.against import Difference, differences
 from archfit.fit.cells import Cell, cells_of
 from archfit.plan.planner import Plan
@@ -32,8 +32,9 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """Something that the plan says and runs can refute."""
+    """Something that the plan says of a network and runs can refute."""
 
+    about: str  # the name of the network
     says: str
     status: Status
     seeds_needed: int | None  # to decide what is undecided; None: nothing is, or over 1000
@@ -44,6 +45,7 @@ class Verdict:
     """What the check says about the plan."""
 
     status: Status
+    rests_on: str | None  # the name of the network that is advised; None: no check can train it
     claims: tuple[Claim, ...]
     standings: tuple[Standing, ...]  # the best first
     binds: bool | None  # whether the bottleneck is one at this size too; None: the plan has none
@@ -53,6 +55,11 @@ class Verdict:
         """The network with the least bits per byte."""
         return self.standings[0]
 
+    @property
+    def is_about_the_advice(self) -> bool:
+        """Whether what is advised was trained."""
+        return any(claim.about == self.rests_on for claim in self.claims)
+
 
 def verdict_of(plan: Plan, check: Trained) -> Verdict:
     """The claims of the plan, each judged; too few runs for that are refused with a sentence."""
@@ -60,36 +67,48 @@ def verdict_of(plan: Plan, check: Trained) -> Verdict:
     largest = [one for one in check.cells if one.size == max(check.design.sizes)]
     pairs = [(one, cell) for one in largest if (cell := found.get(_key(one))) is not None]
     plain = [pair for pair in pairs if pair[0].network.role != "repaired"]  # they come first
-    if len(plain) < 2 or plain[0][0].network.role != "recommended":
-        raise ValueError(
-            "the recommended network or all its rivals of other depth have no finished run, so "
-            "there is nothing to compare; run the same command again"
-        )
+    if len(pairs) < 2 or pairs[0][0].network.role != "recommended":
+        raise ValueError(_nothing_to_compare(check))
     reference = plain[0][1]
     cells = [cell for _, cell in pairs]
     others = [cell for cell in cells if cell is not reference]
     against = differences(reference, others, pooled=cells, among=len(others))
-    claims = [_depth_claim(reference, against[: len(plain) - 1])]
+    claims = [] if len(plain) < 2 else [_depth_claim(reference, against[: len(plain) - 1])]
     if len(pairs) > len(plain):
-        claims.append(_repair_claim(cells[: len(plain)], cells[len(plain) :]))
+        claims += _repair_claims(cells[: len(plain)], pairs[len(plain) :])
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
     by_cell = {id(one.other): one for one in against}
     standings = [
         Standing(network=one, cell=cell, against=by_cell.get(id(cell))) for one, cell in pairs
     ]
+    rests_on = _rests_on(plan, check)
+    statuses: dict[str | None, Status] = {
+        claim.about: claim.status for claim in claims if is_bound is not False
+    }
     return Verdict(
-        status=_status(plan, claims, is_bound),
+        status=statuses.get(rests_on, "undecided"),  # what was not tested cannot be refuted
+        rests_on=rests_on,
         claims=tuple(claims),
         standings=tuple(sorted(standings, key=lambda one: one.cell.bits_per_byte)),
         binds=is_bound,
     )
 
 
-def _status(plan: Plan, claims: Sequence[Claim], is_bound: bool | None) -> Status:
-    """That of the claim which the advice rests on; what is not there cannot be refuted."""
-    if is_bound is False:
-        return "undecided"
-    return claims[-1 if plan.leads_with_repairs else 0].status
+def _nothing_to_compare(check: Trained) -> str:
+    diverged = sum(record.status == "diverged" for record in check.records)
+    return (
+        f"the recommended network or all its rivals have no finished run ({diverged} diverged), so "
+        "there is nothing to compare; run the same command again, with more --seeds if runs "
+        "diverged, or leave --check out"
+    )
+
+
+def _rests_on(plan: Plan, check: Trained) -> str | None:
+    """The first repair where the plan leads with one, else the recommended network."""
+    if not plan.leads_with_repairs:
+        return "recommended"
+    repaired = [one for one in networks(plan, check.design.share) if one.role == "repaired"]
+    return None if plan.repairs[0].kind in untested(plan) else repaired[0].name
 
 
 def _key(one: CheckCell) -> tuple[Architecture, str]:
@@ -100,31 +119,43 @@ def _key(one: CheckCell) -> tuple[Architecture, str]:
 def _depth_claim(reference: Cell, against: Sequence[Difference]) -> Claim:
     """Of its depth: no other is better at this size; all are worse."""
     shape = reference.architecture
-    says = f"{shape.depth} layers of width {shape.width} beat other depths of equal size"
+    layers = "1 layer" if shape.depth == 1 else f"{shape.depth} layers"
     if any(one.is_better for one in against):
         status: Status = "refuted"
     else:
         status = "held" if all(one.is_worse for one in against) else "undecided"
-    return Claim(says=says, status=status, seeds_needed=_needed(status, against))
-
-
-def _repair_claim(plain: Sequence[Cell], repaired: Sequence[Cell]) -> Claim:
-    """That one of the repairs beats every network that reads the data as they are."""
-    best = min(plain, key=lambda cell: cell.bits_per_byte)
-    among = len(plain) * len(repaired)
-    against = differences(best, repaired, pooled=(*plain, *repaired), among=among)
-    if any(one.is_better for one in against):
-        status: Status = "held"
-    else:
-        status = "refuted" if all(one.is_worse for one in against) else "undecided"
     return Claim(
-        says="a larger vocabulary or patches beat every network that reads the data as they are",
+        about="recommended",
+        says=f"other depths of equal size are worse than {layers} of width {shape.width}",
         status=status,
-        seeds_needed=_needed(status, against),
+        seeds_needed=_needed(against) if status == "undecided" else None,
     )
 
 
-def _needed(status: Status, against: Sequence[Difference]) -> int | None:
-    """The fewest seeds that would settle one more comparison."""
-    needs = [one.seeds_needed for one in against if one.seeds_needed is not None]
-    return min(needs) if needs and status == "undecided" else None
+def _repair_claims(
+    plain: Sequence[Cell], repaired: Sequence[tuple[CheckCell, Cell]]
+) -> list[Claim]:
+    """Of each repair: that it beats every network that reads the data as they are."""
+    best = min(plain, key=lambda cell: cell.bits_per_byte)
+    cells = [cell for _, cell in repaired]
+    among = len(plain) * len(cells)
+    against = differences(best, cells, pooled=(*plain, *cells), among=among)
+    return [
+        Claim(
+            about=one.network.name,
+            says=f"{one.network.name} beats every network that reads the data as they are",
+            status="held" if found.is_better else "refuted" if found.is_worse else "undecided",
+            seeds_needed=found.seeds_needed,
+        )
+        for (one, _), found in zip(repaired, against, strict=True)
+    ]
+
+
+def _needed(against: Sequence[Difference]) -> int | None:
+    """Seeds that would settle a depth: one that is better refutes it; else all must be worse."""
+    better = [one.seeds_needed for one in against if one.bits_per_byte < 0]
+    if better:
+        return min((needed for needed in better if needed is not None), default=None)
+    needs = [one.seeds_needed for one in against if not one.is_worse]
+    known = [needed for needed in needs if needed is not None]
+    return max(known) if len(known) == len(needs) else None

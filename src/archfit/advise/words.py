@@ -1,17 +1,20 @@
 """The advice in sentences: the same on the page and in the terminal."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from archfit.advise.check import Trained
-from archfit.advise.networks import HEADS, width_at
+from archfit.advise.networks import HEADS, untested, width_at
 from archfit.advise.verdict import Claim, Standing, Verdict
+from archfit.data.tokenisations import AsGiven
 from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
 from archfit.plan.rounding import RoundedShape
 
 UNCHECKED = "Not checked on your data: add --check, which trains small networks for --minutes 10."
 BITS = "bits per byte"
+RECOMMENDED = "recommended network"
 
 
 def answer(plan: Plan) -> str:
@@ -68,6 +71,8 @@ def headline(plan: Plan, verdict: Verdict | None) -> str:
         "refuted": "The advice did not hold on your data",
         "undecided": "The check on your data is undecided",
     }[verdict.status]
+    if not verdict.is_about_the_advice:
+        words = "The check could not test what is advised"
     if verdict.binds is False:
         words = "The check was too small to test the bottleneck"
     best = verdict.best
@@ -81,7 +86,7 @@ def check_sentences(plan: Plan, trained: Trained, verdict: Verdict) -> list[str]
     """What became of each claim, which network was best, and at which size."""
     return [
         *(_claim(claim) for claim in verdict.claims),
-        _best(trained, verdict),
+        _best(plan, trained, verdict),
         _scale(plan, trained, verdict),
     ]
 
@@ -94,18 +99,20 @@ def _claim(claim: Claim) -> str:
     return f"{_capital(claim.status)}{more}: {claim.says}."
 
 
-def _best(trained: Trained, verdict: Verdict) -> str:
+def _best(plan: Plan, trained: Trained, verdict: Verdict) -> str:
     best = verdict.best
+    # Where the plan leads with a repair, that is what it recommends before all.
+    which = "network recommended without repair" if plan.leads_with_repairs else RECOMMENDED
     bits = f"{best.cell.bits_per_byte:.4f} {BITS}"
     if best.against is None:
         second = verdict.standings[1]
         return (
-            f"The recommended network was the best with {bits}; the next, {second.words}, is "
+            f"The {which} was the best with {bits}; the next, {second.words}, is "
             f"{_difference(second.against)}."
         )
     return (
-        f"The best was {best.words} with {bits}, {_difference(best.against)} than the recommended "
-        f"network. At the plan's size that is {counterpart(trained, best)}."
+        f"The best was {best.words} with {bits}, {_difference(best.against)} than the {which}. "
+        f"At the plan's size that is {counterpart(trained, best)}."
     )
 
 
@@ -118,7 +125,9 @@ def _difference(found: Difference | None) -> str:
         if found.is_better or found.is_worse
         else f"{found.low:+.4f} to {found.high:+.4f}, so perhaps not at all"
     )
-    return f"{abs(found.bits_per_byte):.4f} {word} (90 %: {between}; {found.seeds} seeds)"
+    share = abs(found.bits_per_byte) / found.reference.bits_per_byte  # what is sure may be small
+    size = f"{abs(found.bits_per_byte):.4f} ({share:.1%})"
+    return f"{size} {word} (90 %: {between}; {found.seeds} seeds)"
 
 
 def counterpart(trained: Trained, standing: Standing) -> str:
@@ -161,6 +170,15 @@ def limits_of(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
             "Networks that read several tokens at a position also predict them at once, which "
             "costs them bits that a vocabulary of such groups does not lose."
         )
+    if any(one.network.tokens.label != AsGiven.label for one in trained.cells):
+        yield (
+            "Networks with a larger vocabulary have larger tables, and see more bytes in as many "
+            "positions; both are part of what the repair does here."
+        )
+    if diverged := _diverged(trained):
+        yield f"Runs that diverged are in no mean, which flatters their networks: {diverged}."
+    for kind in untested(plan):
+        yield f"Not checked: more {kind}, which only the source itself could give."
     for name, why in trained.left_out.items():
         yield f"Not checked: {name} ({why})."
     if trained.failures:
@@ -168,10 +186,21 @@ def limits_of(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
         yield f"{len(trained.failures)} runs failed, the first because {first}."
 
 
+def _diverged(trained: Trained) -> str:
+    """How many runs of each network did, where any did."""
+    counts = Counter(
+        f"{one.network.name} ({one.cell.asked.depth} x {one.cell.asked.width})"
+        for one in trained.cells
+        for _ in trained.of(one, "diverged")
+    )
+    return ", ".join(f"{count} of {name}" for name, count in counts.items())
+
+
 def _shape(shape: RoundedShape, params: int) -> str:
     heads = "head" if shape.heads == 1 else "heads"
+    layers = "layer" if shape.depth == 1 else "layers"
     return (
-        f"{shape.depth} layers of width {shape.width} with {shape.heads} {heads} of "
+        f"{shape.depth} {layers} of width {shape.width} with {shape.heads} {heads} of "
         f"{shape.head_dim}, {params:,} parameters"
     )
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.advise.document import check_json
+from archfit.advise.exported import check_replaceable, write_config
 from archfit.advise.journey import Wish, check_folder, checked, planned
 from archfit.advise.source import Source
+from archfit.advise.stored import check_place, store
 from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, limits_of, reasons
 from archfit.cli.data_commands import progress
 from archfit.cli.output import print_json
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
     from archfit.plan.planner import Plan
 
-REPORT = "report.html"
+REPORT, MODEL = "report.html", "model"
+MOST_SEEDS = 1000
 SOME_FAILED = 1  # exit status
 Data, Checking = "Your data", "The check"
 
@@ -111,8 +114,12 @@ def advise(
     )
     check_real(0.1, 1e5, minutes=minutes)
     if seeds is not None:
-        check_at_least(2, seeds=seeds)  # one says nothing about noise
+        check_real(2, MOST_SEEDS, seeds=seeds)  # one says nothing about noise
+    if workers is not None:
+        check_at_least(1, workers=workers)
     folder = out or Path(f"advice-{wish.source.name}")
+    check_place(folder, (REPORT, MODEL))
+    check_replaceable(folder / MODEL)
     with progress() as report:
         data, plan = planned(wish, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,14 +169,12 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Write config and report, and say the answer."""
-    from archfit.advise.exported import write_config
     from archfit.advise.page import advice_report
-    from archfit.advise.stored import store
     from archfit.cli.version import version_line
     from archfit.report.advice_page import write_advice
 
-    files = write_config(plan, data, out / "model")
-    store(out, wish, data, found, _typed())
+    store(out, wish, data, found, _typed())  # first: it says whose the other files are
+    files = write_config(plan, data, out / MODEL)
     page = advice_report(wish, data, plan, found, command=_typed(), version=version_line())
     figures = write_advice(page, out / REPORT)
     if as_json:

@@ -32,6 +32,10 @@ class Outcome:
     already_there: bool
 
 
+class OtherDataError(ValueError):
+    """Where the data set should be lies something else."""
+
+
 def silent(stage: str, done: int, total: int) -> None:
     """Report progress to nobody."""
 
@@ -84,7 +88,7 @@ def _same_work(there: PreparedData, work: str) -> Outcome:
     """The data set that is there, if it is what would be made."""
     if there.description["work_hash"] == work:
         return Outcome(there, already_there=True)
-    raise ValueError(
+    raise OtherDataError(
         f"{str(there.folder)!r} holds a data set made from other data or settings; "
         "use --overwrite to replace it, or choose another --out"
     )
@@ -110,7 +114,7 @@ def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
         if not overwrite:
             return open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
-        raise ValueError(
+        raise OtherDataError(
             f"{str(out)!r} exists and is not a complete data set; choose another --out, or "
             "--overwrite if it is a damaged one"
         ) from problem

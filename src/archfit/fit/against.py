@@ -54,7 +54,7 @@ def _difference(reference: Cell, other: Cell, noise: Noise, tail: float) -> Diff
     both = in_bits(reference), in_bits(other)
     found, error = other.bits_per_byte - reference.bits_per_byte, noise.error(*both)
     half, seeds = noise.t(tail, *both) * error, min(reference.seeds, other.seeds)
-    is_settled = abs(found) > half
+    needed = seeds_needed(found, error, seeds, tail=tail) if abs(found) <= half else None
     return Difference(
         reference=reference,
         other=other,
@@ -62,5 +62,5 @@ def _difference(reference: Cell, other: Cell, noise: Noise, tail: float) -> Diff
         low=found - half,
         high=found + half,
         seeds=seeds,
-        seeds_needed=None if is_settled else seeds_needed(found, error, seeds, tail=tail),
+        seeds_needed=None if needed is None else max(needed, seeds + 1),  # these did not settle it
     )

@@ -12,6 +12,7 @@ from archfit.report.sweep_look import (
     Row,
     ends,
     in_dashes,
+    in_series,
     linear_y,
     rows_of,
     rows_y,
@@ -51,10 +52,10 @@ def standing_figure(trials: Sequence[Trial]) -> Figure:
     """Every network's difference from the recommended one, the best first."""
     return Figure(
         name="check",
-        title="The check: networks of equal size on your data",
+        title="The check: the recommended network and its rivals on your data",
         caption="Bits per byte less those of the recommended network, left is better. Upright "
-        "ticks are runs, diamonds their means, bars 90 % intervals that hold for all networks "
-        "together. A triangle at the edge stands for a value beyond it.",
+        "ticks are runs, diamonds their means, bars 90 % intervals over seeds that hold for all "
+        "networks together. A triangle at the edge stands for a value beyond it.",
         description="Differences from the recommended network in bits per byte: "
         + "; ".join(trial.words for trial in trials)
         + ".",
@@ -90,9 +91,7 @@ def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         for bits in trial.bits_per_byte
     ]
     means = [_mean_row(trial, frame) for trial in inside]
-    beyond: list[Row] = [
-        {"row": trial.words, "bits": frame[1]} for trial in trials if trial not in inside
-    ]
+    beyond = [_edge_row(trial, frame) for trial in trials if trial not in inside]
     y, x = rows_y(names), _x("bits", frame)
     chart: altair.LayerChart | altair.FacetChart = altair.layer(
         rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
@@ -104,8 +103,10 @@ def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         .mark_point(shape="diamond", size=90, filled=True, color=COLOURS[0], opacity=1)
         .encode(x=x, y=y, tooltip=["row:N"]),
         rows_of(beyond)
-        .mark_point(shape="triangle-right", size=110, filled=True, color=COLOURS[1], opacity=1)
-        .encode(x=x, y=y, tooltip=["row:N"]),
+        .mark_point(size=110, filled=True, color=COLOURS[1], opacity=1)
+        .encode(
+            x=x, y=y, shape=altair.Shape("shape:N", scale=None, legend=None), tooltip=["row:N"]
+        ),
         width=layout.for_panels(1).width,
         height=ROW * len(names),
     )
@@ -118,6 +119,16 @@ def _mean_row(trial: Trial, frame: tuple[float, float]) -> Row:
         "bits": trial.difference,
         "low": max(trial.low, frame[0]),
         "high": min(trial.high, frame[1]),
+    }
+
+
+def _edge_row(trial: Trial, frame: tuple[float, float]) -> Row:
+    """The end of the axis beyond which the network lies, with a triangle that points there."""
+    is_better = trial.difference < frame[0]
+    return {
+        "row": trial.words,
+        "bits": frame[0 if is_better else 1],
+        "shape": "triangle-left" if is_better else "triangle-right",
     }
 
 
@@ -152,19 +163,20 @@ def _curves(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         for trial in trials
         for tokens, bits in trial.curve
     ]
-    look = in_dashes("network", "network", [trial.name for trial in trials], layout)
+    names = [trial.name for trial in trials]
+    x = altair.X("tokens:Q", title="training positions", axis=altair.Axis(format="~s", tickCount=6))
+    y = linear_y("bits", BITS, ends(float(row["bits"]) for row in rows))
     chart: altair.LayerChart | altair.FacetChart = altair.layer(
         rows_of(rows)
-        .mark_line(strokeWidth=2, point=altair.OverlayMarkDef(size=22))
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, **in_dashes("network", "network", names, layout)),
+        rows_of(rows)
+        .mark_point(size=40, filled=True, opacity=1)
         .encode(
-            x=altair.X(
-                "tokens:Q",
-                title="training positions",
-                axis=altair.Axis(format="~s", tickCount=6),
-            ),
-            y=linear_y("bits", BITS, ends(float(row["bits"]) for row in rows)),
+            x=x,
+            y=y,
             tooltip=["network:N", "tokens:Q", "bits:Q"],
-            **look,
+            **in_series("network", "network", names, layout),
         ),
         width=layout.for_panels(1).width,
         height=HEIGHT,

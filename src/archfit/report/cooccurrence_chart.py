@@ -1,5 +1,6 @@
 """How many dimensions neighbouring tokens of a data set differ in."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,7 +31,8 @@ def cooccurrence_figure(
         title="How many dimensions neighbouring tokens differ in",
         caption="Singular values of the co-occurrence of neighbouring tokens, less what "
         "independent tokens would show. A steep fall means that few dimensions tell tokens apart "
-        "from their neighbours alone; longer contexts may need more.",
+        "from their neighbours alone; longer contexts may need more. Ranks count one more, that of "
+        "how often each token occurs.",
         description=f"{len(shown)} singular values above {LEAST:g} of the largest; "
         + "; ".join(rules)
         + ".",
@@ -44,6 +46,7 @@ def _drawn(shown: Sequence[float], rules: dict[str, int], layout: Layout) -> "Dr
     rows: list[Row] = [{"place": at, "share": value} for at, value in enumerate(shown, start=1)]
     lines: list[Row] = [{"at": at, "what": what} for what, at in rules.items()]
     most = max(len(shown), *rules.values())
+    decades = [10.0**-power for power in range(max(1, math.ceil(-math.log10(shown[-1]))) + 1)]
     scale = altair.Scale(type="log", domain=[1, most * 1.1], nice=False)
     names = list(rules)
     legend = altair.Legend(title=None, orient="bottom", columns=layout.legend_columns - 1 or 1)
@@ -61,8 +64,8 @@ def _drawn(shown: Sequence[float], rules: dict[str, int], layout: Layout) -> "Dr
             y=altair.Y(
                 "share:Q",
                 title="share of the largest",
-                scale=altair.Scale(type="log", nice=False),
-                axis=altair.Axis(format="~g", values=[10.0**-power for power in range(5)]),
+                scale=altair.Scale(type="log", domain=[decades[-1], 1], nice=False),
+                axis=altair.Axis(format="~g", values=decades),
             ),
         ),
         rows_of(lines)
