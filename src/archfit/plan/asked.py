@@ -36,7 +36,7 @@ class AskedPlan:
     tied: bool = False
     max_depth: int = DEEPEST_TRAINED
     multiple_of: int | None = None  # what hardware likes
-    tokens_per_param: float = CHINCHILLA_TOKENS
+    tokens_per_param: float = float(CHINCHILLA_TOKENS)
 
     def question(self) -> Question:
         """The question, about data of which nothing but its vocabulary is known."""

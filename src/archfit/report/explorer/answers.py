@@ -26,7 +26,19 @@ PAGES: dict[str, Callable[[Asked], Reply]] = {
     "/gallery": gallery_page,
 }
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
-LANES = {"answers": tuple(DOCUMENTS | PAGES), "charts": tuple(CHARTS)}  # charts take far longer
+# Plans and audits take milliseconds; bounds, which may not, and charts have processes of their own.
+LANES = {
+    "answers": (*PAGES, "/api/plan", "/api/audit"),
+    "bounds": ("/api/bounds",),
+    "charts": tuple(CHARTS),
+}
+
+_SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
+FIRST = {  # what a process asks itself before others may
+    "answers": Asked(path="/", query=(), body=b""),
+    "bounds": Asked(path="/api/bounds", query=_SMALL, body=b""),
+    "charts": Asked(path="/chart/wide/shapes", query=(), body=b""),
+}
 
 
 def answer(asked: Asked) -> Reply:
@@ -46,5 +58,4 @@ def answer(asked: Asked) -> Reply:
 
 def warm_up(lane: str) -> None:
     """Load what answers need, so that the first is as quick as the others."""
-    for path in LANES[lane]:
-        answer(Asked(path=path, query=(), body=b""))
+    answer(FIRST[lane])

@@ -1,5 +1,8 @@
 """The documents of the API: those that the command line prints with `--json`."""
 
+import shlex
+from collections.abc import Mapping
+
 from archfit.audit.audited import Audited, audit_json, audited
 from archfit.audit.bounded_json import parse_object
 from archfit.audit.config import model_from_config
@@ -13,7 +16,6 @@ from archfit.report.explorer.parameters import (
     BOUNDS,
     PLAN,
     Pairs,
-    Value,
     asked_plan,
     asked_shape,
     read_parameters,
@@ -39,12 +41,11 @@ def plan_of(query: Pairs) -> Plan:
 
 def bounds_document(asked: Asked) -> object:
     """As `archfit bounds --json`."""
-    values = read_parameters(asked.query, BOUNDS)
-    shape = asked_shape(values)
+    shape = asked_shape(read_parameters(asked.query, BOUNDS))
     if shape.depth > DEEPEST:
         raise TooLargeError(
             f"depth={shape.depth} is over {DEEPEST}, and bounds of such depths take too long for "
-            f"the explorer; run archfit bounds {_options(values)} --json"
+            f"the explorer; run {command_line(asked)}"
         )
     return bounds_report(shape).as_json()
 
@@ -74,8 +75,22 @@ def audited_config(content: bytes) -> Audited:
     return audited(model_from_config(document, name=PASTED, origin="the text that was sent"))
 
 
-def _options(values: dict[str, Value]) -> str:
-    words = {name.replace("_", "-"): value for name, value in values.items() if value is not False}
-    return " ".join(
-        f"--{name}" if value is True else f"--{name} {value}" for name, value in words.items()
-    )
+def command_line(asked: Asked) -> str:
+    """What asks the same on the command line, where nothing is too long."""
+    fields = dict(asked.query)
+    if asked.path.endswith("audit"):
+        return f"archfit audit {shlex.quote(fields.get('name', PASTED))} --json"
+    if asked.path == "/api/bounds":
+        return f"archfit bounds {_options(fields)} --json"
+    if "of" in fields or "budget" in fields:  # the address of a page
+        fields = {fields.pop("of", "params"): fields.pop("budget", "125M")} | fields
+    return f"archfit plan {_options(fields)} --chart plan.svg"
+
+
+def _options(fields: Mapping[str, str]) -> str:
+    words = []
+    for name, text in fields.items():
+        option = f"--{name.replace('_', '-')}"
+        if text and text != "false":
+            words.append(option if text == "true" else f"{option} {shlex.quote(text)}")
+    return " ".join(words)

@@ -114,7 +114,7 @@ def serve(listener: socket.socket, announce: "Callable[[], None]") -> None:
         http=ImpatientProtocol,
         ws="none",
         loop="asyncio",
-        log_level="warning",
+        log_level="error",  # what strangers send must not fill a log
         access_log=False,
         server_header=False,
         proxy_headers=False,

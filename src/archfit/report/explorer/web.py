@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from archfit.report.explorer.answers import LANES, TAKE_A_CONFIG
+from archfit.report.explorer.api import command_line
 from archfit.report.explorer.cache import Remembered
 from archfit.report.explorer.exchange import Asked, Reply, json_reply, refusal
 from archfit.report.explorer.guard import Guard
@@ -22,14 +23,15 @@ from archfit.report.explorer.limits import (
     MOST_BODY_BYTES,
     MOST_SECONDS,
     MOST_WAITING,
+    PROCESSES,
     WAIT_SECONDS,
     WALL_SECONDS,
 )
 from archfit.report.explorer.openapi import ADDRESS, openapi_document
 from archfit.report.explorer.static import OWN, VEGA, links, own_file
 from archfit.report.explorer.workers import BusyError, CrashedError, Lane, Limits, TooLateError
+from archfit.spec.sentence import one_line
 
-PROCESSES = {"answers": 2, "charts": 1}
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
@@ -59,13 +61,17 @@ class Explorer:
 
     @contextlib.asynccontextmanager
     async def running(self, _app: Starlette) -> AsyncIterator[None]:
-        """Its processes, from start to end."""
-        self._vega = asyncio.get_running_loop().create_task(_vega_script())
+        """Its processes, from start to end; who asks for a chart first waits for the slow ones."""
+        loop = asyncio.get_running_loop()
+        self._vega = loop.create_task(_vega_script())
+        later = [loop.create_task(self._lanes[name].start()) for name in ("bounds", "charts")]
         try:
-            await asyncio.gather(*(lane.start() for lane in self._lanes.values()))
+            await self._lanes["answers"].start()
             yield
         finally:
-            self._vega.cancel()
+            for task in (self._vega, *later):
+                task.cancel()
+            await asyncio.gather(self._vega, *later, return_exceptions=True)
             await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
 
     async def answered(self, request: Request) -> Response:
@@ -89,10 +95,10 @@ class Explorer:
             return await self._remembered[self._lane_of[asked.path]].answer(asked)
         except TooLateError:
             sentence = (
-                f"this takes longer than the {self._seconds:g} s that the explorer computes; ask "
-                "the command line (archfit plan, bounds or audit), which has no such limit"
+                f"this takes longer than the {self._seconds:g} s that the explorer computes; run "
+                f"{command_line(asked)}"
             )
-            return refusal(asked.path, 422, sentence)
+            return refusal(asked.path, 422, one_line(sentence))
         except BusyError:
             return refusal(asked.path, 429, "too many wait for an answer; ask again in a second")
         except CrashedError:
