@@ -144,7 +144,7 @@ def test_scripts_and_styles_may_be_kept_for_ever(port: int) -> None:
         status, headers, content = ask(port, "GET", f"/{link}")
         assert (status, headers["content-encoding"]) == (200, None)
         assert "immutable" in headers["cache-control"]
-        packed = ask(port, "GET", f"/{link}", **{"Accept-Encoding": "gzip"})
+        packed = ask(port, "GET", f"/{link}", None, **{"Accept-Encoding": "gzip"})
         assert packed[1]["content-encoding"] == "gzip"
         assert len(packed[2]) < len(content)
 
