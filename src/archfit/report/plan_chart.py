@@ -55,13 +55,13 @@ def iso_parameter_chart(
     points = [*_points(plan), *_known_points(plan, known)]
     frame = _frame(plan, points)
     labels = _labels(points, frame)
-    list_of_names = () if is_narrow else (_leaders(labels), _names(labels))
     layers = (
         _line(list(_curve(plan, frame)), [1, 0], "#333333", frame),
         _line(list(_law(frame)), [6, 3], "#2f7fc1", frame),
         _limit(plan, frame),
-        *list_of_names,
+        *(() if is_narrow else (_leaders(labels),)),
         _marks(points, frame, legend_columns=1 if is_narrow else 3),
+        *(() if is_narrow else (_names(labels),)),
     )
     size = f"{_short(plan.allowed.block_params)} block parameters"
     return altair.layer(
