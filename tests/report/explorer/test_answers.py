@@ -72,6 +72,7 @@ def test_the_api_answers_with_the_text_that_the_command_prints(address: str, com
     reply = asked(address)
     assert (reply.status, reply.media) == (200, "application/json")
     assert reply.content.decode() == printed(*command.split(), "--json")
+    check_reply(described(urlsplit(address).path, "get"), reply)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
@@ -239,6 +240,10 @@ def operations() -> Iterator[tuple[str, str, dict[str, object]]]:
             yield path, method, operation
 
 
+def described(path: str, method: str) -> dict[str, object]:
+    return next(one for at, how, one in operations() if (at, how) == (path, method))
+
+
 def check_reply(operation: dict[str, object], reply: Reply) -> None:
     """That its status is described, and that its document is as described."""
     responses = operation["responses"]
@@ -271,17 +276,16 @@ def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
 def test_the_audit_of_a_real_config_is_as_described(name: str) -> None:
-    operation = next(one for _, method, one in operations() if method == "post")
     reply = asked("/api/audit", (CONFIGS / name).read_bytes())
     assert reply.status == 200
-    check_reply(operation, reply)
+    check_reply(described("/api/audit", "post"), reply)
 
 
 def test_the_description_names_every_address_and_parameter_that_is_answered() -> None:
-    described = {(path, method) for path, method, _ in operations()}
+    named = {(path, method) for path, method, _ in operations()}
     answered = {(path, "get") for path in DOCUMENTS} | {(ADDRESS, "get")}
     answered |= {(path, "post") for path in TAKE_A_CONFIG if path in DOCUMENTS}
-    assert described == answered
+    assert named == answered
     for path, method, operation in operations():
         parameters = operation.get("parameters", [])
         assert isinstance(parameters, list)
