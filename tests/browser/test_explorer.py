@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no browser test: no playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser test: no chromium is installed"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no browser test: no chromium is installed"
+)
 
 AXE = (Path(__file__).parent / "axe.min.js").read_text()
 ALBERT = (Path(__file__).parents[1] / "audit" / "configs" / "albert-xxlarge-v1.json").read_text()
