@@ -43,6 +43,13 @@ def test_an_answer_that_computes_too_long_is_ended_and_the_next_one_comes() -> N
     assert next_one.status == 200
 
 
+def test_lateness_is_never_taken_for_a_crash() -> None:
+    """Half of them were, when the process was sent a signal before its end was read."""
+    limits = replace(LIMITS, seconds=0.05, most_waiting=9, wait_seconds=60)
+    late = asyncio.run(_in_a_lane(limits, *[SLOW] * 6))
+    assert {type(one) for one in late} == {TooLateError}
+
+
 def test_an_answer_that_is_not_there_in_time_is_given_up() -> None:
     """As when another program has the processor; here the answer is only slow."""
     limits = replace(LIMITS, seconds=60, wall_seconds=0.3)

@@ -64,16 +64,25 @@ class Lane:
         try:
             async with asyncio.timeout(self._limits.wall_seconds):
                 reply = await _exchanged(process, asked)
+        except (asyncio.IncompleteReadError, ConnectionError) as problem:
+            # It has ended by itself. How is read before anything else touches it: a signal to it
+            # would collect its status, and asyncio would not learn it.
+            is_late = await self._ended(process) == -signal.SIGPROF
+            raise (TooLateError if is_late else CrashedError) from problem
         except BaseException as problem:  # half an answer may be in its pipe
             self._replace(process)
             if isinstance(problem, TimeoutError):
                 raise TooLateError from problem
-            if isinstance(problem, asyncio.IncompleteReadError | ConnectionError):
-                is_late = await process.wait() == -signal.SIGPROF
-                raise (TooLateError if is_late else CrashedError) from problem
             raise
         self._idle.put_nowait(process)
         return reply
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> int:
+        """How a process ended that closed its pipe; another takes its place."""
+        try:
+            return await process.wait()
+        finally:
+            self._replace(process)
 
     async def _free_process(self) -> asyncio.subprocess.Process:
         if self._waiting >= self._limits.most_waiting:
