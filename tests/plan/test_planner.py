@@ -251,3 +251,9 @@ def test_the_document_is_json_and_has_the_keys_of_the_contract() -> None:
     assert document["ideal"]["depth"] == pytest.approx(126.17, abs=0.01)
     for advice in document["advisers"]:
         assert advice.keys() >= {"name", "depth", "width", "source", "in_range"}
+
+
+def test_a_rule_that_asks_for_less_than_a_token_trains_on_one() -> None:
+    plan = make_plan(replace(question(10**6), tokens_per_param=1e-300))
+    assert plan.costs.tokens == 1
+    assert plan.costs.start.learning_rate > 0

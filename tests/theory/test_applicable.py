@@ -213,3 +213,16 @@ def test_positions_raise_the_formula_that_must_be_passed() -> None:
 def test_few_heads_cannot_refute_what_many_can() -> None:
     assert refute_for_shape(bounds_report(Shape(depth=8, width=6, heads=6))).refuted
     assert not refute_for_shape(bounds_report(Shape(depth=8, width=6, heads=1))).refuted
+
+
+@pytest.mark.parametrize("position_rank", [1001, 127_550_367])
+def test_a_high_rank_of_positions_is_bounded_without_writing_its_powers_out(
+    position_rank: int,
+) -> None:
+    """The formula's denominator is r_e^r_e, however small its value."""
+    report = bounds_report(
+        Shape(depth=2, width=3, heads=3, vocab=7_220_345, position_rank=position_rank)
+    )
+    formula = next(bound for bound in report.bounds if bound.id == "ub_vocab_proof")
+    log = quantity("ub_vocab_proof_log3", L=2, r=3, r_e=position_rank).value
+    assert (formula.exact, formula.log3) == (None, log)

@@ -41,6 +41,14 @@ def zoo_names() -> dict[str, str]:
     return {row.identifier: row.model.name for row in zoo_rows()}
 
 
+def known_shapes() -> list[tuple[str, int, int]]:
+    """Name, depth and width of decoders and encoders; an encoder-decoder is two stacks, not one."""
+    stacks = [(model.name, model.stacks) for model in zoo_models() if len(model.stacks) == 1]
+    return [
+        (name, stack.depth, stack.width) for name, (stack,) in stacks if stack.depth is not None
+    ]
+
+
 def zoo_model(name: str) -> Model:
     """The model with this id or printed name, in any case of letters."""
     return zoo_row(name).model

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from archfit.cli.version import version_line
+from archfit.spec.sentence import one_line
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
     "advise": ("advise_command", "advise"),
@@ -24,6 +25,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "report": ("report_command", "report"),
     "measure": ("measure_command", "measure_command"),
     "witness": ("witness_command", "witness"),
+    "serve": ("serve_command", "serve"),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -31,7 +33,6 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
 INTERRUPTED = 130
-LONGEST_SENTENCE = 500
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,10 +95,7 @@ def _refuse(problem: BaseException) -> int:
     """Say what is wrong in one line; the exit status."""
     if type(problem).__name__ == "NoArgsIsHelpError":  # a bare `archfit`: help was printed
         return 0
-    line = " ".join(_sentence(problem).split())
-    if len(line) > LONGEST_SENTENCE:  # it quotes a long input: keep the start and the way out
-        line = f"{line[: LONGEST_SENTENCE // 2]} … {line[-LONGEST_SENTENCE // 2 :]}"
-    typer.echo(f"archfit: {line}", err=True)
+    typer.echo(f"archfit: {one_line(_sentence(problem))}", err=True)
     return BAD_INPUT
 
 

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from archfit.advise.facts import facts_of, vocabulary_of
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
-from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
+from archfit.plan.advisers import EVIDENCE_AGAINST
+from archfit.plan.asked import AskedPlan
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.question import (
-    CHINCHILLA_TOKENS,
-    BlockParams,
-    Budget,
-    Question,
-    TotalParams,
-    TrainingFlops,
-    Vocabulary,
-)
-from archfit.spec.sizes import parse_size
-
-if TYPE_CHECKING:
-    from archfit.data.prepared import PreparedData
-
-GPT2_VOCAB = 50257
+from archfit.plan.question import CHINCHILLA_TOKENS, Question
+from archfit.plan.wording import bottleneck_sentence, effect_sentence, named_shape
 
 
 def plan(
@@ -80,28 +68,28 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """The shape that a budget and your data ask for, and why."""
-    prepared = _opened(data)
-    vocabulary = _vocabulary(vocab, tokenizer, prepared, has_patch=bool(patch))
-    question = Question(
-        budget=_budget(params, block_params, flops, tokens_per_param),
-        vocabulary=vocabulary,
+    asked = AskedPlan(
+        params=params,
+        block_params=block_params,
+        flops=flops,
+        vocab=_one_vocab(vocab, tokenizer, data),
         rank=rank,
-        patch=_patch(patch) if patch else None,
+        patch=patch,
         context=context,
-        is_tied=tied,
+        tied=tied,
         max_depth=max_depth,
         multiple_of=multiple_of,
         tokens_per_param=tokens_per_param,
-        data=facts_of(prepared) if prepared else None,
     )
+    question = asked.question() if data is None else _question_about(asked, data)
     if chart is not None:
         from archfit.report.chart_file import check_chart_file
 
         check_chart_file(chart)
     made = make_plan(question)
     if chart is not None:
+        from archfit.audit.zoo import known_shapes
         from archfit.report.chart_file import save_chart
-        from archfit.report.known_shapes import known_shapes
         from archfit.report.plan_chart import iso_parameter_chart
 
         save_chart(iso_parameter_chart(made, known_shapes()), chart)
@@ -110,59 +98,24 @@ def plan(
     return _print_for_people(made, chart)
 
 
-def _budget(
-    params: int | None, block_params: int | None, flops: int | None, tokens_per_param: float
-) -> Budget:
-    given = {"--params": params, "--block-params": block_params, "--flops": flops}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
-        found = f"{' and '.join(named)} are" if named else "no budget is"
-        raise ValueError(
-            f"{found} given; give one of --params 125M, --block-params 100M or --flops 1e19"
-        )
-    if params is not None:
-        return TotalParams(params=params)
-    if block_params is not None:
-        return BlockParams(params=block_params)
-    assert flops is not None
-    return TrainingFlops(flops=flops, tokens_per_param=tokens_per_param)
-
-
-def _patch(text: str) -> tuple[int, ...]:
-    try:
-        sides = tuple(parse_size(side) for side in text.lower().split("x"))
-    except ValueError as problem:
-        raise ValueError(f"--patch {text!r} is not like 16x16x3 or 64 ({problem})") from problem
-    if len(sides) > 4:
-        raise ValueError(f"--patch {text!r} has {len(sides)} sides; use up to 4, as in 2x16x16x3")
-    return sides
-
-
-def _opened(folder: Path | None) -> PreparedData | None:
-    if folder is None:
-        return None
-    from archfit.data.prepared import open_prepared
-
-    return open_prepared(folder)
-
-
-def _vocabulary(
-    vocab: int | None, tokenizer: Path | None, prepared: PreparedData | None, *, has_patch: bool
-) -> Vocabulary | None:
-    given = {"--vocab": vocab, "--tokenizer": tokenizer, "--data": prepared}
+def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> int | None:
+    """The vocabulary that was named or that a tokenizer has; data brings its own."""
+    given = {"--vocab": vocab, "--tokenizer": tokenizer, "--data": data}
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
-    if prepared is not None:
-        return vocabulary_of(prepared)
-    if tokenizer is not None:
-        from archfit.data.tokenizer_size import tokenizer_rows
+    if tokenizer is None:
+        return vocab
+    from archfit.data.tokenizer_size import tokenizer_rows
 
-        vocab = tokenizer_rows(tokenizer)
-    if vocab is None and has_patch:
-        return None
-    size = GPT2_VOCAB if vocab is None else vocab
-    return Vocabulary(size=size, used=size)
+    return tokenizer_rows(tokenizer)
+
+
+def _question_about(asked: AskedPlan, folder: Path) -> Question:
+    from archfit.data.prepared import open_prepared
+
+    prepared = open_prepared(folder)
+    return asked.question_about(vocabulary_of(prepared), facts_of(prepared))
 
 
 def _print_for_people(made: Plan, chart: Path | None) -> None:
@@ -202,30 +155,11 @@ def _print_shape(made: Plan) -> None:
         f"  embedding rank {made.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
         f"before rounding, which changes the size by {made.rounding_cost:+.1%}"
     )
-    _print_effect(made)
-
-
-def _print_effect(made: Plan) -> None:
-    effect = made.effect
-    text = f"{effect.against.depth:,.1f} x {effect.against.width:,.0f}"
-    if effect.saved is not None:
-        typer.echo(
-            f"  expected: a text-shaped network ({text}) of this size could do without "
-            f"{effect.saved} of its parameters ({effect.saved.basis}; {effect.source})"
-        )
-    elif effect.loss_percent is not None:
-        low, high = effect.loss_percent
-        typer.echo(f"  expected: {low:g} to {high:g} % of loss ({effect.source})")
+    typer.echo(f"  expected: {effect_sentence(made)}")
 
 
 def _print_bottleneck(made: Plan) -> None:
-    limit, text = made.bottleneck, made.text_shape
-    assert limit is not None
-    typer.echo(
-        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text of "
-        f"this size would use a width of {text.width:,.0f}. The law asks for "
-        f"{made.ideal.depth:,.0f} layers."
-    )
+    typer.echo(f"Bottleneck: {bottleneck_sentence(made)}")
 
 
 def _print_repairs(made: Plan) -> None:
@@ -245,7 +179,7 @@ def _print_repairs(made: Plan) -> None:
 
 
 def _print_advisers(made: Plan) -> None:
-    shaped = [advice for advice in made.advice if _named_shape(advice)]
+    shaped = [advice for advice in made.advice if named_shape(advice)]
     print_table(
         "Advisers",
         ("adviser", "depth x width", "in range", "source; where it was seen"),
@@ -254,7 +188,7 @@ def _print_advisers(made: Plan) -> None:
             *(
                 (
                     advice.name,
-                    _named_shape(advice),
+                    named_shape(advice),
                     "yes" if advice.in_range else "no",
                     f"{advice.source}; {advice.seen_in}",
                 )
@@ -269,15 +203,6 @@ def _print_advisers(made: Plan) -> None:
     typer.echo("Evidence against us:")
     for sentence in EVIDENCE_AGAINST:
         typer.echo(f"  {sentence}")
-
-
-def _named_shape(advice: Advice) -> str:
-    """Depth and width, or a band of depths, or nothing."""
-    if advice.depth is not None and advice.width is not None:
-        return f"{advice.depth:,.1f} x {advice.width:,.0f}"
-    if advice.depths is not None:
-        return f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f} layers"
-    return ""
 
 
 def _print_costs(made: Plan) -> None:

@@ -166,7 +166,7 @@ def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
 
 
 def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
-    tokens = round(question.tokens_per_param * sizes.total)
+    tokens = max(1, round(question.tokens_per_param * sizes.total))
     flops = training_flops(sizes.total, tokens)
     vocab = question.vocabulary.size if question.vocabulary else 0
     return Costs(

@@ -192,7 +192,7 @@ def _larger_patch(question: Question, needed: float) -> Iterator[Repair]:
         size=math.prod(larger),
         change=f"use patches of {_sides(larger)}: {math.prod(larger):,} values (or a stem of "
         "convolutions with non-linearities, which has no such limit)",
-        command=_plan_command(repaired),
+        command=plan_command(repaired),
         needs="",
     )
     wider = repair.shape.width  # it may be rounded up
@@ -211,7 +211,7 @@ def _full_table(question: Question, needed: float) -> Iterator[Repair]:
         size=math.ceil(needed),
         change="use a full embedding table in place of a factorised one (or an inner size of "
         f"{math.ceil(needed):,})",
-        command=_plan_command(repaired),
+        command=plan_command(repaired),
         needs="",
     )
 
@@ -249,8 +249,8 @@ def _repaired(
     )
 
 
-def _plan_command(question: Question) -> str:
-    """What asks this question again."""
+def plan_command(question: Question) -> str:
+    """What asks this question again on the command line."""
     words = ["archfit plan", question.budget.option]
     if question.data is not None:
         words.append(f"--data {shlex.quote(question.data.folder)}")

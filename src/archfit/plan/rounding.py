@@ -50,14 +50,15 @@ def rounded_shape(
             "smaller vocabulary, --rank, --tied or a smaller --multiple-of"
         )
     candidates = [
-        (depth, width)
+        (depth, width, affordable)
         for width in _widths(ideal.width, multiple)
-        for depth in _depths(affordable_depth(width), max_depth)
+        for affordable in (affordable_depth(width),)
+        for depth in _depths(affordable, max_depth)
     ]
-    depth, width = min(
+    depth, width, _ = min(
         candidates,
         key=lambda shape: (
-            abs(math.log(shape[0] / affordable_depth(shape[1])))  # of the budget missed
+            abs(math.log(shape[0] / shape[2]))  # of the budget missed
             + 0.5 * abs(math.log(shape[1] / ideal.width))  # away from the ideal width
         ),
     )

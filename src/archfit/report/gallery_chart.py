@@ -28,7 +28,7 @@ def gallery_chart(models: Sequence[Audited]) -> "altair.VConcatChart":
     """Depth against width with the law; below it rank ratios and attention ratios."""
     import altair
 
-    chart: altair.VConcatChart = altair.vconcat(
+    stacked: altair.VConcatChart = altair.vconcat(
         _shapes(models),
         altair.hconcat(
             _bars(list(_rank_ratios(models)), "embedding rank / width, where below 1"),
@@ -38,6 +38,10 @@ def gallery_chart(models: Sequence[Audited]) -> "altair.VConcatChart":
             f"{len(models)} published Transformers", anchor="start", fontSize=16
         ),
     ).properties(description=f"Depth, width and bottlenecks of {len(models)} published models")
+    # One legend is enough, and those that are left out must not be merged with it.
+    chart: altair.VConcatChart = stacked.resolve_legend(
+        color="independent", shape="independent", strokeDash="independent"
+    )
     return chart
 
 

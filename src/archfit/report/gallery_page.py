@@ -60,7 +60,7 @@ def write_gallery(models: Sequence[Audited], file: Path, version: str) -> None:
     pages = Environment(loader=PackageLoader("archfit.report"), autoescape=True)
     page = pages.get_template("gallery.html").render(
         rows=[
-            {"cells": cells(one), "findings": [_finding(found) for found in one.findings]}
+            {"cells": cells(one), "findings": [finding_words(found) for found in one.findings]}
             for one in models
         ],
         columns=COLUMNS,
@@ -113,11 +113,14 @@ def _ratio(value: float | None) -> Cell:
     return Cell("", None) if value is None else Cell(f"{value:.3g}", value)
 
 
-def _finding(finding: Finding) -> dict[str, str]:
+def finding_words(finding: Finding) -> dict[str, str]:
+    """A finding as a page shows it."""
     share = finding.redundancy
     return {
         "id": finding.id,
         "severity": finding.severity,
+        "stack": finding.stack,
         "evidence": finding.evidence,
+        "fix": finding.fix,
         "share": "" if share is None else str(share),
     }

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from archfit.plan.law import WEIGHTS, law_width
 from archfit.plan.planner import Plan
-from archfit.report.known_shapes import Known
 
 if TYPE_CHECKING:
     import altair
 
 Row = dict[str, str | float]
+Known = tuple[str, int, int]  # name, depth, width
 
 WIDTH, HEIGHT = 560, 460  # pixels
+NARROW_WIDTH = 270  # on a phone, held upright
 LINE = 15  # pixels from one name to the next
 POINTS = 120
 DEEPEST_ON_LAW = 250.0  # layers: 10^18 parameters without a bottleneck have 212
@@ -43,9 +44,12 @@ class _Frame:
 
 
 def iso_parameter_chart(
-    plan: Plan, known: Iterable[Known]
+    plan: Plan, known: Iterable[Known], *, is_narrow: bool = False
 ) -> "altair.LayerChart | altair.FacetChart":
-    """Depth against width, both logarithmic; `known` are published models of any size."""
+    """Depth against width, both logarithmic; `known` are published models of any size.
+
+    A narrow one has no room for the list of names: tooltips have them.
+    """
     import altair
 
     points = [*_points(plan), *_known_points(plan, known)]
@@ -55,14 +59,14 @@ def iso_parameter_chart(
         _line(list(_curve(plan, frame)), [1, 0], "#333333", frame),
         _line(list(_law(frame)), [6, 3], "#2f7fc1", frame),
         _limit(plan, frame),
-        _leaders(labels),
-        _marks(points, frame),
-        _names(labels),
+        *(() if is_narrow else (_leaders(labels),)),
+        _marks(points, frame, legend_columns=1 if is_narrow else 3),
+        *(() if is_narrow else (_names(labels),)),
     )
     size = f"{_short(plan.allowed.block_params)} block parameters"
     return altair.layer(
         *layers,
-        width=WIDTH,
+        width=NARROW_WIDTH if is_narrow else WIDTH,
         height=HEIGHT,
         title=altair.TitleParams(
             f"Shapes of {size}, for {plan.question.budget}",
@@ -180,10 +184,10 @@ def _limit(plan: Plan, frame: _Frame) -> "altair.Chart":
     return rule
 
 
-def _marks(points: list[Row], frame: _Frame) -> "altair.Chart":
+def _marks(points: list[Row], frame: _Frame, *, legend_columns: int) -> "altair.Chart":
     import altair
 
-    legend = altair.Legend(title=None, orient="bottom", columns=3, labelLimit=300)
+    legend = altair.Legend(title=None, orient="bottom", columns=legend_columns, labelLimit=300)
     marks: altair.Chart = (
         altair.Chart(altair.InlineData(values=points[::-1]))  # ours on top
         .mark_point(filled=True, size=90, opacity=1)

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+from archfit.audit.zoo import known_shapes
 from archfit.plan.planner import Plan
 from archfit.report.bounds_chart import bounds_over_depth
-from archfit.report.known_shapes import known_shapes
 from archfit.report.plan_chart import iso_parameter_chart
 from archfit.report.sweep_look import Figure, Layout
 from archfit.theory.shape import Shape
@@ -48,8 +48,8 @@ def bounds_figure(plan: Plan) -> Figure:
     )
 
 
-def _iso_parameter(plan: Plan, _: Layout) -> "Drawing":
-    return iso_parameter_chart(plan, known_shapes())
+def _iso_parameter(plan: Plan, layout: Layout) -> "Drawing":
+    return iso_parameter_chart(plan, known_shapes(), is_narrow=layout.columns == 1)
 
 
 def _bounds(shape: Shape, layout: Layout) -> "Drawing":

@@ -57,8 +57,9 @@ def bound(side: Side, name: str, inputs: Inputs, log_name: str = "") -> Bound:
 
 
 def _can_be_shown(name: str, log: Decimal, inputs: Inputs) -> bool:
-    """Whether the exact value is short, and of a fraction its denominator, a power of the width."""
-    wide = any(int(str(inputs.get(letter, 0))) > _WIDEST_FRACTION for letter in ("d_x", "r"))
+    """Whether the exact value is short, and of a fraction its denominator, a power of a width."""
+    widths = ("d_x", "r", "r_e")
+    wide = any(int(str(inputs.get(letter, 0))) > _WIDEST_FRACTION for letter in widths)
     return log < EXACT_LOG3_SHOWN and not (name in _FRACTIONS and wide)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Literal, TypeAlias
 
 from archfit.theory import (
@@ -172,7 +173,8 @@ def quantity(name: str, **inputs: object) -> Quantity:
     )
 
 
-def input_letters(name: str) -> dict[str, bool]:
+@cache
+def input_letters(name: str) -> Mapping[str, bool]:
     """The inputs of a quantity in the papers' letters, True where one must be given."""
     parameters_of = inspect.signature(FUNCTIONS[name]).parameters
     return {LETTERS[word]: p.default is p.empty for word, p in parameters_of.items()}

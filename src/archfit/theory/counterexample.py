@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement, count
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,12 @@ def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
     In each layer every head takes, of a few random pairs, the one with the largest
     sum log(E + 1). After some layers the best entry repeats itself up to the depth.
     """
+    return _grown_plan(min(depth, _GROWN_LAYERS + 1), heads, seed)
+
+
+@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
+def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
+    """The plan of networks up to this depth; deeper ones than are grown all have the last."""
     chance = random.Random(seed)
     pairs = list(combinations_with_replacement(range(heads), 2))
     index = {pair: at for at, pair in enumerate(pairs)}

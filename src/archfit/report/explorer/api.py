@@ -1,0 +1,96 @@
+"""The documents of the API: those that the command line prints with `--json`."""
+
+import shlex
+from collections.abc import Mapping
+
+from archfit.audit.audited import Audited, audit_json, audited
+from archfit.audit.bounded_json import parse_object
+from archfit.audit.config import model_from_config
+from archfit.audit.zoo import zoo_model
+from archfit.plan.document import plan_json
+from archfit.plan.planner import Plan, make_plan
+from archfit.report.bounds_chart import DEEPEST
+from archfit.report.explorer.exchange import Asked
+from archfit.report.explorer.parameters import (
+    AUDIT,
+    BOUNDS,
+    PLAN,
+    Pairs,
+    asked_plan,
+    asked_shape,
+    read_parameters,
+)
+from archfit.theory.bounds import bounds_report
+
+PASTED = "config.json"
+
+
+class TooLargeError(ValueError):
+    """It would take longer than the explorer computes."""
+
+
+def plan_document(asked: Asked) -> object:
+    """As `archfit plan --json`."""
+    return plan_json(plan_of(asked.query))
+
+
+def plan_of(query: Pairs) -> Plan:
+    """The plan that these parameters ask for."""
+    return make_plan(asked_plan(read_parameters(query, PLAN)).question())
+
+
+def bounds_document(asked: Asked) -> object:
+    """As `archfit bounds --json`."""
+    shape = asked_shape(read_parameters(asked.query, BOUNDS))
+    if shape.depth > DEEPEST:
+        raise TooLargeError(
+            f"depth={shape.depth} is over {DEEPEST}, and bounds of such depths take too long for "
+            f"the explorer; run {command_line(asked)}"
+        )
+    return bounds_report(shape).as_json()
+
+
+def audit_document(asked: Asked) -> object:
+    """As `archfit audit --json`: a list of one."""
+    return [audit_json(audited_of(asked))]
+
+
+def audited_of(asked: Asked) -> Audited:
+    """The model of this name in the built-in table, or the one whose config.json is the body."""
+    if asked.body:
+        if asked.query:
+            raise ValueError("a config.json and parameters are given; give one of them")
+        return audited_config(asked.body)
+    return audited_name(str(read_parameters(asked.query, AUDIT)["name"]))
+
+
+def audited_name(name: str) -> Audited:
+    """A model of the built-in table; no other place is looked into."""
+    return audited(zoo_model(name))
+
+
+def audited_config(content: bytes) -> Audited:
+    """The model that the text of a config.json describes."""
+    document = parse_object(content, where=PASTED)
+    return audited(model_from_config(document, name=PASTED, origin="the text that was sent"))
+
+
+def command_line(asked: Asked) -> str:
+    """What asks the same on the command line, where nothing is too long."""
+    fields = dict(asked.query)
+    if asked.path.endswith("audit"):
+        return f"archfit audit {shlex.quote(fields.get('name', PASTED))} --json"
+    if asked.path == "/api/bounds":
+        return f"archfit bounds {_options(fields)} --json"
+    if "of" in fields or "budget" in fields:  # the address of a page
+        fields = {fields.pop("of", "params"): fields.pop("budget", "125M")} | fields
+    return f"archfit plan {_options(fields)} --chart plan.svg"
+
+
+def _options(fields: Mapping[str, str]) -> str:
+    words = []
+    for name, text in fields.items():
+        option = f"--{name.replace('_', '-')}"
+        if text and text != "false":
+            words.append(option if text == "true" else f"{option} {shlex.quote(text)}")
+    return " ".join(words)

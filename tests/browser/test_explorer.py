@@ -1,0 +1,229 @@
+"""The explorer's pages in a real browser, Debian's Chromium, driven by Playwright."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests_explorer import running_explorer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no browser test: no playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no browser test: no chromium is installed"
+)
+
+AXE = (Path(__file__).parent / "axe.min.js").read_text()
+ALBERT = (Path(__file__).parents[1] / "audit" / "configs" / "albert-xxlarge-v1.json").read_text()
+BYTES = "/?budget=100M&of=block_params&vocab=257"
+WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
+
+
+@dataclass
+class Visit:
+    """A page, and what it did that a visitor does not see."""
+
+    page: "Page"
+    home: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Note every message of the console, error and request."""
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def go(self, path: str) -> "Page":
+        """The page."""
+        self.page.goto(self.home + path)
+        return self.page
+
+    def go_and_draw(self, path: str) -> "Page":
+        """The page, its charts drawn."""
+        self.go(path)
+        for figure in self.page.locator("figure[data-chart]").all():
+            figure.locator("svg").first.wait_for(timeout=30_000)
+        return self.page
+
+    def shape(self) -> str:
+        """The answer in large letters."""
+        return self.page.locator("#shape").inner_text()
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[str]:
+    with running_explorer() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    with sync_api.sync_playwright() as playwright:
+        # As root, which CI often is, Chromium starts without its sandbox only; the pages are ours.
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(home: str, browser: "Browser", request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visit that must leave no complaint and ask nobody else."""
+    width, height = WINDOWS[getattr(request, "param", "desk")]
+    page = browser.new_page(viewport={"width": width, "height": height})
+    visit = Visit(page, home)
+    visit.listen()
+    yield visit
+    page.close()
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith((home, "data:"))] == []
+
+
+def expect_shape(visit: Visit, shape: str) -> None:
+    sync_api.expect(visit.page.locator("#shape")).to_have_text(re.compile(shape), timeout=15_000)
+
+
+def test_the_controls_change_the_shape_and_the_charts(visit: Visit) -> None:
+    page = visit.go_and_draw("/")
+    before = visit.shape()
+    page.get_by_label("Vocabulary", exact=True).fill("257")
+    expect_shape(visit, r"^\d+ layers")
+    sync_api.expect(page.locator("#shape")).not_to_have_text(before)
+    page.get_by_label("counts").select_option("block_params")
+    page.get_by_label("Size", exact=True).fill("100M")
+    expect_shape(visit, "^127 layers \N{MULTIPLICATION SIGN} 256$")
+    sync_api.expect(page.locator("#why")).to_contain_text("a vocabulary of 257 caps the rank")
+    sync_api.expect(page.locator("figure[data-chart=shapes] [role=img]")).to_have_attribute(
+        "aria-label", re.compile("127 layers of width 256"), timeout=15_000
+    )
+
+
+def test_the_sliders_move_what_they_stand_beside(visit: Visit) -> None:
+    page = visit.go(BYTES)
+    page.get_by_label("Deepest network, slider").fill("0.2")
+    sync_api.expect(page.locator("#max_depth")).to_have_value("4")
+    expect_shape(visit, "^4 layers")
+    page.get_by_label("Size, slider").fill("1")
+    sync_api.expect(page.locator("#budget")).to_have_value("1T")
+    sync_api.expect(page.locator(".under")).to_contain_text("999,986,352,640 parameters")
+
+
+def test_an_address_that_is_shared_restores_the_state(visit: Visit) -> None:
+    page = visit.go("/")
+    page.get_by_label("Embedding rank").fill("64")
+    page.get_by_label("Size", exact=True).fill("30M")
+    sync_api.expect(page.locator("#why")).to_contain_text("a rank of 64 caps")
+    sync_api.expect(page).to_have_url(re.compile("budget=30M.*rank=64"))
+    shape, address = visit.shape(), page.url
+    page.goto("about:blank")
+    page.goto(address)
+    assert visit.shape() == shape
+    assert page.get_by_label("Embedding rank").input_value() == "64"
+    assert page.get_by_label("Size", exact=True).input_value() == "30M"
+
+
+def test_a_value_that_is_none_is_said_beside_the_controls(visit: Visit) -> None:
+    page = visit.go("/")
+    page.get_by_label("Size", exact=True).fill("many")
+    sync_api.expect(page.get_by_role("alert")).to_contain_text("'many' is not a size")
+    page.get_by_label("Size", exact=True).fill("1M")
+    expect_shape(visit, "layers")
+    visit.complaints[:] = [  # Chromium notes the status 400 by itself
+        words for words in visit.complaints if "400 (Bad Request)" not in words
+    ]
+
+
+def test_a_pasted_config_shows_its_findings_and_has_a_link(visit: Visit) -> None:
+    page = visit.go("/audit")
+    page.get_by_label("Paste a config.json").fill(ALBERT)
+    finding = page.locator(".finding.high")
+    sync_api.expect(finding).to_contain_text("low-rank-embedding")
+    sync_api.expect(page).to_have_url(re.compile("config="))
+    page.reload()
+    assert "low-rank-embedding" in page.locator(".finding.high").inner_text()
+    page.get_by_label("Name").fill("T5-11B")
+    sync_api.expect(page.locator("#answer")).to_contain_text("attention-bottleneck")
+
+
+def test_a_config_too_long_for_a_link_is_audited_too(visit: Visit) -> None:
+    page = visit.go("/audit")
+    labels = ",".join(f'"{number}": "label {number}"' for number in range(3000))
+    page.get_by_label("Paste a config.json").fill(
+        ALBERT.replace("{", f'{{"id2label": {{{labels}}},', 1)
+    )
+    sync_api.expect(page.locator(".finding.high")).to_contain_text("low-rank-embedding")
+    assert page.url == f"{visit.home}/audit"
+
+
+def test_the_gallery_finds_and_sorts(visit: Visit) -> None:
+    page = visit.go("/gallery")
+    page.get_by_label("Show only rows with").fill("protein")
+    sync_api.expect(page.get_by_role("status")).not_to_contain_text("169 of 169")
+    page.get_by_role("link", name="width").click()
+    sync_api.expect(page.locator("th[aria-sort=ascending]")).to_have_text("width")
+    sync_api.expect(page).to_have_url(re.compile("find=protein.*sort=width"))
+    widths = page.locator(".models tbody tr td:nth-child(4)").all_inner_texts()
+    numbers = [int(width.replace(",", "")) for width in widths]
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 3
+
+
+def test_the_page_works_by_keyboard_alone(visit: Visit) -> None:
+    page = visit.go(BYTES)
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Skip to the answer"
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.locator(":focus").get_attribute("aria-label") == "Size, slider":
+            break
+    outline = page.locator(":focus").evaluate("element => getComputedStyle(element).outlineStyle")
+    assert outline == "solid"
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    sync_api.expect(page.locator("#shape")).not_to_have_text(re.compile("^127 layers"))
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")  # the select: operations of the training
+    sync_api.expect(page.locator("#of")).to_have_value("flops")
+
+
+def test_the_pages_work_without_scripts(home: str, browser: "Browser") -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{home}/")
+    page.get_by_label("Vocabulary", exact=True).fill("257")
+    page.get_by_role("button", name="Plan").click()
+    assert "a vocabulary of 257 caps the rank" in page.locator("#why").inner_text()
+    page.goto(f"{home}/audit")
+    page.get_by_label("Paste a config.json").fill(ALBERT)
+    page.get_by_role("button", name="Audit this config").click()
+    assert "low-rank-embedding" in page.locator("#answer").inner_text()
+    context.close()
+
+
+@pytest.mark.parametrize("visit", WINDOWS, indirect=True)
+@pytest.mark.parametrize("path", [BYTES, "/audit?name=ALBERT-xxlarge-v1", "/gallery?find=albert"])
+def test_no_page_has_a_serious_fault_of_accessibility_or_is_wider_than_its_window(
+    visit: Visit, path: str
+) -> None:
+    page = visit.go_and_draw(path)
+    page.evaluate(AXE)  # by the debugger, which no policy of the page binds
+    # A drawing is one image with a label of its own; its thousand parts are not read aloud.
+    found = page.evaluate("() => axe.run({exclude: [['[role=img] svg']]})")
+    faults = [
+        f"{fault['id']}: {fault['nodes'][0]['html'][:200]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert faults == []
+    assert len(found["passes"]) > 20
+    wide, window = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= window

@@ -1,0 +1,308 @@
+"""What the explorer answers, beside what the command line prints."""
+
+import html
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from archfit.cli.app import program
+from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
+from archfit.report.explorer.exchange import Asked, Reply
+from archfit.report.explorer.openapi import ADDRESS, openapi_document
+from archfit.report.explorer.parameters import NUMBER, SIZE_PATTERN
+
+CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def asked(address: str, body: bytes = b"") -> Reply:
+    parts = urlsplit(address)
+    query = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    return answer(Asked(path=parts.path, query=query, body=body))
+
+
+def printed(*words: str) -> str:
+    done = CliRunner().invoke(program(words), list(words))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def said(*words: str) -> str:
+    """The sentence with which the command line refuses."""
+    problem = CliRunner().invoke(program(words), list(words)).exception
+    assert isinstance(problem, ValueError)
+    return str(problem)
+
+
+@pytest.mark.parametrize(
+    ("address", "command"),
+    [
+        ("/api/plan?params=125M", "plan --params 125M"),
+        ("/api/plan?block_params=100M&vocab=257", "plan --block-params 100M --vocab 257"),
+        ("/api/plan?flops=1e19&rank=64&tied=true", "plan --flops 1e19 --rank 64 --tied"),
+        ("/api/plan?params=2B&patch=16x16x3", "plan --params 2B --patch 16x16x3"),
+        (
+            "/api/plan?params=1B&vocab=33&context=256&max_depth=64&multiple_of=32"
+            "&tokens_per_param=5.5",
+            "plan --params 1B --vocab 33 --context 256 --max-depth 64 --multiple-of 32 "
+            "--tokens-per-param 5.5",
+        ),
+        (
+            "/api/bounds?depth=12&width=768&heads=12&vocab=50257",
+            "bounds --depth 12 --width 768 --heads 12 --vocab 50257",
+        ),
+        (
+            "/api/bounds?depth=3&width=8&heads=2&head_dim=4&positions=40&rank=6&position_rank=2"
+            "&residual=true",
+            "bounds --depth 3 --width 8 --heads 2 --head-dim 4 --positions 40 --rank 6 "
+            "--position-rank 2 --residual",
+        ),
+        ("/api/audit?name=albert-xxlarge-v1", "audit albert-xxlarge-v1"),
+        ("/api/audit?name=T5-11B", "audit t5-11b"),
+    ],
+)
+def test_the_api_answers_with_the_text_that_the_command_prints(address: str, command: str) -> None:
+    reply = asked(address)
+    assert (reply.status, reply.media) == (200, "application/json")
+    assert reply.content.decode() == printed(*command.split(), "--json")
+    check_reply(described(urlsplit(address).path, "get"), reply)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
+def test_a_pasted_config_is_audited_as_its_file_is(name: str) -> None:
+    (theirs,) = json.loads(printed("audit", str(CONFIGS / name), "--json"))
+    (ours,) = json.loads(asked("/api/audit", (CONFIGS / name).read_bytes()).content)
+    assert ours | {"name": "", "origin": ""} == theirs | {"name": "", "origin": ""}
+
+
+@pytest.mark.parametrize(
+    ("address", "command"),
+    [
+        ("/api/plan", "plan"),
+        ("/api/plan?params=1M&flops=1e15", "plan --params 1M --flops 1e15"),
+        ("/api/plan?params=0", "plan --params 0"),
+        ("/api/plan?params=1M&patch=axb", "plan --params 1M --patch axb"),
+        ("/api/plan?params=1M&vocab=1", "plan --params 1M --vocab 1"),
+        ("/api/plan?params=10&vocab=50257", "plan --params 10 --vocab 50257"),
+        ("/api/bounds?depth=0&width=8&heads=2", "bounds --depth 0 --width 8 --heads 2"),
+        ("/api/bounds?depth=2&width=8&heads=9", "bounds --depth 2 --width 8 --heads 9"),
+    ],
+)
+def test_a_bad_value_is_refused_in_the_sentence_of_the_command_line(
+    address: str, command: str
+) -> None:
+    reply = asked(address)
+    assert (reply.status, json.loads(reply.content)) == (400, {"error": said(*command.split())})
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/api/plan?params=many", "params: 'many' is not a size; write a whole number such as"),
+        ("/api/plan?params=1M&parms=2M", "'parms' is no parameter; use params, block_params"),
+        ("/api/plan?params=1M&params=2M", "params is given twice; give it once"),
+        (f"/api/plan?params={'9' * 401}", "params has 401 characters; use at most 400"),
+        ("/api/plan?params=1M&tied=yes", "tied: 'yes' is neither true nor false"),
+        ("/api/plan?params=1M&tokens_per_param=nan", "tokens_per_param: 'nan' is not a number"),
+        ("/api/bounds?depth=2&width=8", "heads missing; as in depth=12&width=768&heads=12"),
+        ("/api/audit?name=gtp2", "'gtp2' is not in the table of published models; the nearest"),
+        ("/api/audit?name=../../etc/passwd", "is not in the table of published models"),
+        ("/api/audit", "name missing; as in name=albert-xxlarge-v1"),
+    ],
+)
+def test_a_request_that_no_command_could_say_is_told_what_to_send(
+    address: str, sentence: str
+) -> None:
+    reply = asked(address)
+    assert reply.status == 400
+    assert sentence in json.loads(reply.content)["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"{", "config.json is not JSON"),
+        (b"[1]", "holds a JSON list, not an object"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
+        (b"[" * 300_000, "nested too deeply"),
+        (b'{"n_layer": ' + b"9" * 5000 + b"}", "a whole number of 5,000 digits"),
+        (b"{}", "the config gives no width"),
+        (b'{"n_embd": 1e999}', "is not a whole number"),
+    ],
+)
+def test_a_hostile_config_is_refused_in_one_sentence(body: bytes, sentence: str) -> None:
+    reply = asked("/api/audit", body)
+    assert reply.status == 400
+    assert sentence in json.loads(reply.content)["error"]
+    assert len(reply.content) < 700
+
+
+def test_a_depth_that_takes_long_is_refused_with_a_command_that_works() -> None:
+    reply = asked("/api/bounds?depth=10001&width=8&heads=2&residual=true&positions=40")
+    assert reply.status == 422
+    sentence = json.loads(reply.content)["error"]
+    command = sentence.partition("run archfit ")[2].split()
+    assert json.loads(printed(*command))["inputs"]["depth"] == 10_001
+
+
+def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The command line would audit both of these."""
+    config = (CONFIGS / "gpt2.json").read_text()
+    snapshot = tmp_path / "hub" / "models--org--mine" / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text(config)
+    (tmp_path / "config.json").write_text(config)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(printed("audit", "config.json", "org/mine", "--json"))[1]["depth"] == 12
+    for name in ("config.json", "org/mine", str(tmp_path)):
+        assert asked(f"/api/audit?name={name}").status == 400
+        assert asked(f"/audit?name={name}").status == 400
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"/?budget={EVIL}",
+        f"/?of={EVIL}",
+        f"/?vocab={EVIL}",
+        f"/?{EVIL}=1",
+        f"/audit?name={EVIL}",
+        f"/audit?config={EVIL}",
+        f"/audit?config=%7B%22n_embd%22%3A%22{EVIL}%22%7D",
+        f"/gallery?find={EVIL}",
+        f"/gallery?sort={EVIL}",
+    ],
+)
+def test_whatever_a_page_shows_is_escaped(address: str) -> None:
+    text = asked(address.replace("&", "%26")).content.decode()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
+    config = {"model_type": EVIL, "n_embd": 8, "n_layer": 2, "n_head": 2, "architectures": [EVIL]}
+    text = asked("/audit", json.dumps(config).encode()).content.decode()
+    assert "<script>alert" not in text
+    assert "layers \N{MULTIPLICATION SIGN} 8" in text
+
+
+@pytest.mark.parametrize("chart", ["wide/shapes", "narrow/shapes", "wide/bounds", "narrow/models"])
+def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
+    query = "" if "models" in chart else "?budget=100M&of=block_params&vocab=257"
+    document = json.loads(asked(f"/chart/{chart}{query}").content)
+    assert document["title"]
+    assert document["description"]
+    assert "http" not in json.dumps(document)
+    assert all("title" not in spec for spec in document["specs"])
+
+
+def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
+    document = json.loads(asked("/api/plan?params=125M").content)
+    shape = document["recommended"]
+    text = asked("/").content.decode()
+    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
+    assert f"{shape['params']['total']:,} parameters" in text
+
+
+def test_a_page_says_the_bottleneck_in_the_words_of_the_command() -> None:
+    words = printed("plan", "--block-params", "650M", "--vocab", "33")
+    sentence = next(line for line in words.splitlines() if line.startswith("Bottleneck: "))
+    text = asked("/?budget=650M&of=block_params&vocab=33").content.decode()
+    assert sentence.removeprefix("Bottleneck: ") in html.unescape(text)
+    assert "Repair it first" in text
+
+
+def test_the_gallery_sorts_and_finds() -> None:
+    text = asked("/gallery?find=albert&sort=width&down=true").content.decode()
+    names = [line.partition(">ALBERT-")[2].partition("<")[0] for line in text.splitlines()]
+    assert next(name for name in names if name) == "xxlarge-v1"
+    assert "ESM-2" not in text.partition("All models")[2]
+
+
+OPENAPI = openapi_document()
+GOOD_SIZES = st.sampled_from(["1", "2", "64", "257", "50257", "1M", "125M", "1e9", "1.3B"])
+SIZES = GOOD_SIZES | st.from_regex(SIZE_PATTERN.replace("$", r"\Z"), fullmatch=True) | st.text()
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, object]]]:
+    paths = OPENAPI["paths"]
+    assert isinstance(paths, dict)
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def described(path: str, method: str) -> dict[str, object]:
+    return next(one for at, how, one in operations() if (at, how) == (path, method))
+
+
+def check_reply(operation: dict[str, object], reply: Reply) -> None:
+    """That its status is described, and that its document is as described."""
+    responses = operation["responses"]
+    assert isinstance(responses, dict)
+    response = responses[str(reply.status)]
+    schema = response["content"]["application/json"]["schema"] | {
+        "components": OPENAPI["components"]
+    }
+    jsonschema.validate(json.loads(reply.content), schema, cls=jsonschema.Draft202012Validator)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
+    path, method, operation = data.draw(st.sampled_from(list(operations())[:-1]))
+    parameters = operation["parameters"]
+    assert isinstance(parameters, list)
+    query = []
+    for parameter in parameters:
+        if parameter["required"] or data.draw(st.integers(0, 3)) == 0:
+            text = data.draw(st.just(parameter["example"]) | SIZES)
+            query.append((parameter["name"], text))
+    body = b""
+    if method == "post":
+        sizes = st.integers(-1, 10**13) | st.none() | st.text(max_size=5)
+        keys = st.sampled_from(["model_type", "n_embd", "n_layer", "n_head", "vocab_size", "width"])
+        body = json.dumps(data.draw(st.dictionaries(keys, sizes))).encode()
+    check_reply(operation, answer(Asked(path=path, query=tuple(query), body=body)))
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
+def test_the_audit_of_a_real_config_is_as_described(name: str) -> None:
+    reply = asked("/api/audit", (CONFIGS / name).read_bytes())
+    assert reply.status == 200
+    check_reply(described("/api/audit", "post"), reply)
+
+
+def test_the_description_names_every_address_and_parameter_that_is_answered() -> None:
+    named = {(path, method) for path, method, _ in operations()}
+    answered = {(path, "get") for path in DOCUMENTS} | {(ADDRESS, "get")}
+    answered |= {(path, "post") for path in TAKE_A_CONFIG if path in DOCUMENTS}
+    assert named == answered
+    for path, method, operation in operations():
+        parameters = operation.get("parameters", [])
+        assert isinstance(parameters, list)
+        if method == "get" and parameters:
+            sentence = json.loads(asked(f"{path}?unknown=1").content)["error"]
+            names = [parameter["name"] for parameter in parameters]
+            assert sentence == f"'unknown' is no parameter; use {', '.join(names)}"
+
+
+@settings(max_examples=30)
+@given(st.from_regex(SIZE_PATTERN.replace("$", r"\Z"), fullmatch=True))
+def test_a_size_of_the_described_pattern_is_refused_for_no_other_reason(text: str) -> None:
+    """It is no whole number, or names no network: never that it is no size."""
+    reply = asked(f"/api/plan?params={text.replace('+', '%2B')}")
+    assert "is not a size" not in reply.content.decode()
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6))
+def test_every_number_that_json_writes_is_read(number: float) -> None:
+    assert NUMBER.fullmatch(json.dumps(number))
