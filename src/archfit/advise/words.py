@@ -11,6 +11,7 @@ from archfit.data.tokenisations import AsGiven
 from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
 from archfit.plan.rounding import RoundedShape
+from archfit.plan.wording import effect_sentence
 
 UNCHECKED = "Not checked on your data: add --check, which trains small networks for --minutes 10."
 BITS = "bits per byte"
@@ -27,7 +28,7 @@ def answer(plan: Plan) -> str:
 
 def reasons(plan: Plan) -> list[str]:
     """Why: the bottleneck, what it is expected to cost, and what to do without a repair."""
-    return [*_limits(plan), _expected(plan)]
+    return [*_limits(plan), f"Expected: {effect_sentence(plan)}."]
 
 
 def _limits(plan: Plan) -> Iterator[str]:
@@ -47,19 +48,6 @@ def _limits(plan: Plan) -> Iterator[str]:
         yield f"Without that repair: {kept} (the law asks for {plan.ideal.depth:,.0f} layers)."
     elif not plan.repairs:
         yield "No repair that we know of removes it at this budget and context."
-
-
-def _expected(plan: Plan) -> str:
-    effect, against = plan.effect, plan.effect.against
-    if effect.saved is not None:
-        return (
-            f"Expected: a text-shaped network ({against.depth:,.1f} x {against.width:,.0f}) of "
-            f"this size could do without {effect.saved} of its parameters ({effect.saved.basis}; "
-            f"{effect.source})."
-        )
-    assert effect.loss_percent is not None
-    low, high = effect.loss_percent
-    return f"Expected: {low:g} to {high:g} % of loss against other shapes ({effect.source})."
 
 
 def headline(plan: Plan, verdict: Verdict | None) -> str:
