@@ -50,7 +50,7 @@ PLAN = document(
     leads_with={"enum": ["repairs", "shape"]},
     repairs=list_of(
         document(
-            kind=TEXT, change=TEXT, command=TEXT, needs=TEXT, rank_limit=WHOLE,
+            kind=TEXT, size=WHOLE, change=TEXT, command=TEXT, needs=TEXT, rank_limit=WHOLE,
             shape=document(**_SHAPE, params=_PARTS),
         )
     ),

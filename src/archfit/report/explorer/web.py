@@ -69,8 +69,7 @@ class Explorer:
             await self._lanes["answers"].start()
             yield
         finally:
-            for task in (self._vega, *later):
-                task.cancel()
+            self._vega.cancel()
             await asyncio.gather(self._vega, *later, return_exceptions=True)
             await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
 

@@ -45,15 +45,15 @@ class Lane:
         self._all: set[asyncio.subprocess.Process] = set()
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting = 0
+        self._is_stopping = False
 
     async def start(self) -> None:
         """Start its processes; they are ready when this returns."""
         await asyncio.gather(*(self._add() for _ in range(self._limits.processes)))
 
     async def stop(self) -> None:
-        """End its processes."""
-        for task in self._starting:
-            task.cancel()
+        """End its processes; those that are being started or ended are waited for."""
+        self._is_stopping = True
         await asyncio.gather(*self._starting, return_exceptions=True)
         for process in tuple(self._all):
             await self._end(process)
@@ -103,7 +103,8 @@ class Lane:
 
     async def _end_and_add(self, process: asyncio.subprocess.Process) -> None:
         await self._end(process)
-        await self._add()
+        if not self._is_stopping:
+            await self._add()
 
     async def _add(self) -> None:
         process = await asyncio.create_subprocess_exec(
