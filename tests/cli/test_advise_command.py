@@ -56,7 +56,7 @@ def advised(tmp_path_factory: pytest.TempPathFactory) -> Advised:
     (folder / "small.fa").write_text(proteins(300))
     command = (
         *("advise", str(folder / "small.fa"), "--params", "60K", "--check", "--minutes", "0.1"),
-        *("--max-depth", "4", "--seeds", "2", "--device", "cpu"),
+        *("--max-depth", "4", "--context", "16", "--seeds", "2", "--device", "cpu"),
         *("--out", str(folder / "out"), "--json"),
     )
     return Advised(archfit(*command), folder / "out", folder / "small.fa", command)

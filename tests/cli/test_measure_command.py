@@ -199,6 +199,7 @@ def test_all_claims_are_listed() -> None:
         assert f"  {name} " in text
 
 
+@pytest.mark.slow
 def test_growth_is_measured_drawn_and_compared(tmp_path: Path) -> None:
     file = tmp_path / "growth.svg"
     document = answer(f"--claim growth --limit 0.003 --chart {file}")

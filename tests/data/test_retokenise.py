@@ -131,7 +131,7 @@ def test_valid_bytes_become_bpe(tmp_path: Path) -> None:
     assert both(retokenised(data, tmp_path / "bpe", InBpe(vocab=300))) == both(data)
 
 
-@pytest.mark.parametrize("records", [5, 150])
+@pytest.mark.parametrize("records", [5, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unusual", ["keep", "map"])
 def test_sequences_come_back_from_groups_of_any_size(
     tmp_path: Path, records: int, unusual: str
@@ -204,6 +204,7 @@ def test_damaged_data_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow  # as that of `prepare`, which is tried every time
 def test_a_killed_run_leaves_nothing_after_the_next(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"some words and some more " * 800_000)
     data, out = prepared(tmp_path / "a", Settings(kind="bytes")), tmp_path / "other"

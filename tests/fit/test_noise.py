@@ -31,6 +31,7 @@ def test_variance_is_pooled_over_cells_of_different_means_and_seeds() -> None:
     assert noise.std == pytest.approx(((0.02 + 0.18) / 3) ** 0.5)
 
 
+@pytest.mark.slow
 def test_equal_cells_are_pooled_apart_as_seldom_as_promised() -> None:
     random = np.random.default_rng(0)
     trials = [pooled(random.normal(3, 0.1, (6, 3)).tolist()) for _ in range(2000)]
