@@ -14,7 +14,7 @@ test: .venv/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not slow" --durations=60
+	$(BIN)/pytest -n 2 -m "not slow"
 
 test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2

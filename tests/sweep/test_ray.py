@@ -80,6 +80,7 @@ def cluster(_no_other_cluster: None) -> Iterator[TwoNodes]:
     nodes.cluster.shutdown()
 
 
+@pytest.mark.slow  # the start of a cluster
 def test_a_sweep_survives_the_loss_of_a_node(
     data: PreparedData, tmp_path: Path, cluster: TwoNodes
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_sweep_survives_the_loss_of_a_node(
     wait_until(lambda: not any(map(is_alive, workers)), "no worker left")
 
 
-@pytest.mark.slow  # the start of a cluster; signals without Ray are tried every time
+@pytest.mark.slow  # signals without Ray are tried every time
 def test_a_runner_that_is_stopped_leaves_checkpoints_and_no_worker(
     data: PreparedData, tmp_path: Path, cluster: TwoNodes
 ) -> None:

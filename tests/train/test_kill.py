@@ -40,7 +40,7 @@ def killed(command: list[str], run: Path, delay: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "dropout"), [(4, 0.1), pytest.param(20, 0.0, marks=pytest.mark.slow)]
+    ("kills", "dropout"), [(2, 0.1), pytest.param(20, 0.0, marks=pytest.mark.slow)]
 )
 def test_a_run_killed_at_random_moments_gives_the_same_record(
     data: PreparedData, tmp_path: Path, kills: int, dropout: float

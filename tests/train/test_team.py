@@ -47,7 +47,7 @@ class Outcome:
     stderr: str
 
 
-@pytest.fixture(scope="module", params=["replicate", "shard"])
+@pytest.fixture(scope="module", params=[pytest.param("replicate", marks=pytest.mark.slow), "shard"])
 def outcome(
     request: pytest.FixtureRequest, data: PreparedData, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:
