@@ -192,6 +192,23 @@ def test_a_source_that_cannot_be_read_is_said_with_the_kind_that_might_work(
 def test_what_cannot_be_is_refused_before_anything_is_prepared(tmp_path: Path) -> None:
     refusal = archfit("advise", "--minutes", "0", "--check", cwd=tmp_path).refusal()
     assert "minutes=0" in refusal
+    refusal = archfit("advise", "--params", "0", cwd=tmp_path).refusal()
+    assert "params=0 buys nothing" in refusal
+    refusal = archfit("advise", "--check", "--device", "abacus", cwd=tmp_path).refusal()
+    assert "device='abacus' is unknown" in refusal
     refusal = archfit("advise", "missing.txt", cwd=tmp_path).refusal()
     assert "there is no file or folder 'missing.txt'" in refusal
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_could_be_drawn_nothing_is_trained(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['altair'] = None; sys.argv = ['archfit', 'advise', '--check']; "
+        "from archfit.cli.app import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    refusal = Said(status=done.returncode, out=done.stdout, err=done.stderr).refusal()
+    assert "altair is missing, which draws the report" in refusal
     assert list(tmp_path.iterdir()) == []

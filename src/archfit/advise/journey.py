@@ -13,6 +13,7 @@ from archfit.fit.conclusions import findings
 from archfit.fit.fitted import Fits, fitted
 from archfit.plan.planner import Plan, make_plan
 from archfit.plan.question import CHINCHILLA_TOKENS, Question, TotalParams
+from archfit.spec.checks import check_at_least
 
 DATA = "data"
 
@@ -25,6 +26,11 @@ class Wish:
     params: int
     context: int
     max_depth: int
+
+    def __post_init__(self) -> None:
+        """Refuse before any data is prepared what no plan could be made for."""
+        TotalParams(params=self.params)  # it checks
+        check_at_least(1, context=self.context, max_depth=self.max_depth)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

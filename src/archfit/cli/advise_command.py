@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import sys
 from pathlib import Path
@@ -18,14 +19,16 @@ from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, l
 from archfit.cli.data_commands import progress
 from archfit.cli.output import print_json
 from archfit.cli.sizes import size_option
+from archfit.cli.sweep_asked import MOST_SEEDS
 from archfit.cli.sweep_table import watched
 from archfit.data.settings import KINDS
 from archfit.data.sources import SAMPLE
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
-from archfit.spec.checks import check_at_least, check_real
+from archfit.spec.checks import check_at_least, check_choice, check_real
 from archfit.sweep.local import usual_places
 from archfit.sweep.signals import SweepStopped
+from archfit.sweep.worker import DEVICES
 
 if TYPE_CHECKING:
     from archfit.advise.journey import Checked
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from archfit.plan.planner import Plan
 
 REPORT, MODEL = "report.html", "model"
-MOST_SEEDS = 1000
 SOME_FAILED = 1  # exit status
 Data, Checking = "Your data", "The check"
 
@@ -113,6 +115,12 @@ def advise(
         max_depth=max_depth,
     )
     check_real(0.1, 1e5, minutes=minutes)
+    check_choice(DEVICES, device=device)
+    if importlib.util.find_spec("altair") is None:  # a bare checkout: nothing could be drawn
+        raise ValueError(
+            "altair is missing, which draws the report; pip install archfit, or use archfit plan "
+            "and archfit sweep, which do without"
+        )
     if seeds is not None:
         check_real(2, MOST_SEEDS, seeds=seeds)  # one says nothing about noise
     if workers is not None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.checks import check_at_least, check_choice, check_real
 
+DEVICES = ("auto", "cuda", "mps", "cpu")
 SECONDS_TO_SAVE = 60.0  # for a checkpoint, when a worker is told to end
 LONGEST_REASON = 300  # characters of what a dying worker said
 
@@ -32,7 +33,7 @@ class Workshop:
     checkpoint_seconds: float
 
     def __post_init__(self) -> None:
-        check_choice(("auto", "cuda", "mps", "cpu"), device=self.device)
+        check_choice(DEVICES, device=self.device)
         check_at_least(1, threads=self.threads)
         check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
 
