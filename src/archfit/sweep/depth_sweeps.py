@@ -10,23 +10,28 @@ from archfit.sweep.recipes import LEVINE, base
 from archfit.sweep.sweep import Corpus, Scale
 
 # Depths and block parameters. The law ln d = 5.039 + 0.0555 L puts the crossings of `small` at
-# 0.7M (2 and 4), 1.8M (4 and 8) and 5.5M (8 and 16).
-DEPTHS: dict[Scale, tuple[int, ...]] = {"smoke": (1, 2, 4), "small": (2, 4, 8, 16)}
+# 0.3M (1 and 2), 0.7M (2 and 4) and 1.8M (4 and 8).
+DEPTHS: dict[Scale, tuple[int, ...]] = {"smoke": (1, 2, 4), "small": (1, 2, 4, 8)}
 DEPTH_SIZES: dict[Scale, tuple[int, ...]] = {
     "smoke": (9_408, 27_648, 55_488),  # widths 28, 48, 68 at depth 1: little is lost to rounding
-    "small": (250_000, 600_000, 1_400_000, 3_400_000, 8_000_000),
+    "small": (110_000, 300_000, 800_000, 2_200_000, 6_000_000),
 }
 # A shallow and a deep network. Widths of the shallow one reach from below to above the limit on
-# the rank: 257 tokens, or the rank that `LOWRANK` caps the embedding at.
-PAIR: dict[Scale, tuple[int, int]] = {"smoke": (1, 4), "small": (4, 12)}
-VOCABULARY_WIDTHS: dict[Scale, tuple[int, ...]] = {
-    "smoke": (16, 32, 64),
-    "small": (128, 184, 256, 364, 512),
+# the rank: 257 tokens, or the ranks that `LOWRANK` caps the embedding at. At `small` they are cells
+# of levine-depth, so that what that sweep has trained need not be trained again.
+PAIR: dict[Scale, tuple[int, int]] = {"smoke": (1, 4), "small": (2, 8)}
+VOCABULARY_SIZES: dict[Scale, tuple[int, ...]] = {
+    "smoke": (3_072, 12_288, 49_152),  # widths 16, 32, 64
+    "small": DEPTH_SIZES["small"],
 }
-LOWRANK: dict[Scale, int] = {"smoke": 4, "small": 64, "paper": published.LOWRANK}
-LOWRANK_WIDTHS: dict[Scale, tuple[int, ...]] = {
-    "smoke": (12, 24, 48),
-    "small": (64, 96, 144, 216, 324),
+LOWRANK: dict[Scale, tuple[int, ...]] = {
+    "smoke": (4,),
+    "small": (16, 64),
+    "paper": (published.LOWRANK,),
+}
+LOWRANK_SIZES: dict[Scale, tuple[int, ...]] = {
+    "smoke": (1_728, 6_912, 27_648),  # widths 12, 24, 48
+    "small": DEPTH_SIZES["small"],
 }
 
 
@@ -59,7 +64,7 @@ def wies_vocab(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
                     asked = replace(base(scale), depth=depth, width=width)
                     yield Cell(corpus=corpus, asked=asked)
         else:
-            for asked in _pair(base(scale), scale, VOCABULARY_WIDTHS[scale]):
+            for asked in _pair(base(scale), scale, VOCABULARY_SIZES[scale]):
                 yield Cell(corpus=corpus, asked=asked)
 
 
@@ -70,23 +75,23 @@ def wies_lowrank(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     smaller scales the uncapped networks stand beside them, as `wies-vocab` has them in the paper.
     """
     (corpus,) = corpora
-    rank = LOWRANK[scale]
-    capped = replace(base(scale), embedding_inner=rank, position_inner=rank)
+    capped = [
+        replace(base(scale), embedding_inner=rank, position_inner=rank) for rank in LOWRANK[scale]
+    ]
     if scale == "paper":
         for depth, widths in published.LOWRANK_WIDTHS.items():
             for width in widths:
-                yield Cell(corpus=corpus, asked=replace(capped, depth=depth, width=width))
+                yield Cell(corpus=corpus, asked=replace(capped[0], depth=depth, width=width))
         return
-    for one in (base(scale), capped):
-        for asked in _pair(one, scale, LOWRANK_WIDTHS[scale]):
+    for one in (base(scale), *capped):
+        for asked in _pair(one, scale, LOWRANK_SIZES[scale]):
             yield Cell(corpus=corpus, asked=asked)
 
 
-def _pair(asked: AskedRun, scale: Scale, shallow_widths: Sequence[int]) -> Iterator[AskedRun]:
-    shallow, deep = PAIR[scale]
-    for width in shallow_widths:
-        yield replace(asked, depth=shallow, width=width)
-        yield equal_size(asked, depth=deep, block_params=12 * shallow * width**2)
+def _pair(asked: AskedRun, scale: Scale, sizes: Sequence[int]) -> Iterator[AskedRun]:
+    for size in sizes:
+        for depth in PAIR[scale]:
+            yield equal_size(asked, depth=depth, block_params=size)
 
 
 def _published_widths(vocab: int) -> dict[int, tuple[int, ...]]:

@@ -98,7 +98,7 @@ NAMED: Mapping[str, NamedSweep] = {
             "small": "as given and larger",
             "paper": "as given and larger",
         },
-        seeds={"smoke": 3, "small": 5, "paper": 3},
+        seeds={"smoke": 3, "small": 3, "paper": 3},
     ),
 }
 

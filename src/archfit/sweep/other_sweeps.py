@@ -7,14 +7,14 @@ from archfit.spec.asked import AskedRun
 from archfit.sweep import published
 from archfit.sweep.cell import Cell, equal_size, equal_total
 from archfit.sweep.matching import width_for
-from archfit.sweep.recipes import LEVINE, base
+from archfit.sweep.recipes import LEVINE, SMALL_FILES, base
 from archfit.sweep.sweep import Corpus, Scale
 
 # Attention: sizes of ratio 1, and the ratios that are compared at the largest of them.
 ATTENTION_DEPTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "small": (3, 6)}
 ATTENTION_SIZES: dict[Scale, tuple[int, ...]] = {
     "smoke": (15_000, 30_000, 60_000),
-    "small": (900_000, 1_300_000, 1_900_000, 2_650_000),
+    "small": (500_000, 900_000, 1_600_000, 2_650_000),
 }
 ATTENTION_RATIOS: dict[Scale, tuple[int, ...]] = {"smoke": (4, 16), "small": (2, 4, 8, 16)}
 ATTENTION_HEADS: dict[Scale, int] = {"smoke": 2, "small": 4}
@@ -24,8 +24,8 @@ REPEATED: dict[Scale, tuple[tuple[int, int], ...]] = {  # depth and width
     "small": ((3, 128), (6, 128), (6, 256), (12, 128)),
 }
 # Repairs: depth and width of the text-shaped network, deeper ones, and tokens of a patch.
-REPAIRED: dict[Scale, tuple[int, int]] = {"smoke": (2, 48), "small": (6, 256), "paper": (12, 680)}
-DEEPER = (2, 4)  # times as deep
+REPAIRED: dict[Scale, tuple[int, int]] = {"smoke": (2, 48), "small": (4, 128), "paper": (12, 680)}
+DEEPER: dict[Scale, tuple[int, int]] = {"smoke": (2, 4), "small": (2, 8), "paper": (2, 4)}
 PATCHES = (2, 4)
 
 
@@ -89,10 +89,11 @@ def repairs(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     """
     given, *larger = corpora
     depth, width = REPAIRED[scale]
-    plain = replace(base(scale), depth=depth, width=width)
+    recipe = SMALL_FILES if scale == "small" else base(scale)
+    plain = replace(recipe, depth=depth, width=width)
     params = plain.architecture(given.vocab).params
     yield Cell(corpus=given, asked=plain)
-    for times in DEEPER:
+    for times in DEEPER[scale]:
         deeper = replace(plain, depth=times * depth)
         yield Cell(corpus=given, asked=equal_total(deeper, vocab=given.vocab, params=params))
     for corpus in larger:

@@ -49,10 +49,10 @@ SIDE_RANKS: dict[Scale, tuple[int, ...]] = {
     "small": (8, 32, 128),
     "paper": (16, 64, 256),
 }
-POSITION_RANKS: dict[Scale, tuple[int, ...]] = {"smoke": (1, 4, 16), "small": (1, 4, 16, 64, 256)}
+POSITION_RANKS: dict[Scale, tuple[int, ...]] = {"smoke": (1, 4, 16), "small": (1, 4, 16, 256)}
 POSITION_VOCABULARY_RANKS: dict[Scale, tuple[int, ...]] = {
     "smoke": (2, 4, 16),
-    "small": (4, 16, 64, 256),
+    "small": (16, 32, 64),
 }
 
 

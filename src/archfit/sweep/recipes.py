@@ -35,6 +35,9 @@ SMALL = AskedRun(
     evaluate_every=1000,
     evaluation_sequences=2048,
 )
+# Files of sequences and tunes hold a few million tokens: half as many steps, and evaluations that
+# show where a network begins to learn them by heart.
+SMALL_FILES = replace(SMALL, steps=1000, evaluate_every=250)
 # Two CPU cores: a fifth of a million tokens a run, seconds each. So few steps are made with GPT-2's
 # rates: CompleteP's, those of a long training, lose 0.25 nats here.
 SMOKE = AskedRun(
