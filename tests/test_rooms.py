@@ -18,15 +18,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": {"spec", "data", "model"},
     "sweep": {"spec", "theory"},
     "fit": {"spec", "theory"},
-    "plan": {"spec", "theory"},
-    "audit": {"spec", "theory", "plan"},
+    "evidence": {"spec", "fit"},
+    "plan": {"spec", "theory", "evidence"},
+    "audit": {"spec", "theory", "evidence", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "exact", "fit", "plan", "audit"},
+    "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit"},
     "advise": {"spec", "data", "plan", "sweep", "fit", "export", "report"},
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),
-        *("exact", "plan", "audit", "export", "report", "advise"),
+        *("exact", "evidence", "plan", "audit", "export", "report", "advise"),
     },
 }
 NEEDS_TORCH: set[str] = {"model", "train"}

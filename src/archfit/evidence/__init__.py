@@ -1,0 +1,1 @@
+"""The runs that ship with archfit, and what they say about the papers' findings."""

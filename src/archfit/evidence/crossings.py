@@ -1,0 +1,154 @@
+"""Question 2, and depth in question 1: what a limited input does to shallow and deep networks."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from archfit.evidence.finding import Finding, Measure, is_above, is_below, verdict_of
+from archfit.evidence.measuring import inner_size, pair_of, share_of, width_of
+from archfit.evidence.records import Evidence
+from archfit.fit.fitted import Fits, fitted
+from archfit.fit.redundancy import Redundancy
+
+BYTES, BPE = 257, 2000
+CAPS = (16, 64)
+NEAR = 1.5  # "about" the limit: within this factor
+LOWRANK, VOCAB = "wies-lowrank", "wies-vocab"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Limit:
+    """What limits the rank of the input."""
+
+    name: str
+    symbol: str
+    sweep: str
+    paper: str
+    caveat: str
+
+
+VOCABULARY = _Limit(
+    name="vocabulary",
+    symbol="V",
+    sweep=VOCAB,
+    paper="Wies et al. 2021, 5.2.1: the smaller the vocabulary, the sooner the deeper network "
+    "wins, from where the shallow width is about V (24 and 48 layers; V = 500: width 408)",
+    caveat="; bytes and BPE also differ in how much text a context holds",
+)
+RANK = _Limit(
+    name="low-rank",
+    symbol="r",
+    sweep=LOWRANK,
+    paper="Wies et al. 2021, 5.2.2: at rank 500 the deeper network wins from a shallow width of "
+    "504 on (24 and 48 layers)",
+    caveat="",
+)
+
+
+def vocabulary_findings(evidence: Evidence) -> tuple[Finding, Finding]:
+    """Does a small vocabulary let the deeper network win sooner, and at a width of about V?"""
+    fits = fitted(evidence.records(VOCAB))
+    few, many = (
+        width_of(pair_of(fits, vocab=vocab, cap=None), name)
+        for vocab, name in ((BYTES, "V = 257 (bytes)"), (BPE, "V = 2000 (BPE)"))
+    )
+    return (
+        _sooner(VOCABULARY, (few, many)),
+        _at_the_limit(VOCABULARY, {few: BYTES}),
+    )
+
+
+def lowrank_findings(evidence: Evidence) -> tuple[Finding, Finding, Finding]:
+    """The same for a capped rank; and what the cap costs a shallow and a deep network."""
+    fits = fitted(evidence.records(LOWRANK))
+    caps: tuple[int | None, ...] = (*CAPS, None)
+    widths = [
+        width_of(
+            pair_of(fits, vocab=BPE, cap=cap),
+            "full rank" if cap is None else f"rank {cap}",
+        )
+        for cap in caps
+    ]
+    limits = dict(zip(widths, CAPS, strict=False))
+    return (
+        _sooner(RANK, tuple(widths)),
+        _at_the_limit(RANK, limits),
+        _rank_and_depth(fits, fitted(evidence.records("wies-rank"))),
+    )
+
+
+def _sooner(limit: _Limit, widths: tuple[Measure, ...]) -> Finding:
+    *tight, last = widths
+    return Finding(
+        id=f"{limit.name}-sooner",
+        question=2,
+        asks=f"Does a smaller {limit.symbol} let the deeper network win sooner?",
+        paper=limit.paper,
+        measures=widths,
+        verdict=verdict_of(
+            confirmed=(is_below(one, last.low or 0.0) for one in tight),
+            refuted=(is_above(one, last.high or math.inf) for one in tight),
+        ),
+        because="shallow widths from which 8 layers beat 2: they are smaller where the input is "
+        "limited, and the intervals are apart" + limit.caveat,
+        sweeps=(limit.sweep,),
+    )
+
+
+def _at_the_limit(limit: _Limit, widths: dict[Measure, int]) -> Finding:
+    return Finding(
+        id=f"{limit.name}-width",
+        question=2,
+        asks=f"Does the deeper network win from a shallow width of about {limit.symbol} on?",
+        paper=limit.paper,
+        measures=tuple(widths),
+        verdict=verdict_of(
+            confirmed=(
+                is_above(one, value / NEAR) and is_below(one, value * NEAR)
+                for one, value in widths.items()
+            ),
+            refuted=(
+                is_above(one, value * NEAR) or is_below(one, value / NEAR)
+                for one, value in widths.items()
+            ),
+        ),
+        because=f"the crossing is not within a factor of {NEAR} of {limit.symbol}. With 2 and 8 "
+        "layers the networks without a limit cross at a width of 280; the limit moves that point, "
+        "and does not set it",
+        sweeps=(limit.sweep,),
+    )
+
+
+def _rank_and_depth(capped: Fits, ranks: Fits) -> Finding:
+    """What rank 16 wastes at widths of 250 to 300, by depth."""
+    wanted = ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
+    measures = [
+        share_of(_capped(fits, depth, width), f"{depth} x {width}") for fits, depth, width in wanted
+    ]
+    pairs = list(itertools.pairwise(measures))
+    return Finding(
+        id="rank-and-depth",
+        question=1,
+        asks="Does a low rank waste less of a deeper network?",
+        paper="Wies et al. 2021: depth makes up for a low rank (theory); rank 16 of 680 at 12 "
+        "layers about 25 %",
+        measures=tuple(measures),
+        verdict=verdict_of(
+            confirmed=(is_below(deep, shallow.low or 0.0) for shallow, deep in pairs),
+            refuted=(is_above(deep, shallow.high or 1.0) for shallow, deep in pairs),
+        ),
+        because="redundancy at rank 16 and widths of 250 to 300 falls with depth, and the paper's "
+        "number at 12 layers continues the row",
+        sweeps=(LOWRANK, "wies-rank"),
+    )
+
+
+def _capped(fits: Fits, depth: int, width: int) -> Redundancy:
+    (found,) = (
+        item
+        for item in fits.redundancy
+        if (item.family.depth, item.cell.architecture.width) == (depth, width)
+        and item.bottleneck == ("embedding", "positions")
+        and inner_size(item.family.embedding) == CAPS[0]
+    )
+    return found

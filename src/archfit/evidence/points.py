@@ -1,0 +1,65 @@
+"""What plans and audits take from the evidence: curves of points, read from a file.
+
+The file is `archfit fit --evidence --json`, written by `make evidence`; a test recomputes it.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+RANK_SETTING = "6 layers, width 256, English"
+ATTENTION_SETTING = "3 and 6 layers, 2.65M, English"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A measurement at one ratio or size; an end is None where it is not known."""
+
+    at: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def rank_curve() -> tuple[Point, ...]:
+    """Redundant share over rank / width (tokens and positions capped), smallest ratio first."""
+    return _points("rank")
+
+
+def attention_curve() -> tuple[Point, ...]:
+    """Redundant share over heads x head_dim / width, smallest ratio first."""
+    return _points("attention")
+
+
+def rank_by_depth() -> tuple[tuple[str, Point], ...]:
+    """What rank 16 wastes at widths of 250 to 300, shallow first, with the shapes' names."""
+    measures = _measures("rank-and-depth")
+    return tuple((str(one["what"]), _point(one)) for one in measures)
+
+
+def best_depths(vocab: int) -> tuple[Point, ...]:
+    """The best depth over block parameters; bytes have a row of their own."""
+    return _points("best-depth-of-bytes" if vocab <= 257 else "best-depth")
+
+
+@cache
+def _findings() -> dict[str, Any]:
+    file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    return {finding["id"]: finding for finding in document["findings"]}
+
+
+def _measures(id_: str) -> list[dict[str, Any]]:
+    measures: list[dict[str, Any]] = _findings()[id_]["measures"]
+    return measures
+
+
+def _points(id_: str) -> tuple[Point, ...]:
+    found = (_point(one) for one in _measures(id_))
+    return tuple(sorted(found, key=lambda point: point.at))
+
+
+def _point(measure: dict[str, Any]) -> Point:
+    return Point(at=measure["at"], value=measure["value"], low=measure["low"], high=measure["high"])
