@@ -7,14 +7,32 @@ beside this file. `make evidence` calls it.
 import json
 from pathlib import Path
 
-from archfit.evidence.tables import cost_table, finding_table
-
 from archfit.evidence.document import CONCLUSIONS, document_of
 from archfit.evidence.findings import all_findings
-from archfit.evidence.records import read_evidence
+from archfit.evidence.records import Evidence, read_evidence
+from archfit.evidence.tables import written_page
+from archfit.fit.fitted import fitted
+from archfit.report.chart_file import save_chart
+from archfit.report.sweep_figures import sweep_figures, titled_chart
 
-DOCS = Path(__file__).parents[1]
-PACKED = DOCS.parent / "src" / "archfit" / "resources" / "evidence"
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "evidence.md"
+PACKED = HERE.parents[1] / "src" / "archfit" / "resources" / "evidence"
+FIGURES = {  # of each sweep the one that answers its question; a pair is drawn together
+    "wies-rank": ("redundancy", ("wies-rank", "input-or-output-rank")),
+    "input-or-output-rank": ("input-and-output-rank", ("input-or-output-rank",)),
+    "levine-depth": ("loss-against-size", ("levine-depth",)),
+    "wies-vocab": ("loss-against-size", ("wies-vocab",)),
+    "wies-lowrank": ("loss-against-size", ("wies-lowrank",)),
+    "wies-attention": ("redundancy", ("wies-attention",)),
+    "wies-positions": ("position-ranks", ("wies-positions",)),
+    "depth-rates": ("loss-against-size", ("depth-rates",)),
+    "depth-lengths": ("loss-against-size", ("depth-lengths",)),
+    "repairs-dna": ("bits-per-byte", ("repairs-dna",)),
+    "repairs-proteins": ("bits-per-byte", ("repairs-proteins",)),
+    "repairs-mnist": ("bits-per-byte", ("repairs-mnist",)),
+    "repairs-music": ("bits-per-byte", ("repairs-music",)),
+}
 
 
 def main() -> None:
@@ -23,16 +41,16 @@ def main() -> None:
     findings = all_findings(evidence)
     document = document_of(evidence, findings)
     (PACKED / CONCLUSIONS).write_text(json.dumps(document, indent=1) + "\n")
-    page = DOCS / "evidence.md"
-    text = page.read_text()
-    for name, table in (
-        ("findings", finding_table(findings)),
-        ("sweeps", cost_table(evidence)),
-    ):
-        before, _, rest = text.partition(f"<!-- {name} -->\n")
-        _, _, after = rest.partition(f"<!-- end of {name} -->")
-        text = f"{before}<!-- {name} -->\n{table}<!-- end of {name} -->{after}"
-    page.write_text(text)
+    PAGE.write_text(written_page(PAGE.read_text(), evidence, findings))
+    for name, (figure, sweeps) in FIGURES.items():
+        _draw(evidence, sweeps, figure, HERE / f"{name}.svg")
+
+
+def _draw(evidence: Evidence, sweeps: tuple[str, ...], name: str, file: Path) -> None:
+    labels = {data.hash: data.label for data in evidence.manifest.data}
+    figures = sweep_figures(fitted(evidence.records(*sweeps)), labels)
+    (figure,) = (figure for figure in figures if figure.name == name)
+    save_chart(titled_chart(figure), file)
 
 
 if __name__ == "__main__":

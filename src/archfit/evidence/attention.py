@@ -28,7 +28,7 @@ def _cost(fits: Fits) -> Finding:
     return Finding(
         id="attention",
         question=3,
-        asks="What share of the blocks does attention waste that is wider than the network?",
+        asks="Does attention that is wider than the network waste parameters, and what share?",
         paper="Wies et al. 2021, 5.3: about 25 % at ratio 4, about 45 % at 16 (30M to 70M, 12 to "
         "24 layers)",
         measures=tuple(measures.values()),
@@ -37,7 +37,8 @@ def _cost(fits: Fits) -> Finding:
             refuted=(is_below(measures[ratio], READING) for ratio in PAPER),
         ),
         because="2.65M block parameters, the best of 3 and 6 layers: it wastes parameters, and "
-        "two to three times the share that the paper saw in larger networks trained for longer",
+        "about twice the share that the paper saw in larger networks trained for longer; its "
+        "numbers do not carry over to this size",
         sweeps=(ATTENTION,),
     )
 

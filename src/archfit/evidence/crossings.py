@@ -112,9 +112,9 @@ def _at_the_limit(limit: _Limit, widths: dict[Measure, int]) -> Finding:
                 for one, value in widths.items()
             ),
         ),
-        because=f"the crossing is not within a factor of {NEAR} of {limit.symbol}. With 2 and 8 "
-        "layers the networks without a limit cross at a width of 280; the limit moves that point, "
-        "and does not set it",
+        because=f"with 2 and 8 layers it is not within a factor of {NEAR} of {limit.symbol}. "
+        "Networks without a limit cross at a width of 280; the limit moves that point, and does "
+        "not set it",
         sweeps=(limit.sweep,),
     )
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from archfit.evidence.finding import Finding
 from archfit.evidence.records import Evidence, Made
+from archfit.fit.document import document_of as fit_document
+from archfit.fit.fitted import fitted
 from archfit.spec import to_json
 
 CONCLUSIONS = "conclusions.json"  # the same, as the package has it for those who cannot wait
@@ -50,6 +52,16 @@ def document_of(evidence: Evidence, findings: tuple[Finding, ...]) -> dict[str, 
         "findings": [to_json(finding) for finding in findings],
         "sweeps": [_sweep(evidence, made) for made in evidence.manifest.sweeps],
     }
+
+
+def rows_of(evidence: Evidence) -> dict[str, object]:
+    """Every crossing, redundancy and law of every sweep, as `archfit fit` gives them."""
+    rows: dict[str, list[object]] = {name: [] for name in ("crossings", "redundancy", "laws")}
+    for made in evidence.manifest.sweeps:
+        fits = fit_document(fitted(evidence.records(made.name)))
+        for name, found in rows.items():
+            found += [{"sweep": made.name, **row} for row in fits[name]]  # type: ignore[attr-defined]
+    return dict(rows)
 
 
 def _sweep(evidence: Evidence, made: Made) -> dict[str, object]:

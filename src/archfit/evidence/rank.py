@@ -63,7 +63,7 @@ def _cost(fits: Fits, id_: str, tables: tuple[str, ...], words: str) -> Finding:
     return Finding(
         id=id_,
         question=1,
-        asks=f"What share of the blocks does a low rank waste ({words} factorised)?",
+        asks=f"Does a low rank waste parameters, and what share of the blocks ({words} capped)?",
         paper="Wies et al. 2021, 5.1: at rank 16 of 680 (12 layers) about 25 %",
         measures=tuple(measures),
         verdict=verdict_of(
