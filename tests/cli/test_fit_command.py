@@ -92,3 +92,18 @@ def test_too_few_points_and_no_folder_are_one_sentence_and_status_two(tmp_path: 
     write_runs(tmp_path, records()[:2])
     assert "intervals need 4 repeats" in archfit(tmp_path).refusal()
     assert "is no folder" in archfit(tmp_path / "missing").refusal()
+
+
+def test_the_shipped_runs_are_fitted_without_a_folder() -> None:
+    document = archfit("--evidence", "--json").document()
+    for key in ("findings", "sweeps", "crossings", "redundancy", "laws"):
+        assert document[key]
+    said = archfit("--evidence")
+    assert said.status == 0
+    assert "rank 16 of 256: 51.9 % (48.6 % to 55.1 %); 3 seeds" in said.out
+    assert "REFUTED: at this size and length it loses more than either" in said.out
+
+
+def test_folders_and_the_shipped_runs_are_not_fitted_together(folder: Path) -> None:
+    assert "folders and --evidence are both given" in archfit(folder, "--evidence").refusal()
+    assert "neither folders nor --evidence is given" in archfit().refusal()

@@ -41,9 +41,8 @@ def again_finding(evidence: Evidence) -> Finding:
         measures=tuple(again),
         verdict="confirmed" if all(inside) else "undecided" if any(inside) else "refuted",
         because=f"{sum(inside)} of {len(inside)} differences of repairs-dna lie inside the "
-        "intervals of the first time. Equal seeds gave equal losses to the last bit for patches, "
-        "and other losses for tokens: on a GPU the gradient of the token table is summed in any "
-        "order",
+        "intervals of the first time. Equal seeds gave equal losses to the last bit for patches "
+        "and others for tokens, whose gradients torch sums in any order on a GPU",
         sweeps=("repairs-dna", "again-dna"),
     )
 

@@ -1,0 +1,190 @@
+"""Findings: recomputed, compared with what is shipped and printed, and with sums done by hand."""
+
+import itertools
+import json
+import math
+from collections import defaultdict
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from archfit.evidence.document import CONCLUSIONS, document_of, rows_of
+from archfit.evidence.finding import Finding
+from archfit.evidence.findings import all_findings
+from archfit.evidence.points import attention_curve, best_depths, rank_by_depth, rank_curve
+from archfit.evidence.records import read_evidence
+from archfit.evidence.tables import written_page
+from archfit.spec import Architecture, Factorised, Full
+
+EVIDENCE = read_evidence()
+DOCS = Path(__file__).parents[2] / "docs"
+NUMBERS = 1e-6  # relative: fits end where the last bits of a library's sums let them
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, Finding]:
+    return {finding.id: finding for finding in all_findings(EVIDENCE)}
+
+
+def means(sweep: str, *, width: int | None = None) -> dict[Architecture, float]:
+    """The mean last loss of each network, summed by hand."""
+    losses = defaultdict(list)
+    for record in EVIDENCE.records(sweep):
+        if width in (None, record.spec.architecture.width):
+            last = record.evaluations[-1].heldout_nats_per_token
+            losses[record.spec.architecture].append(last)
+    return {shape: sum(those) / len(those) for shape, those in losses.items()}
+
+
+def assert_same(found: object, shipped: object, where: str = "") -> None:
+    """Equal, numbers within rounding."""
+    if isinstance(shipped, dict):
+        assert isinstance(found, dict)
+        assert found.keys() == shipped.keys(), where
+        for key, value in shipped.items():
+            assert_same(found[key], value, f"{where}.{key}")
+    elif isinstance(shipped, list):
+        assert isinstance(found, list)
+        assert len(found) == len(shipped), where
+        for at, (one, other) in enumerate(zip(found, shipped, strict=True)):
+            assert_same(one, other, f"{where}[{at}]")
+    elif isinstance(shipped, float):
+        assert found == pytest.approx(shipped, rel=NUMBERS, abs=NUMBERS), where
+    else:
+        assert found == shipped, where
+
+
+def test_the_shipped_conclusions_are_recomputed_from_the_records(
+    findings: dict[str, Finding],
+) -> None:
+    file = resources.files("archfit.resources").joinpath(f"evidence/{CONCLUSIONS}")
+    found = json.loads(json.dumps(document_of(EVIDENCE, tuple(findings.values()))))
+    assert_same(found, json.loads(file.read_text()))
+
+
+def test_every_number_of_the_page_is_recomputed_from_the_records(
+    findings: dict[str, Finding],
+) -> None:
+    page = (DOCS / "evidence.md").read_text()
+    assert written_page(page, EVIDENCE, tuple(findings.values())) == page
+
+
+def test_every_finding_has_its_figure_and_three_seeds(findings: dict[str, Finding]) -> None:
+    for finding in findings.values():
+        assert (DOCS / "evidence" / f"{finding.sweeps[0]}.svg").is_file()
+        assert min(measure.seeds for measure in finding.measures) >= 3
+
+
+def test_all_seven_questions_are_answered(findings: dict[str, Finding]) -> None:
+    assert {finding.question for finding in findings.values()} == set(range(1, 8))
+    settled = {f.question for f in findings.values() if f.verdict in ("confirmed", "refuted")}
+    assert settled >= {1, 2, 3, 4, 6}
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="put <!-- findings --> into it"):
+        written_page("# Evidence", EVIDENCE, ())
+
+
+def test_redundancy_at_rank_16_agrees_with_a_ruler_on_the_baseline(
+    findings: dict[str, Finding],
+) -> None:
+    """A straight line between the two full-rank networks that enclose the loss."""
+    shapes = means("wies-rank")
+    (capped,) = (
+        loss
+        for shape, loss in shapes.items()
+        if shape.embedding == shape.positions == Factorised(inner=16)
+    )
+    full = sorted(
+        (shape.block_params, loss)
+        for shape, loss in shapes.items()
+        if shape.embedding == shape.positions == Full()
+    )
+    (n0, above), (n1, below) = next(
+        pair for pair in itertools.pairwise(full) if pair[0][1] > capped > pair[1][1]
+    )
+    share = (above - capped) / (above - below)
+    size = math.exp(math.log(n0) + share * math.log(n1 / n0))
+    found = findings["rank"].measure("rank 16 of 256")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 1 - size / full[-1][0] < found.high
+    assert found.value == pytest.approx(1 - size / full[-1][0], abs=0.02)
+
+
+def test_the_head_costs_what_the_means_say(findings: dict[str, Finding]) -> None:
+    shapes = means("input-or-output-rank")
+    rank = Factorised(inner=32)
+    (head,) = (loss for s, loss in shapes.items() if s.head == rank and s.embedding == Full())
+    (side,) = (loss for s, loss in shapes.items() if s.embedding == rank and s.head == Full())
+    found = findings["input-or-output-rank"].measure("head less input, rank 32 of 256")
+    assert found.value == pytest.approx(head - side)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "vocab", "finding", "what"),
+    [
+        ("wies-vocab", 257, "vocabulary-sooner", "V = 257 (bytes)"),
+        ("wies-vocab", 2000, "vocabulary-sooner", "V = 2000 (BPE)"),
+        ("wies-lowrank", 16, "low-rank-sooner", "rank 16"),
+        ("wies-lowrank", 64, "low-rank-sooner", "rank 64"),
+    ],
+)
+def test_crossings_lie_where_the_means_change_their_order(
+    findings: dict[str, Finding], sweep: str, vocab: int, finding: str, what: str
+) -> None:
+    chosen = {
+        (shape.depth, shape.width): loss
+        for shape, loss in means(sweep).items()
+        if vocab in (getattr(shape.embedding, "inner", shape.input.vocab),)
+    }
+    shallow = sorted(width for depth, width in chosen if depth == 2)
+    deep = sorted(width for depth, width in chosen if depth == 8)
+    wins = [chosen[8, d] < chosen[2, s] for s, d in zip(shallow, deep, strict=True)]
+    first = wins.index(True)
+    assert all(wins[first:])
+    crossing = findings[finding].measure(what).value
+    assert crossing is not None
+    assert shallow[first - 1] <= crossing <= shallow[first]
+
+
+def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, Finding]) -> None:
+    for kind in ("dna", "proteins", "mnist", "music"):
+        finding = findings[f"depth-{kind}"]
+        by_depth: dict[int, list[float]] = defaultdict(list)
+        for record in EVIDENCE.records(f"repairs-{kind}"):
+            shape = record.spec.architecture
+            if shape.input.vocab in (5, 24, 17, 257) and shape.input.tokens_per_position == 1:
+                by_depth[shape.depth].append(record.evaluations[-1].heldout_bits_per_byte)
+        gap = sum(by_depth[32]) / 3 - sum(by_depth[4]) / 3
+        assert finding.measure("32 layers").value == pytest.approx(gap)
+        assert finding.verdict == "refuted"
+
+
+def test_the_repetition_lies_inside_the_first_intervals(findings: dict[str, Finding]) -> None:
+    first = {one.what: one for one in findings["depth-dna"].measures}
+    again = findings["again"].measure("32 layers")
+    assert first["32 layers"].low is not None
+    assert first["32 layers"].high is not None
+    assert again.value is not None
+    assert first["32 layers"].low < again.value < first["32 layers"].high
+
+
+def test_plans_read_the_curves_of_the_findings() -> None:
+    assert [point.at for point in rank_curve()] == [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    assert [point.at for point in attention_curve()] == [2, 4, 8, 16]
+    shares = [point.value for _, point in rank_by_depth()]
+    assert shares == sorted(shares, key=lambda share: -(share or 0))
+    assert [point.value for point in best_depths(2000)] == [2, 2, 2, 4, 8]
+    assert [point.value for point in best_depths(257)] == [2, 8, 8, 8, 8]
+
+
+def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
+    rows = rows_of(EVIDENCE)
+    for name in ("crossings", "redundancy", "laws"):
+        found = rows[name]
+        assert isinstance(found, list)
+        assert len(found) > 10
+        assert all({"sweep", "low", "high", "seeds"} <= row.keys() for row in found)

@@ -1,0 +1,99 @@
+"""The shipped records are what their commands train, whole, and small."""
+
+import json
+import lzma
+from collections import Counter
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from archfit.evidence.records import RECORDS, Evidence, Made, read_evidence
+from archfit.spec import RunSpec
+from archfit.sweep.named import NAMED, named_sweep
+from archfit.sweep.own import own_sweep
+from archfit.sweep.sweep import Corpus
+
+
+def named(made: Made) -> str:
+    """What its command asks for: archfit sweep NAME, or a file."""
+    return made.command.split()[2]
+
+
+EVIDENCE = read_evidence()
+NAMES = [made.name for made in EVIDENCE.manifest.sweeps]
+OF_A_NAME = [made for made in EVIDENCE.manifest.sweeps if named(made) in NAMED]
+PARTIAL = "depth-long"  # its note says so
+SMALL = 3_000_000  # bytes
+
+
+def corpora(evidence: Evidence, made: Made) -> list[Corpus]:
+    """The data of a sweep, the smallest vocabulary first, as its command names them."""
+    found = {record.spec.data_hash: record.spec for record in evidence.records(made.name)}
+    kinds = {"dna": "fasta", "proteins": "fasta", "mnist": "images"}
+    kind = next((kind for word, kind in kinds.items() if word in made.name), "text")
+    listed = [
+        Corpus(label="", kind=kind, vocab=spec.architecture.input.vocab, data_hash=data_hash)
+        for data_hash, spec in found.items()
+    ]
+    return sorted(listed, key=lambda corpus: corpus.vocab)
+
+
+@pytest.mark.parametrize("made", OF_A_NAME, ids=lambda made: made.name)
+def test_the_documented_command_asks_for_the_very_runs_that_are_shipped(made: Made) -> None:
+    name = named(made)
+    asked = named_sweep(name, "small", corpora(EVIDENCE, made), seeds=[0, 1, 2], changes={})
+    assert set(asked.specs) == {record.spec for record in EVIDENCE.records(made.name)}
+
+
+@pytest.mark.parametrize("name", ["depth-rates", "depth-lengths", "depth-long"])
+def test_a_sweep_file_has_the_shipped_runs(name: str) -> None:
+
+    made = next(made for made in EVIDENCE.manifest.sweeps if made.name == name)
+    file = Path(__file__).parents[2] / "docs" / "evidence" / f"{name}.toml"
+    asked = set(own_sweep(file, corpora(EVIDENCE, made), "auto").specs)
+    shipped = {record.spec for record in EVIDENCE.records(name)}
+    assert shipped <= asked
+    assert (shipped == asked) != (name == PARTIAL)
+
+
+def test_every_cell_has_three_seeds() -> None:
+    for name in NAMES:
+        seeds: Counter[RunSpec] = Counter()
+        for record in EVIDENCE.records(name):
+            seeds[replace(record.spec, seed=0)] += 1
+        assert set(seeds.values()) == {3}, name
+
+
+def test_all_finished_on_a_named_machine_by_a_named_commit() -> None:
+    for line in EVIDENCE.lines:
+        assert line.record.status == "finished"
+        assert line.record.machine.device == "NVIDIA H200"
+        assert "commit" in line.record.machine.archfit
+        assert EVIDENCE.label(line.record.spec.data_hash)
+
+
+def test_runs_that_sweeps_share_are_the_same_and_counted_once() -> None:
+    depth = {record.spec: record for record in EVIDENCE.records("levine-depth")}
+    for name in ("wies-lowrank", "wies-vocab"):
+        shared = [record for record in EVIDENCE.records(name) if record.spec in depth]
+        assert len(shared) == 30
+        assert all(record == depth[record.spec] for record in shared)
+    trained = [EVIDENCE.trained(made) for made in EVIDENCE.manifest.sweeps]
+    assert sum(map(len, trained)) == len(EVIDENCE.lines) - 60
+
+
+def test_the_runner_cost_less_than_a_seventh_on_top_of_training() -> None:
+    for made in EVIDENCE.manifest.sweeps:
+        spent = sum(record.timing.training_seconds for record in EVIDENCE.trained(made))
+        assert made.wall_seconds <= 1.15 * spent, made.name
+
+
+def test_the_file_is_small_and_plain_json_lines() -> None:
+    file = resources.files("archfit.resources").joinpath(f"evidence/{RECORDS}")
+    packed = file.read_bytes()
+    assert len(packed) < SMALL
+    lines = lzma.decompress(packed).decode().splitlines()
+    assert len(lines) == len(EVIDENCE.lines)
+    assert all(json.loads(line)["sweep"] in NAMES for line in lines)
