@@ -15,6 +15,7 @@ from archfit.evidence.findings import all_findings
 from archfit.evidence.points import attention_curve, best_depths, rank_by_depth, rank_curve
 from archfit.evidence.records import read_evidence
 from archfit.evidence.tables import written_page
+from archfit.fit.fitted import fitted
 from archfit.spec import Architecture, Factorised, Full
 
 EVIDENCE = read_evidence()
@@ -188,3 +189,22 @@ def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
         assert isinstance(found, list)
         assert len(found) > 10
         assert all({"sweep", "low", "high", "seeds"} <= row.keys() for row in found)
+
+
+def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Finding]) -> None:
+    """Words are written by hand; records that said otherwise would make them false."""
+    rates = fitted(EVIDENCE.records("depth-rates"))
+    assert {one.best for one in rates.tunings if one.depth == 8} == {0.006}
+    assert {one.rates for one in rates.tunings} == {(0.0015, 0.003, 0.006)}
+    assert [one.verdict for one in rates.crossings] == ["shallower wins everywhere"]
+    short = fitted(EVIDENCE.records("depth-lengths"))
+    assert {one.depth for one in short.best_depth} == {8}
+    lengths = [one.value or 0 for one in findings["depth-and-length"].measures]
+    assert [value < 0 for value in lengths] == [True, True, False, False]
+    half = findings["rank"].measure("rank 128 of 256")
+    assert half.high is not None
+    assert half.high < 0.06
+    positions = fitted(EVIDENCE.records("wies-positions")).noise[0].std
+    assert 3.5 < positions / fitted(EVIDENCE.records("levine-depth")).noise[0].std < 4.5
+    full = findings["low-rank-sooner"].measure("full rank")
+    assert full.value == pytest.approx(280, abs=1)
