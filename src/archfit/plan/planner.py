@@ -156,13 +156,8 @@ def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
             source="no bottleneck: shapes of one size lie within about 3 % of loss of each other "
             "over a wide range (Kaplan 2020)",
         )
-    return Effect(
-        against=text_shape,
-        saved=rank_redundancy(bottleneck.limit / text_shape.width),
-        loss_percent=None,
-        source="Wies et al. 2021, 5.1: an embedding of rank 16 at width 680 costs about 25 % of "
-        "the parameters",
-    )
+    saved = rank_redundancy(bottleneck.limit / text_shape.width, text_shape.depth)
+    return Effect(against=text_shape, saved=saved, loss_percent=None, source=saved.source)
 
 
 def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
