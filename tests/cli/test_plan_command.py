@@ -102,7 +102,7 @@ def test_our_own_runs_are_among_the_advisers_and_the_evidence_against_us() -> No
     assert "archfit's own runs found 2 to 4 layers" in " ".join(document["warnings"])
     assert "32 layers of width 46 were worse" in " ".join(document["evidence_against"])
     said = plan("--params", "125M").stdout
-    assert "archfit's own runs: nothing about this size or kind of data" in said
+    assert "archfit's own runs: no best depth: outside of the sizes and kinds of text" in said
     assert "32 layers of width 46 were worse" in said
 
 

@@ -102,7 +102,7 @@ def test_our_own_runs_name_no_depth_for_what_was_not_trained(
 ) -> None:
     advice = _advice(size, "archfit's own runs", vocab=vocab, is_text=is_text)
     assert (advice.depth, advice.depths, advice.in_range) == (None, None, False)
-    assert "outside of what was trained" in advice.says
+    assert "outside of the sizes and kinds of text that were trained" in advice.says
 
 
 def test_our_own_runs_stand_against_us_too() -> None:

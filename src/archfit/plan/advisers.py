@@ -56,7 +56,7 @@ def _own_runs(asked: Asked) -> Advice:
     found = best_depths_of_text(asked.block_params, asked.vocab) if asked.is_text else None
     name = "archfit's own runs"
     if found is None:
-        says = "nothing about this size or kind of data: outside of what was trained"
+        says = "no best depth: outside of the sizes and kinds of text that were trained"
         return _unnamed(name, says, SOURCE, SEEN_IN, in_range=False)
     if found.low == found.high:
         shape = _of_depth(asked, found.low)
