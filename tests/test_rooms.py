@@ -59,6 +59,15 @@ def test_a_room_imports_only_the_rooms_it_may(room: str) -> None:
     assert seen <= MAY_IMPORT[room] | {room}
 
 
+def test_plans_and_audits_read_the_evidences_points_and_recompute_nothing() -> None:
+    """What the records say takes seconds to compute; the points are read from a file."""
+    files = [file for room in ("plan", "audit") for file in (SRC / room).rglob("*.py")]
+    names = {name for file in files for name in _archfit_names(file)}
+    points = {name for name in names if name.startswith("archfit.evidence")}
+    assert points
+    assert all(name.startswith("archfit.evidence.points.") for name in points)
+
+
 def test_every_room_is_on_the_map() -> None:
     assert {file.parent.name for file in SRC.glob("*/__init__.py")} == set(MAY_IMPORT)
 

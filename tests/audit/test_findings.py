@@ -178,6 +178,35 @@ def test_claims_are_reproduced_but_for_vit_huge() -> None:
     assert len(verdicts) == 5
 
 
+def test_a_claim_that_is_called_reproduced_says_that_its_number_lies_inside() -> None:
+    claims = {one.model: one for one in checked_claims([audited(m) for m in zoo_models()])}
+    for model, share, found in (
+        ("ALBERT-xxlarge-v1", 25, "18% to 30% redundant, between measurements of the paper"),
+        ("T5-3B", 25, "20% to 65% redundant, archfit's and the paper's measurements"),
+        ("T5-11B", 45, "at least 40% redundant, archfit's and the paper's measurements"),
+    ):
+        assert claims[model].found == found
+        assert claims[model].verdict.endswith(f"their {share} % lie inside")
+
+
+def test_a_stack_is_judged_at_its_own_depth_and_an_unknown_one_as_deep() -> None:
+    shares = []
+    for depth in (6, 24, None):
+        (finding,) = [
+            found
+            for found in findings_of(_model(replace(STACK, depth=depth), vocab=37))
+            if found.id == "vocabulary-bottleneck"
+        ]
+        shares.append(finding.redundancy)
+    assert [str(share) for share in shares] == ["at least 49%", "14% to 30%", "14% to 30%"]
+    (wide,) = [
+        found
+        for found in findings_of(_model(replace(STACK, depth=6, heads=40)))
+        if found.id == "attention-bottleneck"
+    ]
+    assert str(wide.redundancy) == "61% to 65%"
+
+
 def test_every_published_model_is_audited_with_evidence_and_a_fix() -> None:
     for model in zoo_models():
         for finding in findings_of(model):

@@ -34,6 +34,57 @@ def test_names_and_configs_are_audited_together() -> None:
     assert any("head_dim=256" in line for line in gemma["assumed"])  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "share", "basis", "ours", "papers"),
+    [
+        (
+            "albert-xxlarge-v1",
+            "18% to 30%",
+            "between measurements of the paper",
+            "(6 layers, width 256, English): at least 75 % at ratio 0.0312",
+            "5.1 (12 layers): about 25 % at ratio 0.0235",
+        ),
+        (
+            "t5-3b",
+            "20% to 65%",
+            "archfit's and the paper's measurements",
+            "(3 and 6 layers, 2.65M, English): 63 % (61 to 65) at ratio 4",
+            "5.3 (12 to 24 layers, 30M to 70M): about 25 % at 4 and 45 % at 16",
+        ),
+        (
+            "t5-11b",
+            "at least 40%",
+            "archfit's and the paper's measurements",
+            "(3 and 6 layers, 2.65M, English): at least 82 % at ratio 16",
+            "5.3 (12 to 24 layers, 30M to 70M): about 25 % at 4 and 45 % at 16",
+        ),
+    ],
+)
+def test_people_and_programs_are_told_whose_measurements_a_share_rests_on(
+    name: str, share: str, basis: str, ours: str, papers: str
+) -> None:
+    said = audit(name).stdout
+    assert f", {share} redundant\n" in said
+    (row,) = answer(name)
+    findings = row["findings"]
+    assert isinstance(findings, list)
+    assert findings[0]["redundancy"]["basis"] == basis
+    for words in (f"archfit's own runs {ours}", f"Wies et al. 2021, {papers}", f"{basis} here"):
+        assert words in said
+        assert words in findings[0]["evidence"]
+
+
+def test_a_shallow_network_is_judged_by_our_own_curve(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    shape = {"n_embd": 256, "n_layer": 6, "n_head": 4, "vocab_size": 32, "n_positions": 128}
+    config.write_text(json.dumps({"model_type": "gpt2", **shape}))
+    (row,) = answer(str(config))
+    findings = row["findings"]
+    assert isinstance(findings, list)
+    share = findings[0]["redundancy"]
+    assert share == {"low": 0.119, "high": 0.242, "basis": "measured by archfit"}
+
+
 def test_the_gallery_has_every_model_with_the_keys_of_the_contract() -> None:
     rows = answer("--all")
     assert len(rows) == 169

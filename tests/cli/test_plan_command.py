@@ -61,6 +61,52 @@ def test_people_see_repairs_first_where_the_depth_is_absurd_and_the_shape_first_
 
 
 @pytest.mark.parametrize(
+    ("asked", "share", "basis", "ours"),
+    [
+        (
+            "--params 1M --vocab 25",
+            "10% to 22%",
+            "between measurements of archfit",
+            "19 % (12 to 24) at ratio 0.125",
+        ),
+        (
+            "--params 125M --vocab 257",
+            "0% to 8%",
+            "archfit's and the paper's measurements",
+            "at most 5 % at ratio 0.5",
+        ),
+    ],
+)
+def test_people_and_programs_are_told_whose_measurements_the_effect_rests_on(
+    asked: str, share: str, basis: str, ours: str
+) -> None:
+    source = f"archfit's own runs (6 layers, width 256, English): {ours}; rank 16 wastes"
+    papers = "Wies et al. 2021, 5.1 (12 layers): about 25 % at ratio 0.0235"
+    said = plan(*asked.split()).stdout
+    assert f"could do without {share} of its parameters ({basis}; {source}" in said
+    assert papers in said
+    effect = answer(*asked.split())["expected_effect"]
+    saved = effect["params_saved"]
+    assert isinstance(saved, dict)
+    assert f"{saved['low']:.0%} to {saved['high']:.0%}" == share
+    assert saved["basis"] == basis
+    assert str(effect["source"]).startswith(source)
+    assert str(effect["source"]).endswith(papers)
+
+
+def test_our_own_runs_are_among_the_advisers_and_the_evidence_against_us() -> None:
+    document = json.loads(plan("--block-params", "800K", "--vocab", "2000", "--json").stdout)
+    (ours,) = [one for one in document["advisers"] if one["name"] == "archfit's own runs"]
+    assert ours["depths"] == [2.0, 4.0]
+    assert ours["in_range"]
+    assert "archfit's own runs found 2 to 4 layers" in " ".join(document["warnings"])
+    assert "32 layers of width 46 were worse" in " ".join(document["evidence_against"])
+    said = plan("--params", "125M").stdout
+    assert "archfit's own runs: no best depth: outside of the sizes and kinds of text" in said
+    assert "32 layers of width 46 were worse" in said
+
+
+@pytest.mark.parametrize(
     "asked",
     [
         "--params 50M --rank 32 --vocab 9000 --tied --context 512 --multiple-of 32",

@@ -1,12 +1,21 @@
 """Other people's numbers, as they print them."""
 
+import json
+from importlib import resources
+
 import pytest
 
-from archfit.plan.advisers import Advice, Asked, all_advice
+from archfit.plan.advisers import EVIDENCE_AGAINST, Advice, Asked, all_advice
 
 
-def _advice(size: float, name: str, *, limit: int = 50257, is_text: bool = True) -> Advice:
-    asked = Asked(block_params=size, rank_limit=limit, is_text=is_text, is_vision=False)
+def _asked(size: float, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True) -> Asked:
+    return Asked(block_params=size, rank_limit=limit, vocab=vocab, is_text=is_text, is_vision=False)
+
+
+def _advice(
+    size: float, name: str, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
+) -> Advice:
+    asked = _asked(size, limit=limit, vocab=vocab, is_text=is_text)
     return next(advice for advice in all_advice(asked) if advice.name == name)
 
 
@@ -37,9 +46,7 @@ def test_proportions_come_out_as_stated() -> None:
 
 def test_every_shape_has_the_size_asked_for() -> None:
     for size in (1e6, 1e9, 1e12):
-        for advice in all_advice(
-            Asked(block_params=size, rank_limit=99, is_text=True, is_vision=False)
-        ):
+        for advice in all_advice(_asked(size, limit=99)):
             if advice.depth is not None and advice.width is not None:
                 assert 12 * advice.depth * advice.width**2 == pytest.approx(size, rel=1e-6)
 
@@ -51,6 +58,65 @@ def test_mobile_llm_names_a_depth_near_the_size_that_it_names_one_for() -> None:
     assert _advice(650e6, "MobileLLM 2024").in_range
 
 
+@pytest.mark.parametrize(
+    ("size", "vocab", "depths"),
+    [  # docs/evidence.md, findings `best-depth` and `best-depth-of-bytes`
+        (111_000, 2000, (2, 2)),
+        (7e5, 2000, (2, 4)),
+        (2.2e6, 50257, (4, 4)),
+        (6e6, 2000, (4, 8)),
+        (111_000, 257, (2, 2)),
+        (7e5, 257, (8, 8)),
+        (7e5, 200, (8, 8)),
+    ],
+)
+def test_our_own_runs_name_the_depths_that_were_best_at_the_nearest_size(
+    size: float, vocab: int, depths: tuple[float, float]
+) -> None:
+    advice = _advice(size, "archfit's own runs", vocab=vocab)
+    single = None if advice.depth is None else (advice.depth, advice.depth)
+    assert (single or advice.depths) == depths
+    assert (advice.depth is None) == (depths[0] < depths[1])
+    assert advice.in_range
+    assert advice.source == "docs/evidence.md"
+    assert advice.seen_in == "0.11M to 6M block parameters, 1 to 8 layers, English, 33M tokens"
+
+
+def test_our_own_runs_say_which_depths_and_what_text_were_tried() -> None:
+    file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
+    findings = {one["id"]: one["asks"] for one in json.loads(file.read_text())["findings"]}
+    assert "depths 1, 2, 4, 8 " in findings["best-depth"]
+    assert "depths 2, 8 " in findings["best-depth-of-bytes"]
+    assert "the best of 1, 2, 4 and 8 layers at 0.82M" in _advice(8e5, "archfit's own runs").says
+    bytes_ = _advice(8e5, "archfit's own runs", vocab=257).says
+    assert "the best of 2 and 8 layers at 0.82M" in bytes_
+    assert bytes_.endswith("(English, bytes)")
+
+
+@pytest.mark.parametrize(
+    ("size", "vocab", "is_text"),
+    [(1e5, 2000, True), (7e6, 2000, True), (1e6, 199, True), (1e6, 0, True), (1e6, 2000, False)],
+)
+def test_our_own_runs_name_no_depth_for_what_was_not_trained(
+    size: float, vocab: int, is_text: bool
+) -> None:
+    advice = _advice(size, "archfit's own runs", vocab=vocab, is_text=is_text)
+    assert (advice.depth, advice.depths, advice.in_range) == (None, None, False)
+    assert "outside of the sizes and kinds of text that were trained" in advice.says
+
+
+def test_our_own_runs_stand_against_us_too() -> None:
+    """As the measurements have it: what is worse lies above 0, what is better below."""
+    file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
+    findings = {one["id"]: one["measures"] for one in json.loads(file.read_text())["findings"]}
+    for data in ("dna", "proteins", "mnist", "music"):
+        (deep,) = [one for one in findings[f"depth-{data}"] if one["what"] == "32 layers"]
+        assert deep["low"] > 0
+        assert all(repair["high"] > 0 for repair in findings[f"repairs-{data}"])
+    (sentence,) = [one for one in EVIDENCE_AGAINST if one.startswith("archfit's own runs")]
+    assert "32 layers of width 46 were worse than 4 of 128 in all four" in sentence
+
+
 def test_a_question_outside_the_range_is_marked() -> None:
     assert _advice(1e8, "Levine 2020").in_range
     assert not _advice(1e12, "Levine 2020").in_range
@@ -60,7 +126,6 @@ def test_a_question_outside_the_range_is_marked() -> None:
 
 
 def test_all_advisers_have_a_source_and_a_range() -> None:
-    asked = Asked(block_params=1e8, rank_limit=500, is_text=True, is_vision=False)
-    everybody = all_advice(asked)
-    assert len({advice.name for advice in everybody}) == 16
+    everybody = all_advice(_asked(1e8, limit=500))
+    assert len({advice.name for advice in everybody}) == 17
     assert all(advice.source and advice.seen_in and advice.says for advice in everybody)

@@ -228,6 +228,36 @@ def test_answers_outside_the_fitted_range_say_so() -> None:
     assert make_plan(question(10**8)).warnings == ()
 
 
+def test_outside_the_laws_depths_our_own_runs_are_quoted_where_there_are_any() -> None:
+    (text,) = make_plan(question(2_200_000, vocab=2000)).warnings
+    assert text.startswith("a depth of 4.6 lies outside the 6 to 48 layers")
+    assert "archfit's own runs found 4 layers: the best of 1, 2, 4 and 8 layers at 2.21M" in text
+    proteins = " ".join(make_plan(question(10**6, vocab=25)).warnings)
+    assert "proteins, pixels and music: 32 layers of width 46 were worse than 4 of 128" in proteins
+    for silent in (
+        question(10**6, vocab=2000, rank=16),
+        question(10**6, vocab=None, patch=(8,)),
+        question(10**9, vocab=25),
+        question(10**6, vocab=100),  # 8 layers: within the law's
+        question(400_000, vocab=200),  # 1 layer: no depth that ours speak against
+    ):
+        assert "own runs" not in " ".join(make_plan(silent).warnings)
+
+
+def test_the_expected_effect_is_that_of_a_text_shape_of_its_own_depth() -> None:
+    shallow = make_plan(question(10**6, vocab=25))  # against 2.7 x 180
+    deep = make_plan(question(125_000_000, vocab=257))
+    for plan, basis in (
+        (shallow, "between measurements of archfit"),
+        (deep, "archfit's and the paper's measurements"),
+    ):
+        effect = plan.effect
+        assert effect.saved is not None
+        assert effect.saved.basis == basis
+        assert effect.source == effect.saved.source
+    assert shallow.text_shape.depth <= 8 < deep.text_shape.depth
+
+
 def test_data_with_too_few_tokens_or_little_rank_are_warned_of() -> None:
     facts = DataFacts(
         folder="d", source="s", kind="text", tokens=10**6, knows_path=False, cooccurrence_rank=40

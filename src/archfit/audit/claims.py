@@ -41,7 +41,7 @@ def _redundancy(one: Audited, says: str, share: float) -> Claim:
         model=one.model.name,
         says=says,
         found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
-        verdict="reproduced: the shape is as they say, the share is from their measurement"
+        verdict=f"reproduced: the shape is as they say, and their {100 * share:.0f} % lie inside"
         if agrees
         else "corrected",
     )

@@ -1,7 +1,7 @@
 """What is wrong with a model's shape, with the evidence and a fix.
 
-Each finding has an id that a linter can fail on. Redundancy is given only where a measurement of
-the papers supports it; `archfit.plan.redundancy` holds those.
+Each finding has an id that a linter can fail on. Redundancy is given only where measurements of
+archfit or of the papers support it; `archfit.plan.redundancy` holds those.
 """
 
 import math
@@ -31,9 +31,6 @@ WIDER_INPUTS: dict[InputKind, str] = {  # where a linear map reads values
     "linear_on_conv_features": "end the convolutional stem in {width:,} channels or more",
     "linear_continuous": "embed the vectors by a small network with non-linearities",
 }
-RANK_EVIDENCE = (
-    "Wies et al. 2021, 5.1: at r / width = 16 / 680 a network was as good as one 25 % smaller"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +66,7 @@ def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding
         yield _rank_finding(
             "low-rank-embedding",
             measured_rank,
-            width,
+            model,
             "its weights have rank {rank:,} of {width:,}",
             "train the table without what keeps its rank low (weight decay, factorisation), or "
             f"store it factorised with an inner size of {measured_rank:,}",
@@ -84,7 +81,7 @@ def _limit_finding(model: Model, limit: int) -> Finding:
         return _rank_finding(
             "patch-bottleneck",
             limit,
-            width,
+            model,
             "{rank:,} values enter a width of {width:,}",
             WIDER_INPUTS[source.kind].format(width=width)
             + _deeper(model, limit, f"--patch {limit}"),
@@ -94,14 +91,14 @@ def _limit_finding(model: Model, limit: int) -> Finding:
         return _rank_finding(
             "low-rank-embedding",
             limit,
-            width,
+            model,
             "the embedding is factorised through {rank:,} of {width:,} dimensions",
             f"widen the inner size to {width:,}" + _deeper(model, limit, options),
         )
     return _rank_finding(
         "vocabulary-bottleneck",
         limit,
-        width,
+        model,
         "{rank:,} tokens enter a width of {width:,}",
         f"raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens)"
         + _deeper(model, limit, f"--vocab {limit}"),
@@ -124,8 +121,9 @@ def _deeper(model: Model, limit: int, options: str) -> str:
     return f", or take a width of about {law.width:,.0f} and {law.depth:,.0f} layers {plan}"
 
 
-def _rank_finding(id_: str, rank: int, width: int, fact: str, fix: str) -> Finding:
-    share = rank_redundancy(rank / width)
+def _rank_finding(id_: str, rank: int, model: Model, fact: str, fix: str) -> Finding:
+    width = model.width
+    share = rank_redundancy(rank / width, model.stacks[0].depth)
     doubt = ", and measured for tokens, not for values" if id_ == "patch-bottleneck" else ""
     return Finding(
         id=id_,
@@ -133,7 +131,7 @@ def _rank_finding(id_: str, rank: int, width: int, fact: str, fix: str) -> Findi
         stack="input",
         redundancy=share,
         evidence=f"{fact.format(rank=rank, width=width)} (ratio {rank / width:.3g}); "
-        f"{RANK_EVIDENCE}; {share.basis} here{doubt}",
+        f"{share.source}; {share.basis} here{doubt}",
         fix=fix,
     )
 
@@ -142,15 +140,14 @@ def _attention_findings(stack: Stack) -> Iterator[Finding]:
     ratio = stack.attention_ratio
     if ratio is None or ratio <= 1:
         return
-    share = attention_redundancy(ratio)
+    share = attention_redundancy(ratio, stack.depth)
     yield Finding(
         id="attention-bottleneck",
         severity=_severity(share),
         stack=stack.role,
         redundancy=share,
         evidence=f"{stack.heads} heads of {stack.head_dim} read a width of {stack.width:,} (ratio "
-        f"{ratio:.3g}); Wies et al. 2021, 5.3: ratio 4 was as good as a network 25 % smaller, 16 "
-        f"as one 45 % smaller; {share.basis} here",
+        f"{ratio:.3g}); {share.source}; {share.basis} here",
         fix=f"make heads x head_dim at most the width of {stack.width:,} and spend what is saved "
         "on width or depth",
     )

@@ -15,6 +15,7 @@ from archfit.plan.law import (
     IdealShape,
     ideal_shape,
 )
+from archfit.plan.own_runs import SEEN_IN, SMALL_VOCABULARIES, SOURCE, best_depths_of_text
 from archfit.theory.sizes import RANGES
 from archfit.theory.thresholds import minimal_depth
 
@@ -27,6 +28,7 @@ class Asked:
 
     block_params: float
     rank_limit: int
+    vocab: int  # rows of a full table; 0 for patches and factorised tables
     is_text: bool
     is_vision: bool  # patches of an image
 
@@ -48,6 +50,18 @@ class Advice:
 def all_advice(asked: Asked) -> tuple[Advice, ...]:
     """Everybody's answer to the question."""
     return tuple(adviser(asked) for adviser in ADVISERS)
+
+
+def _own_runs(asked: Asked) -> Advice:
+    found = best_depths_of_text(asked.block_params, asked.vocab) if asked.is_text else None
+    name = "archfit's own runs"
+    if found is None:
+        says = "no best depth: outside of the sizes and kinds of text that were trained"
+        return _unnamed(name, says, SOURCE, SEEN_IN, in_range=False)
+    if found.low == found.high:
+        shape = _of_depth(asked, found.low)
+        return _named(name, shape, found.says, SOURCE, SEEN_IN, in_range=True)
+    return _band(name, (found.low, found.high), found.says, SOURCE, SEEN_IN, in_range=True)
 
 
 def _levine(asked: Asked) -> Advice:
@@ -251,8 +265,8 @@ def _in_use(asked: Asked) -> Advice:
 
 Adviser = Callable[[Asked], Advice]
 ADVISERS: tuple[Adviser, ...] = (
-    _levine, _wies, _log3, _kaplan, _henighan, _tay, _petty, _mobile_llm, _nanochat, _marin,
-    _depth_delusion, _complete_p, _so_vit, _tao, _godey, _in_use,
+    _own_runs, _levine, _wies, _log3, _kaplan, _henighan, _tay, _petty, _mobile_llm, _nanochat,
+    _marin, _depth_delusion, _complete_p, _so_vit, _tao, _godey, _in_use,
 )  # fmt: skip
 
 EVIDENCE_AGAINST = (
@@ -262,6 +276,7 @@ EVIDENCE_AGAINST = (
     "Kaplan 2020: shapes of one size differ by a few % of loss over a 40-fold range of width / "
     "depth",
     "CompleteP 2025: with a learning rate of its own for each depth, many shapes are as good",
+    SMALL_VOCABULARIES,
 )
 
 

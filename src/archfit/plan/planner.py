@@ -17,6 +17,7 @@ from archfit.plan.law import (
     FITTED_VOCABS,
     IdealShape,
 )
+from archfit.plan.own_runs import SMALL_VOCABULARIES, best_depths_of_text, has_runs_of_size
 from archfit.plan.question import Question, RankLimit
 from archfit.plan.redundancy import Redundancy, rank_redundancy
 from archfit.plan.repairs import Repair, repairs_for
@@ -111,6 +112,7 @@ def make_plan(question: Question) -> Plan:
     shape = rounded_for(question, ideal)
     bottleneck = limit if limit.limit < text_shape.width else None
     sizes = parts(question, shape)
+    asked = _asked(question, allowed)
     return Plan(
         question=question,
         ideal=ideal,
@@ -119,12 +121,16 @@ def make_plan(question: Question) -> Plan:
         params=sizes,
         text_shape=text_shape,
         bottleneck=bottleneck,
-        advice=all_advice(_asked(question, allowed)),
+        advice=all_advice(asked),
         repairs=_repairs(question, text_shape) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
         costs=_costs(question, shape, sizes, text_shape),
         check=_check(question, bottleneck),
-        warnings=tuple(_warnings(question, ideal, shape, sizes)),
+        warnings=(
+            *_range_warnings(question, ideal, asked),
+            *_depth_warnings(question, ideal, shape),
+            *_data_warnings(question, shape, sizes),
+        ),
     )
 
 
@@ -133,9 +139,11 @@ def _asked(question: Question, allowed: IdealShape) -> Asked:
     is_text = question.patch is None and vocab >= TEXT_VOCAB
     if question.data:
         is_text = question.data.kind in TEXT_KINDS
+    has_full_table = question.patch is None and question.rank is None
     return Asked(
         block_params=allowed.block_params,
         rank_limit=question.limit.limit,
+        vocab=vocab if has_full_table else 0,
         is_text=is_text,
         is_vision=question.patch is not None and len(question.patch) > 1,
     )
@@ -156,13 +164,8 @@ def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
             source="no bottleneck: shapes of one size lie within about 3 % of loss of each other "
             "over a wide range (Kaplan 2020)",
         )
-    return Effect(
-        against=text_shape,
-        saved=rank_redundancy(bottleneck.limit / text_shape.width),
-        loss_percent=None,
-        source="Wies et al. 2021, 5.1: an embedding of rank 16 at width 680 costs about 25 % of "
-        "the parameters",
-    )
+    saved = rank_redundancy(bottleneck.limit / text_shape.width, text_shape.depth)
+    return Effect(against=text_shape, saved=saved, loss_percent=None, source=saved.source)
 
 
 def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
@@ -203,23 +206,20 @@ def _check(question: Question, bottleneck: RankLimit | None) -> Check:
     )
 
 
-def _warnings(
-    question: Question, ideal: IdealShape, shape: RoundedShape, sizes: Parts
-) -> list[str]:
-    found = _range_warnings(question, ideal)
-    if ideal.depth > question.max_depth:
-        found.append(
-            f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
-            f"{question.max_depth}, so that its width of {shape.width:,} exceeds the rank limit "
-            f"of {question.limit.limit:,}"
-            if question.limit.limit < shape.width
-            else f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
-            f"{question.max_depth}"
-        )
-    return found + _data_warnings(question, shape, sizes)
+def _depth_warnings(question: Question, ideal: IdealShape, shape: RoundedShape) -> list[str]:
+    if ideal.depth <= question.max_depth:
+        return []
+    capped = (
+        f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
+        f"{question.max_depth}"
+    )
+    limit = question.limit.limit
+    if limit < shape.width:
+        capped += f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
+    return [capped]
 
 
-def _range_warnings(question: Question, ideal: IdealShape) -> list[str]:
+def _range_warnings(question: Question, ideal: IdealShape, asked: Asked) -> list[str]:
     least, most = FITTED_BLOCK_PARAMS
     found = []
     if not least <= ideal.block_params <= most:
@@ -230,7 +230,7 @@ def _range_warnings(question: Question, ideal: IdealShape) -> list[str]:
     if not FITTED_DEPTHS[0] <= ideal.depth <= FITTED_DEPTHS[1]:
         found.append(
             f"a depth of {ideal.depth:,.1f} lies outside the 6 to 48 layers that the law was "
-            "fitted to"
+            f"fitted to{_found_there(ideal, asked)}"
         )
     vocabulary = question.vocabulary
     if vocabulary and not FITTED_VOCABS[0] <= vocabulary.size <= FITTED_VOCABS[1]:
@@ -239,6 +239,15 @@ def _range_warnings(question: Question, ideal: IdealShape) -> list[str]:
             "trained"
         )
     return found
+
+
+def _found_there(ideal: IdealShape, asked: Asked) -> str:
+    """What our own runs say about a depth that the law was not fitted to; empty without any."""
+    if asked.is_text:
+        found = best_depths_of_text(asked.block_params, asked.vocab)
+        return "" if found is None else f"; archfit's own runs found {found}"
+    is_seen = asked.vocab > 0 and has_runs_of_size(asked.block_params)
+    return f"; {SMALL_VOCABULARIES}" if is_seen and ideal.depth > FITTED_DEPTHS[1] else ""
 
 
 def _data_warnings(question: Question, shape: RoundedShape, sizes: Parts) -> list[str]:

@@ -1,18 +1,44 @@
 """What a bottleneck was measured to cost: the share of parameters that a network could do without.
 
-The papers give three numbers, each read off a figure and given as "about". Between them two
-curves are drawn, straight in the ratio and straight in its logarithm; the interval spans both.
+archfit's own runs are of shallow networks, those of Wies et al. 2021 of deeper ones, and the two
+do not agree: redundancy fell with depth in our runs, and wide attention cost them less than us. A
+network as shallow as ours is answered from our curve; a deeper one from both.
 """
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-READING = 0.05  # the numbers are "about": what a reader of the figures could be off
-RANK_POINTS = ((16 / 680, 0.25), (1.0, 0.0))  # Wies et al. 2021, 5.1: r / d_x
-ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
-SAME = 1.005  # ratios closer than this are the same
+from archfit.evidence.points import (
+    ATTENTION_SETTING,
+    RANK_SETTING,
+    Point,
+    attention_curve,
+    rank_by_depth,
+    rank_curve,
+)
+from archfit.plan.own_points import ends_of, nearest, own_attention_ends, own_rank_ends
+from archfit.plan.paper_points import (
+    ATTENTION_POINTS,
+    RANK_POINT,
+    SAME,
+    Ends,
+    is_same,
+    paper_attention_ends,
+    paper_rank_ends,
+)
+
+RANK_DEPTH, DEEPEST_OF_RANK = 6, 8  # the curve was measured at 6 layers, one rank at 2, 6 and 8
+ATTENTION_DEPTHS = (3, 6)
+
+Basis = Literal[
+    "no bottleneck",
+    "measured by archfit",
+    "between measurements of archfit",
+    "archfit's and the paper's measurements",
+    "measured in the paper",
+    "between measurements of the paper",
+    "beyond what was measured",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +47,8 @@ class Redundancy:
 
     low: float
     high: float
-    basis: Literal["measured", "interpolated", "beyond what was measured"]
+    basis: Basis
+    source: str  # the nearest of our points with its setting, and the paper's beside it
 
     @property
     def middle(self) -> float:
@@ -34,45 +61,97 @@ class Redundancy:
         return f"{self.low:.0%} to {self.high:.0%}"
 
 
-def rank_redundancy(ratio: float) -> Redundancy:
-    """For an embedding of rank `ratio` times the width.
+def rank_redundancy(ratio: float, depth: float | None) -> Redundancy:
+    """For an embedding of rank `ratio` times the width; a depth that is not known counts as deep.
 
-    Measured at r / d_x = 16 / 680 (12 layers, text): as good as a network 25 % smaller. Without a
-    bottleneck nothing is lost. Source: Wies et al. 2021, section 5.1, figure 2.
+    Up to 8 layers: our curve. Deeper: our curve is an upper end, since redundancy fell with depth,
+    and so is the paper's point for every larger ratio; the lower end is the lower of both.
     """
-    return _between(ratio, RANK_POINTS, worst=RANK_POINTS[0])
+    source = _rank_source(ratio)
+    if ratio * SAME > 1:
+        return _redundancy((0.0, 0.0), "no bottleneck", source)
+    ours = own_rank_ends(ratio)
+    if depth is not None and depth <= DEEPEST_OF_RANK:
+        is_measured = round(depth) == RANK_DEPTH and _is_on(rank_curve(), ratio)
+        is_beyond = ratio * SAME < rank_curve()[0].at
+        return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
+    paper = paper_rank_ends(ratio)
+    ends = (min(ours[0], paper[0]), min(ours[1], paper[1]))
+    return _redundancy(ends, _deep_rank_basis(ratio, is_ours=ends != paper), source)
 
 
-def attention_redundancy(ratio: float) -> Redundancy:
-    """For heads that are together `ratio` times as wide as the stream.
+def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
+    """For heads that are together `ratio` times as wide as the stream; no depth counts as deep.
 
-    Measured at 4 (25 %) and 16 (45 %) on 30M to 70M parameters. Source: Wies et al. 2021, 5.3.
+    Up to 6 layers: our curve. Deeper: from the lower of our end and the paper's to the higher,
+    since they disagree and size, depth or length of training may be the reason.
     """
-    return _between(ratio, ATTENTION_POINTS, worst=ATTENTION_POINTS[-1])
+    source = _attention_source(ratio)
+    if ratio < SAME:
+        return _redundancy((0.0, 0.0), "no bottleneck", source)
+    is_beyond = ratio > attention_curve()[-1].at * SAME
+    ours = own_attention_ends(ratio)
+    if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
+        is_measured = round(depth) in ATTENTION_DEPTHS and _is_on(attention_curve(), ratio)
+        return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
+    paper = paper_attention_ends(ratio)
+    ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
+    both: Basis = "archfit's and the paper's measurements"
+    return _redundancy(ends, "beyond what was measured" if is_beyond else both, source)
 
 
-def _between(
-    ratio: float, points: tuple[tuple[float, float], ...], worst: tuple[float, float]
-) -> Redundancy:
-    for at, share in points:
-        if max(at, ratio) / min(at, ratio) < SAME:
-            return _interval(share, share, "measured")
-    if not points[0][0] < ratio < points[-1][0]:
-        if (ratio > worst[0]) == (worst is points[-1]):  # past the worst end
-            return Redundancy(low=worst[1] - READING, high=1.0, basis="beyond what was measured")
-        return Redundancy(low=0.0, high=0.0, basis="measured")
-    (x0, y0), (x1, y1) = next(
-        pair for pair in itertools.pairwise(points) if pair[0][0] < ratio < pair[1][0]
+def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
+    return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=basis, source=source)
+
+
+def _is_on(curve: tuple[Point, ...], ratio: float) -> bool:
+    return any(is_same(ratio, point.at) for point in curve)
+
+
+def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
+    if is_beyond:
+        return "beyond what was measured"
+    return "measured by archfit" if is_measured else "between measurements of archfit"
+
+
+def _deep_rank_basis(ratio: float, *, is_ours: bool) -> Basis:
+    """Whose measurements made the ends."""
+    if is_ours:
+        return "archfit's and the paper's measurements"
+    if is_same(ratio, RANK_POINT[0]):
+        return "measured in the paper"
+    if ratio < RANK_POINT[0]:
+        return "beyond what was measured"
+    return "between measurements of the paper"
+
+
+def _rank_source(ratio: float) -> str:
+    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in rank_by_depth())
+    at, share = RANK_POINT
+    return (
+        f"archfit's own runs ({RANK_SETTING}): {_nearest(rank_curve(), ratio)}; rank 16 wastes "
+        f"{by_depth}; Wies et al. 2021, 5.1 (12 layers): about {100 * share:.0f} % at ratio "
+        f"{at:.3g}"
     )
-    straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
-    logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
-    low, high = sorted((straight, logarithmic))
-    return _interval(low, high, "interpolated")
 
 
-def _interval(low: float, high: float, basis: Literal["measured", "interpolated"]) -> Redundancy:
-    if high == 0:
-        return Redundancy(low=0.0, high=0.0, basis=basis)
-    return Redundancy(
-        low=round(max(0.0, low - READING), 3), high=round(high + READING, 3), basis=basis
+def _attention_source(ratio: float) -> str:
+    points = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
+    return (
+        f"archfit's own runs ({ATTENTION_SETTING}): {_nearest(attention_curve(), ratio)}; Wies et "
+        f"al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {points}"
     )
+
+
+def _nearest(curve: tuple[Point, ...], ratio: float) -> str:
+    point = nearest(curve, ratio)
+    return f"{_amount(point)} at ratio {point.at:.3g}"
+
+
+def _amount(point: Point) -> str:
+    """What was measured, with its interval, or the limit that it is."""
+    low, high = (f"{100 * end:.0f}" for end in ends_of(point))
+    if point.value is None:
+        return f"at least {low} %" if point.high is None else f"at most {high} %"
+    ends = f"{low} or more" if point.high is None else f"{low} to {high}"
+    return f"{100 * point.value:.0f} % ({ends})"
