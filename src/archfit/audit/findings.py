@@ -123,7 +123,7 @@ def _deeper(model: Model, limit: int, options: str) -> str:
 
 def _rank_finding(id_: str, rank: int, model: Model, fact: str, fix: str) -> Finding:
     width = model.width
-    share = rank_redundancy(rank / width, model.stacks[0].depth)
+    share = rank_redundancy(rank, width, model.stacks[0].depth)
     doubt = ", and measured for tokens, not for values" if id_ == "patch-bottleneck" else ""
     return Finding(
         id=id_,

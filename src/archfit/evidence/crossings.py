@@ -13,6 +13,7 @@ from archfit.fit.redundancy import Redundancy
 BYTES, BPE = 257, 2000
 CAPS = (16, 64)
 NEAR = 1.5  # "about" the limit: within this factor
+ALIKE = 1.2  # ratios within this factor are about the same
 LOWRANK, VOCAB = "wies-lowrank", "wies-vocab"
 
 
@@ -58,7 +59,7 @@ def vocabulary_findings(evidence: Evidence) -> tuple[Finding, Finding]:
     )
 
 
-def lowrank_findings(evidence: Evidence) -> tuple[Finding, Finding, Finding]:
+def lowrank_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """The same for a capped rank; and what the cap costs a shallow and a deep network."""
     fits = fitted(evidence.records(LOWRANK))
     caps: tuple[int | None, ...] = (*CAPS, None)
@@ -74,6 +75,7 @@ def lowrank_findings(evidence: Evidence) -> tuple[Finding, Finding, Finding]:
         _sooner(RANK, tuple(widths)),
         _at_the_limit(RANK, limits),
         _rank_and_depth(fits, fitted(evidence.records("wies-rank"))),
+        _rank_or_ratio(fits),
     )
 
 
@@ -140,6 +142,44 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> Finding:
         because="redundancy at rank 16 and widths of 250 to 300 falls with depth, and the paper's "
         "number at 12 layers continues the row",
         sweeps=(LOWRANK, "wies-rank"),
+    )
+
+
+def _rank_or_ratio(fits: Fits) -> Finding:
+    """Cells of one depth and about one ratio, whose ranks are 16 and 64."""
+    measures = [
+        share_of(
+            item,
+            f"{item.family.depth} x {item.cell.architecture.width}, rank {cap}, ratio "
+            f"{item.ratio:.2g}",
+            series=f"{item.family.depth} layers, rank {cap}",
+        )
+        for cap in CAPS
+        for item in fits.redundancy
+        if inner_size(item.family.embedding) == cap and item.value is not None and item.ratio < 1
+    ]
+    alike = [
+        (small, large)
+        for small in measures
+        for large in measures
+        if small.series == large.series.replace(f"rank {CAPS[1]}", f"rank {CAPS[0]}")
+        and small.series != large.series
+        and 1 <= (small.at or 0) / (large.at or 1) < ALIKE
+    ]
+    return Finding(
+        id="rank-or-ratio",
+        question=1,
+        asks="Is it the ratio of rank to width alone that decides what is wasted?",
+        paper="Wies et al. 2021 read their result, and ALBERT's 128 of 4096, by the ratio",
+        measures=tuple(measures),
+        verdict=verdict_of(
+            confirmed=(not is_above(small, large.high or 1.0) for small, large in alike),
+            refuted=(is_above(small, large.high or 1.0) for small, large in alike),
+        ),
+        because="at equal or larger ratio rank 16 wastes more than rank 64, at 2 layers and at 8; "
+        "at 8 layers what rank 16 wastes hardly grows from width 56 to 250. A large model of the "
+        "same ratio may waste less than the papers' and these small ones",
+        sweeps=(LOWRANK,),
     )
 
 

@@ -22,6 +22,7 @@ class Measure:
     high: float | None
     unit: Unit
     seeds: int
+    series: str = ""  # the curve that it belongs to, where a finding has several
 
     def __str__(self) -> str:
         if self.value is not None:

@@ -17,7 +17,7 @@ PAIR = (2, 8)  # depths that several sweeps compare
 InnerSizes: TypeAlias = tuple[int | None, int | None, int | None]
 
 
-def share_of(item: Redundancy, what: str) -> Measure:
+def share_of(item: Redundancy, what: str, *, series: str = "") -> Measure:
     """A redundancy."""
     return Measure(
         what=what,
@@ -27,6 +27,7 @@ def share_of(item: Redundancy, what: str) -> Measure:
         high=item.high,
         unit="share",
         seeds=item.seeds,
+        series=series,
     )
 
 

@@ -28,6 +28,21 @@ def rank_curve() -> tuple[Point, ...]:
     return _points("rank")
 
 
+def rank_of_tokens_curve() -> tuple[Point, ...]:
+    """The same with tokens alone capped, as a small vocabulary does it."""
+    return _points("rank-of-tokens")
+
+
+def rank_series(depth: int) -> dict[int, tuple[Point, ...]]:
+    """By the rank, 16 or 64: redundant share over rank / width at 2 or 8 layers."""
+    found = {}
+    for rank in (16, 64):
+        series = f"{depth} layers, rank {rank}"
+        points = (_point(one) for one in _measures("rank-or-ratio") if one["series"] == series)
+        found[rank] = tuple(sorted(points, key=lambda point: point.at))
+    return found
+
+
 def attention_curve() -> tuple[Point, ...]:
     """Redundant share over heads x head_dim / width, smallest ratio first."""
     return _points("attention")

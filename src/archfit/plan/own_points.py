@@ -1,21 +1,92 @@
 """What archfit's own runs measured a bottleneck to cost, and what lies between their points.
 
-Both ends of the interval are straight in the logarithm of the ratio. A point that is only a limit
+Both ends of an interval are straight in the logarithm of the ratio. A point that is only a limit
 ("at least") has no curve towards it: what lies before it is at least what its neighbour is.
+
+Of a low rank there are curves at 2, 6 and 8 layers. What a rank wastes grows with the width, and at
+one ratio of rank to width it falls with the rank (docs/evidence.md, rank-or-ratio), so that each
+curve bounds questions about other ranks and widths from one side or from both.
 """
 
 import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from archfit.evidence.points import Point, attention_curve, rank_curve
+from archfit.evidence.points import (
+    Point,
+    attention_curve,
+    rank_curve,
+    rank_of_tokens_curve,
+    rank_series,
+)
 from archfit.plan.paper_points import Ends, is_same
 
 FREE = Point(at=1.0, value=0.0, low=0.0, high=0.0)  # without a bottleneck nothing is lost
+DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
+WIDTH = 256  # of the networks of 6 layers
 
 
-def own_rank_ends(ratio: float) -> Ends:
-    """Redundant share of a network of 6 layers at rank / width = `ratio`, below 1."""
-    return _ends(ratio, (FREE, *reversed(rank_curve())))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LowRank:
+    """A question: what does this rank cost a network of this width?"""
+
+    rank: float
+    width: float
+
+    @property
+    def ratio(self) -> float:
+        """Rank over width."""
+        return self.rank / self.width
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _OfWidth:
+    """Many ranks at one width; points from the mildest to the worst, as everywhere here."""
+
+    width: int
+    points: tuple[Point, ...]
+
+    def bounds(self, asked: LowRank) -> Ends:
+        """By its ratio and by its rank: the milder of the two is a lower end, the worse an upper."""
+        by_rank = min(1.0, asked.rank / self.width)
+        milder, worse = max(asked.ratio, by_rank), min(asked.ratio, by_rank)
+        return _ends(milder, self.points)[0], _ends(worse, self.points)[1]
+
+    def has(self, asked: LowRank) -> bool:
+        """Whether the question is one of its points."""
+        return is_same(asked.width, self.width) and _is_on(asked.ratio, self.points)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _OfRank:
+    """One rank at many widths."""
+
+    rank: int
+    points: tuple[Point, ...]
+
+    def bounds(self, asked: LowRank) -> Ends:
+        """An upper end for larger ranks, a lower end for smaller ones, both for its own."""
+        low, high = _ends(asked.ratio, self.points)
+        if is_same(asked.rank, self.rank):
+            return low, high
+        return (low, 1.0) if asked.rank < self.rank else (0.0, high)
+
+    def has(self, asked: LowRank) -> bool:
+        """Whether the question is one of its points."""
+        return is_same(asked.rank, self.rank) and _is_on(asked.ratio, self.points)
+
+
+def own_rank_ends(asked: LowRank, depth: float) -> Ends:
+    """Redundant share at the nearest depth that was trained; for ratios below 1."""
+    found = [curve.bounds(asked) for curve in _curves(_nearest_depth(depth))]
+    high = min(high for _, high in found)
+    return min(high, max(low for low, _ in found)), high
+
+
+def is_measured_rank(asked: LowRank, depth: float) -> bool:
+    """Whether such a network was trained: its depth, its rank and its width."""
+    return round(depth) in DEPTHS and any(curve.has(asked) for curve in _curves(round(depth)))
 
 
 def own_attention_ends(ratio: float) -> Ends:
@@ -26,6 +97,52 @@ def own_attention_ends(ratio: float) -> Ends:
 def nearest(curve: tuple[Point, ...], ratio: float) -> Point:
     """The point whose ratio is nearest."""
     return min(curve, key=lambda point: abs(math.log(ratio / point.at)))
+
+
+def ends_of(point: Point) -> Ends:
+    """The interval of a point as shares: nothing below 0, and 1 where no upper end is known."""
+    return max(0.0, point.low or 0.0), 1.0 if point.high is None else max(0.0, point.high)
+
+
+def _nearest_depth(depth: float) -> int:
+    return min(DEPTHS, key=lambda known: abs(math.log(known / depth)))
+
+
+def _curves(depth: int) -> tuple[_OfWidth | _OfRank, ...]:
+    if depth == 6:
+        pairs = zip(rank_curve(), rank_of_tokens_curve(), strict=True)
+        points = _rising([_spanned(*pair) for pair in pairs])
+        return (_OfWidth(width=WIDTH, points=points),)
+    series = rank_series(depth).items()
+    return tuple(_OfRank(rank=rank, points=_rising(points)) for rank, points in series)
+
+
+def _spanned(first: Point, second: Point) -> Point:
+    """Positions capped too, or tokens alone: a point that holds both intervals."""
+    lows = [point.low for point in (first, second) if point.low is not None]
+    highs = [point.high for point in (first, second)]
+    return Point(
+        at=first.at,
+        value=first.value,
+        low=min(lows, default=None),
+        high=None if None in highs else max(high for high in highs if high is not None),
+    )
+
+
+def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
+    """From no bottleneck on, as wide as it takes for both ends to rise, as the truth does."""
+    mildest_first = sorted(points, key=lambda point: -point.at)
+    lows = list(itertools.accumulate((ends_of(p)[0] for p in reversed(mildest_first)), min))
+    highs = itertools.accumulate((ends_of(point)[1] for point in mildest_first), max)
+    ends = zip(mildest_first, reversed(lows), highs, strict=True)
+    return FREE, *(
+        replace(point, low=low, high=None if point.high is None else high)
+        for point, low, high in ends
+    )
+
+
+def _is_on(ratio: float, points: Sequence[Point]) -> bool:
+    return any(is_same(ratio, point.at) for point in points)
 
 
 def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:
@@ -47,8 +164,3 @@ def _between(distance: float, milder: Point, worse: Point) -> Ends:
     start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
     part = (distance - start) / (end - start)
     return low + part * (worse_low - low), high + part * (worse_high - high)
-
-
-def ends_of(point: Point) -> Ends:
-    """The interval of a point as shares: nothing below 0, and 1 where no upper end is known."""
-    return max(0.0, point.low or 0.0), 1.0 if point.high is None else max(0.0, point.high)

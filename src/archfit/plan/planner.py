@@ -164,7 +164,7 @@ def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
             source="no bottleneck: shapes of one size lie within about 3 % of loss of each other "
             "over a wide range (Kaplan 2020)",
         )
-    saved = rank_redundancy(bottleneck.limit / text_shape.width, text_shape.depth)
+    saved = rank_redundancy(bottleneck.limit, text_shape.width, text_shape.depth)
     return Effect(against=text_shape, saved=saved, loss_percent=None, source=saved.source)
 
 

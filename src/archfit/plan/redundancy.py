@@ -2,9 +2,10 @@
 
 archfit's own runs are of shallow networks, those of Wies et al. 2021 of deeper ones, and the two
 do not agree: redundancy fell with depth in our runs, and wide attention cost them less than us. A
-network as shallow as ours is answered from our curve; a deeper one from both.
+network as shallow as ours is answered from our runs; a deeper one from both.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,15 @@ from archfit.evidence.points import (
     rank_by_depth,
     rank_curve,
 )
-from archfit.plan.own_points import ends_of, nearest, own_attention_ends, own_rank_ends
+from archfit.plan.own_points import (
+    DEPTHS,
+    LowRank,
+    ends_of,
+    is_measured_rank,
+    nearest,
+    own_attention_ends,
+    own_rank_ends,
+)
 from archfit.plan.paper_points import (
     ATTENTION_POINTS,
     RANK_POINT,
@@ -27,7 +36,8 @@ from archfit.plan.paper_points import (
     paper_rank_ends,
 )
 
-RANK_DEPTH, DEEPEST_OF_RANK = 6, 8  # the curve was measured at 6 layers, one rank at 2, 6 and 8
+PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
+OWN_RATIO = 1 / 16  # from here on our runs bound the cost from above
 ATTENTION_DEPTHS = (3, 6)
 
 Basis = Literal[
@@ -61,23 +71,32 @@ class Redundancy:
         return f"{self.low:.0%} to {self.high:.0%}"
 
 
-def rank_redundancy(ratio: float, depth: float | None) -> Redundancy:
-    """For an embedding of rank `ratio` times the width; a depth that is not known counts as deep.
+def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundancy:
+    """For an embedding of this rank; a depth that is not known counts as deep.
 
-    Up to 8 layers: our curve. Deeper: our curve is an upper end, since redundancy fell with depth,
-    and so is the paper's point for every larger ratio; the lower end is the lower of both.
+    Up to 8 layers: our runs. Deeper: their upper ends, since redundancy fell with depth, and from
+    12 layers on the paper's point for every larger ratio and rank; the lower end is the lowest.
     """
-    source = _rank_source(ratio)
-    if ratio * SAME > 1:
+    asked = LowRank(rank=rank, width=width)
+    source = _rank_source(asked.ratio)
+    if asked.ratio * SAME > 1:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
-    ours = own_rank_ends(ratio)
-    if depth is not None and depth <= DEEPEST_OF_RANK:
-        is_measured = round(depth) == RANK_DEPTH and _is_on(rank_curve(), ratio)
-        is_beyond = ratio * SAME < rank_curve()[0].at
-        return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
-    paper = paper_rank_ends(ratio)
-    ends = (min(ours[0], paper[0]), min(ours[1], paper[1]))
-    return _redundancy(ends, _deep_rank_basis(ratio, is_ours=ends != paper), source)
+    if depth is None or depth > DEPTHS[-1]:
+        return _deep_rank(asked, math.inf if depth is None else depth, source)
+    ends = own_rank_ends(asked, depth)
+    basis = _own_basis(is_measured=is_measured_rank(asked, depth), is_beyond=ends[1] == 1)
+    return _redundancy(ends, basis, source)
+
+
+def _deep_rank(asked: LowRank, depth: float, source: str) -> Redundancy:
+    low, high = paper_rank_ends(asked.ratio)
+    if depth < PAPER_DEPTH or asked.rank * SAME < PAPER_RANK:
+        high = 1.0  # shallower networks and smaller ranks may waste more than the paper's
+    ours = [own_rank_ends(asked, known) for known in DEPTHS[1:]]
+    is_ours = asked.ratio * SAME >= OWN_RATIO
+    if is_ours:
+        low, high = min(low, *(end for end, _ in ours)), min(high, *(end for _, end in ours))
+    return _redundancy((low, high), _deep_rank_basis(asked.ratio, high, is_ours=is_ours), source)
 
 
 def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
@@ -114,15 +133,14 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
     return "measured by archfit" if is_measured else "between measurements of archfit"
 
 
-def _deep_rank_basis(ratio: float, *, is_ours: bool) -> Basis:
+def _deep_rank_basis(ratio: float, high: float, *, is_ours: bool) -> Basis:
     """Whose measurements made the ends."""
+    if high == 1:
+        return "beyond what was measured"
     if is_ours:
         return "archfit's and the paper's measurements"
-    if is_same(ratio, RANK_POINT[0]):
-        return "measured in the paper"
-    if ratio < RANK_POINT[0]:
-        return "beyond what was measured"
-    return "between measurements of the paper"
+    is_point = is_same(ratio, RANK_POINT[0])
+    return "measured in the paper" if is_point else "between measurements of the paper"
 
 
 def _rank_source(ratio: float) -> str:
@@ -130,8 +148,8 @@ def _rank_source(ratio: float) -> str:
     at, share = RANK_POINT
     return (
         f"archfit's own runs ({RANK_SETTING}): {_nearest(rank_curve(), ratio)}; rank 16 wastes "
-        f"{by_depth}; Wies et al. 2021, 5.1 (12 layers): about {100 * share:.0f} % at ratio "
-        f"{at:.3g}"
+        f"{by_depth}, and at one ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
+        f"{100 * share:.0f} % at ratio {at:.3g}"
     )
 
 
