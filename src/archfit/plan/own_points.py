@@ -48,7 +48,7 @@ class _OfWidth:
     points: tuple[Point, ...]
 
     def bounds(self, asked: LowRank) -> Ends:
-        """By its ratio and by its rank: the milder of the two is a lower end, the worse an upper."""
+        """By its ratio and by its rank: the milder of them is a lower end, the worse an upper."""
         by_rank = min(1.0, asked.rank / self.width)
         milder, worse = max(asked.ratio, by_rank), min(asked.ratio, by_rank)
         return _ends(milder, self.points)[0], _ends(worse, self.points)[1]
