@@ -120,7 +120,7 @@ def test_the_head_costs_what_the_means_say(findings: dict[str, Finding]) -> None
     rank = Factorised(inner=32)
     (head,) = (loss for s, loss in shapes.items() if s.head == rank and s.embedding == Full())
     (side,) = (loss for s, loss in shapes.items() if s.embedding == rank and s.head == Full())
-    found = findings["input-or-output-rank"].measure("head less input, rank 32 of 256")
+    found = findings["input-or-output-rank"].measure("rank 32 of 256")
     assert found.value == pytest.approx(head - side)
 
 

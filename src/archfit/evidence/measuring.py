@@ -1,10 +1,8 @@
 """Numbers of a fit as measures, and differences between any two cells of it."""
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from archfit.evidence.finding import Measure
-from archfit.fit.against import Difference, differences
 from archfit.fit.best_depth import BestDepth
 from archfit.fit.cells import Cell
 from archfit.fit.crossing import Crossing
@@ -135,10 +133,3 @@ def depth_at(item: BestDepth, what: str) -> Measure:
         unit="layers",
         seeds=item.seeds,
     )
-
-
-def bits_difference(
-    reference: Cell, others: Sequence[Cell], pooled: Sequence[Cell]
-) -> tuple[Difference, ...]:
-    """Of each of the others, whatever it reads; the intervals hold together."""
-    return differences(reference, others, pooled=pooled, among=len(others))

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 
 from archfit.evidence.finding import Finding, Measure, Verdict, is_above, is_below
-from archfit.evidence.measuring import bits_difference
 from archfit.evidence.records import Evidence
-from archfit.fit.against import Difference
+from archfit.fit.against import Difference, differences
 from archfit.fit.cells import Cell, cells_of
 from archfit.spec import Architecture
 
 TEXT = (4, 128)  # depth and width of the text-shaped network
-KINDS = {
+KINDS = {  # in words, and tokens that occur
     "dna": ("DNA", 5),
     "proteins": ("proteins", 24),
     "mnist": ("pixels (MNIST, 16 grey levels)", 17),
-    "music": ("ABC music, bytes", 257),
+    "music": ("ABC music, bytes", 81),
 }
 
 
@@ -56,7 +55,7 @@ def _depth(evidence: Evidence, kind: str) -> Finding:
         id=f"depth-{kind}",
         question=7,
         asks=f"{name}: do deeper networks beat a text-shaped one of equal size?",
-        paper=f"Wies et al. 2021 (theory): with {vocab} tokens width beyond {vocab} gives nothing, "
+        paper=f"Wies et al. 2021 (theory): where {vocab} tokens occur, width beyond {vocab} gives nothing, "
         "depth does; the planner follows it",
         measures=measures,
         verdict=_better([deepest]),
@@ -72,7 +71,8 @@ def _repairs(evidence: Evidence, kind: str) -> Finding:
     plain = [cell for cell in cells if _is_plain(cell, cells)]
     best = min(plain, key=lambda cell: cell.bits_per_byte)
     others = [cell for cell in cells if cell not in plain]
-    measures = _measures(bits_difference(best, others, cells), cells)
+    among = len(others) * len(plain)  # the best of the depths is also the luckiest
+    measures = _measures(differences(best, others, pooled=cells, among=among), cells)
     return Finding(
         id=f"repairs-{kind}",
         question=7,
@@ -97,7 +97,7 @@ def _against_text(evidence: Evidence, sweep: str) -> list[Measure]:
     cells = cells_of(evidence.records(sweep))
     (text,) = (cell for cell in cells if _is_plain(cell, cells) and _shape(cell) == TEXT)
     others = [cell for cell in cells if cell is not text]
-    return _measures(bits_difference(text, others, cells), cells)
+    return _measures(differences(text, others, pooled=cells, among=len(others)), cells)
 
 
 def _measures(found: Sequence[Difference], cells: Sequence[Cell]) -> list[Measure]:

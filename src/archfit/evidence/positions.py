@@ -20,15 +20,13 @@ def _sixteen(fits: Fits) -> Finding:
     cells = by_inner_sizes(fits, width=WIDTH)
     full = cells[None, None, None]
     measures = {
-        rank: loss_difference(
-            fits, cells[None, rank, None], full, f"positions of rank {rank} less full ones", at=rank
-        )
+        rank: loss_difference(fits, cells[None, rank, None], full, f"rank {rank}", at=rank)
         for rank in (1, 4, 16, 256)
     }
     return Finding(
         id="position-rank",
         question=4,
-        asks="Is a position table of rank 16 as good as a full one?",
+        asks="Is a position table of rank 16 as good as a full one (nats: less full)?",
         paper="Wies et al. 2021, C.4: within 2 standard deviations (512 positions, width 512)",
         measures=tuple(measures.values()),
         verdict=verdict_of(
@@ -46,7 +44,7 @@ def _one(fits: Fits) -> Finding:
             fits,
             cells[None, 1, None],
             cells[rank, None, None],
-            f"positions of rank 1 less a vocabulary of rank {rank}",
+            f"less a vocabulary of rank {rank}",
             at=rank,
         )
         for rank in (16, 32, 64)

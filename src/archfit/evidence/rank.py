@@ -34,7 +34,7 @@ def side_finding(evidence: Evidence) -> Finding:
             fits,
             cells[None, None, rank],
             cells[rank, None, None],
-            f"head less input, rank {rank} of {WIDTH}",
+            f"rank {rank} of {WIDTH}",
             at=rank,
         )
         for rank in (8, 32, 128)
@@ -42,7 +42,7 @@ def side_finding(evidence: Evidence) -> Finding:
     return Finding(
         id="input-or-output-rank",
         question=6,
-        asks="Which side does a low rank hurt more, the input embedding or the output head?",
+        asks="Does a low rank hurt more on the head than on the input (nats: head less input)?",
         paper="Wies et al. 2021 cap the input and leave the head full; Godey et al. 2024 find that "
         "a narrow head hurts",
         measures=tuple(measures),
@@ -82,7 +82,7 @@ def _control(fits: Fits) -> Finding:
             fits,
             cells[inner, inner, None],
             cells[None, None, None],
-            f"inner size {inner} less a full table",
+            f"inner size {inner}",
             at=inner,
         )
         for inner in (256, 384)
@@ -90,7 +90,7 @@ def _control(fits: Fits) -> Finding:
     return Finding(
         id="rank-control",
         question=1,
-        asks="Does a factorised table that loses no rank train like a full one?",
+        asks="Does a factorised table that loses no rank train like a full one (nats: less full)?",
         paper="Wies et al. 2021, figure 2: ranks of 880 and 1080 at width 680 lie with the full "
         "table",
         measures=tuple(measures),
@@ -108,14 +108,13 @@ def _full_positions(fits: Fits) -> Finding:
     cells = by_inner_sizes(fits, width=WIDTH)
     pairs = {rank: (cells[rank, None, None], cells[rank, rank, None]) for rank in RANKS}
     measures = [
-        loss_difference(fits, *pair, f"full positions less capped ones, rank {rank}", at=rank)
-        for rank, pair in pairs.items()
+        loss_difference(fits, *pair, f"rank {rank}", at=rank) for rank, pair in pairs.items()
     ]
     bands = [2 * pooled_std(fits, *pair) for pair in pairs.values()]
     return Finding(
         id="rank-with-full-positions",
         question=1,
-        asks="Does it matter whether positions are capped with the tokens?",
+        asks="Does it matter whether positions are capped, too (nats: full less capped)?",
         paper="Wies et al. 2021, 5.1: at ranks 16, 32 and 64 a full position table agrees within 2 "
         "standard deviations",
         measures=tuple(measures),
