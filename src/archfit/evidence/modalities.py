@@ -55,8 +55,8 @@ def _depth(evidence: Evidence, kind: str) -> Finding:
         id=f"depth-{kind}",
         question=7,
         asks=f"{name}: do deeper networks beat a text-shaped one of equal size?",
-        paper=f"Wies et al. 2021 (theory): where {vocab} tokens occur, width beyond {vocab} gives nothing, "
-        "depth does; the planner follows it",
+        paper=f"Wies et al. 2021 (theory): where {vocab} tokens occur, width beyond {vocab} gives "
+        "nothing, depth does; the planner follows it",
         measures=measures,
         verdict=_better([deepest]),
         because="0.8M parameters, 16M positions, bits a byte less those of 4 x 128; 32 layers, on "
