@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import statistics
 from collections import defaultdict
 from importlib import resources
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_every_finding_has_its_figure_and_three_seeds(findings: dict[str, Findin
 
 def test_all_seven_questions_are_answered(findings: dict[str, Finding]) -> None:
     assert {finding.question for finding in findings.values()} == set(range(1, 8))
-    settled = {f.question for f in findings.values() if f.verdict in ("confirmed", "refuted")}
+    settled = {f.question for f in findings.values() if f.verdict != "undecided"}
     assert settled >= {1, 2, 3, 4, 6}
 
 
@@ -161,7 +162,8 @@ def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, Finding])
                 by_depth[shape.depth].append(record.evaluations[-1].heldout_bits_per_byte)
         gap = sum(by_depth[32]) / 3 - sum(by_depth[4]) / 3
         assert finding.measure("32 layers").value == pytest.approx(gap)
-        assert finding.verdict == "refuted"
+        # Of music 81 bytes occur, so that theory asks for 10 layers; 8 are tied with 4.
+        assert finding.verdict == ("undecided" if kind == "music" else "refuted")
 
 
 def test_the_repetition_lies_inside_the_first_intervals(findings: dict[str, Finding]) -> None:
@@ -171,6 +173,8 @@ def test_the_repetition_lies_inside_the_first_intervals(findings: dict[str, Find
     assert first["32 layers"].high is not None
     assert again.value is not None
     assert first["32 layers"].low < again.value < first["32 layers"].high
+    assert again.low is not None
+    assert again.low < 0 < first["32 layers"].low  # "which alone excluded zero"
 
 
 def test_plans_read_the_curves_of_the_findings() -> None:
@@ -199,12 +203,62 @@ def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Finding
     assert [one.verdict for one in rates.crossings] == ["shallower wins everywhere"]
     short = fitted(EVIDENCE.records("depth-lengths"))
     assert {one.depth for one in short.best_depth} == {8}
+    tied = [
+        (round(one.size / 1e6, 1), one.family.recipe.steps) for one in short.best_depth if one.ties
+    ]
+    assert tied == [(2.2, 1000)]  # "after 1,000 steps at 2.2M within the noise"
+    at_two = {one.width: one.best for one in rates.tunings if one.depth == 2}
+    assert at_two == {112: 0.006, 182: 0.006, 302: 0.003}
     lengths = [one.value or 0 for one in findings["depth-and-length"].measures]
     assert [value < 0 for value in lengths] == [True, True, False, False]
     half = findings["rank"].measure("rank 128 of 256")
     assert half.high is not None
     assert half.high < 0.06
-    positions = fitted(EVIDENCE.records("wies-positions")).noise[0].std
-    assert 3.5 < positions / fitted(EVIDENCE.records("levine-depth")).noise[0].std < 4.5
-    full = findings["low-rank-sooner"].measure("full rank")
-    assert full.value == pytest.approx(280, abs=1)
+
+
+def test_networks_of_a_low_rank_scatter_and_those_of_full_ones_do_not() -> None:
+    """Of 512 positions; the others scatter as those of 128 positions do."""
+    spread = {}
+    for cell in fitted(EVIDENCE.records("wies-positions")).cells:
+        low = getattr(cell.architecture.positions, "inner", 256) < 16
+        spread[cell] = (low or cell.architecture.embedding != Full(), statistics.stdev(cell.losses))
+    low = sorted(round(std, 3) for is_low, std in spread.values() if is_low)
+    assert (low[0], low[-1]) == (0.014, 0.053)
+    assert {round(std, 3) for is_low, std in spread.values() if not is_low} <= {0.006, 0.007}
+    usual = fitted(EVIDENCE.records("levine-depth")).noise[0].std
+    assert usual == pytest.approx(0.007, abs=0.0005)
+
+
+def test_bytes_cross_where_their_vocabulary_limits_no_rank(findings: dict[str, Finding]) -> None:
+    """So that a sentence about the bottleneck would be false."""
+    crossing = findings["vocabulary-sooner"].measure("V = 257 (bytes)")
+    assert crossing.high is not None
+    assert crossing.high < 257
+    assert "not the papers' bottleneck" in findings["vocabulary-sooner"].because
+    tight = [findings["low-rank-sooner"].measure(f"rank {rank}") for rank in (16, 64)]
+    assert (tight[0].high or 0) > (tight[1].low or 0)  # "not told apart"
+
+
+def test_capping_the_input_costs_nothing_more_once_the_head_is_capped_at_32_or_128() -> None:
+    shapes = {
+        tuple(getattr(table, "inner", None) for table in (s.embedding, s.head)): loss
+        for s, loss in means("input-or-output-rank").items()
+    }
+    assert [shapes[rank, rank] > shapes[None, rank] for rank in (8, 32, 128)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_network_of_many_tokens_trained_twice_gave_the_same_losses_to_the_last_bit() -> None:
+    """The three runs that two sweeps both trained: only few and frequent rows are summed anew."""
+    first, second = (
+        {record.spec: record for record in EVIDENCE.records(name)}
+        for name in ("wies-rank", "input-or-output-rank")
+    )
+    shared = first.keys() & second.keys()
+    assert len(shared) == 3
+    for spec in shared:
+        assert first[spec].evaluations == second[spec].evaluations
+        assert first[spec].timing != second[spec].timing

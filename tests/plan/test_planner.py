@@ -233,7 +233,7 @@ def test_outside_the_laws_depths_our_own_runs_are_quoted_where_there_are_any() -
     assert text.startswith("a depth of 4.6 lies outside the 6 to 48 layers")
     assert "archfit's own runs found 4 layers: the best of 1, 2, 4 and 8 layers at 2.21M" in text
     proteins = " ".join(make_plan(question(10**6, vocab=25)).warnings)
-    assert "proteins, pixels and music: 32 layers of width 46 were worse than 4 of 128" in proteins
+    assert "proteins and pixels: 32 layers of width 46 were worse than 4 of 128" in proteins
     for silent in (
         question(10**6, vocab=2000, rank=16),
         question(10**6, vocab=None, patch=(8,)),

@@ -94,9 +94,9 @@ def test_our_curve_of_attention_comes_out_at_its_depths(
 
 
 def test_between_our_points_both_ends_are_straight_in_the_logarithm_of_the_ratio() -> None:
-    middle = rank_redundancy(256 * math.sqrt(1 / 8 * 1 / 16), 256, 5)
+    middle = rank_redundancy(256 * math.sqrt(1 / 8 * 1 / 16), 256, 6)
     assert _percent(middle) == pytest.approx(((48.6 + 11.9) / 2, (74.5 + 33.9) / 2), abs=0.1)
-    towards_full = rank_redundancy(256 * math.sqrt(1 / 2), 256, 5)
+    towards_full = rank_redundancy(256 * math.sqrt(1 / 2), 256, 6)
     assert _percent(towards_full) == pytest.approx((0, 5.7 / 2), abs=0.1)
     wide = attention_redundancy(math.sqrt(2), 3)
     assert _percent(wide) == pytest.approx((14.4 / 2, 25.0 / 2), abs=0.1)
@@ -112,7 +112,23 @@ def test_a_curve_is_called_measured_at_the_depth_of_its_runs_alone() -> None:
     assert rank_redundancy(32, 256, 5).basis == "between measurements of archfit"
     assert rank_redundancy(32, 256, 5.8).basis == "measured by archfit"  # a plan's depth
     assert rank_redundancy(32, 250, 6).basis == "between measurements of archfit"
-    assert attention_redundancy(4, 1).basis == "between measurements of archfit"
+    assert attention_redundancy(4, 4).basis == "between measurements of archfit"
+    assert attention_redundancy(4, 1).basis == "beyond what was measured"
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        (1, (66.7, 100.0)),  # at least what 2 layers waste
+        (3, (48.6, 73.2)),  # at least what 6 layers waste, at most what 2 do
+        (5, (48.6, 73.2)),
+        (7, (30.7, 73.2)),  # 6 layers of this width have no upper end, 2 have
+    ],
+)
+def test_between_depths_the_deeper_is_the_lower_end_and_the_shallower_the_upper(
+    depth: int, expected: tuple[float, float]
+) -> None:
+    assert _percent(rank_redundancy(16, 302, depth)) == expected
 
 
 @pytest.mark.parametrize(

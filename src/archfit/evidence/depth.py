@@ -5,6 +5,9 @@ from collections.abc import Iterable
 
 from archfit.evidence.finding import Finding, Measure, is_above, is_below, verdict_of
 from archfit.evidence.measuring import (
+    BPE,
+    BYTES,
+    NEAR,
     depth_at,
     loss_difference,
     noisy_difference,
@@ -18,8 +21,6 @@ from archfit.fit.crossing import Crossing
 from archfit.fit.fitted import Fits, fitted
 from archfit.fit.noise import noise_among
 
-BYTES, BPE = 257, 2000
-NEAR = 1.5  # "about" the limit: within this factor
 LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
 DEPTH, VOCAB = "levine-depth", "wies-vocab"
 
@@ -55,8 +56,7 @@ def _best_depth(id_: str, fits: Fits, vocab: int, sweep: str) -> Finding:
             refuted=(not _holds(one, depth) for one, depth in meant),
         ),
         because="the ends are depths that cannot be told from the best. The verdict is on sizes "
-        "for which the law asks for 2 layers or more; below, 2 are better than the 1 that is left "
-        "of it",
+        "for which the law asks for 2 layers or more, and on the nearest depth that was trained",
         sweeps=(sweep,),
     )
 
@@ -94,8 +94,9 @@ def law_finding(evidence: Evidence) -> Finding:
             refuted=(is_above(at_two, NEAR * _law(2)), is_above(at_four, NEAR * _law(4))),
         ),
         because="the crossings rise with depth, and that of 2 and 4 layers is where the law puts "
-        "it; that of 4 and 8 comes later than the law says, by how much the sizes do not bound. "
-        "Two crossings give a and b without an interval",
+        f"it; that of 1 and 2 comes before a width of 96 (the law, far from where it was fitted: "
+        f"{_law(1):.0f}), that of 4 and 8 later than the law says, by how much the sizes do not "
+        "bound. Two crossings give a and b without an interval",
         sweeps=(DEPTH,),
     )
 
@@ -127,8 +128,9 @@ def rule_finding(evidence: Evidence) -> Finding:
         verdict="new",
         because="a good part is optimisation: with standard rates, tuned for each shape in "
         "0.0015, 0.003, 0.006, 2 layers win at all sizes up to 2.2M; with CompleteP 8 layers win "
-        "above 1.9M. At 8 layers 0.006, the highest rate, was best everywhere, so a still higher "
-        "one may close some of the gap",
+        "above 1.9M. 0.006, the highest rate, was best at 8 layers everywhere and at 2 layers "
+        "below 2.2M, so a still higher one may move the gap; CompleteP had one rate, and also "
+        "scales residual branches",
         sweeps=("depth-rates", DEPTH),
     )
 
@@ -155,10 +157,10 @@ def length_finding(evidence: Evidence) -> Finding:
         paper="no number; all networks were trained for 1M steps",
         measures=tuple(measures),
         verdict="new",
-        because="after 500 and 1,000 steps (CompleteP) 8 layers are ahead at every size, after "
-        "2,000 and 4,000 steps 2 layers are at 0.3M: deep networks learn faster at first, shallow "
-        "ones catch up where they are large enough. Crossings of short trainings say little about "
-        "long ones",
+        because="after 500 and 1,000 steps (CompleteP) 8 layers are ahead at 0.3M, 0.8M and 2.2M "
+        "(after 1,000 steps at 2.2M within the noise); after 2,000 steps 2 layers are at 0.3M and "
+        "0.8M, after 4,000 at 0.3M, where alone both were trained. Crossings of short trainings "
+        "say little about long ones",
         sweeps=names,
     )
 

@@ -11,6 +11,8 @@ from archfit.fit.noise import Noise
 from archfit.fit.redundancy import Redundancy
 from archfit.spec import Architecture, Factorised, Head
 
+BYTES, BPE = 257, 2000  # vocabularies of the English text
+NEAR = 1.5  # "about" a number: within this factor
 PAIR = (2, 8)  # depths that several sweeps compare
 InnerSizes: TypeAlias = tuple[int | None, int | None, int | None]
 

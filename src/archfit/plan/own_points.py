@@ -78,10 +78,16 @@ class _OfRank:
 
 
 def own_rank_ends(asked: LowRank, depth: float) -> Ends:
-    """Redundant share at the nearest depth that was trained; for ratios below 1."""
-    found = [curve.bounds(asked) for curve in _curves(_nearest_depth(depth))]
-    high = min(high for _, high in found)
-    return min(high, max(low for low, _ in found)), high
+    """Redundant share up to 8 layers, for ratios below 1.
+
+    It falls with depth: between depths that were trained the deeper ones give the lower end and the
+    shallower ones the upper, which fewer layers than any do not have.
+    """
+    if round(depth) in DEPTHS:
+        return _ends_at(round(depth), asked)
+    ends = {known: _ends_at(known, asked) for known in DEPTHS}
+    high = min((high for known, (_, high) in ends.items() if known < depth), default=1.0)
+    return min(high, max(low for known, (low, _) in ends.items() if known > depth)), high
 
 
 def is_measured_rank(asked: LowRank, depth: float) -> bool:
@@ -104,8 +110,10 @@ def ends_of(point: Point) -> Ends:
     return max(0.0, point.low or 0.0), 1.0 if point.high is None else max(0.0, point.high)
 
 
-def _nearest_depth(depth: float) -> int:
-    return min(DEPTHS, key=lambda known: abs(math.log(known / depth)))
+def _ends_at(depth: int, asked: LowRank) -> Ends:
+    found = [curve.bounds(asked) for curve in _curves(depth)]
+    high = min(high for _, high in found)
+    return min(high, max(low for low, _ in found)), high
 
 
 def _curves(depth: int) -> tuple[_OfWidth | _OfRank, ...]:

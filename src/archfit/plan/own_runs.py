@@ -10,8 +10,8 @@ BYTES = (200, 257)  # vocabularies of text that is read byte by byte
 SOURCE = "docs/evidence.md"
 SEEN_IN = "0.11M to 6M block parameters, 1 to 8 layers, English, 33M tokens"
 SMALL_VOCABULARIES = (
-    "archfit's own runs of 0.8M parameters on DNA, proteins, pixels and music: 32 layers of width "
-    "46 were worse than 4 of 128 in all four, and no repair was better beyond doubt"
+    "archfit's own runs of 0.8M parameters on DNA, proteins and pixels: 32 layers of width 46 were "
+    "worse than 4 of 128 on all three, and no repair was better beyond doubt"
 )
 
 

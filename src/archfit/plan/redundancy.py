@@ -74,8 +74,9 @@ class Redundancy:
 def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundancy:
     """For an embedding of this rank; a depth that is not known counts as deep.
 
-    Up to 8 layers: our runs. Deeper: their upper ends, since redundancy fell with depth, and from
-    12 layers on the paper's point for every larger ratio and rank; the lower end is the lowest.
+    Up to 8 layers: our runs at 2, 6 and 8, and between them. Deeper: their upper ends, since
+    redundancy fell with depth, and from 12 layers on the paper's point for every larger ratio and
+    rank; the lower end is the lowest.
     """
     asked = LowRank(rank=rank, width=width)
     source = _rank_source(asked.ratio)
@@ -111,6 +112,7 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
     is_beyond = ratio > attention_curve()[-1].at * SAME
     ours = own_attention_ends(ratio)
     if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
+        is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
         is_measured = round(depth) in ATTENTION_DEPTHS and _is_on(attention_curve(), ratio)
         return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
     paper = paper_attention_ends(ratio)
