@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.evidence.finding import Measure, Unit, is_above, is_below, verdict_of
+from archfit.evidence.finding import Measure, Unit, is_above, is_below, lies_above, verdict_of
 
 
 def measure(
@@ -33,6 +33,14 @@ def test_an_open_end_lies_beyond_every_limit_on_its_side_only() -> None:
     assert not is_below(measure(0.8, 0.7, None), 0.9)
     assert is_above(measure(0.8, 0.7, None), 0.6)
     assert not is_above(measure(None, None, 0.05), 0.0)
+
+
+def test_intervals_are_apart_only_where_both_ends_are_known() -> None:
+    low, high = measure(0.0, -0.1, 0.0), measure(0.2, 0.1, 0.3)
+    assert lies_above(high, low)
+    assert not lies_above(low, high)
+    assert not lies_above(high, measure(0.0, -0.1, None))
+    assert not lies_above(measure(None, None, 0.9), low)
 
 
 def test_what_is_against_a_finding_outweighs_what_is_for_it() -> None:

@@ -12,7 +12,7 @@ from archfit.fit.redundancy import Redundancy
 
 ATTENTION = "wies-attention"
 RATIOS = (1, 2, 4, 8, 16)
-PAPER = {4: 0.25, 16: 0.45}
+PAPER = (4, 16)  # ratios that it gives a share for
 READING = 0.05  # the paper's shares are "about"
 
 

@@ -71,6 +71,11 @@ def is_below(measure: Measure, limit: float) -> bool:
     return measure.high is not None and measure.high < limit
 
 
+def lies_above(first: Measure, second: Measure) -> bool:
+    """Whether the two intervals are apart, the first above."""
+    return second.high is not None and is_above(first, second.high)
+
+
 def _shown(number: float | None, unit: Unit, missing: str) -> str:
     if number is None:
         return missing

@@ -55,7 +55,7 @@ class _OfWidth:
 
     def has(self, asked: LowRank) -> bool:
         """Whether the question is one of its points."""
-        return is_same(asked.width, self.width) and _is_on(asked.ratio, self.points)
+        return is_same(asked.width, self.width) and is_on(asked.ratio, self.points)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +74,7 @@ class _OfRank:
 
     def has(self, asked: LowRank) -> bool:
         """Whether the question is one of its points."""
-        return is_same(asked.rank, self.rank) and _is_on(asked.ratio, self.points)
+        return is_same(asked.rank, self.rank) and is_on(asked.ratio, self.points)
 
 
 def own_rank_ends(asked: LowRank, depth: float) -> Ends:
@@ -103,6 +103,11 @@ def own_attention_ends(ratio: float) -> Ends:
 def nearest(curve: tuple[Point, ...], ratio: float) -> Point:
     """The point whose ratio is nearest."""
     return min(curve, key=lambda point: abs(math.log(ratio / point.at)))
+
+
+def is_on(ratio: float, points: Sequence[Point]) -> bool:
+    """Whether one of the points was measured at this ratio."""
+    return any(is_same(ratio, point.at) for point in points)
 
 
 def ends_of(point: Point) -> Ends:
@@ -147,10 +152,6 @@ def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
         replace(point, low=low, high=None if point.high is None else high)
         for point, low, high in ends
     )
-
-
-def _is_on(ratio: float, points: Sequence[Point]) -> bool:
-    return any(is_same(ratio, point.at) for point in points)
 
 
 def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:

@@ -22,6 +22,7 @@ from archfit.plan.own_points import (
     LowRank,
     ends_of,
     is_measured_rank,
+    is_on,
     nearest,
     own_attention_ends,
     own_rank_ends,
@@ -113,7 +114,7 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
     ours = own_attention_ends(ratio)
     if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
         is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
-        is_measured = round(depth) in ATTENTION_DEPTHS and _is_on(attention_curve(), ratio)
+        is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, attention_curve())
         return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
     paper = paper_attention_ends(ratio)
     ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
@@ -123,10 +124,6 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
 
 def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
     return Redundancy(low=round(ends[0], 3), high=round(ends[1], 3), basis=basis, source=source)
-
-
-def _is_on(curve: tuple[Point, ...], ratio: float) -> bool:
-    return any(is_same(ratio, point.at) for point in curve)
 
 
 def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
