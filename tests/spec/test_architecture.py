@@ -138,7 +138,7 @@ def test_the_analysed_network_has_four_matrices_a_head_and_nothing_else() -> Non
     [
         (Linear(residual=True, causal=True), 4, "has no feed-forward layer: use 0"),
         (Softmax(), 0, "feed_forward_multiple=0 is below 1"),
-        ("linear", 4, "attention='linear' is no attention.Softmax"),
+        ("linear", 4, "attention='linear' is no Softmax | Linear"),
     ],
 )
 def test_attention_and_feed_forward_must_fit(

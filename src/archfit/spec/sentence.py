@@ -1,9 +1,5 @@
-"""A refusal in one line, however long the input that it quotes."""
+"""One-line refusals under their former name, until every room imports them from `errors`."""
 
-LONGEST = 500
+from archfit.spec.errors import one_line
 
-
-def one_line(text: str) -> str:
-    """The text without line breaks; of a long one the start and the way out at its end."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+__all__ = ["one_line"]
