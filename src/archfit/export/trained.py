@@ -97,7 +97,7 @@ def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
             rows = shape.context if name == "positions" else shape.vocab
             notes.append(
                 f"the table of {name} was factorised to {table.inner} and is multiplied out: "
-                f"{table.params(rows, shape.width):,} parameters became {rows * shape.width:,}"
+                f"{(rows + shape.width) * table.inner:,} parameters became {rows * shape.width:,}"
             )
     if rule == "completep":
         notes.append("the multipliers of completep are folded into the weights")

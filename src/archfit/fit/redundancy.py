@@ -151,7 +151,8 @@ def _ratio(cell: Cell, plain: Redundancy) -> float:
         return cell.architecture.attention_ratio
     table = getattr(cell.architecture, plain.bottleneck[0])
     assert isinstance(table, Factorised)
-    return table.inner_limit(cell.architecture.width) / cell.architecture.width
+    width = cell.architecture.width
+    return min(table.inner, width) / width
 
 
 def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> Difference:

@@ -1,23 +1,37 @@
 """What an architecture, a run and a record are: frozen values with checks, JSON and hash."""
 
 from archfit.spec.architecture import Architecture, standard_architecture
-from archfit.spec.attention import Attention, Linear, Softmax
 from archfit.spec.codec import canonical_json, from_json, loads, to_json
+from archfit.spec.errors import InvalidValue
+from archfit.spec.estimate import Estimate
 from archfit.spec.files import flush_folder, load_file, open_regular, write_whole
-from archfit.spec.inputs import Input, Patches, Tokens
+from archfit.spec.parts import (
+    Attention,
+    Factorised,
+    Full,
+    Head,
+    Input,
+    Linear,
+    Patches,
+    Softmax,
+    Table,
+    Tied,
+    Tokens,
+)
 from archfit.spec.record import Evaluation, FullContext, Machine, RunRecord, Timing
 from archfit.spec.run import Recipe, RunSpec
-from archfit.spec.tables import Factorised, Full, Head, Table, Tied
 
 __all__ = [
     "Architecture",
     "Attention",
+    "Estimate",
     "Evaluation",
     "Factorised",
     "Full",
     "FullContext",
     "Head",
     "Input",
+    "InvalidValue",
     "Linear",
     "Machine",
     "Patches",

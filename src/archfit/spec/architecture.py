@@ -6,10 +6,27 @@ and the biases of GPT-2, or the bare network of the theorems; docs/notation.md n
 
 from dataclasses import dataclass
 
-from archfit.spec.attention import Attention, Linear, Softmax
-from archfit.spec.checks import check_at_least, check_type
-from archfit.spec.inputs import Input, Patches, Tokens
-from archfit.spec.tables import Factorised, Full, Head, Table, Tied
+from archfit.spec.counting import (
+    BARE_STYLE,
+    GPT2_STYLE,
+    NetworkSizes,
+    Parts,
+    table_weights,
+)
+from archfit.spec.errors import InvalidValue, check_at_least, check_type
+from archfit.spec.parts import (
+    Attention,
+    Factorised,
+    Full,
+    Head,
+    Input,
+    Linear,
+    Patches,
+    Softmax,
+    Table,
+    Tied,
+    Tokens,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,47 +46,35 @@ class Architecture:
     head: Head
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1,
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=self.head_dim,
-            context=self.context,
-        )
+        check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
+        check_at_least(1, head_dim=self.head_dim, context=self.context)
         check_type(Attention, attention=self.attention)
-        self._check_feed_forward()
+        multiple, is_linear = self.feed_forward_multiple, isinstance(self.attention, Linear)
+        if is_linear and multiple != 0:
+            way_out = "the analysed network has no feed-forward layer: use 0"
+            raise InvalidValue("feed_forward_multiple", multiple, "with linear attention", way_out)
+        check_at_least(0 if is_linear else 1, feed_forward_multiple=multiple)
         check_type(Input, input=self.input)
         check_type(Table, embedding=self.embedding, positions=self.positions)
         check_type(Head, head=self.head)
-        if (
-            isinstance(self.head, Tied)
-            and isinstance(self.input, Patches)
-            and self.input.encoding == "scalar"
-        ):
+        is_scalar = isinstance(self.input, Patches) and self.input.encoding == "scalar"
+        if isinstance(self.head, Tied) and is_scalar:
             raise ValueError(
                 f"head=tied needs one row for each of {self.input.predictions} predictions, and "
                 f"a scalar patch has {self.input.dimensions}; use a full head or one-hot patches"
             )
 
-    def _check_feed_forward(self) -> None:
-        is_linear = isinstance(self.attention, Linear)
-        if is_linear and self.feed_forward_multiple != 0:
-            raise ValueError(
-                f"feed_forward_multiple={self.feed_forward_multiple} with linear attention; the "
-                "analysed network has no feed-forward layer: use 0"
-            )
-        check_at_least(0 if is_linear else 1, feed_forward_multiple=self.feed_forward_multiple)
-
     @property
     def embedding_rank(self) -> int:
         """r, the most dimensions in which inputs differ: min(width, input dimensions, inner)."""
-        return self.embedding.inner_limit(min(self.width, self.input.dimensions))
+        largest = min(self.width, self.input.dimensions)
+        return min(largest, self.embedding.inner_size or largest)
 
     @property
     def position_rank(self) -> int:
         """r_e, the most dimensions in which positions can differ."""
-        return self.positions.inner_limit(min(self.width, self.context))
+        largest = min(self.width, self.context)
+        return min(largest, self.positions.inner_size or largest)
 
     @property
     def attention_ratio(self) -> float:
@@ -77,32 +82,58 @@ class Architecture:
         return self.heads * self.head_dim / self.width
 
     @property
+    def feed_forward(self) -> int:
+        """Hidden units of the feed-forward layer."""
+        return self.feed_forward_multiple * self.width
+
+    @property
+    def sizes(self) -> NetworkSizes:
+        """The numbers that every count follows from."""
+        tables = [(self.input.dimensions, self.embedding.inner_size)]
+        tables.append((self.context, self.positions.inner_size))
+        if not isinstance(self.head, Tied):
+            tables.append((self.input.predictions, self.head.inner_size))
+        return NetworkSizes(
+            depth=self.depth,
+            width=self.width,
+            query=self.heads * self.head_dim,
+            key_value=self.heads * self.head_dim,
+            head_dim=self.head_dim,
+            hidden=self.feed_forward,
+            style=BARE_STYLE if isinstance(self.attention, Linear) else GPT2_STYLE,
+            tables=tuple(tables),
+        )
+
+    @property
     def block_params(self) -> int:
         """Weight matrices of all blocks, L (4 d_x H d_a + 2 m d_x^2): the papers' 12 L d_x^2."""
-        attention = 4 * self.width * self.heads * self.head_dim
-        feed_forward = 2 * self.feed_forward_multiple * self.width**2
-        return self.depth * (attention + feed_forward)
+        return int(self.sizes.block_matrices)
 
     @property
     def params_without_embeddings(self) -> int:
         """Blocks with their biases and norms, and the last norm; no table of any kind."""
-        if isinstance(self.attention, Linear):  # it has neither
-            return self.block_params
-        biases = 3 * self.heads * self.head_dim + (2 + self.feed_forward_multiple) * self.width
-        norms = 4 * self.width  # two a block, each a scale and a shift
-        return self.block_params + self.depth * (biases + norms) + 2 * self.width
+        return self.block_params + int(self.sizes.biases_and_norms)
 
     @property
     def embedding_params(self) -> int:
         """The input embedding, positions and head; a tied head has none of its own."""
-        tables = self.embedding.params(self.input.dimensions, self.width)
-        tables += self.positions.params(self.context, self.width)
-        return tables + self._head_params
+        return int(self.sizes.embedding)
 
     @property
     def params(self) -> int:
         """All parameters."""
-        return self.params_without_embeddings + self.embedding_params
+        return int(self.sizes.total)
+
+    @property
+    def parts(self) -> Parts:
+        """All parameters by where they are."""
+        sizes = self.sizes
+        return Parts(
+            blocks=int(sizes.block_matrices),
+            biases_and_norms=int(sizes.biases_and_norms),
+            embedding=int(sizes.embedding),
+            total=int(sizes.total),
+        )
 
     @property
     def training_flops_per_position(self) -> int:
@@ -129,26 +160,33 @@ class Architecture:
         layer before and after GELU; and the logits with their gradient.
         """
         attention = 4 * self.heads * self.head_dim
-        block = 2 * self.width + attention + 2 * self.feed_forward_multiple * self.width
+        block = 2 * self.width + attention + 2 * self.feed_forward
         return self.context * (self.depth * block + 2 * self.input.predictions)
 
     @property
-    def _head_params(self) -> int:
-        if isinstance(self.head, Tied):
-            return 0
-        return self.head.params(self.input.predictions, self.width)
-
-    @property
     def _multiplied_table_weights(self) -> int:
-        head = self._head_params
-        if isinstance(self.head, Tied):
-            head = self.embedding.params(self.input.dimensions, self.width)
+        """Weights of head and embedding that are multiplied, not looked up."""
+        table = table_weights(self.input.dimensions, self.width, self.embedding.inner_size)
+        head = table
+        if not isinstance(self.head, Tied):
+            head = table_weights(self.input.predictions, self.width, self.head.inner_size)
         is_looked_up = isinstance(self.input, Tokens) or self.input.encoding == "one-hot"
         if not is_looked_up:
-            return head + self.embedding.params(self.input.dimensions, self.width)
+            return head + table
         if isinstance(self.embedding, Factorised):
             return head + self.embedding.inner * self.width
         return head
+
+
+def head_dim_of(width: int, heads: int) -> int:
+    """width / heads; a width that is no multiple is told the nearest that is."""
+    check_at_least(1, width=width, heads=heads)
+    if width % heads:
+        below = width - width % heads
+        nearest = below if below and width - below <= heads // 2 else below + heads
+        rule = f"is not a multiple of {{heads}}={heads}, so {{head_dim}} would be a fraction"
+        raise InvalidValue("width", width, rule, f"use {{width}}={nearest}, or give {{head_dim}}")
+    return width // heads
 
 
 def standard_architecture(
@@ -158,19 +196,12 @@ def standard_architecture(
 
     This is the network that the papers trained.
     """
-    check_at_least(1, depth=depth, width=width, heads=heads)
-    if width % heads:
-        below = width - width % heads
-        nearest = below if below and width - below <= heads // 2 else below + heads
-        raise ValueError(
-            f"width={width} is not a multiple of heads={heads}, so head_dim would be a fraction; "
-            f"use width={nearest}, or give head_dim"
-        )
+    check_at_least(1, depth=depth)
     return Architecture(
         depth=depth,
         width=width,
         heads=heads,
-        head_dim=width // heads,
+        head_dim=head_dim_of(width, heads),
         attention=Softmax(),
         feed_forward_multiple=4,
         context=context,

@@ -1,6 +1,7 @@
 """Frozen dataclasses to JSON and back, by their types; unknown and missing keys are refused.
 
-A field whose type is a union of dataclasses is written with a `kind` key that names the class.
+A field whose type is a union of dataclasses is written with a `kind` key: the `TAG` of the class,
+which stays what it is when the class is renamed, so that old specs keep their hashes.
 """
 
 import json
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from archfit.spec.errors import brief
 
 Json = object  # what `json.loads` returns
 Value = TypeVar("Value")
@@ -131,7 +134,7 @@ def _is_tagged(hint: object) -> bool:
 
 
 def _tag(option: type) -> str:
-    return option.__name__.lower()
+    return str(option.TAG)  # type: ignore[attr-defined]  # every part of a union has one
 
 
 def _as_mapping(document: Json, where: str = "value") -> Mapping[str, Json]:
@@ -160,5 +163,5 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     document = dict(pairs)
     if len(document) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice!r} stands twice; keep one")
+        raise ValueError(f"the key {brief(twice)} stands twice; keep one")
     return document

@@ -1,13 +1,33 @@
-"""Specs and records from files that anybody may have written, and files that appear whole."""
+"""Files on disk: their names, their size limits, and how they are read and written whole."""
 
 import contextlib
+import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from archfit.spec.codec import loads
+from archfit.spec.record import RunRecord
+
+# A run
+SPEC, RECORD, LOG, LOCK = "spec.json", "record.json", "log.jsonl", ".lock"
+CHECKPOINTS, WEIGHTS = "checkpoint", "model.safetensors"
+LARGEST_SPEC = 1 << 20  # bytes
+LARGEST_RECORD = 1 << 28  # bytes; a record of a million evaluations has fewer
+# A sweep
+SWEEP, RESULTS = "sweep.json", "results.csv"
+LARGEST_SWEEP = 1 << 26  # bytes; 10,000 cells have a quarter of that
+LARGEST_SWEEP_FILE = 10**6  # bytes of the TOML that a user writes
+# Prepared data
+DATA, TOKENIZER, TOKENIZER_CONFIG = "data.json", "tokenizer.json", "tokenizer_config.json"
+TRAIN_TOKENS, HELDOUT_TOKENS = "train.bin", "heldout.bin"
+LARGEST_TOKENIZER = 1 << 28  # bytes
+# An advice, and a model of others
+ADVICE, CONFIG = "advice.json", "config.json"
+LARGEST_ADVICE = 10**6  # bytes
 
 Value = TypeVar("Value")
 
@@ -58,3 +78,60 @@ def flush_folder(folder: Path) -> None:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # a pipe opens only when somebody writes into it
+
+
+def read_record(folder: Path) -> RunRecord | None:
+    """The record of the run in `folder`, or None while it is not done."""
+    path = folder / RECORD
+    try:
+        return load_file(RunRecord, path, most_bytes=LARGEST_RECORD)
+    except FileNotFoundError:
+        return None
+    except ValueError as problem:
+        raise ValueError(f"{path} is damaged ({problem}); delete it to train again") from problem
+
+
+def read_records(out: Path) -> tuple[RunRecord, ...]:
+    """The records of all runs that are done in a folder of runs, in the order of their names.
+
+    A run's folder is named by its spec, so a record that was put elsewhere is noticed.
+    """
+    found = []
+    for path in sorted(out.glob(f"*/{RECORD}")):
+        record = read_record(path.parent)
+        if record is None:  # removed since it was listed
+            continue
+        if record.spec.name != path.parent.name:
+            raise ValueError(
+                f"{path} is of another run, {record.spec.name}; move it to the folder of that name"
+            )
+        found.append(record)
+    return tuple(found)
+
+
+def is_done(folder: Path) -> bool:
+    """Whether the run in `folder` has its record."""
+    return os.path.isfile(folder / RECORD)  # raises nothing, whatever lies there
+
+
+def discard_checkpoints(folder: Path) -> None:
+    """Remove those of a run that is done; who wrote its record may have been killed before."""
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process that lives trains the run in `folder`; a dead one holds nothing.
+
+    Where the lock cannot be opened nobody holds it; who tries to train there will learn why.
+    """
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

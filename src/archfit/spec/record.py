@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.spec.run import RunSpec
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.spec.architecture import Architecture
-from archfit.spec.attention import Linear
-from archfit.spec.checks import check_at_least, check_choice, check_real, check_type
 from archfit.spec.codec import canonical_json
+from archfit.spec.errors import check_at_least, check_choice, check_real, check_type
+from archfit.spec.parts import Linear
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
