@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from archfit.spec.search import bisect_rising
+
 A, B = 5.039, 0.0555  # Levine et al. 2020: ln d = a + b L
 WEIGHTS = 12  # a block of width d has 12 d^2 weights
 FITTED_DEPTHS = (6, 48)  # networks that the law was fitted to
@@ -56,13 +58,8 @@ def solve(
 
     shallow = on_the_law(1)
     if cost(shallow) >= budget:
-        width = _bisect(lambda w: cost(IdealShape(depth=1, width=w)), budget, 0.0, shallow.width)
+        width = bisect_rising(
+            lambda w: cost(IdealShape(depth=1, width=w)), budget, 0.0, shallow.width
+        )
         return IdealShape(depth=1, width=width)
-    return on_the_law(_bisect(lambda depth: cost(on_the_law(depth)), budget, 1.0, DEEPEST))
-
-
-def _bisect(rising: Callable[[float], float], goal: float, low: float, high: float) -> float:
-    """Where a rising function reaches the goal, to the last bits of a float."""
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if rising(middle) < goal else (low, middle)
-    return high
+    return on_the_law(bisect_rising(lambda depth: cost(on_the_law(depth)), budget, 1.0, DEEPEST))

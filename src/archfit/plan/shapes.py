@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from archfit.plan.law import IdealShape, solve
 from archfit.plan.question import BlockParams, Question
 from archfit.plan.rounding import RoundedShape, rounded_shape
+from archfit.spec.search import bisect_rising
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,11 +36,12 @@ def within(question: Question, ideal: IdealShape) -> IdealShape:
     """The ideal shape, or the one of the deepest depth allowed that the budget buys."""
     if ideal.depth <= question.max_depth:
         return ideal
-    low, high = 0.0, 1e10
-    while (width := (low + high) / 2) not in (low, high):
-        spent = cost(question, IdealShape(depth=question.max_depth, width=width))
-        low, high = (width, high) if spent < question.budget.params else (low, width)
-    return IdealShape(depth=question.max_depth, width=high)
+
+    def spent(width: float) -> float:
+        return cost(question, IdealShape(depth=question.max_depth, width=width))
+
+    width = bisect_rising(spent, question.budget.params, 0.0, 1e10)
+    return IdealShape(depth=question.max_depth, width=width)
 
 
 def rounded_for(question: Question, ideal: IdealShape) -> RoundedShape:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from archfit.spec.search import first_whole
 from archfit.theory.certified import Certified, ln, ln_multiset, log3_from_ln
 from archfit.theory.counting import interaction_count, multiset, symmetric_entries
 from archfit.theory.sizes import check_sizes
@@ -99,13 +100,7 @@ def _first_that_does_not(pays: Callable[[int], bool], guess: int, last: int) -> 
     while guess + reach < last and pays(guess + reach):
         reach *= 2
     high = min(guess + reach, last)
-    while low < high:
-        middle = (low + high) // 2
-        if pays(middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_whole(lambda k: not pays(k), low, high)
 
 
 def _split_guess(factor: int, variables: int, total: int) -> int:
