@@ -17,7 +17,7 @@ from archfit.export.gpt2 import NORM_EPSILON
 from archfit.export.multipliers import multipliers
 from archfit.export.weights import expected_shapes
 from archfit.model import parametrisation
-from archfit.model.add_norm import NORM_EPSILON as TRAINED_NORM_EPSILON
+from archfit.model.layers import NORM_EPSILON as TRAINED_NORM_EPSILON
 from archfit.spec import (
     Architecture,
     Factorised,

@@ -30,7 +30,7 @@ def _assert_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:
 def test_sum_norm_and_their_gradients_are_those_of_torch(
     width: int, reads_total: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archfit.model import kernels
+    from archfit.model import row_kernels as kernels
 
     monkeypatch.setattr(kernels, "_norm_programs", lambda _: 3)  # each sums gradients of many tiles
     x_BND, branch_BND = _random(2, 150, width, seed=0), _random(2, 150, width, seed=1)
@@ -51,7 +51,7 @@ def test_sum_norm_and_their_gradients_are_those_of_torch(
 
 
 def test_a_total_that_alone_is_read_passes_its_gradient_on() -> None:
-    from archfit.model.kernels import fused_add_norm
+    from archfit.model.row_kernels import fused_add_norm
 
     x_BND, branch_BND = _random(1, 5, 8, seed=0), _random(1, 5, 8, seed=1)
     total_BND, _ = fused_add_norm(x_BND, branch_BND, _random(8, seed=2), _random(8, seed=3), 0.3)
@@ -66,7 +66,7 @@ def test_a_total_that_alone_is_read_passes_its_gradient_on() -> None:
 def test_attention_and_its_gradient_are_those_of_torch(
     positions: int, heads: int, head_dim: int
 ) -> None:
-    from archfit.model.kernels import fused_attention
+    from archfit.model.attention_kernels import fused_attention
 
     qkv_BN3HK = _random(2, positions, 3, heads, head_dim, seed=0)
     slope_BNHK = _random(2, positions, heads, head_dim, seed=1).detach()
@@ -82,7 +82,7 @@ def test_attention_and_its_gradient_are_those_of_torch(
 
 
 def test_an_affine_map_and_its_gradients_are_those_of_torch() -> None:
-    from archfit.model.kernels import fused_affine
+    from archfit.model.row_kernels import fused_affine
 
     leaves = _random(3, 50, 8, seed=0), _random(130, 8, seed=1), _random(130, seed=2)
     slope = _random(3, 50, 130, seed=3).detach()
@@ -94,7 +94,7 @@ def test_an_affine_map_and_its_gradients_are_those_of_torch() -> None:
 
 
 def test_sums_of_columns_take_every_row_of_many_programs() -> None:
-    from archfit.model.kernels import SUM_PROGRAMS, SUM_ROWS, column_sums
+    from archfit.model.row_kernels import SUM_PROGRAMS, SUM_ROWS, column_sums
 
     rows = SUM_ROWS * 5 + 3
     values_MC = _random(rows, 70, seed=0).detach()
@@ -105,7 +105,7 @@ def test_sums_of_columns_take_every_row_of_many_programs() -> None:
 @pytest.mark.parametrize("vocab", [7, 257, 5000])
 @pytest.mark.parametrize("apart", [0, 5])  # a padded head leaves a gap after each row
 def test_losses_and_their_gradients_are_those_of_torch(vocab: int, apart: int) -> None:
-    from archfit.model.kernels import fused_cross_entropy
+    from archfit.model.row_kernels import fused_cross_entropy
 
     padded_MV = _random(9, vocab + apart, seed=0)
     logits_MV = (3 * padded_MV)[:, :vocab]
@@ -121,7 +121,7 @@ def test_losses_and_their_gradients_are_those_of_torch(vocab: int, apart: int) -
 
 
 def test_columns_that_lie_apart_are_read_right() -> None:
-    from archfit.model.kernels import fused_cross_entropy
+    from archfit.model.row_kernels import fused_cross_entropy
 
     logits_VM, targets_M = _random(7, 4, seed=0).detach(), torch.arange(4, device=DEVICE)
     expected_M = F.cross_entropy(logits_VM.T, targets_M, reduction="none")
@@ -129,7 +129,7 @@ def test_columns_that_lie_apart_are_read_right() -> None:
 
 
 def test_huge_logits_do_not_overflow() -> None:
-    from archfit.model.kernels import fused_cross_entropy
+    from archfit.model.row_kernels import fused_cross_entropy
 
     logits_MV = torch.zeros(1, 5000, device=DEVICE)
     logits_MV[0, 4999] = 1000.0
@@ -139,8 +139,13 @@ def test_huge_logits_do_not_overflow() -> None:
 
 def test_no_import_hook_stands_between_triton_and_a_kernel() -> None:
     """Triton compiles the source with the names of the function's module; a wrapper has others."""
-    from archfit.model import kernels
+    from archfit.model import attention_kernels, row_kernels
 
-    found = [value for name, value in vars(kernels).items() if hasattr(value, "fn")]
+    found = [
+        (kernel, vars(module))
+        for module in (attention_kernels, row_kernels)
+        for kernel in vars(module).values()
+        if hasattr(kernel, "fn")
+    ]
     assert len(found) == 8
-    assert all(kernel.fn.__globals__ is vars(kernels) for kernel in found)
+    assert all(kernel.fn.__globals__ is names for kernel, names in found)

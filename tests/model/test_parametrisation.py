@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from archfit.model import Parametrisation, Transformer, initialise, parametrisation
-from archfit.model.trunk import SoftmaxTrunk
+from archfit.model.transformer import SoftmaxTrunk
 from archfit.spec import Architecture, standard_architecture
 
 Rule = Literal["standard", "completep"]

@@ -1,25 +1,29 @@
-"""The whole network against Hugging Face's GPT-2, its merged twin, and its own description."""
+"""The whole network against Hugging Face's GPT-2, its merged twin and its own description; its
+embeddings against one-hot matrices, its blocks against the recursion of the proofs."""
 
 from dataclasses import replace
 from typing import Literal
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from archfit.model import Transformer, parametrisation
-from archfit.model.tables import RowTable
-from archfit.model.trunk import Block, SoftmaxTrunk
+from archfit.model.layers import LinearAttention, RowTable
+from archfit.model.transformer import Block, SoftmaxTrunk
 from archfit.spec import (
     Architecture,
+    Attention,
     Factorised,
     Full,
     Head,
     Linear,
     Patches,
     Softmax,
+    Table,
     Tied,
     Tokens,
     standard_architecture,
@@ -175,7 +179,7 @@ def test_a_token_moves_no_logits_of_earlier_patches(encoding: Literal["one-hot",
 
 
 SIZES = st.integers(1, 6)
-TABLES = st.one_of(st.builds(Full), st.builds(Factorised, inner=SIZES))
+ANY_TABLE = st.one_of(st.builds(Full), st.builds(Factorised, inner=SIZES))
 
 
 @st.composite
@@ -204,9 +208,9 @@ def architectures(draw: st.DrawFn) -> Architecture:
         feed_forward_multiple=draw(multiples),
         context=draw(SIZES),
         input=tokens,
-        embedding=draw(TABLES),
-        positions=draw(TABLES),
-        head=draw(TABLES if is_scalar else st.one_of(TABLES, st.builds(Tied))),
+        embedding=draw(ANY_TABLE),
+        positions=draw(ANY_TABLE),
+        head=draw(ANY_TABLE if is_scalar else st.one_of(ANY_TABLE, st.builds(Tied))),
     )
 
 
@@ -231,3 +235,128 @@ def test_dropout_acts_in_training_only(shape: Architecture) -> None:
     tokens_BN = random_tokens(shape)
     assert not torch.equal(model(tokens_BN), model(tokens_BN))
     assert torch.equal(model.eval()(tokens_BN), random_model(shape)(tokens_BN))
+
+
+SMALL = standard_architecture(depth=1, width=12, heads=3, vocab=7, context=5)
+TABLES = [Full(), Factorised(inner=4), Factorised(inner=30)]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tokens_are_rows_picked_by_one_hot_vectors(table: Table) -> None:
+    model = random_model(replace(SMALL, embedding=table, positions=table), dtype=torch.float64)
+    tokens_BN = random_tokens(SMALL)
+    one_hot_BNV = F.one_hot(tokens_BN, 7).double()
+    embedding = model.embedding
+    expected_BND = one_hot_BNV @ embedding.tokens.matrix() + embedding.positions.matrix()
+    torch.testing.assert_close(embedding(tokens_BN), expected_BND, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_one_hot_patch_is_a_convolution_over_one_hot_vectors(table: Table) -> None:
+    """sum_j W_j x_j + p (Wies et al. 2021, eq. 2), with W_j the rows of place j."""
+    shape = replace(SMALL, input=Patches(vocab=7, size=3, encoding="one-hot"), embedding=table)
+    embedding = random_model(shape, dtype=torch.float64).embedding
+    tokens_BS = random_tokens(shape)
+    kernel_DVT = embedding.tokens.matrix().unflatten(0, (3, 7)).permute(2, 1, 0)
+    one_hot_BVS = F.one_hot(tokens_BS, 7).double().transpose(1, 2)
+    content_BND = F.conv1d(one_hot_BVS, kernel_DVT, stride=3).transpose(1, 2)
+    expected_BND = content_BND + embedding.positions.matrix()
+    torch.testing.assert_close(embedding(tokens_BS), expected_BND, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_scalar_patch_multiplies_standardised_levels(table: Table) -> None:
+    shape = replace(SMALL, input=Patches(vocab=7, size=3, encoding="scalar"), embedding=table)
+    embedding = random_model(shape).embedding
+    tokens_BS = random_tokens(shape)
+    level_of_V = torch.tensor([-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5])  # sd of 0..6 is 2
+    matrix_TD = embedding.tokens.matrix()
+    for at in range(5):
+        levels_BT = level_of_V[tokens_BS[:, 3 * at : 3 * at + 3]]
+        expected_BD = levels_BT @ matrix_TD + embedding.positions.matrix()[at]
+        torch.testing.assert_close(embedding(tokens_BS)[:, at], expected_BD, atol=1e-5, rtol=0)
+
+
+def test_a_short_row_has_the_first_positions() -> None:
+    embedding = random_model(SMALL).embedding
+    tokens_BN = random_tokens(SMALL)
+    assert torch.equal(embedding(tokens_BN[:, :2]), embedding(tokens_BN)[:, :2])
+
+
+DEEP = standard_architecture(depth=3, width=6, heads=2, vocab=5, context=5)
+
+
+def _trunk(attention: Attention, *, heads: int = 2, head_dim: int = 3) -> nn.Module:
+    multiple = 0 if isinstance(attention, Linear) else 4
+    shape = replace(
+        DEEP, attention=attention, feed_forward_multiple=multiple, heads=heads, head_dim=head_dim
+    )
+    return random_model(shape, dtype=torch.float64).trunk
+
+
+def _stream() -> Tensor:
+    return torch.randn(1, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+
+
+def _weights(block: nn.Module) -> list[tuple[Tensor, Tensor]]:
+    """A_h = W^O_h W^V_h and B_h = (W^K_h)^T W^Q_h of each head."""
+    assert isinstance(block, LinearAttention)
+    q, k, v = block.qkv.weight.reshape(3, block.heads, -1, 6)
+    o = block.out.weight.reshape(6, block.heads, -1)
+    return [(o[:, h] @ v[h], k[h].T @ q[h]) for h in range(block.heads)]
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(("heads", "head_dim"), [(2, 3), (1, 6), (3, 5)])
+def test_unmasked_linear_trunk_is_the_polynomial_of_the_proofs(
+    residual: bool, heads: int, head_dim: int
+) -> None:
+    """Y_L = F_L(X X^T) X with F' = (F) + sum_h A_h F S F^T B_h F; columns of X are positions."""
+    trunk = _trunk(Linear(residual=residual, causal=False), heads=heads, head_dim=head_dim)
+    X = _stream()[0].T
+    S, F = X @ X.T, torch.eye(6, dtype=torch.float64)
+    for block in trunk.blocks:  # type: ignore[union-attr]  # a ModuleList
+        terms = [A @ F @ S @ F.T @ B @ F for A, B in _weights(block)]
+        F = sum(terms, start=F if residual else torch.zeros_like(F))
+    expected_BND = (F @ X).T[None]
+    scale = expected_BND.abs().max().item()
+    torch.testing.assert_close(trunk(_stream()), expected_BND, atol=1e-9 * scale, rtol=0)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_causal_linear_trunk_sums_over_itself_and_earlier_positions(residual: bool) -> None:
+    trunk = _trunk(Linear(residual=residual, causal=True), heads=3, head_dim=5)
+    y = list(_stream()[0])
+    for block in trunk.blocks:  # type: ignore[union-attr]  # a ModuleList
+        y = [
+            sum(
+                (A @ y[j] * (y[j] @ B @ y[i]) for A, B in _weights(block) for j in range(i + 1)),
+                start=y[i] if residual else torch.zeros_like(y[i]),
+            )
+            for i in range(5)
+        ]
+    expected_BND = torch.stack(y)[None]
+    scale = expected_BND.abs().max().item()
+    torch.testing.assert_close(trunk(_stream()), expected_BND, atol=1e-9 * scale, rtol=0)
+
+
+def _seen_from(trunk: nn.Module, position: int) -> list[bool]:
+    """Which positions of the input move the output at `position`."""
+    x_BND = _stream().requires_grad_()
+    weights_D = torch.arange(1.0, 7.0, dtype=torch.float64)  # a plain sum after a norm is constant
+    (slope_BND,) = torch.autograd.grad(trunk(x_BND)[0, position] @ weights_D, x_BND)
+    seen: list[bool] = slope_BND[0].ne(0).any(-1).tolist()
+    return seen
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [Softmax(), Linear(residual=False, causal=True), Linear(residual=True, causal=True)],
+)
+def test_a_position_sees_itself_and_those_before_it(attention: Attention) -> None:
+    assert _seen_from(_trunk(attention), 2) == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_without_a_mask_a_position_sees_all(residual: bool) -> None:
+    assert _seen_from(_trunk(Linear(residual=residual, causal=False)), 2) == [True] * 5

@@ -17,7 +17,7 @@ from archfit.exact.witness_monomial import monomial_network
 from archfit.exact.witness_network import Head, Matrix, Network
 from archfit.exact.witness_simplified import simplified_network, simplified_template
 from archfit.model import Transformer, parametrisation
-from archfit.model.attention import LinearAttention
+from archfit.model.layers import LinearAttention
 from archfit.spec import Linear, standard_architecture
 from archfit.theory.counterexample import grow_plan
 from archfit.theory.monomial_witness import final_exponents

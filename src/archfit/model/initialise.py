@@ -19,11 +19,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from archfit.model.attention import LinearAttention
+from archfit.model.layers import LinearAttention, RowTable
 from archfit.model.parametrisation import INITIAL_STD, Parametrisation
-from archfit.model.tables import RowTable
-from archfit.model.transformer import Transformer
-from archfit.model.trunk import Block
+from archfit.model.transformer import Block, Transformer
 
 LOGIT_STD = 0.1  # the first loss is then ln V + 0.1^2 / 2
 

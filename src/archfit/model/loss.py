@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from archfit.model.affine import can_fuse
+from archfit.model.layers import can_fuse
 from archfit.spec import Input
 
 
@@ -29,7 +29,7 @@ def token_losses(
     logits_MV = logits_BNP.reshape(-1, given.vocab)  # a position predicts each of its tokens
     targets_M = targets_BS.reshape(-1)
     if can_fuse(logits_MV):
-        from archfit.model.kernels import fused_cross_entropy
+        from archfit.model.row_kernels import fused_cross_entropy
 
         return fused_cross_entropy(logits_MV, targets_M)
     with torch.autocast(logits_MV.device.type, enabled=False):

@@ -45,24 +45,18 @@ def parametrisation(
     architecture: Architecture, rule: Literal["standard", "completep"]
 ) -> Parametrisation:
     """The numbers of a rule for one shape."""
-    return _completep(architecture) if rule == "completep" else _standard(architecture)
-
-
-def _standard(architecture: Architecture) -> Parametrisation:
-    return Parametrisation(
-        residual_multiplier=1.0,
-        logit_multiplier=1.0,
-        score_multiplier=1 / math.sqrt(architecture.head_dim),
-        hidden_std=INITIAL_STD,
-        projection_std=INITIAL_STD / math.sqrt(2 * architecture.depth),
-        hidden_rate_factor=1.0,
-        hidden_decay_factor=1.0,
-        block_epsilon=EPSILON,
-        table_epsilon=EPSILON,
-    )
-
-
-def _completep(architecture: Architecture) -> Parametrisation:
+    if rule == "standard":
+        return Parametrisation(
+            residual_multiplier=1.0,
+            logit_multiplier=1.0,
+            score_multiplier=1 / math.sqrt(architecture.head_dim),
+            hidden_std=INITIAL_STD,
+            projection_std=INITIAL_STD / math.sqrt(2 * architecture.depth),
+            hidden_rate_factor=1.0,
+            hidden_decay_factor=1.0,
+            block_epsilon=EPSILON,
+            table_epsilon=EPSILON,
+        )
     wider, deeper = architecture.width / BASE_WIDTH, architecture.depth / BASE_DEPTH
     std = INITIAL_STD / math.sqrt(wider)
     return Parametrisation(

@@ -1,16 +1,117 @@
-"""The whole network: embedding, trunk, head.
+"""The whole network: embedding, blocks, head.
 
-Shape letters: B batch, N positions, D width, S tokens of the source, P predictions a position.
+A block hands on two things: the residual stream, and what its last branch adds to it. The sum is
+made where the next norm needs it, so that a GPU reads and writes the stream once for both.
+
+Shape letters: B batch, N positions, D width, S tokens of the source (N times those of a patch), P
+predictions a position.
 """
 
+import math
+
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from archfit.model.embedding import Embedding
+from archfit.model.layers import AddNorm, CausalAttention, FeedForward, LinearAttention, RowTable
 from archfit.model.parametrisation import Parametrisation
-from archfit.model.tables import RowTable
-from archfit.model.trunk import LinearTrunk, SoftmaxTrunk
-from archfit.spec import Architecture, Linear, Tied
+from archfit.spec import Architecture, Linear, Patches, Tied
+
+
+class Embedding(nn.Module):
+    """One vector a position: what stands there, and where it stands."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.input = architecture.input
+        width = architecture.width
+        self.tokens = RowTable(architecture.input.dimensions, width, architecture.embedding)
+        self.positions = RowTable(architecture.context, width, architecture.positions)
+
+    def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
+        """Embed rows of up to `context` positions."""
+        x_BND = self._content(tokens_BS)
+        return x_BND + self.positions.matrix()[: x_BND.shape[1]]
+
+    def _content(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
+        if not isinstance(self.input, Patches):
+            return self.tokens.look_up(tokens_BS)
+        patches_BNT = tokens_BS.unflatten(1, (-1, self.input.size))
+        if self.input.encoding == "scalar":
+            with torch.autocast(tokens_BS.device.type, enabled=False):
+                return self._standardised(patches_BNT) @ self.tokens.matrix()
+        place_T = torch.arange(self.input.size, device=tokens_BS.device)
+        return self.tokens.look_up_sums(patches_BNT + place_T * self.input.vocab)
+
+    def _standardised(self, levels_BNT: Int[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
+        """Levels 0..V-1 as numbers of mean 0 and variance 1, were all levels equally frequent."""
+        middle = (self.input.vocab - 1) / 2
+        return (levels_BNT - middle) / math.sqrt((self.input.vocab**2 - 1) / 12)
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + feed_forward(norm(x)); the last sum is left to the next."""
+
+    def __init__(
+        self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
+    ) -> None:
+        super().__init__()
+        width, multiplier = architecture.width, numbers.residual_multiplier
+        self.attention_norm = AddNorm(width, branch_multiplier=multiplier)
+        self.attention = CausalAttention(
+            architecture, score_multiplier=numbers.score_multiplier, dropout=dropout
+        )
+        self.feed_forward_norm = AddNorm(width, branch_multiplier=multiplier)
+        self.feed_forward = FeedForward(width, architecture.feed_forward_multiple)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x_BND: Float[Tensor, "B N D"], branch_BND: Float[Tensor, "B N D"] | None
+    ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
+        """The stream after attention, and what the feed-forward layer adds to it."""
+        x_BND, normed_BND = self.attention_norm(x_BND, branch_BND)
+        attended_BND = self.dropout(self.attention(normed_BND))
+        x_BND, normed_BND = self.feed_forward_norm(x_BND, attended_BND)
+        return x_BND, self.dropout(self.feed_forward(normed_BND))
+
+
+class SoftmaxTrunk(nn.Module):
+    """Pre-norm blocks and the last norm."""
+
+    def __init__(
+        self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
+    ) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(architecture, numbers, dropout=dropout) for _ in range(architecture.depth)
+        )
+        self.norm = AddNorm(architecture.width, branch_multiplier=numbers.residual_multiplier)
+
+    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        """What the head reads."""
+        branch_BND = None
+        for block in self.blocks:
+            x_BND, branch_BND = block(x_BND, branch_BND)
+        normed_BND: Tensor = self.norm(x_BND, branch_BND)[1]
+        return normed_BND
+
+
+class LinearTrunk(nn.Module):
+    """The analysed network: Y <- SA(Y), or Y + SA(Y) with residual; nothing else."""
+
+    def __init__(self, architecture: Architecture, attention: Linear) -> None:
+        super().__init__()
+        self.residual = attention.residual
+        self.blocks = nn.ModuleList(
+            LinearAttention(architecture, causal=attention.causal)
+            for _ in range(architecture.depth)
+        )
+
+    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        """Y_L, a polynomial of degree 3^depth in the inputs."""
+        for block in self.blocks:
+            x_BND = x_BND + block(x_BND) if self.residual else block(x_BND)
+        return x_BND
 
 
 class Transformer(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from archfit.model.affine import HAS_TRITON
+from archfit.model.layers import HAS_TRITON
 from archfit.model.loss import inputs_and_targets, token_losses
 from archfit.spec import RunSpec, Softmax
 from archfit.train.optimiser import set_learning_rate
@@ -130,7 +130,7 @@ class Stepper:
 def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
     is_softmax = isinstance(spec.architecture.attention, Softmax)
     if device.type == "cuda" and HAS_TRITON and is_softmax and spec.recipe.precision == "bfloat16":
-        from archfit.model.kernels import compile_ahead
+        from archfit.model.row_kernels import compile_ahead
 
         compile_ahead(spec.architecture, device)
 
