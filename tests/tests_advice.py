@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from archfit.advise.check import Trained
 from archfit.advise.design import CheckCell, Design, check_cells
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.question import DataFacts, Question, TotalParams, Vocabulary
+from archfit.plan.request import DataFacts, PlanRequest, TotalParams, Vocabulary
 from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
 from archfit.sweep.sweep import Corpus
 
@@ -22,7 +22,7 @@ def plan_of(
     """A plan for data of this kind, whose tokens all occur."""
     used = USED[kind] if used is None else used
     return make_plan(
-        Question(
+        PlanRequest(
             budget=TotalParams(params=params),
             vocabulary=Vocabulary(size=used, used=used),
             rank=None,

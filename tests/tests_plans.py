@@ -1,6 +1,6 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.plan.question import BlockParams, Budget, Question, Vocabulary
+from archfit.plan.request import BlockParams, Budget, PlanRequest, Vocabulary
 
 
 def question(
@@ -11,9 +11,9 @@ def question(
     patch: tuple[int, ...] | None = None,
     max_depth: int = 128,
     multiple_of: int | None = None,
-) -> Question:
+) -> PlanRequest:
     """A question with the usual answers to what a test does not care about."""
-    return Question(
+    return PlanRequest(
         budget=BlockParams(params=budget) if isinstance(budget, int) else budget,
         vocabulary=None if vocab is None else Vocabulary(size=vocab, used=vocab),
         rank=rank,

@@ -5,11 +5,15 @@ from importlib import resources
 
 import pytest
 
-from archfit.plan.advisers import EVIDENCE_AGAINST, Advice, Asked, all_advice
+from archfit.plan.advisers import EVIDENCE_AGAINST, Advice, NetworkFacts, all_advice
 
 
-def _asked(size: float, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True) -> Asked:
-    return Asked(block_params=size, rank_limit=limit, vocab=vocab, is_text=is_text, is_vision=False)
+def _asked(
+    size: float, *, limit: int = 50257, vocab: int = 50257, is_text: bool = True
+) -> NetworkFacts:
+    return NetworkFacts(
+        block_params=size, rank_limit=limit, vocab=vocab, is_text=is_text, is_vision=False
+    )
 
 
 def _advice(

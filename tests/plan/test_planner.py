@@ -8,7 +8,7 @@ import pytest
 
 from archfit.plan.document import plan_json
 from archfit.plan.planner import make_plan
-from archfit.plan.question import DataFacts, TotalParams, TrainingFlops, Vocabulary
+from archfit.plan.request import DataFacts, TotalParams, TrainingFlops, Vocabulary
 from archfit.spec import Patches, standard_architecture
 from tests_plans import question
 

@@ -186,7 +186,7 @@ def _fitting_design(plan: Plan, data: PreparedData, bench: Bench, minutes: float
         steps=STEPS[0],
         sizes=SIZES if minutes >= SEVERAL_SIZES else SIZES[:1],
         scale=scale,
-        context=min(plan.question.context, CONTEXTS[scale]),
+        context=min(plan.request.context, CONTEXTS[scale]),
     )
     workers, assumed = len(bench.where()), ASSUMED[scale]
 

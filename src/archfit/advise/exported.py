@@ -41,9 +41,9 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
         kv_heads=plan.shape.heads,
         feed_forward="usual",
         vocab=data.vocab,
-        context=plan.question.context,
+        context=plan.request.context,
         embedding=Full(),
-        tied=plan.question.is_tied,
+        tied=plan.request.is_tied,
         separator=None if tokenizer is None else tokenizer.separator,
     )
     made = with_tokenizer_of(export_config(shape, FORMAT), data, context=shape.context)

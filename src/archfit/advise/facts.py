@@ -1,7 +1,7 @@
 """What a plan must know of a prepared data set."""
 
 from archfit.data.prepared import PreparedData
-from archfit.plan.question import DataFacts, Vocabulary
+from archfit.plan.request import DataFacts, Vocabulary
 
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 

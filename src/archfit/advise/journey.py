@@ -12,7 +12,7 @@ from archfit.data.prepared import PreparedData
 from archfit.fit.conclusions import findings
 from archfit.fit.fitted import Fits, fitted
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.question import CHINCHILLA_TOKENS, Question, TotalParams
+from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TotalParams
 from archfit.spec.checks import check_at_least
 
 DATA = "data"
@@ -61,7 +61,7 @@ def planned(wish: Wish, out: Path, report: Report) -> tuple[PreparedData, Plan]:
 def plan_for(wish: Wish, data: PreparedData, out: Path) -> Plan:
     """The plan for data that are there; those in `out` were made from the source."""
     is_made = data.folder.resolve() == (out / DATA).resolve()
-    question = Question(
+    request = PlanRequest(
         budget=TotalParams(params=wish.params),
         vocabulary=vocabulary_of(data),
         rank=None,
@@ -73,13 +73,13 @@ def plan_for(wish: Wish, data: PreparedData, out: Path) -> Plan:
         tokens_per_param=CHINCHILLA_TOKENS,
         data=facts_of(data, wish.source.words if is_made else None),
     )
-    return make_plan(question)
+    return make_plan(request)
 
 
 def check_folder(out: Path, plan: Plan, data: PreparedData, minutes: float) -> Path:
     """Where the check of this plan within this time lies: another plan has another folder."""
-    question = plan.question
-    words = (data.data_hash, question.budget, question.context, question.max_depth, minutes)
+    request = plan.request
+    words = (data.data_hash, request.budget, request.context, request.max_depth, minutes)
     return out / f"check-{hashlib.sha256(repr(words).encode()).hexdigest()[:8]}"
 
 

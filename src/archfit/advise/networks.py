@@ -53,7 +53,7 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
 
     `share` is that of the plan's block parameters.
     """
-    rows = plan.question.vocabulary.size if plan.question.vocabulary else 2
+    rows = plan.request.vocabulary.size if plan.request.vocabulary else 2
     blocks, planned = share * plan.shape.block_params, _planned_depth(plan, share)
     depths: dict[int, Role] = {planned: "recommended"}
     if plan.bottleneck is not None:
@@ -61,7 +61,7 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
     depths.setdefault(planned // 2, "shallower")
     depths.setdefault(2 * planned, "deeper")
     most = blocks / (WEIGHTS * NARROWEST**2)  # layers; more would make a larger network
-    deepest = max(planned, min(DEEPEST, plan.question.max_depth, most))
+    deepest = max(planned, min(DEEPEST, plan.request.max_depth, most))
     plain = [
         replace(_given(role, depth, blocks, rows), planned_depth=_counterpart(plan, role))
         for depth, role in depths.items()
@@ -103,7 +103,7 @@ def binds(plan: Plan, share: float) -> bool:
 def untested(plan: Plan) -> tuple[str, ...]:
     """Kinds of repairs that no check trains, since finished data cannot be had that way."""
     tested = ("bpe", "k-mer", "convolution", "patch")
-    return tuple(one.kind for one in plan.repairs if one.kind not in tested or plan.question.patch)
+    return tuple(one.kind for one in plan.repairs if one.kind not in tested or plan.request.patch)
 
 
 def _shrunk(depth: float, share: float) -> int:
@@ -130,8 +130,8 @@ def _given(role: Role, depth: int, block_params: float, rows: int) -> Network:
 
 
 def _repaired(plan: Plan, share: float) -> Iterator[Network]:
-    vocabulary = plan.question.vocabulary
-    if vocabulary is None or plan.question.patch is not None:  # no data of ours are numbers
+    vocabulary = plan.request.vocabulary
+    if vocabulary is None or plan.request.patch is not None:  # no data of ours are numbers
         return
     for repair in plan.repairs:
         at_plan = repair.shape.depth

@@ -75,12 +75,12 @@ def _figures(plan: Plan, data: PreparedData, check: Checked | None) -> Iterator[
         found = sweep_figures(check.fits, check.trained.data)
         yield from (figure for figure in found if figure.name == SIZES)
     yield bounds_figure(plan)
-    facts = plan.question.data
+    facts = plan.request.data
     assert facts is not None
     spectrum = cooccurrence_figure(
         normalised_spectrum(data.tokens("train")),
         rank=facts.cooccurrence_rank,
-        limit=plan.question.limit.limit,
+        limit=plan.request.limit.limit,
         width=plan.shape.width,
     )
     if spectrum is not None:

@@ -10,7 +10,7 @@ from archfit.advise.verdict import Claim, Standing, Verdict
 from archfit.data.tokenisations import AsGiven
 from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
-from archfit.plan.rounding import RoundedShape
+from archfit.plan.shapes import RoundedShape
 from archfit.plan.wording import effect_sentence
 
 UNCHECKED = "Not checked on your data: add --check, which trains small networks for --minutes 10."
@@ -35,7 +35,7 @@ def _limits(plan: Plan) -> Iterator[str]:
     limit, text = plan.bottleneck, plan.text_shape
     if limit is None:
         yield (
-            f"No bottleneck: the input has a rank of up to {plan.question.limit.limit:,}, and text "
+            f"No bottleneck: the input has a rank of up to {plan.request.limit.limit:,}, and text "
             f"models of this size use a width of {text.width:,.0f}."
         )
         return

@@ -11,11 +11,10 @@ from archfit.advise.facts import facts_of, vocabulary_of
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST
-from archfit.plan.asked import AskedPlan
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.question import CHINCHILLA_TOKENS, Question
+from archfit.plan.request import CHINCHILLA_TOKENS, PlanOptions, PlanRequest
 from archfit.plan.wording import bottleneck_sentence, effect_sentence, named_shape
 
 
@@ -68,7 +67,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """The shape that a budget and your data ask for, and why."""
-    asked = AskedPlan(
+    asked = PlanOptions(
         params=params,
         block_params=block_params,
         flops=flops,
@@ -81,7 +80,7 @@ def plan(
         multiple_of=multiple_of,
         tokens_per_param=tokens_per_param,
     )
-    question = asked.question() if data is None else _question_about(asked, data)
+    question = asked.request() if data is None else _question_about(asked, data)
     if chart is not None:
         from archfit.report.chart_file import check_chart_file
 
@@ -111,11 +110,11 @@ def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> 
     return tokenizer_rows(tokenizer)
 
 
-def _question_about(asked: AskedPlan, folder: Path) -> Question:
+def _question_about(asked: PlanOptions, folder: Path) -> PlanRequest:
     from archfit.data.prepared import open_prepared
 
     prepared = open_prepared(folder)
-    return asked.question_about(vocabulary_of(prepared), facts_of(prepared))
+    return asked.request(vocabulary_of(prepared), facts_of(prepared))
 
 
 def _print_for_people(made: Plan, chart: Path | None) -> None:
@@ -123,7 +122,7 @@ def _print_for_people(made: Plan, chart: Path | None) -> None:
         _print_bottleneck(made)
         _print_repairs(made)
         typer.echo(
-            f"If you cannot repair it: the best shape within {made.question.max_depth} layers."
+            f"If you cannot repair it: the best shape within {made.request.max_depth} layers."
         )
     _print_shape(made)
     if made.bottleneck and not made.leads_with_repairs:
@@ -145,7 +144,7 @@ def _print_shape(made: Plan) -> None:
     shape, ideal, sizes = made.shape, made.ideal, made.params
     typer.echo(
         f"{shape.depth} layers x width {shape.width}, {shape.heads} heads of {shape.head_dim} "
-        f"for {made.question.budget}"
+        f"for {made.request.budget}"
     )
     typer.echo(
         f"  {sizes.total:,} parameters: {sizes.blocks:,} in blocks, {sizes.embedding:,} in tables, "
@@ -208,14 +207,14 @@ def _print_advisers(made: Plan) -> None:
 def _print_costs(made: Plan) -> None:
     costs, memory, start = made.costs, made.costs.memory, made.costs.start
     typer.echo(
-        f"Training: {costs.tokens:,} tokens ({made.question.tokens_per_param:g} a parameter), "
+        f"Training: {costs.tokens:,} tokens ({made.request.tokens_per_param:g} a parameter), "
         f"{costs.flops:.3g} FLOPs and {costs.attention_flops:.3g} for attention"
     )
     typer.echo(
         f"  memory {memory.total / 1e9:,.2f} GB: weights {memory.weights / 1e9:,.2f}, gradients "
         f"{memory.gradients / 1e9:,.2f}, Adam {memory.optimiser / 1e9:,.2f}, activations "
         f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
-        f"{made.question.context:,}"
+        f"{made.request.context:,}"
     )
     typer.echo(
         f"  latency {costs.relative_latency:.2f} times that of the text shape (linear in depth)"

@@ -5,22 +5,22 @@ from dataclasses import asdict
 from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Effect, Plan
-from archfit.plan.question import Question
 from archfit.plan.redundancy import Redundancy
 from archfit.plan.repairs import Repair
-from archfit.plan.rounding import RoundedShape
+from archfit.plan.request import PlanRequest
+from archfit.plan.shapes import RoundedShape
 
 Json = dict[str, object]
 
 
 def plan_json(plan: Plan) -> Json:
     """The document that `archfit plan --json` prints."""
-    question, costs = plan.question, plan.costs
+    request, costs = plan.request, plan.costs
     return {
-        "question": _question(question),
+        "question": _request(request),
         "recommended": _shape(plan.shape)
         | {
-            "vocab": question.vocabulary.size if question.vocabulary else None,
+            "vocab": request.vocabulary.size if request.vocabulary else None,
             "embedding_rank": plan.embedding_rank,
             "params": asdict(plan.params),
         },
@@ -36,7 +36,7 @@ def plan_json(plan: Plan) -> Json:
         "export": plan.export_command,
         "training": {
             "tokens": costs.tokens,
-            "tokens_per_param": question.tokens_per_param,
+            "tokens_per_param": request.tokens_per_param,
             "flops": costs.flops,
             "attention_flops": costs.attention_flops,
             "relative_latency": round(costs.relative_latency, 3),
@@ -47,18 +47,18 @@ def plan_json(plan: Plan) -> Json:
     }
 
 
-def _question(question: Question) -> Json:
-    vocabulary, data = question.vocabulary, question.data
+def _request(request: PlanRequest) -> Json:
+    vocabulary, data = request.vocabulary, request.data
     return {
-        "budget": question.budget.option,
+        "budget": request.budget.option,
         "vocab": vocabulary.size if vocabulary else None,
         "used_vocab": vocabulary.used if vocabulary else None,
-        "rank": question.rank,
-        "patch": list(question.patch) if question.patch else None,
-        "rank_limit": question.limit.limit,
-        "context": question.context,
-        "tied": question.is_tied,
-        "max_depth": question.max_depth,
+        "rank": request.rank,
+        "patch": list(request.patch) if request.patch else None,
+        "rank_limit": request.limit.limit,
+        "context": request.context,
+        "tied": request.is_tied,
+        "max_depth": request.max_depth,
         "data": asdict(data) if data else None,
     }
 

@@ -3,13 +3,13 @@
 import shlex
 from dataclasses import dataclass
 
-from archfit.plan.advisers import Advice, Asked, all_advice
-from archfit.plan.costs import (
-    Costs,
-    attention_flops,
-    starting_point,
-    training_flops,
-    training_memory,
+from archfit.plan.advisers import (
+    SMALL_VOCABULARIES,
+    Advice,
+    NetworkFacts,
+    all_advice,
+    best_depths_of_text,
+    has_runs_of_size,
 )
 from archfit.plan.law import (
     FITTED_BLOCK_PARAMS,
@@ -17,15 +17,16 @@ from archfit.plan.law import (
     FITTED_VOCABS,
     IdealShape,
 )
-from archfit.plan.own_runs import SMALL_VOCABULARIES, best_depths_of_text, has_runs_of_size
-from archfit.plan.question import Question, RankLimit
 from archfit.plan.redundancy import Redundancy, rank_redundancy
 from archfit.plan.repairs import Repair, repairs_for
-from archfit.plan.rounding import RoundedShape
-from archfit.plan.shapes import Parts, cost, ideal_for, parts, rounded_for, within
+from archfit.plan.request import FLOPS, PlanRequest, RankLimit
+from archfit.plan.shapes import RoundedShape, cost, ideal_for, parts, rounded_for, within
+from archfit.spec.counting import Parts, TrainingMemory, training_memory
 
 TEXT_KINDS = ("text", "bytes")
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
+BATCH_SEQUENCES = 8  # for which activations are stated
+RATE_RANGE = (1e17, 2e19)  # FLOPs that the rules for rate and batch were fitted at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,28 @@ class Effect:
     saved: Redundancy | None  # of the parameters, where a bottleneck binds
     loss_percent: tuple[float, float] | None  # where none does
     source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """A learning rate and batch to begin a search at, not to end it."""
+
+    learning_rate: float
+    batch_tokens: int
+    source: str
+    in_range: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """What a training run of this shape takes."""
+
+    tokens: int
+    flops: float  # 6 N D
+    attention_flops: float  # for scores and values, on top
+    memory: TrainingMemory
+    relative_latency: float  # layers one after the other, over those of the text shape
+    start: Start
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +74,7 @@ class Check:
 class Plan:
     """A shape for a budget and data, with everything that speaks for and against it."""
 
-    question: Question
+    request: PlanRequest
     ideal: IdealShape  # on the law, whatever the depth
     allowed: IdealShape  # within --max-depth
     shape: RoundedShape
@@ -68,91 +91,89 @@ class Plan:
     @property
     def embedding_rank(self) -> int:
         """r = min(width, what the input allows)."""
-        return min(self.shape.width, self.question.limit.limit)
+        return min(self.shape.width, self.request.limit.limit)
 
     @property
     def export_command(self) -> str | None:
         """What writes the config; None for patches, which no format has."""
-        question, shape = self.question, self.shape
-        if question.patch is not None:
+        request, shape = self.request, self.shape
+        if request.patch is not None:
             return None
         words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
-        data = question.data
+        data = request.data
         words += (
             f" --data {shlex.quote(data.folder)}"
             if data
-            else f" --vocab {question.input_dimensions}"
+            else f" --vocab {request.input_dimensions}"
         )
-        words += " --tied" if question.is_tied else ""
-        is_factorised = question.rank is not None and question.rank != shape.width
-        words += (
-            f" --rank {question.rank} --format hf-opt" if is_factorised else " --format hf-gpt2"
-        )
-        return f"{words} --context {question.context} --out model"
+        words += " --tied" if request.is_tied else ""
+        is_factorised = request.rank is not None and request.rank != shape.width
+        words += f" --rank {request.rank} --format hf-opt" if is_factorised else " --format hf-gpt2"
+        return f"{words} --context {request.context} --out model"
 
     @property
     def leads_with_repairs(self) -> bool:
         """Whether the law asks for more depth than anyone should train."""
-        return bool(self.repairs) and self.ideal.depth > self.question.max_depth
+        return bool(self.repairs) and self.ideal.depth > self.request.max_depth
 
     @property
     def rounding_cost(self) -> float:
         """What rounding added to the parameters that count, or took away, as a share."""
-        wanted = cost(self.question, self.allowed)
-        got = cost(self.question, IdealShape(depth=self.shape.depth, width=self.shape.width))
+        wanted = cost(self.request, self.allowed.depth, self.allowed.width)
+        got = cost(self.request, self.shape.depth, self.shape.width)
         return got / wanted - 1
 
 
-def make_plan(question: Question) -> Plan:
+def make_plan(request: PlanRequest) -> Plan:
     """The shape that the law gives, rounded, with other advice, repairs and costs."""
-    limit = question.limit
-    text_shape = within(question, ideal_for(question, float("inf")))
-    ideal = ideal_for(question, limit.limit)
-    allowed = within(question, ideal)
-    shape = rounded_for(question, ideal)
+    limit = request.limit
+    text_shape = within(request, ideal_for(request, float("inf")))
+    ideal = ideal_for(request, limit.limit)
+    allowed = within(request, ideal)
+    shape = rounded_for(request, ideal)
     bottleneck = limit if limit.limit < text_shape.width else None
-    sizes = parts(question, shape)
-    asked = _asked(question, allowed)
+    sizes = parts(request, shape)
+    facts = _network_facts(request, allowed)
     return Plan(
-        question=question,
+        request=request,
         ideal=ideal,
         allowed=allowed,
         shape=shape,
         params=sizes,
         text_shape=text_shape,
         bottleneck=bottleneck,
-        advice=all_advice(asked),
-        repairs=_repairs(question, text_shape) if bottleneck else (),
+        advice=all_advice(facts),
+        repairs=_repairs(request, text_shape) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
-        costs=_costs(question, shape, sizes, text_shape),
-        check=_check(question, bottleneck),
+        costs=_costs(request, shape, sizes, text_shape),
+        check=_check(request, bottleneck),
         warnings=(
-            *_range_warnings(question, ideal, asked),
-            *_depth_warnings(question, ideal, shape),
-            *_data_warnings(question, shape, sizes),
+            *_range_warnings(request, ideal, facts),
+            *_depth_warnings(request, ideal, shape),
+            *_data_warnings(request, shape, sizes),
         ),
     )
 
 
-def _asked(question: Question, allowed: IdealShape) -> Asked:
-    vocab = question.vocabulary.size if question.vocabulary else 0
-    is_text = question.patch is None and vocab >= TEXT_VOCAB
-    if question.data:
-        is_text = question.data.kind in TEXT_KINDS
-    has_full_table = question.patch is None and question.rank is None
-    return Asked(
+def _network_facts(request: PlanRequest, allowed: IdealShape) -> NetworkFacts:
+    vocab = request.vocabulary.size if request.vocabulary else 0
+    is_text = request.patch is None and vocab >= TEXT_VOCAB
+    if request.data:
+        is_text = request.data.kind in TEXT_KINDS
+    has_full_table = request.patch is None and request.rank is None
+    return NetworkFacts(
         block_params=allowed.block_params,
-        rank_limit=question.limit.limit,
+        rank_limit=request.limit.limit,
         vocab=vocab if has_full_table else 0,
         is_text=is_text,
-        is_vision=question.patch is not None and len(question.patch) > 1,
+        is_vision=request.patch is not None and len(request.patch) > 1,
     )
 
 
-def _repairs(question: Question, text_shape: IdealShape) -> tuple[Repair, ...]:
+def _repairs(request: PlanRequest, text_shape: IdealShape) -> tuple[Repair, ...]:
     """Inputs of enough rank for the text shape, also after its width is rounded up."""
-    rounded = rounded_for(question, text_shape)
-    return repairs_for(question, max(text_shape.width, rounded.width))
+    rounded = rounded_for(request, text_shape)
+    return repairs_for(request, max(text_shape.width, rounded.width))
 
 
 def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
@@ -168,30 +189,38 @@ def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
     return Effect(against=text_shape, saved=saved, loss_percent=None, source=saved.source)
 
 
-def _costs(question: Question, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
-    tokens = max(1, round(question.tokens_per_param * sizes.total))
-    flops = training_flops(sizes.total, tokens)
-    vocab = question.vocabulary.size if question.vocabulary else 0
+def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts, text: IdealShape) -> Costs:
+    """What training takes; attention adds 12 L d N for each token, forward and backward."""
+    tokens = max(1, round(request.tokens_per_param * sizes.total))
+    flops = float(FLOPS * sizes.total * tokens)
     return Costs(
         tokens=tokens,
         flops=flops,
-        attention_flops=attention_flops(
-            depth=shape.depth, width=shape.width, context=question.context, tokens=tokens
-        ),
+        attention_flops=12.0 * shape.depth * shape.width * request.context * tokens,
         memory=training_memory(
             sizes.total,
-            depth=shape.depth,
-            width=shape.width,
-            context=question.context,
-            vocab=vocab,
+            layer_units=shape.depth * shape.width,
+            context=request.context,
+            outputs=request.vocabulary.size if request.vocabulary else 0,
+            batch_sequences=BATCH_SEQUENCES,
         ),
         relative_latency=shape.depth / text.depth,
         start=starting_point(flops),
     )
 
 
-def _check(question: Question, bottleneck: RankLimit | None) -> Check:
-    folder = shlex.quote(question.data.folder) if question.data else "DATA"
+def starting_point(flops: float) -> Start:
+    """Peak learning rate 0.3118 C^-0.125 and batch 0.292 C^0.3271 tokens (DeepSeek LLM 2024)."""
+    return Start(
+        learning_rate=float(f"{0.3118 * flops**-0.1250:.2g}"),
+        batch_tokens=max(1, int(float(f"{0.2920 * flops**0.3271:.2g}"))),
+        source="DeepSeek LLM, arXiv:2401.02954, eq. 1; fitted at 1e17 to 2e19 FLOPs on text",
+        in_range=RATE_RANGE[0] <= flops <= RATE_RANGE[1],
+    )
+
+
+def _check(request: PlanRequest, bottleneck: RankLimit | None) -> Check:
+    folder = shlex.quote(request.data.folder) if request.data else "DATA"
     sweeps = {"vocabulary": "repairs", "patch": "repairs", "rank": "wies-lowrank"}
     name = sweeps[bottleneck.kind] if bottleneck else "levine-depth"
     refuted = (
@@ -206,20 +235,20 @@ def _check(question: Question, bottleneck: RankLimit | None) -> Check:
     )
 
 
-def _depth_warnings(question: Question, ideal: IdealShape, shape: RoundedShape) -> list[str]:
-    if ideal.depth <= question.max_depth:
+def _depth_warnings(request: PlanRequest, ideal: IdealShape, shape: RoundedShape) -> list[str]:
+    if ideal.depth <= request.max_depth:
         return []
     capped = (
         f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
-        f"{question.max_depth}"
+        f"{request.max_depth}"
     )
-    limit = question.limit.limit
+    limit = request.limit.limit
     if limit < shape.width:
         capped += f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
     return [capped]
 
 
-def _range_warnings(question: Question, ideal: IdealShape, asked: Asked) -> list[str]:
+def _range_warnings(request: PlanRequest, ideal: IdealShape, facts: NetworkFacts) -> list[str]:
     least, most = FITTED_BLOCK_PARAMS
     found = []
     if not least <= ideal.block_params <= most:
@@ -230,9 +259,9 @@ def _range_warnings(question: Question, ideal: IdealShape, asked: Asked) -> list
     if not FITTED_DEPTHS[0] <= ideal.depth <= FITTED_DEPTHS[1]:
         found.append(
             f"a depth of {ideal.depth:,.1f} lies outside the 6 to 48 layers that the law was "
-            f"fitted to{_found_there(ideal, asked)}"
+            f"fitted to{_found_there(ideal, facts)}"
         )
-    vocabulary = question.vocabulary
+    vocabulary = request.vocabulary
     if vocabulary and not FITTED_VOCABS[0] <= vocabulary.size <= FITTED_VOCABS[1]:
         found.append(
             f"a vocabulary of {vocabulary.size:,} lies outside the 257 to 50,257 that Wies et al. "
@@ -241,32 +270,32 @@ def _range_warnings(question: Question, ideal: IdealShape, asked: Asked) -> list
     return found
 
 
-def _found_there(ideal: IdealShape, asked: Asked) -> str:
+def _found_there(ideal: IdealShape, facts: NetworkFacts) -> str:
     """What our own runs say about a depth that the law was not fitted to; empty without any."""
-    if asked.is_text:
-        found = best_depths_of_text(asked.block_params, asked.vocab)
+    if facts.is_text:
+        found = best_depths_of_text(facts.block_params, facts.vocab)
         return "" if found is None else f"; archfit's own runs found {found}"
-    is_seen = asked.vocab > 0 and has_runs_of_size(asked.block_params)
+    is_seen = facts.vocab > 0 and has_runs_of_size(facts.block_params)
     return f"; {SMALL_VOCABULARIES}" if is_seen and ideal.depth > FITTED_DEPTHS[1] else ""
 
 
-def _data_warnings(question: Question, shape: RoundedShape, sizes: Parts) -> list[str]:
-    data = question.data
+def _data_warnings(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> list[str]:
+    data = request.data
     if data is None:
         return []
     found = []
-    wanted = question.tokens_per_param * sizes.total
+    wanted = request.tokens_per_param * sizes.total
     if data.tokens < wanted:
         found.append(
             f"the data has {data.tokens:,} tokens for training, {data.tokens / wanted:.1%} of the "
-            f"{wanted:,.0f} that {question.tokens_per_param:g} a parameter ask for; plan for "
+            f"{wanted:,.0f} that {request.tokens_per_param:g} a parameter ask for; plan for "
             "fewer parameters, or expect to repeat the data"
         )
-    if data.cooccurrence_rank < min(shape.width, question.limit.limit):
+    if data.cooccurrence_rank < min(shape.width, request.limit.limit):
         found.append(
             f"neighbouring tokens of this data differ in {data.cooccurrence_rank:,} dimensions "
             f"(99.9 % of their co-occurrence), fewer than the embedding rank of "
-            f"{min(shape.width, question.limit.limit):,}; if the data needs no more, a "
+            f"{min(shape.width, request.limit.limit):,}; if the data needs no more, a "
             f"factorised embedding (--rank {data.cooccurrence_rank}) would do"
         )
     return found

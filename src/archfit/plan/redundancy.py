@@ -17,22 +17,20 @@ from archfit.evidence.points import (
     rank_by_depth,
     rank_curve,
 )
-from archfit.plan.own_points import (
-    DEPTHS,
-    LowRank,
-    ends_of,
-    is_measured_rank,
-    is_on,
-    nearest,
-    own_attention_ends,
-    own_rank_ends,
-)
-from archfit.plan.paper_points import (
+from archfit.plan.bottleneck_points import (
     ATTENTION_POINTS,
+    DEPTHS,
     RANK_POINT,
     SAME,
     Ends,
+    RankQuestion,
+    ends_of,
+    is_measured_rank,
+    is_on,
     is_same,
+    measured_attention_ends,
+    measured_rank_ends,
+    nearest,
     paper_attention_ends,
     paper_rank_ends,
 )
@@ -79,26 +77,26 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     redundancy fell with depth, and from 12 layers on the paper's point for every larger ratio and
     rank; the lower end is the lowest.
     """
-    asked = LowRank(rank=rank, width=width)
-    source = _rank_source(asked.ratio)
-    if asked.ratio * SAME > 1:
+    question = RankQuestion(rank=rank, width=width)
+    source = _rank_source(question.ratio)
+    if question.ratio * SAME > 1:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     if depth is None or depth > DEPTHS[-1]:
-        return _deep_rank(asked, math.inf if depth is None else depth, source)
-    ends = own_rank_ends(asked, depth)
-    basis = _own_basis(is_measured=is_measured_rank(asked, depth), is_beyond=ends[1] == 1)
+        return _deep_rank(question, math.inf if depth is None else depth, source)
+    ends = measured_rank_ends(question, depth)
+    basis = _own_basis(is_measured=is_measured_rank(question, depth), is_beyond=ends[1] == 1)
     return _redundancy(ends, basis, source)
 
 
-def _deep_rank(asked: LowRank, depth: float, source: str) -> Redundancy:
-    low, high = paper_rank_ends(asked.ratio)
-    if depth < PAPER_DEPTH or asked.rank * SAME < PAPER_RANK:
+def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
+    low, high = paper_rank_ends(question.ratio)
+    if depth < PAPER_DEPTH or question.rank * SAME < PAPER_RANK:
         high = 1.0  # shallower networks and smaller ranks may waste more than the paper's
-    ours = [own_rank_ends(asked, known) for known in DEPTHS[1:]]
-    is_ours = asked.ratio * SAME >= OWN_RATIO
+    ours = [measured_rank_ends(question, known) for known in DEPTHS[1:]]
+    is_ours = question.ratio * SAME >= OWN_RATIO
     if is_ours:
         low, high = min(low, *(end for end, _ in ours)), min(high, *(end for _, end in ours))
-    return _redundancy((low, high), _deep_rank_basis(asked.ratio, high, is_ours=is_ours), source)
+    return _redundancy((low, high), _deep_rank_basis(question.ratio, high, is_ours=is_ours), source)
 
 
 def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
@@ -111,7 +109,7 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     is_beyond = ratio > attention_curve()[-1].at * SAME
-    ours = own_attention_ends(ratio)
+    ours = measured_attention_ends(ratio)
     if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
         is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
         is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, attention_curve())

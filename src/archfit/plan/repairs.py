@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.plan.question import CHINCHILLA_TOKENS, Question, TrainingFlops, Vocabulary
-from archfit.plan.rounding import BudgetTooSmall, RoundedShape
-from archfit.plan.shapes import Parts, ideal_for, parts, rounded_for
-from archfit.spec.vocabularies import BYTES, bpe_vocab_for
+from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TrainingFlops, Vocabulary
+from archfit.plan.shapes import BudgetTooSmall, RoundedShape, ideal_for, parts, rounded_for
+from archfit.spec.counting import Parts
+from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
 
 LARGEST_KMER = 24  # letters, as data prepare takes them
 LARGEST_VOCAB = 1 << 24
@@ -36,24 +36,24 @@ class Repair:
     params: Parts
 
 
-Way: TypeAlias = Callable[[Question, float], Iterator[Repair]]
+Way: TypeAlias = Callable[[PlanRequest, float], Iterator[Repair]]
 
 
-def repairs_for(question: Question, needed_rank: float) -> tuple[Repair, ...]:
+def repairs_for(request: PlanRequest, needed_rank: float) -> tuple[Repair, ...]:
     """Inputs of at least `needed_rank` dimensions that this data can have and the budget pays."""
     found: list[Repair] = []
-    for way in _ways(question, needed_rank):
+    for way in _ways(request, needed_rank):
         with contextlib.suppress(BudgetTooSmall):
-            found += way(question, needed_rank)
+            found += way(request, needed_rank)
     return tuple(found)
 
 
-def _ways(question: Question, needed_rank: float) -> tuple[Way, ...]:
-    if question.rank is not None and question.rank < needed_rank:
+def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
+    if request.rank is not None and request.rank < needed_rank:
         return (_full_table,)
-    if question.patch is not None:
+    if request.patch is not None:
         return (_larger_patch,)
-    kind = question.data.kind if question.data else None
+    kind = request.data.kind if request.data else None
     ways: dict[str | None, tuple[Way, ...]] = {
         "text": (_bpe, _convolution),
         "bytes": (_bpe, _convolution),
@@ -67,11 +67,11 @@ def _ways(question: Question, needed_rank: float) -> tuple[Way, ...]:
     return ways.get(kind, (_convolution,))
 
 
-def _bpe(question: Question, needed: float) -> Iterator[Repair]:
+def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:
     vocab = bpe_vocab_for(needed)
     if vocab <= LARGEST_VOCAB:
         yield _prepared(
-            replace(question, vocabulary=Vocabulary(size=vocab, used=vocab - BYTES)),
+            replace(request, vocabulary=Vocabulary(size=vocab, used=vocab - BYTE_TOKENS)),
             kind="bpe",
             size=vocab,
             change=f"merge bytes into {vocab:,} tokens (BPE)",
@@ -79,14 +79,14 @@ def _bpe(question: Question, needed: float) -> Iterator[Repair]:
         )
 
 
-def _kmer(question: Question, needed: float) -> Iterator[Repair]:
-    assert question.vocabulary is not None
-    letters = max(2, question.vocabulary.used - 1)  # one row ends a sequence
+def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
+    assert request.vocabulary is not None
+    letters = max(2, request.vocabulary.used - 1)  # one row ends a sequence
     k = next(k for k in itertools.count(2) if letters**k >= needed)
     rows = letters**k + letters + 1
     if letters <= LETTERS and k <= LARGEST_KMER and rows <= LARGEST_VOCAB:
         yield _prepared(
-            replace(question, vocabulary=Vocabulary(size=rows, used=letters**k)),
+            replace(request, vocabulary=Vocabulary(size=rows, used=letters**k)),
             kind="k-mer",
             size=k,
             change=f"read {k} letters as one token ({letters**k:,} if all occur)",
@@ -94,8 +94,8 @@ def _kmer(question: Question, needed: float) -> Iterator[Repair]:
         )
 
 
-def _convolution(question: Question, needed: float) -> Iterator[Repair]:
-    vocabulary = question.vocabulary
+def _convolution(request: PlanRequest, needed: float) -> Iterator[Repair]:
+    vocabulary = request.vocabulary
     assert vocabulary is not None
     size = max(2, math.ceil(needed / vocabulary.used))
     groups = _Groups(
@@ -106,12 +106,12 @@ def _convolution(question: Question, needed: float) -> Iterator[Repair]:
         change=f"embed {size} tokens at a time by one convolution of stride {size}",
         option=f"--patch {size}",
     )
-    for repair in _grouped(question, groups):
+    for repair in _grouped(request, groups):
         wider = repair.shape.width  # fewer positions leave more of the budget for width
-        yield from (repair,) if wider <= repair.rank_limit else _convolution(question, wider)
+        yield from (repair,) if wider <= repair.rank_limit else _convolution(request, wider)
 
 
-def _pixels(question: Question, needed: float) -> Iterator[Repair]:
+def _pixels(request: PlanRequest, needed: float) -> Iterator[Repair]:
     side = math.ceil(math.sqrt(needed))
     groups = _Groups(
         size=side * side,
@@ -121,9 +121,9 @@ def _pixels(question: Question, needed: float) -> Iterator[Repair]:
         change=f"embed patches of {side * side} grey levels as numbers ({side} x {side} for a ViT)",
         option=f"--patch {side * side} --patch-encoding scalar",
     )
-    for repair in _grouped(question, groups):
+    for repair in _grouped(request, groups):
         wider = repair.shape.width
-        yield from (repair,) if wider <= repair.rank_limit else _pixels(question, wider)
+        yield from (repair,) if wider <= repair.rank_limit else _pixels(request, wider)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,41 +138,41 @@ class _Groups:
     option: str
 
 
-def _grouped(question: Question, groups: _Groups) -> Iterator[Repair]:
+def _grouped(request: PlanRequest, groups: _Groups) -> Iterator[Repair]:
     """The repair, if a table can predict such groups and enough of them fit the context."""
-    assert question.vocabulary is not None
-    outputs = groups.size * question.vocabulary.size
-    context = question.context // groups.size
+    assert request.vocabulary is not None
+    outputs = groups.size * request.vocabulary.size
+    context = request.context // groups.size
     if outputs > LARGEST_VOCAB or context < LEAST_POSITIONS:
         return
     repaired = replace(
-        question,
+        request,
         vocabulary=Vocabulary(size=outputs, used=outputs),
         patch=(groups.dimensions,),
         context=context,
         is_tied=False,
     )
     shape = rounded_for(repaired, ideal_for(repaired, groups.rank))
-    folder = question.data.folder if question.data else "DATA"
-    inner = "" if question.rank is None else f" --embedding-inner {question.rank}"
+    folder = request.data.folder if request.data else "DATA"
+    inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
     yield Repair(
         kind=groups.kind,
         size=groups.size,
         change=groups.change,
         command=f"archfit train --data {shlex.quote(folder)} {groups.option}{inner} --depth "
         f"{shape.depth} --width {shape.width} --heads {shape.heads} --context {context} --out runs",
-        needs="" if question.data else "DATA: what archfit data prepare made of your source",
+        needs="" if request.data else "DATA: what archfit data prepare made of your source",
         rank_limit=groups.rank,
         shape=shape,
         params=parts(repaired, shape),
     )
 
 
-def _bins(question: Question, needed: float) -> Iterator[Repair]:
+def _bins(request: PlanRequest, needed: float) -> Iterator[Repair]:
     bins = 1 << math.ceil(math.log2(needed))
     if bins < 1 << 16:
         yield _prepared(
-            replace(question, vocabulary=Vocabulary(size=bins + 1, used=bins + 1)),
+            replace(request, vocabulary=Vocabulary(size=bins + 1, used=bins + 1)),
             kind="bins",
             size=bins,
             change=f"round values to {bins:,} bins",
@@ -180,12 +180,12 @@ def _bins(question: Question, needed: float) -> Iterator[Repair]:
         )
 
 
-def _larger_patch(question: Question, needed: float) -> Iterator[Repair]:
-    assert question.patch is not None
-    *sides, channels = question.patch if len(question.patch) > 1 else (*question.patch, 1)
-    factor = (needed / question.input_dimensions) ** (1 / len(sides))
-    larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(question.patch)]
-    repaired = replace(question, patch=larger)
+def _larger_patch(request: PlanRequest, needed: float) -> Iterator[Repair]:
+    assert request.patch is not None
+    *sides, channels = request.patch if len(request.patch) > 1 else (*request.patch, 1)
+    factor = (needed / request.input_dimensions) ** (1 / len(sides))
+    larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(request.patch)]
+    repaired = replace(request, patch=larger)
     repair = _repaired(
         repaired,
         kind="patch",
@@ -196,11 +196,11 @@ def _larger_patch(question: Question, needed: float) -> Iterator[Repair]:
         needs="",
     )
     wider = repair.shape.width  # it may be rounded up
-    yield from (repair,) if wider <= repair.rank_limit else _larger_patch(question, wider)
+    yield from (repair,) if wider <= repair.rank_limit else _larger_patch(request, wider)
 
 
-def _full_table(question: Question, needed: float) -> Iterator[Repair]:
-    repaired = replace(question, rank=None)
+def _full_table(request: PlanRequest, needed: float) -> Iterator[Repair]:
+    repaired = replace(request, rank=None)
     if repaired.limit.limit < needed:  # a full table is too small as well
         for repair in repairs_for(repaired, needed):
             yield replace(repair, change=f"{repair.change}, and use a full embedding table")
@@ -216,15 +216,15 @@ def _full_table(question: Question, needed: float) -> Iterator[Repair]:
     )
 
 
-def _prepared(question: Question, *, kind: str, size: int, change: str, options: str) -> Repair:
-    data = question.data
+def _prepared(request: PlanRequest, *, kind: str, size: int, change: str, options: str) -> Repair:
+    data = request.data
     source = data.source if data else None
     needs = "SOURCE: the file or folder of your data"
     if data and source:
         alone = f"{source} in the folder you are in: data.json keeps the name alone"
         needs = "" if data.knows_path else alone
     return _repaired(
-        question,
+        request,
         kind=kind,
         size=size,
         change=change,
@@ -234,38 +234,38 @@ def _prepared(question: Question, *, kind: str, size: int, change: str, options:
 
 
 def _repaired(
-    question: Question, *, kind: str, size: int, change: str, command: str, needs: str
+    request: PlanRequest, *, kind: str, size: int, change: str, command: str, needs: str
 ) -> Repair:
-    shape = rounded_for(question, ideal_for(question, question.limit.limit))
+    shape = rounded_for(request, ideal_for(request, request.limit.limit))
     return Repair(
         kind=kind,
         size=size,
         change=change,
         command=command,
         needs=needs,
-        rank_limit=question.limit.limit,
+        rank_limit=request.limit.limit,
         shape=shape,
-        params=parts(question, shape),
+        params=parts(request, shape),
     )
 
 
-def plan_command(question: Question) -> str:
-    """What asks this question again on the command line."""
-    words = ["archfit plan", question.budget.option]
-    if question.data is not None:
-        words.append(f"--data {shlex.quote(question.data.folder)}")
-    elif question.vocabulary is not None:
-        words.append(f"--vocab {question.vocabulary.size}")
-    if question.patch is not None:
-        words.append(f"--patch {_sides(question.patch)}")
-    if question.rank is not None:
-        words.append(f"--rank {question.rank}")
-    words.append(f"--context {question.context} --max-depth {question.max_depth}")
-    words += ["--tied"] if question.is_tied else []
-    words += [f"--multiple-of {question.multiple_of}"] if question.multiple_of else []
-    is_said = isinstance(question.budget, TrainingFlops)
-    if not is_said and question.tokens_per_param != CHINCHILLA_TOKENS:
-        words.append(f"--tokens-per-param {question.tokens_per_param:g}")
+def plan_command(request: PlanRequest) -> str:
+    """What asks this again on the command line."""
+    words = ["archfit plan", request.budget.option]
+    if request.data is not None:
+        words.append(f"--data {shlex.quote(request.data.folder)}")
+    elif request.vocabulary is not None:
+        words.append(f"--vocab {request.vocabulary.size}")
+    if request.patch is not None:
+        words.append(f"--patch {_sides(request.patch)}")
+    if request.rank is not None:
+        words.append(f"--rank {request.rank}")
+    words.append(f"--context {request.context} --max-depth {request.max_depth}")
+    words += ["--tied"] if request.is_tied else []
+    words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
+    is_said = isinstance(request.budget, TrainingFlops)
+    if not is_said and request.tokens_per_param != CHINCHILLA_TOKENS:
+        words.append(f"--tokens-per-param {request.tokens_per_param:g}")
     return " ".join(words)
 
 

@@ -128,7 +128,7 @@ def _costs(plan: Plan) -> Table:
         title="What training it takes",
         columns=("quantity", "value"),
         rows=(
-            ("tokens", f"{costs.tokens:,} ({plan.question.tokens_per_param:g} a parameter)"),
+            ("tokens", f"{costs.tokens:,} ({plan.request.tokens_per_param:g} a parameter)"),
             ("operations", f"{costs.flops:.3g} FLOPs, {costs.attention_flops:.3g} for attention"),
             ("memory", f"{memory.total / 1e9:,.2f} GB for {memory.batch_sequences} sequences"),
             ("latency", f"{costs.relative_latency:.2f} times that of the text shape"),

@@ -69,10 +69,10 @@ def iso_parameter_chart(
         width=NARROW_WIDTH if is_narrow else WIDTH,
         height=HEIGHT,
         title=altair.TitleParams(
-            f"Shapes of {size}, for {plan.question.budget}",
+            f"Shapes of {size}, for {plan.request.budget}",
             subtitle=[
                 "Solid: all shapes of this size. Dashed: the law ln(width) = 5.039 + 0.0555 depth.",
-                f"Rank limit of the input: {plan.question.limit.limit:,}"
+                f"Rank limit of the input: {plan.request.limit.limit:,}"
                 + (" (dotted)." if plan.bottleneck else ", no bottleneck."),
             ],
             anchor="start",
@@ -174,7 +174,7 @@ def _line(rows: list[Row], dash: list[int], colour: str, frame: _Frame) -> "alta
 def _limit(plan: Plan, frame: _Frame) -> "altair.Chart":
     import altair
 
-    limit = float(plan.question.limit.limit)
+    limit = float(plan.request.limit.limit)
     rows: list[Row] = [{"width": limit}] if plan.bottleneck else []
     rule: altair.Chart = (
         altair.Chart(altair.InlineData(values=rows))

@@ -36,7 +36,7 @@ def plan_document(asked: Asked) -> object:
 
 def plan_of(query: Pairs) -> Plan:
     """The plan that these parameters ask for."""
-    return make_plan(asked_plan(read_parameters(query, PLAN)).question())
+    return make_plan(asked_plan(read_parameters(query, PLAN)).request())
 
 
 def bounds_document(asked: Asked) -> object:

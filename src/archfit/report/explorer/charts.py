@@ -76,7 +76,7 @@ CHARTS: dict[str, Callable[[Asked], object]] = {
 
 def shape_of(plan: Plan) -> Shape:
     """The planned network as bounds are asked about it."""
-    shape, question = plan.shape, plan.question
+    shape, question = plan.shape, plan.request
     network = Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if question.patch is None:
         return replace(network, vocab=question.input_dimensions, rank=question.rank)

@@ -43,7 +43,7 @@ def plan_page(asked: Asked) -> Reply:
         "effect": effect_sentence(plan),
         "advice": [(advice, named_shape(advice)) for advice in plan.advice],
         "evidence_against": EVIDENCE_AGAINST,
-        "command": plan_command(plan.question),
+        "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
     return _page("plan.html", shown)

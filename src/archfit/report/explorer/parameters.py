@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from archfit.plan.asked import AskedPlan
+from archfit.plan.request import PlanOptions
 from archfit.report.explorer.limits import MOST_TEXT
 from archfit.spec.sizes import parse_size
 from archfit.theory.shape import Shape
@@ -152,9 +152,9 @@ def example(parameters: Sequence[Parameter]) -> str:
     return "&".join(f"{one.name}={one.example}" for one in parameters if one.required)
 
 
-def asked_plan(values: Mapping[str, Value]) -> AskedPlan:
+def asked_plan(values: Mapping[str, Value]) -> PlanOptions:
     """What is asked, with the defaults of the command line for the rest."""
-    return AskedPlan(**values)  # type: ignore[arg-type]  # each was read as its kind
+    return PlanOptions(**values)  # type: ignore[arg-type]  # each was read as its kind
 
 
 def asked_shape(values: Mapping[str, Value]) -> Shape:

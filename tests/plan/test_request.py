@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.plan.question import (
+from archfit.plan.request import (
     BlockParams,
     DataFacts,
     TotalParams,
@@ -50,10 +50,10 @@ def test_tokens_that_never_occur_do_not_count() -> None:
 
 def test_tables_are_counted_full_factorised_and_tied() -> None:
     full = question(vocab=1000)
-    assert full.table_params(64) == 1000 * 64 * 2 + 1024 * 64
-    assert replace(full, is_tied=True).table_params(64) == 1000 * 64 + 1024 * 64
+    assert full.sizes(1, 64).embedding == 1000 * 64 * 2 + 1024 * 64
+    assert replace(full, is_tied=True).sizes(1, 64).embedding == 1000 * 64 + 1024 * 64
     narrow = question(vocab=1000, rank=8)
-    assert narrow.table_params(64) == (1000 + 64) * 8 + 1000 * 64 + 1024 * 64
+    assert narrow.sizes(1, 64).embedding == (1000 + 64) * 8 + 1000 * 64 + 1024 * 64
 
 
 def test_more_used_tokens_than_rows_are_refused() -> None:

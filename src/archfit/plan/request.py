@@ -1,14 +1,23 @@
-"""What a user asks: a budget, and what is known of the data."""
+"""What a user asks of the planner: a budget, and what is known of the data.
 
+`PlanOptions` are the words of a command line or an address, `PlanRequest` is what they mean.
+"""
+
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from archfit.spec.checks import check_at_least
+from archfit.plan.law import DEEPEST_TRAINED
+from archfit.spec.counting import GPT2_STYLE, NetworkSizes
+from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.sizes import parse_size
 
 LARGEST_BUDGET = 10**18  # parameters
 CHINCHILLA_TOKENS = 20  # a parameter; Hoffmann et al. 2022
 FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020
+GPT2_VOCAB = 50257
+MOST_SIDES = 4  # time, height, width and channels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,11 +66,12 @@ class TrainingFlops:
     def __post_init__(self) -> None:
         check_tokens_per_param(self.tokens_per_param)
         if self.flops < 1:
-            raise ValueError(f"flops={self.flops} buys nothing; use 1e15 or more")
-        if self.flops > FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:
+            raise InvalidValue("flops", self.flops, "buys nothing", "use 1e15 or more")
+        most = FLOPS * self.tokens_per_param * LARGEST_BUDGET**2
+        if self.flops > most:
             raise ValueError(
                 f"flops={Decimal(self.flops):.2e} pays for over 10^18 parameters, more than any "
-                f"law has seen; use {FLOPS * self.tokens_per_param * LARGEST_BUDGET**2:.3g} or less"
+                f"law has seen; use {most:.3g} or less"
             )
 
     def __str__(self) -> str:
@@ -92,9 +102,8 @@ class Vocabulary:
         check_at_least(2, vocab=self.size)
         check_at_least(1, used_vocab=self.used)
         if self.used > self.size:
-            raise ValueError(
-                f"used_vocab={self.used} is above vocab={self.size}; a table has a row for each"
-            )
+            rule = f"is above {{vocab}}={self.size}"
+            raise InvalidValue("used_vocab", self.used, rule, "a table has a row for each")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +119,7 @@ class DataFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class PlanRequest:
     """Which shape? Every field decides the answer."""
 
     budget: Budget
@@ -144,10 +153,7 @@ class Question:
     def input_dimensions(self) -> int:
         """Dimensions that enter the embedding: values of a patch, or tokens of the table."""
         if self.patch is not None:
-            dimensions = 1
-            for side in self.patch:
-                dimensions *= side
-            return dimensions
+            return math.prod(self.patch)
         assert self.vocabulary is not None
         return self.vocabulary.size
 
@@ -163,12 +169,19 @@ class Question:
             limits.append(RankLimit(kind="rank", limit=self.rank))
         return min(limits, key=lambda limit: limit.limit)
 
-    def table_params(self, width: float) -> float:
-        """Weights of embedding, positions and head at this width."""
-        rows, outputs = self.input_dimensions, self.vocabulary.size if self.vocabulary else 0
-        embedding = rows * width if self.rank is None else (rows + width) * self.rank
-        head = 0 if self.is_tied else outputs * width
-        return embedding + head + self.context * width
+    def sizes(self, depth: float, width: float) -> NetworkSizes:
+        """What a network of this depth and width stores, with the biases and norms of GPT-2."""
+        outputs = 0 if self.is_tied or self.vocabulary is None else self.vocabulary.size
+        return NetworkSizes(
+            depth=depth,
+            width=width,
+            query=width,
+            key_value=width,
+            head_dim=width,  # of no count here
+            hidden=4 * width,
+            style=GPT2_STYLE,
+            tables=((self.input_dimensions, self.rank), (self.context, None), (outputs, None)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,16 +195,82 @@ class RankLimit:
 def check_tokens_per_param(tokens: float) -> None:
     """Refuse a rule that no training run follows."""
     if not 0 < tokens <= 10**6:
-        raise ValueError(
-            f"tokens_per_param={tokens:g} is not in (0, 10^6]; Chinchilla's rule is "
-            f"{CHINCHILLA_TOKENS}"
-        )
+        way_out = f"Chinchilla's rule is {CHINCHILLA_TOKENS}"
+        raise InvalidValue("tokens_per_param", tokens, "is not in (0, 10^6]", way_out)
 
 
 def _check_budget(name: str, params: int) -> None:
     if params < 1:
-        raise ValueError(f"{name}={params} buys nothing; use 100K or more")
+        raise InvalidValue(name, params, "buys nothing", "use 100K or more")
     if params > LARGEST_BUDGET:
         raise ValueError(
             f"{name}={Decimal(params):.2e} is over 10^18, more than any law has seen; use less"
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanOptions:
+    """The options of a plan; None: not given."""
+
+    params: int | None = None
+    block_params: int | None = None
+    flops: int | None = None
+    vocab: int | None = None  # 50257, GPT-2's, unless there is a patch
+    rank: int | None = None  # a full table
+    patch: str = ""  # as in 16x16x3; empty: one token at a position
+    context: int = 1024
+    tied: bool = False
+    max_depth: int = DEEPEST_TRAINED
+    multiple_of: int | None = None  # what hardware likes
+    tokens_per_param: float = float(CHINCHILLA_TOKENS)
+
+    def request(
+        self, vocabulary: Vocabulary | None = None, data: DataFacts | None = None
+    ) -> PlanRequest:
+        """What is asked: about prepared data, or about a vocabulary alone."""
+        if vocabulary is None and not (self.vocab is None and self.patch):
+            size = GPT2_VOCAB if self.vocab is None else self.vocab
+            vocabulary = Vocabulary(size=size, used=size)
+        return PlanRequest(
+            budget=self._budget(),
+            vocabulary=vocabulary,
+            rank=self.rank,
+            patch=_sides(self.patch) if self.patch else None,
+            context=self.context,
+            is_tied=self.tied,
+            max_depth=self.max_depth,
+            multiple_of=self.multiple_of,
+            tokens_per_param=self.tokens_per_param,
+            data=data,
+        )
+
+    def _budget(self) -> Budget:
+        given = {
+            "--params": self.params,
+            "--block-params": self.block_params,
+            "--flops": self.flops,
+        }
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) != 1:
+            found = f"{' and '.join(named)} are" if named else "no budget is"
+            raise ValueError(
+                f"{found} given; give one of --params 125M, --block-params 100M or --flops 1e19"
+            )
+        if self.params is not None:
+            return TotalParams(params=self.params)
+        if self.block_params is not None:
+            return BlockParams(params=self.block_params)
+        assert self.flops is not None
+        return TrainingFlops(flops=self.flops, tokens_per_param=self.tokens_per_param)
+
+
+def _sides(text: str) -> tuple[int, ...]:
+    try:
+        sides = tuple(parse_size(side) for side in text.lower().split("x"))
+    except ValueError as problem:
+        raise ValueError(f"--patch {text!r} is not like 16x16x3 or 64 ({problem})") from problem
+    if len(sides) > MOST_SIDES:
+        raise ValueError(
+            f"--patch {text!r} has {len(sides)} sides; use up to {MOST_SIDES}, as in 2x16x16x3"
+        )
+    return sides

@@ -1,11 +1,15 @@
-"""What archfit's own runs measured a bottleneck to cost, and what lies between their points.
+"""What a bottleneck was measured to cost: points of archfit's runs and of Wies et al. 2021.
 
-Both ends of an interval are straight in the logarithm of the ratio. A point that is only a limit
-("at least") has no curve towards it: what lies before it is at least what its neighbour is.
-
+Our runs: both ends of an interval are straight in the logarithm of the ratio. A point that is only
+a limit ("at least") has no curve towards it: what lies before it is at least what its neighbour is.
 Of a low rank there are curves at 2, 6 and 8 layers. What a rank wastes grows with the width, and at
 one ratio of rank to width it falls with the rank (docs/evidence.md, rank-or-ratio), so that each
 curve bounds questions about other ranks and widths from one side or from both.
+
+The paper gives three numbers, each read off a figure and given as "about". Between the points of
+attention two curves are drawn, straight in the ratio and straight in its logarithm, and the
+interval spans both. For the rank there is one point: it bounds every larger ratio from above, and
+the curve that falls fastest, the logarithmic one, is the lower end.
 """
 
 import itertools
@@ -20,15 +24,55 @@ from archfit.evidence.points import (
     rank_of_tokens_curve,
     rank_series,
 )
-from archfit.plan.paper_points import Ends, is_same
+
+READING = 0.05  # the numbers are "about": what a reader of the figures could be off
+RANK_POINT = (16 / 680, 0.25)  # 5.1, figure 2, 12 layers: r / d_x
+ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
+SAME = 1.005  # ratios closer than this are the same
+
+Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
+
 
 FREE = Point(at=1.0, value=0.0, low=0.0, high=0.0)  # without a bottleneck nothing is lost
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 
 
+def is_same(ratio: float, other: float) -> bool:
+    """Whether two ratios cannot be told apart."""
+    return max(ratio, other) / min(ratio, other) < SAME
+
+
+def paper_rank_ends(ratio: float) -> Ends:
+    """Redundant share of a network of 12 layers at rank / width = `ratio`, below 1."""
+    at, share = RANK_POINT
+    if is_same(ratio, at):
+        return share - READING, share + READING
+    if ratio < at:
+        return share - READING, 1.0
+    logarithmic = share * math.log(ratio) / math.log(at)
+    return max(0.0, logarithmic - READING), share + READING
+
+
+def paper_attention_ends(ratio: float) -> Ends:
+    """Redundant share of 12 to 24 layers at heads x head_dim / width = `ratio`, above 1."""
+    for at, share in ATTENTION_POINTS[1:]:
+        if is_same(ratio, at):
+            return share - READING, share + READING
+    last, most = ATTENTION_POINTS[-1]
+    if ratio > last:
+        return most - READING, 1.0
+    (x0, y0), (x1, y1) = next(
+        pair for pair in itertools.pairwise(ATTENTION_POINTS) if ratio < pair[1][0]
+    )
+    straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
+    logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
+    low, high = sorted((straight, logarithmic))
+    return max(0.0, low - READING), high + READING
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LowRank:
+class RankQuestion:
     """A question: what does this rank cost a network of this width?"""
 
     rank: float
@@ -47,15 +91,15 @@ class _OfWidth:
     width: int
     points: tuple[Point, ...]
 
-    def bounds(self, asked: LowRank) -> Ends:
+    def bounds(self, question: RankQuestion) -> Ends:
         """By its ratio and by its rank: the milder of them is a lower end, the worse an upper."""
-        by_rank = min(1.0, asked.rank / self.width)
-        milder, worse = max(asked.ratio, by_rank), min(asked.ratio, by_rank)
+        by_rank = min(1.0, question.rank / self.width)
+        milder, worse = max(question.ratio, by_rank), min(question.ratio, by_rank)
         return _ends(milder, self.points)[0], _ends(worse, self.points)[1]
 
-    def has(self, asked: LowRank) -> bool:
+    def has(self, question: RankQuestion) -> bool:
         """Whether the question is one of its points."""
-        return is_same(asked.width, self.width) and is_on(asked.ratio, self.points)
+        return is_same(question.width, self.width) and is_on(question.ratio, self.points)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,37 +109,37 @@ class _OfRank:
     rank: int
     points: tuple[Point, ...]
 
-    def bounds(self, asked: LowRank) -> Ends:
+    def bounds(self, question: RankQuestion) -> Ends:
         """An upper end for larger ranks, a lower end for smaller ones, both for its own."""
-        low, high = _ends(asked.ratio, self.points)
-        if is_same(asked.rank, self.rank):
+        low, high = _ends(question.ratio, self.points)
+        if is_same(question.rank, self.rank):
             return low, high
-        return (low, 1.0) if asked.rank < self.rank else (0.0, high)
+        return (low, 1.0) if question.rank < self.rank else (0.0, high)
 
-    def has(self, asked: LowRank) -> bool:
+    def has(self, question: RankQuestion) -> bool:
         """Whether the question is one of its points."""
-        return is_same(asked.rank, self.rank) and is_on(asked.ratio, self.points)
+        return is_same(question.rank, self.rank) and is_on(question.ratio, self.points)
 
 
-def own_rank_ends(asked: LowRank, depth: float) -> Ends:
+def measured_rank_ends(question: RankQuestion, depth: float) -> Ends:
     """Redundant share up to 8 layers, for ratios below 1.
 
     It falls with depth: between depths that were trained the deeper ones give the lower end and the
     shallower ones the upper, which fewer layers than any do not have.
     """
     if round(depth) in DEPTHS:
-        return _ends_at(round(depth), asked)
-    ends = {known: _ends_at(known, asked) for known in DEPTHS}
+        return _ends_at(round(depth), question)
+    ends = {known: _ends_at(known, question) for known in DEPTHS}
     high = min((high for known, (_, high) in ends.items() if known < depth), default=1.0)
     return min(high, max(low for known, (low, _) in ends.items() if known > depth)), high
 
 
-def is_measured_rank(asked: LowRank, depth: float) -> bool:
+def is_measured_rank(question: RankQuestion, depth: float) -> bool:
     """Whether such a network was trained: its depth, its rank and its width."""
-    return round(depth) in DEPTHS and any(curve.has(asked) for curve in _curves(round(depth)))
+    return round(depth) in DEPTHS and any(curve.has(question) for curve in _curves(round(depth)))
 
 
-def own_attention_ends(ratio: float) -> Ends:
+def measured_attention_ends(ratio: float) -> Ends:
     """Redundant share of 3 or 6 layers at heads x head_dim / width = `ratio`, above 1."""
     return _ends(ratio, (FREE, *attention_curve()))
 
@@ -115,8 +159,8 @@ def ends_of(point: Point) -> Ends:
     return max(0.0, point.low or 0.0), 1.0 if point.high is None else max(0.0, point.high)
 
 
-def _ends_at(depth: int, asked: LowRank) -> Ends:
-    found = [curve.bounds(asked) for curve in _curves(depth)]
+def _ends_at(depth: int, question: RankQuestion) -> Ends:
+    found = [curve.bounds(question) for curve in _curves(depth)]
     high = min(high for _, high in found)
     return min(high, max(low for low, _ in found)), high
 
