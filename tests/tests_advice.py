@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from archfit.advise.check import Trained
+from archfit.advise.check import CheckRuns
 from archfit.advise.design import CheckCell, Design, check_cells
 from archfit.plan.planner import Plan, make_plan
 from archfit.plan.request import DataFacts, PlanRequest, TotalParams, Vocabulary
@@ -48,7 +48,7 @@ def design(share: float) -> Design:
     return Design(share=share, steps=200, sizes=(1.0,), scale="smoke", context=64)
 
 
-def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) -> Trained:
+def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) -> CheckRuns:
     """A check whose networks, by name, ended with these bits per byte, one for each seed."""
     corpora = {
         label: Corpus(label=label, kind="fasta", vocab=vocab, data_hash=f"{vocab:064x}")
@@ -60,7 +60,7 @@ def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) 
         for one in cells
         for seed, loss in enumerate(bits.get(one.network.name, ()))
     ]
-    return Trained(
+    return CheckRuns(
         design=design(share),
         cells=cells,
         records=tuple(records),

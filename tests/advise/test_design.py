@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.design import SEEDS, SIZES, Design, Speed, affordable, check_cells
-from archfit.advise.networks import networks
+from archfit.advise.design import SEEDS, SIZES, Design, Speed, affordable, check_cells, networks
 from archfit.sweep.sweep import Corpus
 from tests_advice import plan_of
 

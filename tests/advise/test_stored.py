@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from archfit.advise.exported import check_replaceable, write_config
-from archfit.advise.journey import Wish, planned
-from archfit.advise.source import Source, prepared_source
+from archfit.advise.request import AdviceRequest, Source, planned, prepared_source
 from archfit.advise.stored import check_place, read_advice, store
 from archfit.data.prepare import silent
+from archfit.journey import check_replaceable, write_config
 
 
-def wish_for(words: Path | str) -> Wish:
+def wish_for(words: Path | str) -> AdviceRequest:
     source = Source(words=str(words), kind="", vocab=None, heldout=None, field=None)
-    return Wish(source=source, params=60_000, context=64, max_depth=4)
+    return AdviceRequest(source=source, params=60_000, context=64, max_depth=4)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.networks import networks
+from archfit.advise.design import networks
 from archfit.advise.verdict import Verdict, verdict_of
 from archfit.advise.words import check_sentences, headline, limits_of
 from archfit.plan.planner import Plan

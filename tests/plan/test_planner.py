@@ -287,3 +287,19 @@ def test_a_rule_that_asks_for_less_than_a_token_trains_on_one() -> None:
     plan = make_plan(replace(question(10**6), tokens_per_param=1e-300))
     assert plan.costs.tokens == 1
     assert plan.costs.start.learning_rate > 0
+
+
+def test_memory_counts_the_logits_of_the_vocabulary() -> None:
+    small, large = (make_plan(question(10**8, vocab=vocab)).costs.memory for vocab in (257, 50257))
+    shape = make_plan(question(10**8, vocab=50257)).shape
+    positions = 8 * 1024
+    assert large.activations == positions * (34 * shape.depth * shape.width + 6 * 50257)
+    assert small.batch_sequences == large.batch_sequences == 8
+
+
+def test_latency_goes_with_depth_and_is_one_where_the_text_shape_is_planned() -> None:
+    plan = make_plan(question(125_000_000, vocab=257))
+    assert plan.costs.relative_latency == plan.shape.depth / plan.text_shape.depth
+    assert plan.costs.relative_latency > 2
+    text = make_plan(question(125_000_000))
+    assert text.costs.relative_latency == pytest.approx(1, abs=0.1)

@@ -18,16 +18,15 @@ from archfit.advise.design import (
     Speed,
     affordable,
     check_cells,
+    networks,
 )
-from archfit.advise.networks import networks
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import retokenised
 from archfit.data.tokenisations import AsGiven
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.plan.planner import Plan
 from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular
-from archfit.spec.files import write_whole
-from archfit.spec.run_folder import read_record
+from archfit.spec.files import read_record, write_whole
 from archfit.sweep.cell import seeded
 from archfit.sweep.cells import Cells
 from archfit.sweep.folder import SWEEP, locked, open_sweep, read_sweep, stored, write_results
@@ -52,7 +51,7 @@ ASSUMED = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
+class CheckRunner:
     """Where a check is run, and who watches."""
 
     folder: Path
@@ -81,8 +80,8 @@ class Bench:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trained:
-    """A check after its runs."""
+class CheckRuns:
+    """The runs of a check: what was planned, what came out, and what failed."""
 
     design: Design
     cells: tuple[CheckCell, ...]
@@ -91,9 +90,9 @@ class Trained:
     left_out: Mapping[str, str]  # repairs whose data could not be had, and why
     data: Mapping[str, str]  # labels by hash
 
-    def of(self, one: CheckCell, status: str = "finished") -> tuple[RunRecord, ...]:
+    def of(self, cell: CheckCell, status: str = "finished") -> tuple[RunRecord, ...]:
         """The runs of a cell that ended so."""
-        shape = one.cell.spec(0)
+        shape = cell.cell.spec(0)
         return tuple(
             record
             for record in self.records
@@ -104,37 +103,37 @@ class Trained:
 
 
 def trained_check(
-    plan: Plan, data: PreparedData, bench: Bench, *, minutes: float, seeds: int | None
-) -> Trained:
-    """The check in the bench's folder, designed now or before, with all its runs."""
-    bench.folder.mkdir(parents=True, exist_ok=True)
-    design = _design(plan, data, bench, minutes)
-    prepared, left_out = _prepared(plan, data, design, bench.folder)
+    plan: Plan, data: PreparedData, runner: CheckRunner, *, minutes: float, seeds: int | None
+) -> CheckRuns:
+    """The check in the runner's folder, designed now or before, with all its runs."""
+    runner.folder.mkdir(parents=True, exist_ok=True)
+    design = _design(plan, data, runner, minutes)
+    prepared, left_out = _prepared(plan, data, design, runner.folder)
     cells = check_cells(plan, design, _corpora(prepared))
     refuse_too_few(cells, LEAST_SEEDS if seeds is None else seeds)
-    failures = _train(bench, cells, prepared, minutes=minutes, seeds=seeds)
-    return replace(read_check(plan, data, bench.folder), failures=failures, left_out=left_out)
+    failures = _train(runner, cells, prepared, minutes=minutes, seeds=seeds)
+    return replace(read_check(plan, data, runner.folder), failures=failures, left_out=left_out)
 
 
-def read_check(plan: Plan, data: PreparedData, folder: Path) -> Trained:
+def read_check(plan: Plan, data: PreparedData, folder: Path) -> CheckRuns:
     """The check as it lies in its folder; nothing is trained."""
     design = _read_design(folder / DESIGN)
     corpora = _corpora(_found(plan, data, design, folder))
     records = {spec.name: read_record(folder / spec.name) for spec in _stored(folder)}
-    labels = dict.fromkeys(one.tokens.label for one in networks(plan, design.share))
-    return Trained(
+    labels = dict.fromkeys(network.tokens.label for network in networks(plan, design.share))
+    return CheckRuns(
         design=design,
         cells=check_cells(plan, design, corpora),
         records=tuple(record for record in records.values() if record is not None),
-        failures={name: "it left no record" for name, one in records.items() if one is None},
-        left_out={one: "its data could not be had" for one in labels if one not in corpora},
+        failures={name: "it left no record" for name, found in records.items() if found is None},
+        left_out={label: "its data could not be had" for label in labels if label not in corpora},
         data={corpus.data_hash: corpus.label for corpus in corpora.values()},
     )
 
 
 def refuse_too_few(cells: tuple[CheckCell, ...], seeds: int) -> None:
     """Refuse what could say nothing, before it is trained."""
-    compared = len({one.network for one in cells})
+    compared = len({cell.network for cell in cells})
     if compared < 2:
         raise ValueError(
             "the recommended network has no rival of other depth and no repair that could be "
@@ -150,15 +149,18 @@ def refuse_too_few(cells: tuple[CheckCell, ...], seeds: int) -> None:
 def _corpora(prepared: Mapping[str, PreparedData]) -> dict[str, Corpus]:
     return {
         label: Corpus(
-            label=label, kind=str(one.description["kind"]), vocab=one.vocab, data_hash=one.data_hash
+            label=label,
+            kind=str(data.description["kind"]),
+            vocab=data.vocab,
+            data_hash=data.data_hash,
         )
-        for label, one in prepared.items()
+        for label, data in prepared.items()
     }
 
 
 def _found(plan: Plan, data: PreparedData, design: Design, folder: Path) -> dict[str, PreparedData]:
     """The data that are there, by the label of their tokens."""
-    labels = {one.tokens.label: one.tokens for one in networks(plan, design.share)}
+    labels = {network.tokens.label: network.tokens for network in networks(plan, design.share)}
     return {
         label: data if isinstance(tokens, AsGiven) else open_prepared(folder / "data" / label)
         for label, tokens in labels.items()
@@ -166,21 +168,21 @@ def _found(plan: Plan, data: PreparedData, design: Design, folder: Path) -> dict
     }
 
 
-def _design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
+def _design(plan: Plan, data: PreparedData, runner: CheckRunner, minutes: float) -> Design:
     """The design in the folder; where there is none, one for what a pilot measures.
 
     Two who want the same check at once agree on one design: the second waits for the first.
     """
-    path = bench.folder / DESIGN
-    with locked(bench.folder):
+    path = runner.folder / DESIGN
+    with locked(runner.folder):
         if not path.exists():
-            design = _fitting_design(plan, data, bench, minutes)
+            design = _fitting_design(plan, data, runner, minutes)
             write_whole(path, (canonical_json(design) + "\n").encode())
     return _read_design(path)
 
 
-def _fitting_design(plan: Plan, data: PreparedData, bench: Bench, minutes: float) -> Design:
-    scale: Scale = "small" if bench.on_gpu else "smoke"
+def _fitting_design(plan: Plan, data: PreparedData, runner: CheckRunner, minutes: float) -> Design:
+    scale: Scale = "small" if runner.on_gpu else "smoke"
     start = Design(
         share=1.0,
         steps=STEPS[0],
@@ -188,13 +190,13 @@ def _fitting_design(plan: Plan, data: PreparedData, bench: Bench, minutes: float
         scale=scale,
         context=min(plan.request.context, CONTEXTS[scale]),
     )
-    workers, assumed = len(bench.where()), ASSUMED[scale]
+    workers, assumed = len(runner.where()), ASSUMED[scale]
 
     def fitting(speed: Speed) -> Design:
         seconds = 60 * minutes
         return affordable(plan, seconds=seconds, speed=speed, start=start, workers=workers)
 
-    return fitting(assumed.slowed(_slowness(plan, data, bench, fitting(assumed))))
+    return fitting(assumed.slowed(_slowness(plan, data, runner, fitting(assumed))))
 
 
 def _read_design(path: Path) -> Design:
@@ -205,17 +207,17 @@ def _read_design(path: Path) -> Design:
         raise ValueError(f"{path} holds no design: {problem}; delete its folder") from problem
 
 
-def _slowness(plan: Plan, data: PreparedData, bench: Bench, design: Design) -> float:
+def _slowness(plan: Plan, data: PreparedData, runner: CheckRunner, design: Design) -> float:
     """How many times as long as assumed a few steps of the first networks take here."""
     speed = ASSUMED[design.scale]
-    given = [one for one in networks(plan, design.share) if one.role != "repaired"]
+    given = [network for network in networks(plan, design.share) if network.role != "repaired"]
     specs = [
-        design.asked(network, 1.0).spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
+        design.options(network, 1.0).spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
         for network in given
     ]
     pilots = tuple({_short(spec): None for spec in specs})
-    folder = bench.folder / "pilot"
-    done = bench.run(pilots, folder, (data.folder,))
+    folder = runner.folder / "pilot"
+    done = runner.run(pilots, folder, (data.folder,))
     records = [read_record(folder / spec.name) for spec in pilots]
     measured = sum(record.timing.training_seconds for record in records if record)
     assumed = sum(speed.seconds(record.spec) for record in records if record)
@@ -254,7 +256,7 @@ def _prepared(
 
 
 def _train(
-    bench: Bench,
+    runner: CheckRunner,
     cells: tuple[CheckCell, ...],
     prepared: Mapping[str, PreparedData],
     *,
@@ -262,37 +264,42 @@ def _train(
     seeds: int | None,
 ) -> dict[str, str]:
     """Train one seed, then as many as the time allows; why runs failed, by their names."""
-    folders = {one.data_hash: one.folder for one in prepared.values()}
-    corpora = tuple({one.cell.corpus.data_hash: one.cell.corpus for one in cells}.values())
+    folders = {data.data_hash: data.folder for data in prepared.values()}
+    corpora = tuple({cell.cell.corpus.data_hash: cell.cell.corpus for cell in cells}.values())
     failures: dict[str, str] = {}
 
     def pass_of(seeds: int) -> None:
-        specs = seeded([one.cell for one in cells], range(seeds))
+        specs = seeded([cell.cell for cell in cells], range(seeds))
         made = Sweep(name=NAME, question=QUESTION, corpora=corpora, specs=specs)
         wanted = stored(made, scale="check", data_folders=folders)
-        opened = open_sweep(bench.folder, wanted)
+        opened = open_sweep(runner.folder, wanted)
         data = tuple(folders[hash] for hash in {corpus.data_hash for corpus in corpora})
-        done = bench.run(opened.specs, bench.folder, data)
+        done = runner.run(opened.specs, runner.folder, data)
         failures.update({spec.name: reason for spec, reason in done.failed.items()})
-        write_results(bench.folder, opened)
+        write_results(runner.folder, opened)
 
     if seeds is not None:
         pass_of(seeds)
         return failures
     pass_of(1)
-    there = _stored(bench.folder)
+    there = _stored(runner.folder)
     if len({spec.seed for spec in there}) < LEAST_SEEDS:
-        pass_of(_seeds_within(bench, there, minutes))
+        pass_of(_seeds_within(runner, there, minutes))
     return failures
 
 
-def _seeds_within(bench: Bench, specs: tuple[RunSpec, ...], minutes: float) -> int:
+def _seeds_within(runner: CheckRunner, specs: tuple[RunSpec, ...], minutes: float) -> int:
     """How many seeds the time allows, after what those that are there took."""
-    records = [read_record(bench.folder / spec.name) for spec in specs]
+    records = [read_record(runner.folder / spec.name) for spec in specs]
     training = sum(record.timing.training_seconds for record in records if record)
     seeds = len({spec.seed for spec in specs})
-    one = max(training / seeds / len(bench.where()), 1e-3)
-    return max(LEAST_SEEDS, min(MOST_SEEDS, int(60 * minutes * 0.95 / one)))
+    return affordable_seeds(training / seeds / len(runner.where()), 60 * minutes)
+
+
+def affordable_seeds(seconds_a_seed: float, seconds: float) -> int:
+    """Seeds that 95 % of the time pays for; the rest is spent on starting workers."""
+    paid = int(0.95 * seconds / max(seconds_a_seed, 1e-3))
+    return max(LEAST_SEEDS, min(MOST_SEEDS, paid))
 
 
 def _stored(folder: Path) -> tuple[RunSpec, ...]:

@@ -1,15 +1,14 @@
 """An advice as one JSON document."""
 
-from archfit.advise.journey import Checked
-from archfit.advise.networks import untested
-from archfit.advise.verdict import Claim, Standing
+from archfit.advise.design import untested
+from archfit.advise.verdict import CheckResult, Claim, RankedResult
 from archfit.advise.words import check_sentences, counterpart, headline, limits_of
 from archfit.plan.planner import Plan
 
 Json = dict[str, object]
 
 
-def check_json(plan: Plan, check: Checked) -> Json:
+def check_json(plan: Plan, check: CheckResult) -> Json:
     """What a check found: verdict, claims, networks with intervals, and how it was made."""
     trained, verdict, design = check.trained, check.verdict, check.trained.design
     return {
@@ -39,7 +38,7 @@ def _claim(claim: Claim) -> Json:
     }
 
 
-def _standing(check: Checked, standing: Standing) -> Json:
+def _standing(check: CheckResult, standing: RankedResult) -> Json:
     shape, found = standing.cell.architecture, standing.against
     return {
         "name": standing.network.network.name,

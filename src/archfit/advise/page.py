@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from archfit.advise.check import Trained
-from archfit.advise.journey import Checked, Wish
-from archfit.advise.verdict import Standing
+from archfit.advise.check import CheckRuns
+from archfit.advise.request import AdviceRequest
+from archfit.advise.verdict import CheckResult, RankedResult
 from archfit.advise.words import (
     UNCHECKED,
     answer,
@@ -34,7 +34,13 @@ SIZES = "loss-against-size"  # the figure of a sweep that shows depths crossing
 
 
 def advice_report(
-    wish: Wish, data: PreparedData, plan: Plan, check: Checked | None, *, command: str, version: str
+    request: AdviceRequest,
+    data: PreparedData,
+    plan: Plan,
+    check: CheckResult | None,
+    *,
+    command: str,
+    version: str,
 ) -> AdviceReport:
     """The page of an advice; `command` is what was typed."""
     checked: tuple[str, ...] = (UNCHECKED,)
@@ -43,7 +49,7 @@ def advice_report(
         checked = tuple(check_sentences(plan, check.trained, check.verdict))
         further = (*limits_of(plan, check.trained, check.verdict), *check.conclusions)
     return AdviceReport(
-        title=f"Which Transformer fits {_name(wish)}?",
+        title=f"Which Transformer fits {_name(request)}?",
         answer=answer(plan),
         status=check.verdict.status if check else "unchecked",
         headline=headline(plan, check.verdict if check else None),
@@ -59,13 +65,13 @@ def advice_report(
     )
 
 
-def _name(wish: Wish) -> str:
-    if is_sample(wish.source.words):
+def _name(request: AdviceRequest) -> str:
+    if is_sample(request.source.words):
         return "the English sample"
-    return Path(wish.source.words).name or Path(wish.source.words).resolve().name
+    return Path(request.source.words).name or Path(request.source.words).resolve().name
 
 
-def _figures(plan: Plan, data: PreparedData, check: Checked | None) -> Iterator[Figure]:
+def _figures(plan: Plan, data: PreparedData, check: CheckResult | None) -> Iterator[Figure]:
     if check is not None:
         trials = [_trial(check.trained, one) for one in check.verdict.standings]
         yield standing_figure(trials)
@@ -87,7 +93,7 @@ def _figures(plan: Plan, data: PreparedData, check: Checked | None) -> Iterator[
         yield spectrum
 
 
-def _trial(trained: Trained, standing: Standing) -> Trial:
+def _trial(trained: CheckRuns, standing: RankedResult) -> Trial:
     records = trained.of(standing.network)
     found = standing.against
     recipe, shape = standing.cell.recipe, standing.cell.architecture
@@ -111,7 +117,7 @@ def _bits_at(evaluations: tuple[Evaluation, ...], step: int) -> float:
     return next(one.heldout_bits_per_byte for one in evaluations if one.step == step)
 
 
-def _tables(data: PreparedData, check: Checked | None) -> Iterator[Table]:
+def _tables(data: PreparedData, check: CheckResult | None) -> Iterator[Table]:
     if check is not None:
         yield Table(
             title="The networks of the check, the best first",
@@ -135,7 +141,7 @@ def _tables(data: PreparedData, check: Checked | None) -> Iterator[Table]:
     )
 
 
-def _row(check: Checked, standing: Standing) -> tuple[str, ...]:
+def _row(check: CheckResult, standing: RankedResult) -> tuple[str, ...]:
     shape, found = standing.cell.architecture, standing.against
     return (
         standing.network.network.name,
@@ -150,7 +156,7 @@ def _row(check: Checked, standing: Standing) -> tuple[str, ...]:
     )
 
 
-def _commands(plan: Plan, check: Checked | None, command: str) -> Iterator[str]:
+def _commands(plan: Plan, check: CheckResult | None, command: str) -> Iterator[str]:
     yield command
     if check is not None:
         folder = shlex.quote(str(check.folder))
@@ -161,7 +167,7 @@ def _commands(plan: Plan, check: Checked | None, command: str) -> Iterator[str]:
     yield from (repair.command for repair in plan.repairs)
 
 
-def _provenance(check: Checked | None) -> tuple[Table, ...]:
+def _provenance(check: CheckResult | None) -> tuple[Table, ...]:
     if check is None:
         return ()
     origin = Origin(

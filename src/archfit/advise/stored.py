@@ -6,23 +6,23 @@ from pathlib import Path
 
 from archfit import __version__
 from archfit.advise.check import read_check
-from archfit.advise.journey import Checked, Wish, judged, plan_for
+from archfit.advise.request import AdviceRequest, plan_for
+from archfit.advise.verdict import CheckResult, judged
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.plan.planner import Plan
 from archfit.spec import canonical_json, load_file, write_whole
+from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
-ADVICE = "advice.json"
-FORMAT = 1
-LARGEST = 1_000_000  # bytes
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAdvice:
-    """A wish, and where its data and its check lie."""
+    """A request, and where its data and its check lie."""
 
     format: int
     archfit: str
-    wish: Wish
+    request: AdviceRequest
     data: str  # within the folder of the advice, so that it can be moved, or a whole path
     check: str | None  # the name of its folder; None: not checked
     command: str
@@ -38,12 +38,14 @@ def check_place(out: Path, names: Sequence[str]) -> None:
         )
 
 
-def store(out: Path, wish: Wish, data: PreparedData, check: Checked | None, command: str) -> None:
-    """Write it."""
+def store(
+    out: Path, request: AdviceRequest, data: PreparedData, check: CheckResult | None, command: str
+) -> None:
+    """Write what was asked and where its data and check lie, so that a page can be made again."""
     advice = StoredAdvice(
         format=FORMAT,
         archfit=__version__,
-        wish=wish,
+        request=request,
         data=str(_within(data.folder.resolve(), out.resolve())),
         check=check.folder.name if check else None,
         command=command,
@@ -55,11 +57,11 @@ def _within(folder: Path, out: Path) -> Path:
     return folder.relative_to(out) if folder.is_relative_to(out) else folder
 
 
-def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, Checked | None]:
+def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, CheckResult | None]:
     """The advice in a folder, with its plan and what its check says; nothing is trained."""
     path = out / ADVICE
     try:
-        advice = load_file(StoredAdvice, path, most_bytes=LARGEST)
+        advice = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
     except ValueError as problem:
         raise ValueError(
             f"{path} holds no advice: {problem}; run archfit advise again"
@@ -70,7 +72,7 @@ def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, Checked | 
             f"{__version__}; run archfit advise again"
         )
     data = open_prepared(out / advice.data)
-    plan = plan_for(advice.wish, data, out)
+    plan = plan_for(advice.request, data, out)
     if advice.check is None:
         return advice, data, plan, None
     folder = out / Path(advice.check).name

@@ -1,14 +1,18 @@
 """Whether the advice held: the recommended network against its rivals, with intervals."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from archfit.advise.check import Trained
-from archfit.advise.design import CheckCell
-from archfit.advise.networks import binds, networks, untested
+from archfit.advise.check import CheckRunner, CheckRuns, trained_check
+from archfit.advise.design import CheckCell, binds, networks, untested
+from archfit.data.prepared import PreparedData
 from archfit.fit.against import Difference, differences
 from archfit.fit.cells import Cell, cells_of
+from archfit.fit.conclusions import findings
+from archfit.fit.fitted import Fits, fitted
 from archfit.plan.planner import Plan
 from archfit.spec import Architecture
 
@@ -16,7 +20,7 @@ Status = Literal["held", "refuted", "undecided"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class RankedResult:
     """A network at the size of the check, and its difference from the one that is advised."""
 
     network: CheckCell
@@ -47,11 +51,11 @@ class Verdict:
     status: Status
     rests_on: str | None  # the name of the network that is advised; None: no check can train it
     claims: tuple[Claim, ...]
-    standings: tuple[Standing, ...]  # the best first
+    standings: tuple[RankedResult, ...]  # the best first
     binds: bool | None  # whether the bottleneck is one at this size too; None: the plan has none
 
     @property
-    def best(self) -> Standing:
+    def best(self) -> RankedResult:
         """The network with the least bits per byte."""
         return self.standings[0]
 
@@ -61,11 +65,30 @@ class Verdict:
         return any(claim.about == self.rests_on for claim in self.claims)
 
 
-def verdict_of(plan: Plan, check: Trained) -> Verdict:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """A check that was run, and what it says."""
+
+    folder: Path
+    trained: CheckRuns
+    verdict: Verdict
+    fits: Fits | None  # None: too few runs for curves
+
+    @property
+    def conclusions(self) -> tuple[str, ...]:
+        """What the runs say about depth and size beyond the plan's claims."""
+        if self.fits is None:
+            return ()
+        wanted = ("Depth against size", "Best depth", "Seeds")
+        groups = [group for group in findings(self.fits) if group.subject in wanted]
+        return tuple(sentence for group in groups for sentence in group.sentences)
+
+
+def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
     """The claims of the plan, each judged; too few runs for that are refused with a sentence."""
     found = {(cell.architecture, cell.data_hash): cell for cell in cells_of(check.records)}
-    largest = [one for one in check.cells if one.size == max(check.design.sizes)]
-    pairs = [(one, cell) for one in largest if (cell := found.get(_key(one))) is not None]
+    largest = [cell for cell in check.cells if cell.size == max(check.design.sizes)]
+    pairs = [(planned, cell) for planned in largest if (cell := found.get(_key(planned)))]
     plain = [pair for pair in pairs if pair[0].network.role != "repaired"]  # they come first
     if len(pairs) < 2 or pairs[0][0].network.role != "recommended":
         raise ValueError(_nothing_to_compare(check))
@@ -77,9 +100,10 @@ def verdict_of(plan: Plan, check: Trained) -> Verdict:
     if len(pairs) > len(plain):
         claims += _repair_claims(cells[: len(plain)], pairs[len(plain) :])
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
-    by_cell = {id(one.other): one for one in against}
+    by_cell = {id(difference.other): difference for difference in against}
     standings = [
-        Standing(network=one, cell=cell, against=by_cell.get(id(cell))) for one, cell in pairs
+        RankedResult(network=planned, cell=cell, against=by_cell.get(id(cell)))
+        for planned, cell in pairs
     ]
     rests_on = _rests_on(plan, check)
     statuses: dict[str | None, Status] = {
@@ -89,12 +113,12 @@ def verdict_of(plan: Plan, check: Trained) -> Verdict:
         status=statuses.get(rests_on, "undecided"),  # what was not tested cannot be refuted
         rests_on=rests_on,
         claims=tuple(claims),
-        standings=tuple(sorted(standings, key=lambda one: one.cell.bits_per_byte)),
+        standings=tuple(sorted(standings, key=lambda result: result.cell.bits_per_byte)),
         binds=is_bound,
     )
 
 
-def _nothing_to_compare(check: Trained) -> str:
+def _nothing_to_compare(check: CheckRuns) -> str:
     diverged = sum(record.status == "diverged" for record in check.records)
     return (
         f"the recommended network or all its rivals have no finished run ({diverged} diverged), so "
@@ -103,16 +127,16 @@ def _nothing_to_compare(check: Trained) -> str:
     )
 
 
-def _rests_on(plan: Plan, check: Trained) -> str | None:
+def _rests_on(plan: Plan, check: CheckRuns) -> str | None:
     """The first repair where the plan leads with one, else the recommended network."""
     if not plan.leads_with_repairs:
         return "recommended"
-    repaired = [one for one in networks(plan, check.design.share) if one.role == "repaired"]
+    repaired = [net for net in networks(plan, check.design.share) if net.role == "repaired"]
     return None if plan.repairs[0].kind in untested(plan) else repaired[0].name
 
 
-def _key(one: CheckCell) -> tuple[Architecture, str]:
-    spec = one.cell.spec(0)
+def _key(planned: CheckCell) -> tuple[Architecture, str]:
+    spec = planned.cell.spec(0)
     return spec.architecture, spec.data_hash
 
 
@@ -120,10 +144,10 @@ def _depth_claim(reference: Cell, against: Sequence[Difference]) -> Claim:
     """Of its depth: no other is better at this size; all are worse."""
     shape = reference.architecture
     layers = "1 layer" if shape.depth == 1 else f"{shape.depth} layers"
-    if any(one.is_better for one in against):
+    if any(difference.is_better for difference in against):
         status: Status = "refuted"
     else:
-        status = "held" if all(one.is_worse for one in against) else "undecided"
+        status = "held" if all(difference.is_worse for difference in against) else "undecided"
     return Claim(
         about="recommended",
         says=f"other depths of equal size are worse than {layers} of width {shape.width}",
@@ -142,20 +166,45 @@ def _repair_claims(
     against = differences(best, cells, pooled=(*plain, *cells), among=among)
     return [
         Claim(
-            about=one.network.name,
-            says=f"{one.network.name} beats every network that reads the data as they are",
+            about=planned.network.name,
+            says=f"{planned.network.name} beats every network that reads the data as they are",
             status="held" if found.is_better else "refuted" if found.is_worse else "undecided",
             seeds_needed=found.seeds_needed,
         )
-        for (one, _), found in zip(repaired, against, strict=True)
+        for (planned, _), found in zip(repaired, against, strict=True)
     ]
 
 
 def _needed(against: Sequence[Difference]) -> int | None:
     """Seeds that would settle a depth: one that is better refutes it; else all must be worse."""
-    better = [one.seeds_needed for one in against if one.bits_per_byte < 0]
+    better = [found.seeds_needed for found in against if found.bits_per_byte < 0]
     if better:
         return min((needed for needed in better if needed is not None), default=None)
-    needs = [one.seeds_needed for one in against if not one.is_worse]
+    needs = [found.seeds_needed for found in against if not found.is_worse]
     known = [needed for needed in needs if needed is not None]
     return max(known) if len(known) == len(needs) else None
+
+
+def check_folder(out: Path, plan: Plan, data: PreparedData, minutes: float) -> Path:
+    """Where the check of this plan within this time lies: another plan has another folder."""
+    request = plan.request
+    words = (data.data_hash, request.budget, request.context, request.max_depth, minutes)
+    return out / f"check-{hashlib.sha256(repr(words).encode()).hexdigest()[:8]}"
+
+
+def checked(
+    plan: Plan, data: PreparedData, runner: CheckRunner, *, minutes: float, seeds: int | None
+) -> CheckResult:
+    """The check of a plan: run, or found and gone on with, and judged."""
+    return judged(
+        plan, trained_check(plan, data, runner, minutes=minutes, seeds=seeds), runner.folder
+    )
+
+
+def judged(plan: Plan, trained: CheckRuns, folder: Path) -> CheckResult:
+    """What the runs of a check say."""
+    try:
+        fits = fitted(trained.records)
+    except ValueError:  # too few for curves; the verdict says whether they are for it
+        fits = None
+    return CheckResult(folder=folder, trained=trained, verdict=verdict_of(plan, trained), fits=fits)

@@ -4,9 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from archfit.advise.check import Trained
-from archfit.advise.networks import HEADS, untested, width_at
-from archfit.advise.verdict import Claim, Standing, Verdict
+from archfit.advise.check import CheckRuns
+from archfit.advise.design import HEADS, untested, width_at
+from archfit.advise.verdict import Claim, RankedResult, Verdict
 from archfit.data.tokenisations import AsGiven
 from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
@@ -70,7 +70,7 @@ def headline(plan: Plan, verdict: Verdict | None) -> str:
     return f"{words}, but {best.words} is {-best.against.bits_per_byte:.2f} {BITS} better"
 
 
-def check_sentences(plan: Plan, trained: Trained, verdict: Verdict) -> list[str]:
+def check_sentences(plan: Plan, trained: CheckRuns, verdict: Verdict) -> list[str]:
     """What became of each claim, which network was best, and at which size."""
     return [
         *(_claim(claim) for claim in verdict.claims),
@@ -87,7 +87,7 @@ def _claim(claim: Claim) -> str:
     return f"{_capital(claim.status)}{more}: {claim.says}."
 
 
-def _best(plan: Plan, trained: Trained, verdict: Verdict) -> str:
+def _best(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
     best = verdict.best
     # Where the plan leads with a repair, that is what it recommends before all.
     which = "network recommended without repair" if plan.leads_with_repairs else RECOMMENDED
@@ -118,14 +118,14 @@ def _difference(found: Difference | None) -> str:
     return f"{size} {word} (90 %: {between}; {found.seeds} seeds)"
 
 
-def counterpart(trained: Trained, standing: Standing) -> str:
+def counterpart(trained: CheckRuns, standing: RankedResult) -> str:
     """About the depth and width of a network of the check at the plan's size."""
     network = standing.network.network
     blocks = network.block_params / trained.design.share
     return f"about {network.planned_depth} x {width_at(network.planned_depth, blocks):,}"
 
 
-def _scale(plan: Plan, trained: Trained, verdict: Verdict) -> str:
+def _scale(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
     design = trained.design
     reference = next(one for one in verdict.standings if one.against is None)
     shape, recipe = reference.cell.architecture, reference.cell.recipe
@@ -144,7 +144,7 @@ def _scale(plan: Plan, trained: Trained, verdict: Verdict) -> str:
     )
 
 
-def limits_of(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
+def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]:
     """What the check does not say."""
     if verdict.binds is False:
         assert plan.bottleneck is not None
@@ -174,7 +174,7 @@ def limits_of(plan: Plan, trained: Trained, verdict: Verdict) -> Iterator[str]:
         yield f"{len(trained.failures)} runs failed, the first because {first}."
 
 
-def _diverged(trained: Trained) -> str:
+def _diverged(trained: CheckRuns) -> str:
     """How many runs of each network did, where any did."""
     counts = Counter(
         f"{one.network.name} ({one.cell.asked.depth} x {one.cell.asked.width})"

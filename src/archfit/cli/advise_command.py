@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.advise.document import check_json
-from archfit.advise.exported import check_replaceable, write_config
-from archfit.advise.journey import Wish, check_folder, checked, planned
-from archfit.advise.source import Source
+from archfit.advise.request import AdviceRequest, Source, planned
 from archfit.advise.stored import check_place, store
+from archfit.advise.verdict import check_folder, checked
 from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, limits_of, reasons
 from archfit.cli.data_commands import progress
 from archfit.cli.output import print_json
@@ -23,6 +22,7 @@ from archfit.cli.sweep_asked import MOST_SEEDS
 from archfit.cli.sweep_table import watched
 from archfit.data.settings import KINDS
 from archfit.data.sources import SAMPLE
+from archfit.journey import check_replaceable, write_config
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.spec.checks import check_at_least, check_choice, check_real
@@ -31,7 +31,7 @@ from archfit.sweep.signals import SweepStopped
 from archfit.sweep.worker import DEVICES
 
 if TYPE_CHECKING:
-    from archfit.advise.journey import Checked
+    from archfit.advise.verdict import CheckResult
     from archfit.data.prepared import PreparedData
     from archfit.plan.planner import Plan
 
@@ -106,7 +106,7 @@ def advise(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Which Transformer fits my data? Prepare, plan, check by experiment, and write a report."""
-    wish = Wish(
+    request = AdviceRequest(
         source=Source(
             words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None
         ),
@@ -125,16 +125,16 @@ def advise(
         check_real(2, MOST_SEEDS, seeds=seeds)  # one says nothing about noise
     if workers is not None:
         check_at_least(1, workers=workers)
-    folder = out or Path(f"advice-{wish.source.name}")
+    folder = out or Path(f"advice-{request.source.name}")
     check_place(folder, (REPORT, MODEL))
     check_replaceable(folder / MODEL)
     with progress() as report:
-        data, plan = planned(wish, folder, report)
+        data, plan = planned(request, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
     found = None
     if check:
         found = _checked(plan, data, folder, minutes, seeds, device, workers, silent=as_json)
-    _finish(wish, data, plan, found, folder, as_json=as_json)
+    _finish(request, data, plan, found, folder, as_json=as_json)
     if found is not None and found.trained.failures:
         raise SystemExit(SOME_FAILED)
 
@@ -149,29 +149,29 @@ def _checked(
     workers: int | None,
     *,
     silent: bool,
-) -> Checked:
-    from archfit.advise.check import Bench
+) -> CheckResult:
+    from archfit.advise.check import CheckRunner
 
     folder = check_folder(out, plan, data, minutes)
     try:
         with watched(silent=silent) as watch:
-            bench = Bench(
+            runner = CheckRunner(
                 folder=folder,
                 device=device,
                 where=lambda: usual_places(device, workers, threads=1),
                 watch=watch,
             )
-            return checked(plan, data, bench, minutes=minutes, seeds=seeds)
+            return checked(plan, data, runner, minutes=minutes, seeds=seeds)
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
 
 
 def _finish(
-    wish: Wish,
+    request: AdviceRequest,
     data: PreparedData,
     plan: Plan,
-    found: Checked | None,
+    found: CheckResult | None,
     out: Path,
     *,
     as_json: bool,
@@ -181,9 +181,9 @@ def _finish(
     from archfit.cli.version import version_line
     from archfit.report.advice_page import write_advice
 
-    store(out, wish, data, found, _typed())  # first: it says whose the other files are
+    store(out, request, data, found, _typed())  # first: it says whose the other files are
     files = write_config(plan, data, out / MODEL)
-    page = advice_report(wish, data, plan, found, command=_typed(), version=version_line())
+    page = advice_report(request, data, plan, found, command=_typed(), version=version_line())
     figures = write_advice(page, out / REPORT)
     if as_json:
         return print_json(

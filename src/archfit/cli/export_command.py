@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from archfit.advise.exported import tokenizer_of, with_tokenizer_of
 from archfit.cli.output import print_json
 from archfit.cli.sizes import size_option
 from archfit.data.bpe import Bpe
@@ -27,6 +26,7 @@ from archfit.export import (
     write_files,
     write_weights,
 )
+from archfit.journey import tokenizer_of, with_tokenizer_of
 from archfit.spec import Factorised, Full
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024

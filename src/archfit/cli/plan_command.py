@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from archfit.advise.facts import facts_of, vocabulary_of
+from archfit.advise.request import facts_of, vocabulary_of
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
 from archfit.plan.advisers import EVIDENCE_AGAINST

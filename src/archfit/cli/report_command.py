@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from archfit.advise.page import advice_report
-from archfit.advise.stored import ADVICE, read_advice
+from archfit.advise.stored import read_advice
 from archfit.cli.output import print_json
 from archfit.cli.version import version_line
 from archfit.fit.fitted import fitted
@@ -16,6 +16,7 @@ from archfit.report.chart_file import check_chart_file
 from archfit.report.page_file import check_report_file
 from archfit.report.provenance import Origin
 from archfit.report.sweep_page import write_report
+from archfit.spec.files import ADVICE
 from archfit.sweep.folder import SWEEP, read_sweep
 
 
@@ -56,7 +57,7 @@ def report(
 def _advice(folder: Path, out: Path) -> dict[str, list[Path]]:
     advice, data, plan, check = read_advice(folder)
     page = advice_report(
-        advice.wish, data, plan, check, command=advice.command, version=version_line()
+        advice.request, data, plan, check, command=advice.command, version=version_line()
     )
     return write_advice(page, out)
 

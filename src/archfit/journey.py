@@ -1,9 +1,9 @@
-"""The advised shape as a Hugging Face config, with the tokenizer of the data where it has one."""
+"""The end of the journey: the advised shape as a Hugging Face config, with the data's tokenizer."""
 
 from pathlib import Path
 
 from archfit.data.bpe import Bpe
-from archfit.data.prepared import TOKENIZER, PreparedData
+from archfit.data.prepared import PreparedData
 from archfit.data.shards import appearing_folder
 from archfit.export import (
     Export,
@@ -15,9 +15,10 @@ from archfit.export import (
 )
 from archfit.plan.planner import Plan
 from archfit.spec import Full
+from archfit.spec.files import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 
 FORMAT = "hf-gpt2"
-FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")  # all that it may have
+FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)  # all that a config may have beside it
 
 
 def check_replaceable(out: Path) -> None:

@@ -1,0 +1,164 @@
+"""What advice is asked for: the data, prepared or found, and the plan for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from archfit.data.looks import look_at
+from archfit.data.prepare import OtherDataError, prepare
+from archfit.data.prepared import DESCRIPTION, PreparedData, open_prepared
+from archfit.data.settings import Settings
+from archfit.data.sources import SAMPLE, guess_kind
+from archfit.plan.planner import Plan, make_plan
+from archfit.plan.request import (
+    CHINCHILLA_TOKENS,
+    DataFacts,
+    PlanRequest,
+    TotalParams,
+    Vocabulary,
+)
+from archfit.spec.errors import InvalidValue, check_at_least
+
+DATA = "data"  # the folder of prepared data within that of the advice
+ENERGY = 0.999  # of the co-occurrence that its rank is to hold
+Progress = Callable[[str, int, int], None]  # stage, bytes read, bytes in all
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """The data that advice is about, as the command line names it."""
+
+    words: str  # a file, a folder, a pattern, hf:NAME, sample, or a prepared folder
+    kind: str  # empty: guessed
+    vocab: int | None  # None: as the data has it
+    heldout: str | None
+    field: str | None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it is a folder that `data prepare` made."""
+        return (Path(self.words) / DESCRIPTION).is_file()
+
+    @property
+    def name(self) -> str:
+        """A word for it: genes for data/genes.fa.gz."""
+        word = Path(self.words.removeprefix("hf:").split(":")[0]).name.split(".")[0]
+        kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in word)
+        return kept.strip("-") or "data"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdviceRequest:
+    """A source and a budget."""
+
+    source: Source
+    params: int
+    context: int
+    max_depth: int
+
+    def __post_init__(self) -> None:
+        """Refuse before any data is prepared what no plan could be made for."""
+        TotalParams(params=self.params)  # it checks
+        check_at_least(1, context=self.context, max_depth=self.max_depth)
+
+
+def planned(request: AdviceRequest, out: Path, report: Progress) -> tuple[PreparedData, Plan]:
+    """The data, prepared or found, and the plan for it."""
+    data = prepared_source(request.source, out / DATA, report)
+    return data, plan_for(request, data, out)
+
+
+def plan_for(request: AdviceRequest, data: PreparedData, out: Path) -> Plan:
+    """The plan for data that are there; those in `out` were made from the source."""
+    is_made = data.folder.resolve() == (out / DATA).resolve()
+    plan_request = PlanRequest(
+        budget=TotalParams(params=request.params),
+        vocabulary=vocabulary_of(data),
+        rank=None,
+        patch=None,
+        context=request.context,
+        is_tied=False,
+        max_depth=request.max_depth,
+        multiple_of=None,
+        tokens_per_param=CHINCHILLA_TOKENS,
+        data=facts_of(data, request.source.words if is_made else None),
+    )
+    return make_plan(plan_request)
+
+
+def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData:
+    """The data set, found or made in `out`; what cannot be read is said with what it looks like."""
+    if source.is_prepared:
+        return _as_it_is(source)
+    kind = source.kind or guess_kind(source.words)
+    settings = Settings(kind=kind, vocab=source.vocab, field=source.field)
+    try:
+        return prepare(source.words, out, settings, heldout=source.heldout, report=report).data
+    except OtherDataError as problem:
+        raise ValueError(
+            f"{out.parent} holds the advice on other data or settings; use another --out"
+        ) from problem
+    except ValueError as problem:
+        raise _explained(problem, source, kind) from problem
+
+
+def _as_it_is(source: Source) -> PreparedData:
+    given = {
+        "--kind": source.kind,
+        "--vocab": source.vocab,
+        "--heldout": source.heldout,
+        "--field": source.field,
+    }
+    if said := [option for option, value in given.items() if value]:
+        raise ValueError(
+            f"{said[0]} cannot change {source.words}, which is prepared already; leave it out, or "
+            "give the source"
+        )
+    return open_prepared(Path(source.words))
+
+
+def _explained(problem: ValueError, source: Source, kind: str) -> ValueError:
+    """The same refusal, with the kind that might work."""
+    look = look_at(source.words)
+    if look is None or look.kind == kind or source.words == SAMPLE:
+        return problem
+    return ValueError(
+        f"{problem}; {source.words} looks like {look.like}, and was read as {kind}: "
+        f"try --kind {look.kind}"
+    )
+
+
+def vocabulary_of(data: PreparedData) -> Vocabulary:
+    """Its rows, and those that occur."""
+    used = data.description["used_vocab"]
+    if type(used) is not int:
+        raise InvalidValue(
+            "used_vocab", used, "in data.json is no whole number", "prepare it again"
+        )
+    return Vocabulary(size=data.vocab, used=used)
+
+
+def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
+    """Everything else; `source` is what it was made from, where that is known."""
+    described = data.description
+    train, files = described["train"], described.get("input")
+    names = [str(file["name"]) for file in files] if isinstance(files, list) else []
+    name_alone = names[0] if len(names) == 1 else None
+    return DataFacts(
+        folder=str(data.folder),
+        source=source or name_alone,
+        knows_path=source is not None,
+        kind=str(described["kind"]),
+        tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
+        cooccurrence_rank=_cooccurrence_rank(data),
+    )
+
+
+def _cooccurrence_rank(data: PreparedData) -> int:
+    try:
+        ranks = data.description["cooccurrence"]["normalised"]  # type: ignore[index]
+        return next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)
+    except (KeyError, TypeError, ValueError, StopIteration) as problem:
+        raise ValueError(
+            f"{data.folder / 'data.json'} has no co-occurrence rank; prepare it again"
+        ) from problem

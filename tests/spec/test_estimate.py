@@ -1,0 +1,50 @@
+"""A number with an interval: its ends, what it holds, and what overlaps it."""
+
+import itertools
+
+import pytest
+
+from archfit.spec import Estimate
+
+ENDS = (None, 1.0, 2.0, 3.0)
+
+
+def _is_inside(number: float, low: float | None, high: float | None) -> bool:
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _interval(low: float | None, high: float | None) -> Estimate:
+    return Estimate(value=None, low=low, high=high)
+
+
+INTERVALS = [
+    (low, high)
+    for low, high in itertools.product(ENDS, ENDS)
+    if low is None or high is None or low <= high
+]
+
+
+def test_an_interval_holds_its_ends_and_an_open_one_everything_on_that_side() -> None:
+    for low, high in INTERVALS:
+        for number in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5):
+            assert _interval(low, high).contains(number) == _is_inside(number, low, high)
+
+
+def test_two_intervals_overlap_if_and_only_if_some_number_is_in_both() -> None:
+    numbers = [quarter / 4 for quarter in range(17)]
+    for first, second in itertools.product(INTERVALS, INTERVALS):
+        shared = any(_is_inside(n, *first) and _is_inside(n, *second) for n in numbers)
+        assert _interval(*first).overlaps(_interval(*second)) == shared
+
+
+def test_it_is_bounded_with_both_ends_alone() -> None:
+    assert _interval(1.0, 2.0).is_bounded
+    assert not _interval(None, 2.0).is_bounded
+    assert not _interval(1.0, None).is_bounded
+
+
+def test_ends_the_wrong_way_round_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"low=2.0 lies above high=1.0; give the lower end first"):
+        _interval(2.0, 1.0)
+    with pytest.raises(ValueError, match=r"confidence=1.5 is not in 0..1"):
+        Estimate(value=1.0, low=0.0, high=2.0, confidence=1.5)
