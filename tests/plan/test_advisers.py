@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from archfit.plan.advisers import EVIDENCE_AGAINST, Advice, NetworkFacts, all_advice
+from archfit.plan.advisers import Advice, NetworkFacts, all_advice, evidence_against
 
 
 def _asked(
@@ -117,7 +117,7 @@ def test_our_own_runs_stand_against_us_too() -> None:
         (deep,) = [one for one in findings[f"depth-{data}"] if one["what"] == "32 layers"]
         assert deep["low"] > 0
         assert all(repair["high"] > 0 for repair in findings[f"repairs-{data}"])
-    (sentence,) = [one for one in EVIDENCE_AGAINST if one.startswith("archfit's own runs")]
+    (sentence,) = [one for one in evidence_against() if one.startswith("archfit's own runs")]
     assert "32 layers of width 46 were worse than 4 of 128 on all three" in sentence
 
 

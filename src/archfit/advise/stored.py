@@ -13,7 +13,7 @@ from archfit.plan.planner import Plan
 from archfit.spec import canonical_json, load_file, write_whole
 from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
-FORMAT = 2
+FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +22,7 @@ class StoredAdvice:
 
     format: int
     archfit: str
-    request: AdviceRequest
+    wish: AdviceRequest  # what was asked, under the key that folders of 0.1 have
     data: str  # within the folder of the advice, so that it can be moved, or a whole path
     check: str | None  # the name of its folder; None: not checked
     command: str
@@ -45,7 +45,7 @@ def store(
     advice = StoredAdvice(
         format=FORMAT,
         archfit=__version__,
-        request=request,
+        wish=request,
         data=str(_within(data.folder.resolve(), out.resolve())),
         check=check.folder.name if check else None,
         command=command,
@@ -72,7 +72,7 @@ def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, CheckResul
             f"{__version__}; run archfit advise again"
         )
     data = open_prepared(out / advice.data)
-    plan = plan_for(advice.request, data, out)
+    plan = plan_for(advice.wish, data, out)
     if advice.check is None:
         return advice, data, plan, None
     folder = out / Path(advice.check).name

@@ -10,7 +10,7 @@ import typer
 from archfit.advise.request import facts_of, vocabulary_of
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sizes import size_option
-from archfit.plan.advisers import EVIDENCE_AGAINST
+from archfit.plan.advisers import evidence_against
 from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import Plan, make_plan
@@ -200,7 +200,7 @@ def _print_advisers(made: Plan) -> None:
         if advice not in shaped:
             typer.echo(f"  {advice.name}: {advice.says} ({advice.source}; {advice.seen_in})")
     typer.echo("Evidence against us:")
-    for sentence in EVIDENCE_AGAINST:
+    for sentence in evidence_against():
         typer.echo(f"  {sentence}")
 
 

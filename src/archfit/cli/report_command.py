@@ -57,7 +57,7 @@ def report(
 def _advice(folder: Path, out: Path) -> dict[str, list[Path]]:
     advice, data, plan, check = read_advice(folder)
     page = advice_report(
-        advice.request, data, plan, check, command=advice.command, version=version_line()
+        advice.wish, data, plan, check, command=advice.command, version=version_line()
     )
     return write_advice(page, out)
 

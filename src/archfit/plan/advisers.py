@@ -1,13 +1,16 @@
 """Other advice on depth and width, beside ours, each with its source and where it was seen.
 
-`ADVISERS` is the table: one more adviser is one more entry. One that names a band of depths, or no
-shape at all, is quoted as such.
+`resources/advisers.toml` is the table: one more adviser is one more entry there. One that names a
+band of depths, or no shape at all, is quoted as such.
 """
 
 import math
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from importlib import resources
+from typing import Any, TypeAlias
 
 from archfit.evidence.points import Point, best_depths
 from archfit.plan.law import (
@@ -21,8 +24,7 @@ from archfit.plan.law import (
 from archfit.theory.sizes import RANGES
 from archfit.theory.thresholds import minimal_depth
 
-MILLION, BILLION = 10**6, 10**9
-TRAINED_SIZES = (110_000, 6_000_000)  # block parameters
+TRAINED_SIZES = (110_000, 6_000_000)  # block parameters of our runs
 BYTE_VOCABS = (200, 257)  # vocabularies of text that is read byte by byte
 OUR_SOURCE = "docs/evidence.md"
 OUR_RANGE = "0.11M to 6M block parameters, 1 to 8 layers, English, 33M tokens"
@@ -30,24 +32,7 @@ SMALL_VOCABULARIES = (
     "archfit's own runs of 0.8M parameters on DNA, proteins and pixels: 32 layers of width 46 were "
     "worse than 4 of 128 on all three, and no repair was better beyond doubt"
 )
-
-
-SHAPES_IN_USE = (
-    ("SmolLM2-135M", 30, 576),
-    ("Qwen3-0.6B", 28, 1024),
-    ("SmolLM3-3B", 36, 2048),
-    ("GPT-3 175B", 96, 12288),
-    ("BLOOM", 70, 14336),
-)
-EVIDENCE_AGAINST = (
-    "nanochat pull request 807: token embedding and first block at half the width, no loss for "
-    "its FLOPs over 40 runs",
-    "reports that a low input rank barely hurts GPT-2 small trained from scratch",
-    "Kaplan 2020: shapes of one size differ by a few % of loss over a 40-fold range of width / "
-    "depth",
-    "CompleteP 2025: with a learning rate of its own for each depth, many shapes are as good",
-    SMALL_VOCABULARIES,
-)
+Named: TypeAlias = IdealShape | tuple[float, float] | None  # a shape, a band of depths, or neither
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,10 +53,6 @@ class NetworkFacts:
         """The shape of this size with this width / depth: N = 12 L (ratio L)^2."""
         return self.of_depth((self.block_params / (WEIGHTS * ratio**2)) ** (1 / 3))
 
-    def is_text_of(self, least: float, most: float) -> bool:
-        """Whether it is text and has between so many block parameters."""
-        return self.is_text and least <= self.block_params <= most
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Advice:
@@ -87,41 +68,59 @@ class Advice:
     in_range: bool  # whether the question is of the kind and size that the advice was seen at
 
 
-Band: TypeAlias = tuple[float, float]
-Named: TypeAlias = IdealShape | Band | None  # a shape, a band of depths, or neither
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Adviser:
-    """A rule that somebody published: what it names for a network, and where it was seen."""
-
-    name: str
-    says: str
-    source: str
-    seen_in: str
-    names: Callable[[NetworkFacts], Named]
-    in_range: Callable[[NetworkFacts], bool]
-
-    def advice(self, facts: NetworkFacts) -> Advice:
-        """Its answer for this network."""
-        named = self.names(facts)
-        shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
-        return Advice(
-            name=self.name,
-            depth=shape.depth if shape else None,
-            width=shape.width if shape else None,
-            depths=depths,
-            says=self.says,
-            source=self.source,
-            seen_in=self.seen_in,
-            in_range=self.in_range(facts),
-        )
-
-
 def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
     """Everybody's answer: our runs, the published rules, and the nearest shape in use."""
-    advisers = (_our_runs(facts), *ADVISERS, _shape_in_use(facts))
-    return tuple(adviser.advice(facts) for adviser in advisers)
+    published = (
+        _advice(entry, _named(facts, entry.get("names", {})), _is_seen(facts, entry["range"]))
+        for entry in _table()["adviser"]
+    )
+    return (_our_runs(facts), *published, _shape_in_use(facts))
+
+
+def evidence_against() -> tuple[str, ...]:
+    """What speaks against the thesis that a low rank of the input is a bottleneck."""
+    return (*_table()["evidence_against"], SMALL_VOCABULARIES)
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    file = resources.files("archfit.resources").joinpath("advisers.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
+    shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
+    return Advice(
+        name=entry["name"],
+        depth=shape.depth if shape else None,
+        width=shape.width if shape else None,
+        depths=depths,
+        says=entry["says"],
+        source=entry["source"],
+        seen_in=entry["seen_in"],
+        in_range=in_range,
+    )
+
+
+def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
+    match names:
+        case {"rule": rule}:
+            return SHAPE_RULES[rule](facts)
+        case {"aspect": ratio}:
+            return facts.of_aspect(ratio)
+        case {"shapes": [[depth, width], [deeper, narrower]]}:
+            ends = (facts.of_aspect(width / depth), facts.of_aspect(narrower / deeper))
+            return ends[0].depth, ends[1].depth
+        case {"depths": [low, high]}:
+            return float(low), float(high)
+    return None
+
+
+def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
+    if "rule" in seen:
+        return RANGE_RULES[seen["rule"]](facts)
+    least, most = seen["text"]
+    return facts.is_text and least <= facts.block_params <= most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,73 +160,41 @@ def best_depths_of_text(block_params: float, vocab: int) -> BestDepths | None:
     return BestDepths(low=point.low, high=point.high, says=says)
 
 
-def _our_runs(facts: NetworkFacts) -> Adviser:
-    """Our own runs, which say what they found at the nearest size."""
+def _our_runs(facts: NetworkFacts) -> Advice:
+    """What our own runs found at the nearest size."""
     found = best_depths_of_text(facts.block_params, facts.vocab) if facts.is_text else None
     named: Named = None
     if found is not None:
         is_single = found.low == found.high
         named = facts.of_depth(found.low) if is_single else (found.low, found.high)
     outside = "no best depth: outside of the sizes and kinds of text that were trained"
-    return Adviser(
-        name="archfit's own runs",
-        says=found.says if found else outside,
-        source=OUR_SOURCE,
-        seen_in=OUR_RANGE,
-        names=lambda _: named,
-        in_range=lambda _: found is not None,
-    )
+    entry = {"name": "archfit's own runs", "says": found.says if found else outside}
+    entry |= {"source": OUR_SOURCE, "seen_in": OUR_RANGE}
+    return _advice(entry, named, in_range=found is not None)
 
 
-def _shape_in_use(facts: NetworkFacts) -> Adviser:
+def _shape_in_use(facts: NetworkFacts) -> Advice:
     """The published model nearest in size, which lends its proportions."""
 
     def distance(shape: tuple[str, int, int]) -> float:
         return abs(math.log(WEIGHTS * shape[1] * shape[2] ** 2 / facts.block_params))
 
-    name, depth, width = nearest = min(SHAPES_IN_USE, key=distance)
-    return Adviser(
-        name="shape in use",
-        says=f"the proportions of {name}, {depth} x {width}",
-        source="published configs",
-        seen_in="the nearest in size of five",
-        names=lambda facts: facts.of_aspect(width / depth),
-        in_range=lambda facts: facts.is_text and distance(nearest) < math.log(2),
-    )
+    name, depth, width = nearest = min(_table()["shapes_in_use"], key=distance)
+    entry = {"name": "shape in use", "says": f"the proportions of {name}, {depth} x {width}"}
+    entry |= {"source": "published configs", "seen_in": "the nearest in size of five"}
+    in_range = facts.is_text and distance(nearest) < math.log(2)
+    return _advice(entry, facts.of_aspect(width / depth), in_range)
 
 
-def _is_between(ends: Band, value: float) -> bool:
-    return ends[0] <= value <= ends[1]
-
-
-def _levine_holds(facts: NetworkFacts) -> bool:
-    shape = ideal_shape(facts.block_params)
-    is_sized = _is_between(FITTED_BLOCK_PARAMS, facts.block_params)
-    return is_sized and _is_between(FITTED_DEPTHS, shape.depth) and facts.rank_limit >= shape.width
-
-
-def _wies_holds(facts: NetworkFacts) -> bool:
-    depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_sized = _is_between((5 * MILLION, 110 * MILLION), facts.block_params)
-    return (
-        is_sized and _is_between((24, 48), depth) and _is_between(FITTED_VOCABS, facts.rank_limit)
-    )
-
-
-def _log3_depth(facts: NetworkFacts) -> IdealShape:
+def _log3(facts: NetworkFacts) -> Named:
     least, most = RANGES["size"]
     depth = minimal_depth(min(max(round(facts.block_params), least), most)).min_depth
     return facts.of_depth(max(1, depth))
 
 
-def _ten_times_deeper(facts: NetworkFacts) -> IdealShape:
+def _ten_times_deeper(facts: NetworkFacts) -> Named:
     text = ideal_shape(facts.block_params)
     return facts.of_aspect(text.width / text.depth / 10)
-
-
-def _mobile_llm(facts: NetworkFacts) -> Named:
-    has_number = _is_between((62.5 * MILLION, 250 * MILLION), facts.block_params)
-    return facts.of_depth(30) if has_number else None
 
 
 def _marin(facts: NetworkFacts) -> IdealShape:
@@ -243,137 +210,43 @@ def _marin(facts: NetworkFacts) -> IdealShape:
     return IdealShape(depth=width / ratio(width), width=width)
 
 
-def _depth_delusion(facts: NetworkFacts) -> IdealShape:
+def _depth_delusion(facts: NetworkFacts) -> Named:
     width = (facts.block_params / WEIGHTS) ** (1 / 2.44)
     return IdealShape(depth=width**0.44, width=width)
 
 
-def _godey_depth(facts: NetworkFacts) -> float:
-    return facts.block_params / (WEIGHTS * 1000**2)
+SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
+    "levine": lambda facts: ideal_shape(facts.block_params),
+    "wies": lambda facts: ideal_shape(facts.block_params, facts.rank_limit),
+    "log3": _log3,
+    "ten times deeper": _ten_times_deeper,
+    "mobile llm": lambda facts: (
+        facts.of_depth(30) if 62.5e6 <= facts.block_params <= 250e6 else None
+    ),
+    "marin": _marin,
+    "depth delusion": _depth_delusion,
+    "godey": lambda facts: (1.0, max(1.0, facts.block_params / (WEIGHTS * 1000**2))),
+}
 
 
-ADVISERS: tuple[Adviser, ...] = (
-    Adviser(
-        name="Levine 2020",
-        says="deepen until ln(width) = 5.039 + 0.0555 depth",
-        source="arXiv:2006.12467, published version",
-        seen_in="own runs of 1M to 0.6B, 6 to 48 layers, text",
-        names=lambda facts: ideal_shape(facts.block_params),
-        in_range=_levine_holds,
-    ),
-    Adviser(
-        name="Levine + Wies 2021",
-        says="the same with the width capped by the rank of the input",
-        source="arXiv:2105.03928",
-        seen_in="V 257 to 50257, 24 to 48 layers, 5M to 110M",
-        names=lambda facts: ideal_shape(facts.block_params, facts.rank_limit),
-        in_range=_wies_holds,
-    ),
-    Adviser(
-        name="log3 threshold",
-        says="depth at least log3 of the width",
-        source="arXiv:2006.12467, preprint, table 1",
-        seen_in="theory; the deep bound behind it is disputed",
-        names=_log3_depth,
-        in_range=lambda _: True,
-    ),
-    Adviser(
-        name="Kaplan 2020",
-        says="width / depth may vary 40 times for a few % of loss; 6 x 4288 is within 3 % of "
-        "48 x 1600",
-        source="arXiv:2001.08361",
-        seen_in="text, up to 1.5B",
-        names=lambda facts: (facts.of_aspect(4288 / 6).depth, facts.of_aspect(1600 / 48).depth),
-        in_range=lambda facts: facts.is_text_of(0, 1.5 * BILLION),
-    ),
-    Adviser(
-        name="Henighan 2020",
-        says="images and mathematics want about 10 times more depth for their width than text "
-        "(here: than Levine's shape)",
-        source="arXiv:2010.14701, as cited by Wies et al. 2021",
-        seen_in="small vocabularies",
-        names=_ten_times_deeper,
-        in_range=lambda facts: not facts.is_text,
-    ),
-    Adviser(
-        name="Tay 2021",
-        says="deepen first; gains level off at 32 to 36 layers",
-        source="arXiv:2109.10686",
-        seen_in="T5, up to 3B",
-        names=lambda _: (32.0, 36.0),
-        in_range=lambda facts: facts.is_text_of(0, 3 * BILLION),
-    ),
-    Adviser(
-        name="Petty 2023",
-        says="deeper generalises better, returns diminish fast, shallower than usual is fine",
-        source="arXiv:2310.19956",
-        seen_in="41M, 134M, 374M",
-        names=lambda _: None,
-        in_range=lambda facts: facts.is_text_of(41 * MILLION, 374 * MILLION),
-    ),
-    Adviser(
-        name="MobileLLM 2024",
-        says="below 1B deep and thin wins: 30 layers at 125M",
-        source="arXiv:2402.14905",
-        seen_in="125M to 1B",
-        names=_mobile_llm,
-        in_range=lambda facts: facts.is_text_of(100 * MILLION, BILLION),
-    ),
-    Adviser(
-        name="nanochat 2026",
-        says="width / depth 64 beats 128 at 1e18 FLOPs; head_dim 128 beats 64",
-        source="nanochat repository",
-        seen_in="up to about 1B",
-        names=lambda facts: facts.of_aspect(64),
-        in_range=lambda facts: facts.is_text_of(0, BILLION),
-    ),
-    Adviser(
-        name="Marin recipe",
-        says="width / depth from 85 (width 512) to 106 (width 8192), head_dim 128",
-        source="Marin project",
-        seen_in="text, width 512 to 8192",
-        names=_marin,
-        in_range=lambda facts: facts.is_text and _is_between((512, 8192), _marin(facts).width),
-    ),
-    Adviser(
-        name="Depth Delusion 2026",
-        says="depth beyond width^0.44 hurts (read with a factor of 1)",
-        source="arXiv:2601.20994",
-        seen_in="17M to 7B",
-        names=_depth_delusion,
-        in_range=lambda facts: facts.is_text_of(17 * MILLION, 7 * BILLION),
-    ),
-    Adviser(
-        name="CompleteP 2025",
-        says="with residual branches scaled by 1/depth and matching learning rates many shapes are "
-        "as good: a depth sweep at one learning rate is confounded",
-        source="arXiv:2505.01618",
-        seen_in="up to 1.5B",
-        names=lambda _: None,
-        in_range=lambda facts: facts.is_text_of(0, 1.5 * BILLION),
-    ),
-    Adviser(
-        name="SoViT 2023",
-        says="vision: scale the feed-forward layer fastest, then depth, then width",
-        source="arXiv:2305.13035",
-        seen_in="ViT",
-        names=lambda _: None,
-        in_range=lambda facts: facts.is_vision,
-    ),
-    Adviser(
-        name="Tao 2024",
-        says="larger networks want larger vocabularies (Llama2-70B: 216K instead of 32K)",
-        source="arXiv:2407.13623",
-        seen_in="text",
-        names=lambda _: None,
-        in_range=lambda facts: facts.is_text,
-    ),
-    Adviser(
-        name="Godey 2024",
-        says="output side: heads of width below about 1000 saturate",
-        source="arXiv:2404.07647",
-        seen_in="text",
-        names=lambda facts: (1.0, max(1.0, _godey_depth(facts))),
-        in_range=lambda facts: facts.is_text and _godey_depth(facts) >= 1,
-    ),
-)
+def _levine_holds(facts: NetworkFacts) -> bool:
+    shape = ideal_shape(facts.block_params)
+    is_sized = FITTED_BLOCK_PARAMS[0] <= facts.block_params <= FITTED_BLOCK_PARAMS[1]
+    is_deep = FITTED_DEPTHS[0] <= shape.depth <= FITTED_DEPTHS[1]
+    return is_sized and is_deep and facts.rank_limit >= shape.width
+
+
+def _wies_holds(facts: NetworkFacts) -> bool:
+    depth = ideal_shape(facts.block_params, facts.rank_limit).depth
+    is_known = FITTED_VOCABS[0] <= facts.rank_limit <= FITTED_VOCABS[1]
+    return 5e6 <= facts.block_params <= 110e6 and 24 <= depth <= 48 and is_known
+
+
+RANGE_RULES: dict[str, Callable[[NetworkFacts], bool]] = {
+    "always": lambda _: True,
+    "levine": _levine_holds,
+    "wies": _wies_holds,
+    "no text": lambda facts: not facts.is_text,
+    "vision": lambda facts: facts.is_vision,
+    "marin": lambda facts: facts.is_text and 512 <= _marin(facts).width <= 8192,
+}

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from archfit.plan.advisers import EVIDENCE_AGAINST, Advice
+from archfit.plan.advisers import Advice, evidence_against
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Effect, Plan
 from archfit.plan.redundancy import Redundancy
@@ -31,7 +31,7 @@ def plan_json(plan: Plan) -> Json:
         "repairs": [_repair(repair) for repair in plan.repairs],
         "expected_effect": _effect(plan.effect),
         "advisers": [_advice(advice) for advice in plan.advice],
-        "evidence_against": list(EVIDENCE_AGAINST),
+        "evidence_against": list(evidence_against()),
         "check": asdict(plan.check),
         "export": plan.export_command,
         "training": {

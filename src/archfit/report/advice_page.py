@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from archfit.plan.advisers import EVIDENCE_AGAINST
+from archfit.plan.advisers import evidence_against
 from archfit.plan.planner import Plan
 from archfit.report.chart_file import write_page
 from archfit.report.page_file import rendered, save_figures
@@ -39,7 +39,7 @@ def write_advice(report: AdviceReport, file: Path) -> dict[str, list[Path]]:
     words: dict[str, object] = {
         "report": report,
         "warnings": report.plan.warnings,
-        "against": EVIDENCE_AGAINST,
+        "against": evidence_against(),
         "opinions": [one for one in report.plan.advice if one.depth is None and not one.depths],
         "tables": [(table, numeric_columns(table)) for table in tables],
         "provenance": [(table, numeric_columns(table)) for table in report.provenance],

@@ -10,7 +10,7 @@ from archfit import __version__
 from archfit.audit.audited import Audited, audited
 from archfit.audit.claims import checked_claims
 from archfit.audit.zoo import zoo_models, zoo_names
-from archfit.plan.advisers import EVIDENCE_AGAINST
+from archfit.plan.advisers import evidence_against
 from archfit.plan.repairs import plan_command
 from archfit.plan.wording import bottleneck_sentence, effect_sentence, named_shape
 from archfit.report.explorer.api import audited_config, audited_name, plan_of
@@ -42,7 +42,7 @@ def plan_page(asked: Asked) -> Reply:
         "bottleneck": bottleneck_sentence(plan),
         "effect": effect_sentence(plan),
         "advice": [(advice, named_shape(advice)) for advice in plan.advice],
-        "evidence_against": EVIDENCE_AGAINST,
+        "evidence_against": evidence_against(),
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
