@@ -23,8 +23,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"spec", "theory", "evidence", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit"},
-    "advise": {"spec", "data", "plan", "sweep", "fit", "report"},
+    "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit", "advise"},
+    "advise": {"spec", "data", "plan", "sweep", "fit"},
     "journey": {"spec", "data", "plan", "export"},  # one file beside the rooms
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),

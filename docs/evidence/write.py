@@ -12,8 +12,8 @@ from archfit.evidence.findings import all_findings
 from archfit.evidence.records import Evidence, read_evidence
 from archfit.evidence.tables import written_page
 from archfit.fit.fitted import fitted
-from archfit.report.chart_file import save_chart
-from archfit.report.sweep_figures import sweep_figures, titled_chart
+from archfit.report.page import save_figure
+from archfit.report.sweep_figures import sweep_figures
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "evidence.md"
@@ -50,7 +50,7 @@ def _draw(evidence: Evidence, sweeps: tuple[str, ...], name: str, file: Path) ->
     labels = {data.hash: data.label for data in evidence.manifest.data}
     figures = sweep_figures(fitted(evidence.records(*sweeps)), labels)
     (figure,) = (figure for figure in figures if figure.name == name)
-    save_chart(titled_chart(figure), file)
+    save_figure(figure, file)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 """The whole plan: repairs where the depth is absurd, warnings outside what was fitted."""
 
-import json
 import shlex
 from dataclasses import replace
 
 import pytest
 
-from archfit.plan.document import plan_json
 from archfit.plan.planner import make_plan
 from archfit.plan.request import DataFacts, TotalParams, TrainingFlops, Vocabulary
 from archfit.spec import Patches, standard_architecture
@@ -266,21 +264,6 @@ def test_data_with_too_few_tokens_or_little_rank_are_warned_of() -> None:
     text = " ".join(make_plan(asked).warnings)
     assert "1,000,000 tokens for training" in text
     assert "differ in 40 dimensions" in text
-
-
-def test_the_document_is_json_and_has_the_keys_of_the_contract() -> None:
-    document = json.loads(json.dumps(plan_json(make_plan(question(10**8, vocab=257)))))
-    assert document.keys() >= {
-        "recommended", "ideal", "bottleneck", "advisers", "repairs", "check", "warnings",
-    }  # fmt: skip
-    assert document["recommended"].keys() >= {
-        "depth", "width", "heads", "head_dim", "vocab", "embedding_rank", "params",
-    }  # fmt: skip
-    assert document["recommended"]["params"].keys() >= {"blocks", "embedding", "total"}
-    assert document["bottleneck"] == {"kind": "vocabulary", "limit": 257}
-    assert document["ideal"]["depth"] == pytest.approx(126.17, abs=0.01)
-    for advice in document["advisers"]:
-        assert advice.keys() >= {"name", "depth", "width", "source", "in_range"}
 
 
 def test_a_rule_that_asks_for_less_than_a_token_trains_on_one() -> None:

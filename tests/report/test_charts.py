@@ -2,19 +2,15 @@
 
 import itertools
 import json
-import re
-from pathlib import Path
 
 import pytest
 
 from archfit.audit.audited import audited
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
-from archfit.audit.zoo import zoo_model, zoo_models
+from archfit.audit.zoo import zoo_model
 from archfit.plan.planner import make_plan
-from archfit.report.chart_file import save_chart, write_page
 from archfit.report.exact_chart import LINES, growth_chart
 from archfit.report.gallery_chart import gallery_chart
-from archfit.report.gallery_page import write_gallery
 from archfit.report.plan_chart import HEIGHT, LINE, iso_parameter_chart
 from archfit.report.spectrum_chart import spectrum_chart
 from tests_experiments import measured
@@ -68,19 +64,6 @@ def test_the_gallery_chart_has_every_stack_and_every_bottleneck() -> None:
     assert text.count('"name": "GPT-2"') == 1
 
 
-def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> None:
-    file = tmp_path / "gallery.html"
-    write_gallery([audited(model) for model in zoo_models()], file, "archfit <test>")
-    page = file.read_text()
-    assert "archfit &lt;test&gt;" in page
-    assert ">176,247<" in page  # BLOOM, in millions
-    tables = page.split("<script>")[0]
-    assert tables.count("<tr>") == 2 + 6 + 169
-    assert not re.search(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=", tables)
-    assert "<script src" not in page
-    assert list(tmp_path.iterdir()) == [file]
-
-
 def test_the_spectrum_names_its_rank() -> None:
     spectrum = EmbeddingSpectrum(
         tensors=("wte.weight",), rows=10, width=4, padded_rows=1, numerical_rank=2,
@@ -90,22 +73,6 @@ def test_the_spectrum_names_its_rank() -> None:
     text = json.dumps(spectrum_chart([audited(zoo_model("gpt2"), spectrum)]).to_dict())
     assert "rank 2 of 4" in text
     assert '"share": 0.5' in text
-
-
-@pytest.mark.parametrize("ending", ["svg", "png", "html"])
-def test_a_chart_is_written_in_the_format_of_its_name(ending: str, tmp_path: Path) -> None:
-    file = tmp_path / f"plan.{ending}"
-    save_chart(iso_parameter_chart(make_plan(question()), ()), file)
-    starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}
-    assert file.read_bytes().lstrip().startswith(starts[ending])
-
-
-def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"ends in '\.txt'"):
-        write_page("x", tmp_path / "page.txt")
-    with pytest.raises(ValueError, match="does not exist"):
-        write_page("x", tmp_path / "no" / "page.html")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_growth_chart_marks_what_was_measured_beside_every_bound() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from archfit.report.check_chart import Trial, curve_figure, standing_figure
-from archfit.report.sweep_look import WIDE
+from archfit.report.document import WIDE
 
 
 def trial(name: str, difference: float) -> Trial:
@@ -22,7 +22,7 @@ def test_a_network_far_better_is_at_the_left_edge_and_one_far_worse_at_the_right
     far: float, shape: str
 ) -> None:
     trials = [trial("recommended", 0.0), trial("deeper", 0.02), trial("kmer-2", far)]
-    chart = standing_figure(trials).drawn(WIDE).to_dict()
+    chart = standing_figure(trials).chart(WIDE).to_dict()
     last = chart["layer"][-1]
     (edge,) = chart["datasets"][last["data"]["name"]]
     low, high = last["encoding"]["x"]["scale"]["domain"]
@@ -33,5 +33,5 @@ def test_a_network_far_better_is_at_the_left_edge_and_one_far_worse_at_the_right
 
 def test_curves_are_told_apart_without_colour_in_their_legend_too() -> None:
     trials = [trial("recommended", 0.0), trial("deeper", 0.02), trial("kmer-2", -0.3)]
-    points = curve_figure(trials).drawn(WIDE).to_dict()["layer"][1]
+    points = curve_figure(trials).chart(WIDE).to_dict()["layer"][1]
     assert len(set(points["encoding"]["shape"]["scale"]["range"])) == len(trials)

@@ -3,7 +3,7 @@
 import pytest
 
 from archfit.report.cooccurrence_chart import cooccurrence_figure
-from archfit.report.sweep_look import WIDE
+from archfit.report.document import WIDE
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,6 @@ def test_the_axis_ends_at_a_power_of_ten_below_the_least_value(
 ) -> None:
     figure = cooccurrence_figure(values, rank=3, limit=17, width=32)
     assert figure is not None
-    y = figure.drawn(WIDE).to_dict()["layer"][0]["encoding"]["y"]
+    y = figure.chart(WIDE).to_dict()["layer"][0]["encoding"]["y"]
     assert y["axis"]["values"] == pytest.approx(ticks)
     assert y["scale"]["domain"] == pytest.approx([ticks[-1], 1])

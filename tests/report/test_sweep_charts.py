@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from archfit.fit.fitted import Fits, fitted
+from archfit.report.document import NARROW, WIDE, Figure
 from archfit.report.family_words import told_apart
-from archfit.report.provenance import Origin, commands, shown
-from archfit.report.sweep_figures import sweep_figures, titled_chart
-from archfit.report.sweep_look import NARROW, WIDE, Figure
-from archfit.report.sweep_tables import sweep_tables
+from archfit.report.page import titled_chart
+from archfit.report.sweep_figures import sweep_figures
 from archfit.spec import RunRecord
-from tests_curves import DATA
 from tests_reports import attention_runs, depth_runs, repair_runs, table_runs
 
 KINDS: dict[Callable[[], list[RunRecord]], list[str]] = {
@@ -45,7 +43,7 @@ def figure_of(runs: Callable[[], list[RunRecord]], name: str) -> Figure:
 
 def drawn_rows(figure: Figure) -> list[dict[str, Any]]:
     """All rows of all layers."""
-    return [row for rows in figure.drawn(WIDE).to_dict()["datasets"].values() for row in rows]
+    return [row for rows in figure.chart(WIDE).to_dict()["datasets"].values() for row in rows]
 
 
 def values_at(rows: list[dict[str, Any]], *keys: str) -> set[tuple[float, ...]]:
@@ -78,7 +76,7 @@ def test_every_figure_is_described_and_every_axis_has_its_unit(
         assert chart["title"]["text"] == figure.title
         assert chart["description"] == figure.description
         assert any(letter.isdigit() for letter in figure.description)
-        for layer in layers_of(figure.drawn(NARROW).to_dict()):
+        for layer in layers_of(figure.chart(NARROW).to_dict()):
             for axis in ("x", "y"):
                 encoded = layer["encoding"].get(axis, {"type": "nominal"})
                 assert encoded["type"] == "nominal" or encoded["title"]
@@ -89,7 +87,7 @@ def test_series_differ_in_shape_or_dash_and_not_in_colour_alone(
     runs: Callable[[], list[RunRecord]],
 ) -> None:
     for figure in sweep_figures(fits_of(runs), {}):
-        for layer in layers_of(figure.drawn(WIDE).to_dict()):
+        for layer in layers_of(figure.chart(WIDE).to_dict()):
             encoding, mark = layer["encoding"], layer["mark"]["type"]
             if "field" not in encoding.get("color", {}):
                 continue
@@ -127,7 +125,7 @@ def test_the_size_chart_draws_every_run_and_the_curves_and_crossings_of_the_fit(
 
 def test_ranks_and_widths_share_their_scale_of_losses() -> None:
     fits, figure = fits_of(table_runs), figure_of(table_runs, "loss-against-rank-and-width")
-    chart = figure.drawn(WIDE).to_dict()
+    chart = figure.chart(WIDE).to_dict()
     scales = {
         json.dumps(layer["encoding"]["y"]["scale"])
         for layer in layers_of(chart)
@@ -214,32 +212,9 @@ def test_the_spread_of_seeds_sums_to_nothing_in_each_cell() -> None:
         assert sum(mine) == pytest.approx(0, abs=1e-9)
 
 
-def test_tables_hold_the_numbers_of_the_fit() -> None:
-    tables = {table.title: table for table in sweep_tables(fits_of(depth_runs), {DATA: "mine"})}
-    (row,) = tables["Depths at equal size"].rows
-    assert row[:5] == ("6 and 12", "full", "mine", "deeper wins above", "3.02M")
-    assert len(tables["All cells"].rows) == 10
-    assert "Redundancy" not in tables
-
-
 def test_families_are_named_by_what_sets_them_apart() -> None:
     curves = fits_of(depth_runs).curves
     key = curves[0].family.key
     assert told_apart([key], {}) == {key: "full tables"}
     keys = [cell.family.key for cell in fits_of(table_runs).curves] + [key]
     assert set(told_apart(keys, {}).values()) == {"full tables"}
-
-
-def test_words_from_files_are_cut_and_hold_nothing_that_cannot_be_drawn() -> None:
-    assert shown("a\x00b\n", 10) == "a�b�"
-    assert shown("x" * 50, 40) == "x" * 39 + "…"
-
-
-def test_commands_can_be_pasted_whatever_the_folder_is_called() -> None:
-    origin = Origin(
-        folder="a b; rm -rf x", name="n", scale="smoke", question="", labels={}, planned=1
-    )
-    assert commands([origin], "r.html") == [
-        "archfit sweep 'a b; rm -rf x/sweep.json' --out 'a b; rm -rf x'",
-        "archfit report 'a b; rm -rf x' --out r.html",
-    ]

@@ -5,27 +5,38 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.advise.document import check_json
 from archfit.advise.request import AdviceRequest, Source, planned
 from archfit.advise.stored import check_place, store
 from archfit.advise.verdict import check_folder, checked
-from archfit.advise.words import UNCHECKED, answer, check_sentences, headline, limits_of, reasons
 from archfit.cli.data_commands import progress
-from archfit.cli.output import print_json
-from archfit.cli.sizes import size_option
+from archfit.cli.fit_command import figures_json
+from archfit.cli.options import (
+    CONTEXT,
+    DATA,
+    DEVICE,
+    MAX_DEPTH,
+    PARAMS,
+    AsJson,
+    chosen,
+    flag,
+    size,
+    word,
+)
+from archfit.cli.output import print_json, version_line
 from archfit.cli.sweep_asked import MOST_SEEDS
 from archfit.cli.sweep_table import watched
 from archfit.data.settings import KINDS
-from archfit.data.sources import SAMPLE
+from archfit.data.sources import SAMPLE, is_sample
 from archfit.journey import check_replaceable, write_config
-from archfit.plan.document import plan_json
 from archfit.plan.law import DEEPEST_TRAINED
-from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.report.terminal import text_of
+from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.sweep.local import usual_places
 from archfit.sweep.signals import SweepStopped
 from archfit.sweep.worker import DEVICES
@@ -34,13 +45,33 @@ if TYPE_CHECKING:
     from archfit.advise.verdict import CheckResult
     from archfit.data.prepared import PreparedData
     from archfit.plan.planner import Plan
+    from archfit.report.advice_document import AdvisedData
 
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
-Data, Checking = "Your data", "The check"
+CHECK = "The check"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckOptions:
+    """How a check is trained, and for how long."""
+
+    minutes: float
+    seeds: int | None  # None: as many as the minutes allow
+    device: str
+    workers: int | None  # None: as many as there are cores
+
+    def __post_init__(self) -> None:
+        check_real(0.1, 1e5, minutes=self.minutes)
+        check_choice(DEVICES, device=self.device)
+        if self.seeds is not None:
+            check_real(2, MOST_SEEDS, seeds=self.seeds)  # one says nothing about noise
+        if self.workers is not None:
+            check_at_least(1, workers=self.workers)
 
 
 def advise(
+    invocation: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -48,123 +79,87 @@ def advise(
             "the sample archfit ships with."
         ),
     ] = SAMPLE,
-    params: Annotated[
-        int, typer.Option(parser=size_option, metavar="N", help="Budget: all parameters.")
-    ] = 10_000_000,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the advice; else advice-SOURCE.")
-    ] = None,
+    params: Annotated[int, PARAMS] = 10_000_000,
+    out: Annotated[Path | None, word("Folder of the advice; else advice-SOURCE.")] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Train the sweep that could refute the advice.")
+        bool, flag("--check", "Train the sweep that could refute the advice.")
     ] = False,
-    minutes: Annotated[
-        float, typer.Option(help="How long the check may train.", rich_help_panel=Checking)
-    ] = 10.0,
+    minutes: Annotated[float, word("How long the check may train.", CHECK)] = 10.0,
     seeds: Annotated[
-        int | None,
-        typer.Option(
-            parser=size_option,
-            metavar="N",
-            help="Seeds of every network; else as many as fit into --minutes.",
-            rich_help_panel=Checking,
-        ),
+        int | None, size("Seeds of every network; else as many as fit into --minutes.", "N", CHECK)
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="auto, cuda, mps or cpu.", rich_help_panel=Checking)
-    ] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     workers: Annotated[
-        int | None,
-        typer.Option(
-            parser=size_option,
-            metavar="N",
-            help="Networks trained at a time; else as many as there are cores.",
-            rich_help_panel=Checking,
-        ),
+        int | None, size("Networks trained at a time; else as many as cores.", "N", CHECK)
     ] = None,
-    kind: Annotated[
-        str, typer.Option(help=f"{', '.join(KINDS)}; guessed if left out.", rich_help_panel=Data)
-    ] = "",
-    vocab: Annotated[
-        int | None,
-        typer.Option(
-            parser=size_option, metavar="V", help="Tokens to prepare.", rich_help_panel=Data
-        ),
-    ] = None,
-    heldout: Annotated[
-        str, typer.Option(help="Held-out source; else 5 % by content.", rich_help_panel=Data)
-    ] = "",
-    field: Annotated[
-        str,
-        typer.Option(help="Key of .jsonl, .parquet or .npz to read.", rich_help_panel=Data),
-    ] = "",
-    context: Annotated[
-        int, typer.Option(parser=size_option, metavar="N", help="Positions seen at once.")
-    ] = 1024,
-    max_depth: Annotated[
-        int, typer.Option(parser=size_option, metavar="L", help="Layers that you would train.")
-    ] = DEEPEST_TRAINED,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    kind: Annotated[str, word(f"{', '.join(KINDS)}; guessed if left out.", DATA)] = "",
+    vocab: Annotated[int | None, size("Tokens to prepare.", "V", DATA)] = None,
+    heldout: Annotated[str, word("Held-out source; else 5 % by content.", DATA)] = "",
+    field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", DATA)] = "",
+    context: Annotated[int, CONTEXT] = 1024,
+    max_depth: Annotated[int, MAX_DEPTH] = DEEPEST_TRAINED,
+    as_json: AsJson = False,
 ) -> None:
     """Which Transformer fits my data? Prepare, plan, check by experiment, and write a report."""
-    request = AdviceRequest(
+    request = chosen(
+        AdviceRequest,
+        invocation,
         source=Source(
             words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None
         ),
-        params=params,
-        context=context,
-        max_depth=max_depth,
     )
-    check_real(0.1, 1e5, minutes=minutes)
-    check_choice(DEVICES, device=device)
+    options = chosen(CheckOptions, invocation)
     if importlib.util.find_spec("altair") is None:  # a bare checkout: nothing could be drawn
         raise ValueError(
             "altair is missing, which draws the report; pip install archfit, or use archfit plan "
             "and archfit sweep, which do without"
         )
-    if seeds is not None:
-        check_real(2, MOST_SEEDS, seeds=seeds)  # one says nothing about noise
-    if workers is not None:
-        check_at_least(1, workers=workers)
     folder = out or Path(f"advice-{request.source.name}")
     check_place(folder, (REPORT, MODEL))
     check_replaceable(folder / MODEL)
     with progress() as report:
         data, plan = planned(request, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
-    found = None
-    if check:
-        found = _checked(plan, data, folder, minutes, seeds, device, workers, silent=as_json)
+    found = _checked(plan, data, folder, options, silent=as_json) if check else None
     _finish(request, data, plan, found, folder, as_json=as_json)
     if found is not None and found.trained.failures:
         raise SystemExit(SOME_FAILED)
 
 
 def _checked(
-    plan: Plan,
-    data: PreparedData,
-    out: Path,
-    minutes: float,
-    seeds: int | None,
-    device: str,
-    workers: int | None,
-    *,
-    silent: bool,
+    plan: Plan, data: PreparedData, out: Path, options: CheckOptions, *, silent: bool
 ) -> CheckResult:
     from archfit.advise.check import CheckRunner
 
-    folder = check_folder(out, plan, data, minutes)
+    folder = check_folder(out, plan, data, options.minutes)
     try:
         with watched(silent=silent) as watch:
             runner = CheckRunner(
                 folder=folder,
-                device=device,
-                where=lambda: usual_places(device, workers, threads=1),
+                device=options.device,
+                where=lambda: usual_places(options.device, options.workers, threads=1),
                 watch=watch,
             )
-            return checked(plan, data, runner, minutes=minutes, seeds=seeds)
+            return checked(plan, data, runner, minutes=options.minutes, seeds=options.seeds)
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
+
+
+def advised_data(request: AdviceRequest, data: PreparedData) -> AdvisedData:
+    """What the document of an advice says about its data."""
+    from archfit.data.statistics import normalised_spectrum
+    from archfit.report.advice_document import AdvisedData
+
+    words = request.source.words
+    return AdvisedData(
+        name="the English sample"
+        if is_sample(words)
+        else Path(words).name or Path(words).resolve().name,
+        folder=str(data.folder),
+        description=data.description,
+        spectrum=normalised_spectrum(data.tokens("train")),
+    )
 
 
 def _finish(
@@ -177,44 +172,20 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Write config and report, and say the answer."""
-    from archfit.advise.page import advice_report
-    from archfit.cli.version import version_line
-    from archfit.report.advice_page import write_advice
+    from archfit.report.advice_document import advice_document
+    from archfit.report.page import save_report
 
-    store(out, request, data, found, _typed())  # first: it says whose the other files are
+    command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
+    store(out, request, data, found, command)  # first: it says whose the other files are
     files = write_config(plan, data, out / MODEL)
-    page = advice_report(request, data, plan, found, command=_typed(), version=version_line())
-    figures = write_advice(page, out / REPORT)
+    about = advised_data(request, data)
+    document = advice_document(about, plan, found, command=command, version=version_line())
+    figures = save_report(document, out / REPORT)
     if as_json:
-        return print_json(
-            {
-                "data": data.description | {"folder": str(data.folder)},
-                "plan": plan_json(plan),
-                "check": check_json(plan, found) if found else None,
-                "export": {"files": [str(file) for file in files]},
-                "report": {
-                    "file": str(out / REPORT),
-                    "figures": [
-                        {"name": name, "files": [str(path) for path in paths]}
-                        for name, paths in figures.items()
-                    ],
-                },
-            }
-        )
-    typer.echo(answer(plan))
-    for sentence in reasons(plan):
-        typer.echo(f"  {sentence}")
-    if found is None:
-        typer.echo(UNCHECKED)
-    else:
-        typer.echo(f"{headline(plan, found.verdict)}.")
-        limits = limits_of(plan, found.trained, found.verdict)
-        for sentence in (*check_sentences(plan, found.trained, found.verdict), *limits):
-            typer.echo(f"  {sentence}")
+        assert isinstance(document.data, dict)
+        export = {"files": [str(file) for file in files]}
+        page = {"file": str(out / REPORT), "figures": figures_json(figures)}
+        return print_json(document.data | {"export": export, "report": page})
+    typer.echo(text_of(document))
     typer.echo(f"Report: {out / REPORT}, config: {files[0]}")
     return None
-
-
-def _typed() -> str:
-    """The command as it can be typed again."""
-    return shlex.join(["archfit", *sys.argv[1:]])

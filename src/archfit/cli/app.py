@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli.version import version_line
+from archfit.cli.output import version_line
 from archfit.spec.sentence import one_line
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
@@ -22,7 +22,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "train": ("train_command", "train"),
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
-    "report": ("report_command", "report"),
+    "report": ("fit_command", "report"),
     "measure": ("measure_command", "measure_command"),
     "witness": ("witness_command", "witness"),
     "serve": ("serve_command", "serve"),

@@ -1,19 +1,24 @@
 """`archfit bounds`: all bounds for one architecture."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json, print_table, short_real
-from archfit.cli.sizes import size_option
 from archfit.cli.theory_command import print_verdict
+from archfit.report.document import Figure, Layout
 from archfit.theory.bound import Bound
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, bounds_report, notes
 from archfit.theory.catalogue import NETWORK
 from archfit.theory.counterexample import Verdict
 from archfit.theory.disputed import refute_for_shape
 from archfit.theory.shape import Shape
+
+if TYPE_CHECKING:
+    from archfit.report.document import Drawing
 
 
 def bounds(
@@ -60,19 +65,35 @@ def bounds(
         residual=residual,
     )
     if chart is not None:
-        from archfit.report import bounds_chart, chart_file
+        from archfit.report.page import check_chart_file, save_figure
 
-        chart_file.check_chart_file(chart)
-    drawing = None if chart is None else bounds_chart.bounds_over_depth(shape)
+        check_chart_file(chart)
     report = bounds_report(shape)
     verdict = refute_for_shape(report) if counterexample else None
-    if chart is not None and drawing is not None:
-        chart_file.save_chart(drawing, chart)
+    if chart is not None:
+        save_figure(bounds_figure(shape), chart)
     if as_json:
         document: dict[str, object] = dict(report.as_json())
         document |= verdict.as_json() if verdict else {}
         return print_json(document | ({"chart": str(chart)} if chart else {}))
     return _print_for_people(report, verdict, chart)
+
+
+def bounds_figure(shape: Shape) -> Figure:
+    """Bounds over depth, for this width and others."""
+    return Figure(
+        name="bounds",
+        title="Bounds on the separation rank over depth",
+        caption="",
+        description=f"Lower and upper bounds for networks of width {shape.width} and others.",
+        chart=partial(_bounds_chart, shape),
+    )
+
+
+def _bounds_chart(shape: Shape, layout: Layout) -> "Drawing":
+    from archfit.report.bounds_chart import bounds_over_depth
+
+    return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
 
 
 def _print_for_people(report: BoundsReport, verdict: Verdict | None, chart: Path | None) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import size_option
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepare import silent
 from archfit.data.prepared import PreparedData, open_prepared

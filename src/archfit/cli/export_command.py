@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json
-from archfit.cli.sizes import size_option
 from archfit.data.bpe import Bpe
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import appearing_folder

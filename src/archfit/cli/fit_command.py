@@ -1,20 +1,18 @@
-"""`archfit fit`: what folders of runs say."""
+"""`archfit fit` and `archfit report`: what folders of runs say, in words and on a page."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from archfit.cli.output import print_json, print_table
-from archfit.evidence.document import document_of as evidence_document
-from archfit.evidence.document import rows_of
-from archfit.evidence.finding import Finding
-from archfit.evidence.findings import all_findings
-from archfit.evidence.records import read_evidence
-from archfit.fit.conclusions import conclusions, short_size
-from archfit.fit.document import document_of
-from archfit.fit.fitted import Fits, fitted
+from archfit.cli.options import AsJson, flag, word
+from archfit.cli.output import print_json, show, version_line
+from archfit.fit.fitted import fitted
 from archfit.fit.reading import read_folders
+from archfit.report.document import Document
+from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
+from archfit.spec.files import ADVICE
+from archfit.sweep.folder import SWEEP, read_sweep
 
 
 def fit(
@@ -24,12 +22,12 @@ def fit(
     ] = None,
     evidence: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--evidence",
-            help="Of the runs that ship with archfit: what they say about the papers' findings.",
+            "Of the runs that ship with archfit: what they say about the papers' findings.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Crossing points, redundancies and laws from runs, with 90 % intervals."""
     if evidence == bool(folders):
@@ -41,72 +39,77 @@ def fit(
             "with archfit"
         )
     if evidence:
-        return _fit_evidence(as_json)
-    fits = fitted(read_folders(folders or []))
-    if as_json:
-        return print_json(document_of(fits))
-    return _print_for_people(fits)
+        from archfit.evidence.findings import all_findings
+        from archfit.evidence.records import read_evidence
+
+        shipped = read_evidence()
+        document = evidence_document(shipped, all_findings(shipped), rows=as_json)
+    else:
+        document = fit_document(fitted(read_folders(folders or [])))
+    show(document, as_json=as_json)
 
 
-def _fit_evidence(as_json: bool) -> None:
-    shipped = read_evidence()
-    findings = all_findings(shipped)
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR…", help="Folders of runs on the same data, or of one advice."),
+    ],
+    out: Annotated[Path, word("The page, FILE.html; its charts go beside it.")],
+    as_json: AsJson = False,
+) -> None:
+    """One page with what runs say: conclusions, figures with intervals, tables."""
+    from archfit.report.page import check_page_file, save_report
+
+    check_page_file(out)
+    advices = [folder for folder in folders if (folder / ADVICE).is_file()]
+    if advices and len(folders) > 1:
+        raise ValueError(
+            f"{advices[0]} is an advice, which has a page of its own; give it alone, or the folder "
+            "of its check"
+        )
+    document = _stored_advice(advices[0]) if advices else _sweeps(folders, out)
+    written = save_report(document, out)
     if as_json:
-        return print_json(evidence_document(shipped, findings) | rows_of(shipped))
-    for finding in findings:
-        _print_finding(finding)
+        return print_json({"file": str(out), "figures": figures_json(written)})
+    typer.echo(f"{out}: {len(written)} figures, each also as SVG and PNG beside it")
+    for name in written:
+        typer.echo(f"  {name}")
     return None
 
 
-def _print_finding(finding: Finding) -> None:
-    typer.secho(f"{finding.question}. {finding.asks}", bold=True)
-    if finding.paper:
-        typer.echo(f"   paper: {finding.paper}")
-    for measure in finding.measures:
-        typer.echo(f"   {measure.what}: {measure}; {measure.seeds} seeds")
-    typer.echo(f"   {finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]\n")
+def figures_json(written: dict[str, list[Path]]) -> list[dict[str, object]]:
+    """The charts of a page with their files."""
+    return [
+        {"name": name, "files": [str(path) for path in paths]} for name, paths in written.items()
+    ]
 
 
-def _print_for_people(fits: Fits) -> None:
-    if fits.crossings:
-        print_table(
-            "Depths at equal size",
-            ("depths", "verdict", "size", "90 %", "seeds"),
-            [
-                (
-                    f"{item.shallow.depth} and {item.deep.depth}",
-                    item.verdict,
-                    _size(item.size),
-                    f"{_size(item.low)} to {_size(item.high)}" if item.is_crossing else "",
-                    str(item.seeds),
-                )
-                for item in fits.crossings
-            ],
-        )
-    if fits.redundancy:
-        print_table(
-            "Redundancy",
-            ("bottleneck", "ratio", "depth", "width", "saved", "90 %", "seeds"),
-            [
-                (
-                    "+".join(item.bottleneck),
-                    f"{item.ratio:.3g}",
-                    str(item.family.depth),
-                    str(item.cell.architecture.width),
-                    _share(item.value),
-                    f"{_share(item.low)} to {_share(item.high)}",
-                    str(item.seeds),
-                )
-                for item in fits.redundancy
-            ],
-        )
-    for sentence in conclusions(fits):
-        typer.echo(sentence)
+def _stored_advice(folder: Path) -> Document:
+    from archfit.advise.stored import read_advice
+    from archfit.cli.advise_command import advised_data
+    from archfit.report.advice_document import advice_document
+
+    advice, data, plan, check = read_advice(folder)
+    about = advised_data(advice.wish, data)
+    return advice_document(about, plan, check, command=advice.command, version=version_line())
 
 
-def _size(size: float | None) -> str:
-    return "…" if size is None else short_size(size)
+def _sweeps(folders: list[Path], out: Path) -> Document:
+    records = read_folders(folders)
+    origins = [_origin(folder) for folder in folders]
+    return sweep_report(fitted(records), records, origins, out.name, version_line())
 
 
-def _share(share: float | None) -> str:
-    return "…" if share is None else f"{share:.1%}"
+def _origin(folder: Path) -> Origin:
+    """What the folder's sweep says of itself."""
+    if not (folder / SWEEP).exists():
+        return Origin(folder=str(folder), labels={})
+    sweep = read_sweep(folder / SWEEP)
+    return Origin(
+        folder=str(folder),
+        name=sweep.name,
+        scale=sweep.scale,
+        question=sweep.question,
+        labels={place.hash: place.label for place in sweep.data},
+        planned=len(sweep.specs),
+    )

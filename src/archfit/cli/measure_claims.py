@@ -76,10 +76,18 @@ def run_growth(
     failed = tuple(index for index, one in enumerate(measured) if not one.is_exact)
     verdict = _verdict(len(measured), failed)
     if chart is not None:
-        from archfit.report.chart_file import save_chart
+        from archfit.report.document import Figure
         from archfit.report.exact_chart import growth_chart
+        from archfit.report.page import save_figure
 
-        save_chart(growth_chart(measured), chart)
+        figure = Figure(
+            name="growth",
+            title="Measured separation ranks beside their bounds",
+            caption="",
+            description=f"{len(measured)} networks of one head",
+            chart=lambda _layout: growth_chart(measured),
+        )
+        save_figure(figure, chart)
     if as_json:
         rows = [
             _row(one) | _bounds_json(bound) for one, bound in zip(measured, bounds, strict=True)

@@ -19,8 +19,8 @@ from archfit.cli.measure_claims import (
     run_claim,
     run_growth,
 )
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import size_option
 from archfit.exact.cost import check_cost, most_samples
 from archfit.exact.experiment import Experiment
 from archfit.exact.growth import growth_experiments
@@ -172,7 +172,7 @@ def _claim(
     if name == LIST:
         return print_claims()
     if chart is not None:
-        from archfit.report.chart_file import check_chart_file
+        from archfit.report.page import check_chart_file
 
         check_chart_file(chart)
     claim = None if name == GROWTH else named_claim(name)

@@ -1,10 +1,19 @@
-"""What commands print: one JSON document for programs, tables for people."""
+"""What commands print: one JSON document for programs, a document's text for people."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
 
 import typer
+
+from archfit import __version__
+from archfit.report.document import Document, Section, Table
+from archfit.report.terminal import text_of
+
+PACKAGE = Path(__file__).parents[1]
 
 
 def print_json(document: object) -> None:
@@ -12,19 +21,40 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table as wide as the terminal allows; numbers keep their line, words wrap."""
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+def show(document: Document, *, as_json: bool, chart: Path | None = None) -> None:
+    """The result, for a program or for people, and where its chart lies."""
+    if as_json:
+        more = {} if chart is None else {"chart": str(chart)}
+        return print_json(
+            document.data | more if isinstance(document.data, dict) else document.data
+        )
+    typer.echo(text_of(document))
+    if chart is not None:
+        typer.echo(f"Chart: {chart}")
+    return None
 
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))  # a path may look like markup
-    Console(highlight=False).print(table)
+
+def version_line() -> str:
+    """Version and commit, `archfit 0.1.0 (commit 1a2b3c4)`."""
+    return f"archfit {__version__} (commit {commit()})"
+
+
+def commit() -> str:
+    """The commit this code is from: of the checkout it lies in, or written into its wheel."""
+    checkout = PACKAGE.parents[1]
+    if (checkout / "pyproject.toml").exists() and shutil.which("git"):
+        words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        said = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+        return said.stdout.strip() if said.returncode == 0 else "unknown"
+    written = PACKAGE / "resources" / "commit.txt"
+    return written.read_text().strip()[:12] if written.exists() else "unknown"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table alone."""
+    table = Table(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+    section = Section(tables=(table,))
+    typer.echo(text_of(Document(title=title, headline="", sections=(section,), data={})))
 
 
 def short_real(value: Decimal) -> str:

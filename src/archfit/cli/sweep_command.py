@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json
-from archfit.cli.sizes import size_option
 from archfit.cli.sweep_asked import Asked
 from archfit.cli.sweep_output import list_cells, show_outcome
 from archfit.cli.sweep_table import watched

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.output import print_json, print_table
-from archfit.cli.sizes import size_option
+from archfit.cli.options import size_option
+from archfit.cli.output import print_json, print_table, version_line
 from archfit.cli.train_progress import watchers as shown_progress
-from archfit.cli.version import version_line
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.settings import Settings as DataSettings

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from archfit.cli.options import size_option
 from archfit.cli.output import print_json, print_table, short_integer
-from archfit.cli.sizes import size_option
 from archfit.cli.theory_command import parse_input
 from archfit.exact.residues import WITNESS_PRIME
 from archfit.exact.witness import Recipe, WitnessCheck, build_witness, check_witness

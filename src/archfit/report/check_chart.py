@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from archfit.report.document import Figure, Layout
 from archfit.report.sweep_look import (
     COLOURS,
-    Figure,
-    Layout,
     Row,
     ends,
     in_dashes,
@@ -21,7 +20,7 @@ from archfit.report.sweep_look import (
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 ROW = 42  # pixels
 HEIGHT = 300
@@ -59,7 +58,7 @@ def standing_figure(trials: Sequence[Trial]) -> Figure:
         description="Differences from the recommended network in bits per byte: "
         + "; ".join(trial.words for trial in trials)
         + ".",
-        drawn=partial(_standings, trials),
+        chart=partial(_standings, trials),
     )
 
 
@@ -73,7 +72,7 @@ def curve_figure(trials: Sequence[Trial]) -> Figure:
         description="Held-out bits per byte at the end of training: "
         + "; ".join(f"{trial.name} {trial.curve[-1][1]:.3f}" for trial in trials)
         + ".",
-        drawn=partial(_curves, trials),
+        chart=partial(_curves, trials),
     )
 
 

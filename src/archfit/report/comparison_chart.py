@@ -10,23 +10,14 @@ from archfit.fit.comparison import Comparison, Standing
 from archfit.fit.conclusions import short_size
 from archfit.fit.families import key_of
 from archfit.fit.fitted import Fits
+from archfit.report.document import Figure, Layout
 from archfit.report.family_words import told_apart
-from archfit.report.sweep_look import (
-    COLOURS,
-    MOST_PANELS,
-    Figure,
-    Layout,
-    Row,
-    ends,
-    rows_of,
-    rows_y,
-    side_by_side,
-)
+from archfit.report.sweep_look import COLOURS, MOST_PANELS, Row, ends, rows_of, rows_y, side_by_side
 
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 ROW = 36  # pixels
 MOST_CELLS = 40  # in the chart of seeds
@@ -51,7 +42,7 @@ def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
             + "."
             for one in shown
         ),
-        drawn=partial(_comparison_chart, shown, labels),
+        chart=partial(_comparison_chart, shown, labels),
     )
 
 
@@ -72,7 +63,7 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         + (f" {left} quieter cells are left out." if left else ""),
         description=f"Losses about the means of {len(shown)} cells; standard deviation of one run "
         f"{pooled or 'zero'}; the noisiest, {_names(shown, labels)[0]}, has {_std(shown[0]):.2g}.",
-        drawn=partial(_spread_chart, shown, _names(shown, labels), _noisy(fits)),
+        chart=partial(_spread_chart, shown, _names(shown, labels), _noisy(fits)),
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archfit.report.sweep_look import COLOURS, Figure, Layout, Row, rows_of
+from archfit.report.document import Figure, Layout
+from archfit.report.sweep_look import COLOURS, Row, rows_of
 
 if TYPE_CHECKING:
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 HEIGHT = 260
 LEAST = 1e-4  # of the largest: what is below is noise of counting
@@ -36,7 +37,7 @@ def cooccurrence_figure(
         description=f"{len(shown)} singular values above {LEAST:g} of the largest; "
         + "; ".join(rules)
         + ".",
-        drawn=partial(_drawn, shown, rules),
+        chart=partial(_drawn, shown, rules),
     )
 
 

@@ -13,13 +13,12 @@ from archfit.fit.curves import Curve
 from archfit.fit.families import FamilyKey, families_of, key_of
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
+from archfit.report.document import Figure, Layout
 from archfit.report.family_words import told_apart
 from archfit.report.size_chart import curve_rows
 from archfit.report.sweep_look import (
     MOST_PANELS,
     NATS,
-    Figure,
-    Layout,
     Row,
     ends,
     in_dashes,
@@ -34,7 +33,7 @@ from archfit.spec import Factorised
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 Tables = tuple[str, ...]
 POSITIONS: Tables = ("positions",)
@@ -94,7 +93,7 @@ def rank_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "and are controls.",
         description="Loss against rank and against width: "
         + " ".join(f"{one.title}: {_means(one)}." for one in panels),
-        drawn=partial(_rank_chart, panels),
+        chart=partial(_rank_chart, panels),
     )
 
 
@@ -115,7 +114,7 @@ def position_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "intervals. The dashed rule is the network with full tables, the dotted one its width.",
         description="Loss against the rank of positions and of the vocabulary: "
         + " ".join(f"{one.title}: {_means(one)}." for one in panels),
-        drawn=partial(_position_chart, panels),
+        chart=partial(_position_chart, panels),
     )
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
+from archfit.report.document import Figure, Layout
 from archfit.report.family_words import question_of, told_apart
 from archfit.report.sweep_look import (
-    Figure,
-    Layout,
     Row,
     ends,
     in_dashes,
@@ -26,7 +25,7 @@ from archfit.report.sweep_look import (
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 APART = 9  # pixels between points of one ratio
 AXES = {"rank": "rank / width", "attention": "attention ratio, heads x head_dim / width"}
@@ -75,7 +74,7 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         description="Redundant share of the block parameters: "
         + "; ".join(_said(point) for point in points)
         + ".",
-        drawn=partial(_chart, points),
+        chart=partial(_chart, points),
     )
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from archfit.fit.contrasts import Contrast
 from archfit.fit.families import FamilyKey
 from archfit.fit.fitted import Fits
+from archfit.report.document import Figure, Layout
 from archfit.report.family_words import told_apart
 from archfit.report.sweep_look import (
     MOST_PANELS,
-    Figure,
-    Layout,
     Row,
     ends,
     in_dashes,
@@ -28,7 +27,7 @@ from archfit.report.sweep_look import (
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 SIDES = {
     ("embedding",): "input (embedding)",
@@ -73,7 +72,7 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "At the dotted rule the rank is the width, which limits nothing: a control. Points of one "
         "rank are drawn a little apart.",
         description="Cost in nats per token: " + " ".join(_said(panel) for panel in panels),
-        drawn=partial(_chart, panels),
+        chart=partial(_chart, panels),
     )
 
 

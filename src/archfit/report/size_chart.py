@@ -12,12 +12,11 @@ from archfit.fit.crossing import Crossing
 from archfit.fit.curves import Curve
 from archfit.fit.families import Family, FamilyKey, families_of
 from archfit.fit.fitted import Fits
+from archfit.report.document import Figure, Layout
 from archfit.report.family_words import question_of, told_apart
 from archfit.report.sweep_look import (
     MOST_PANELS,
     NATS,
-    Figure,
-    Layout,
     Row,
     ends,
     in_dashes,
@@ -31,7 +30,7 @@ from archfit.report.sweep_look import (
 )
 
 if TYPE_CHECKING:
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
@@ -94,7 +93,7 @@ def size_figure(panels: Sequence[SizePanel]) -> Figure:
         + (f" {left} more panels are left out; the tables have them." if left else ""),
         description=f"Loss against block parameters for depths {', '.join(map(str, depths))}: "
         + " ".join(said),
-        drawn=partial(_chart, shown),
+        chart=partial(_chart, shown),
     )
 
 

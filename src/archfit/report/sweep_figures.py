@@ -1,18 +1,14 @@
 """The figures of a sweep: whichever its records support."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from archfit.fit.fitted import Fits
 from archfit.report.comparison_chart import comparison_figure, spread_figure
+from archfit.report.document import Figure
 from archfit.report.rank_chart import position_figure, rank_figure
 from archfit.report.redundancy_chart import redundancy_figure
 from archfit.report.side_chart import side_figure
 from archfit.report.size_chart import size_figure, size_panels
-from archfit.report.sweep_look import WIDE, Figure
-
-if TYPE_CHECKING:
-    from archfit.report.chart_file import Drawing
 
 
 def sweep_figures(fits: Fits, labels: Mapping[str, str]) -> tuple[Figure, ...]:
@@ -31,11 +27,3 @@ def sweep_figures(fits: Fits, labels: Mapping[str, str]) -> tuple[Figure, ...]:
         spread_figure(fits, labels),
     )
     return tuple(figure for figure in found if figure is not None)
-
-
-def titled_chart(figure: Figure) -> "Drawing":
-    """The figure as it stands alone, with its title."""
-    import altair
-
-    title = altair.TitleParams(figure.title, anchor="start", fontSize=15, offset=12)
-    return figure.drawn(WIDE).properties(title=title, description=figure.description)

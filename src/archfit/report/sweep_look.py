@@ -1,15 +1,16 @@
 """The one look of a sweep's figures: series by colour, shape and dash, and the axes they share."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
+
+from archfit.report.document import Layout
 
 if TYPE_CHECKING:
     import altair
 
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 Row = dict[str, str | float]
 
@@ -19,34 +20,6 @@ DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [1, 4])
 NATS = "held-out loss (nats per token)"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """How a figure is laid out."""
-
-    columns: int  # panels in a row
-    width: int  # pixels of a panel
-    legend_columns: int
-
-    def for_panels(self, panels: int) -> "Layout":
-        """The same, with wide panels where they do not fill a row."""
-        return replace(self, width=self.width * max(1, self.columns // panels))
-
-
-WIDE = Layout(columns=2, width=340, legend_columns=4)
-NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
-    """A chart and what is said about it."""
-
-    name: str  # of its files
-    title: str
-    caption: str  # how to read it
-    description: str  # what it shows, for those who do not see it
-    drawn: "Callable[[Layout], Drawing]"
 
 
 def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from archfit.audit.audited import Audited, audit_json, audited
 from archfit.audit.bounded_json import parse_object
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
-from archfit.plan.document import plan_json
 from archfit.plan.planner import Plan, make_plan
 from archfit.report.bounds_chart import DEEPEST
 from archfit.report.explorer.exchange import Asked
@@ -20,6 +19,7 @@ from archfit.report.explorer.parameters import (
     asked_shape,
     read_parameters,
 )
+from archfit.report.plan_document import plan_document as document_of_plan
 from archfit.theory.bounds import bounds_report
 
 PASTED = "config.json"
@@ -31,7 +31,7 @@ class TooLargeError(ValueError):
 
 def plan_document(asked: Asked) -> object:
     """As `archfit plan --json`."""
-    return plan_json(plan_of(asked.query))
+    return document_of_plan(plan_of(asked.query)).data
 
 
 def plan_of(query: Pairs) -> Plan:

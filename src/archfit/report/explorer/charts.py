@@ -19,7 +19,7 @@ from archfit.report.plan_chart import NARROW_WIDTH, iso_parameter_chart
 from archfit.theory.shape import Shape
 
 if TYPE_CHECKING:
-    from archfit.report.chart_file import Drawing
+    from archfit.report.document import Drawing
 
 Json = dict[str, Any]  # of a grammar that others define
 

@@ -9,15 +9,16 @@ from urllib.parse import urlencode
 from archfit import __version__
 from archfit.audit.audited import Audited, audited
 from archfit.audit.claims import checked_claims
+from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
 from archfit.plan.advisers import evidence_against
 from archfit.plan.repairs import plan_command
-from archfit.plan.wording import bottleneck_sentence, effect_sentence, named_shape
+from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary
 from archfit.report.explorer.api import audited_config, audited_name, plan_of
 from archfit.report.explorer.exchange import HTML, Asked, Reply
 from archfit.report.explorer.forms import BUDGETS, PLAN_FIELDS, Form, plan_query, read_form
 from archfit.report.explorer.static import links
-from archfit.report.gallery_page import COLUMNS, Cell, cells, finding_words, summary
+from archfit.report.plan_document import bottleneck_sentence, effect_sentence, named_shape
 from archfit.spec.sentence import one_line
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 AUDIT_FIELDS = {"name": "", "config": ""}
 GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
-SLUGS = tuple(column.title.replace(" ", "-") for column in COLUMNS)
+COLUMNS = (*MODEL_COLUMNS, "findings")
+WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
+SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
 
 def plan_page(asked: Asked) -> Reply:
@@ -39,7 +42,7 @@ def plan_page(asked: Asked) -> Reply:
         return _refused("plan.html", problem, shown)
     shown |= {
         "plan": plan,
-        "bottleneck": bottleneck_sentence(plan),
+        "why": bottleneck_sentence(plan),
         "effect": effect_sentence(plan),
         "advice": [(advice, named_shape(advice)) for advice in plan.advice],
         "evidence_against": evidence_against(),
@@ -61,11 +64,8 @@ def audit_page(asked: Asked) -> Reply:
     except ValueError as problem:
         return _refused("audit.html", problem, shown)
     api = f"api/audit?{urlencode({'name': fields['name']})}" if fields["name"] else ""
-    findings = [finding_words(found) for found in one.findings]
-    facts = list(zip([column.title for column in COLUMNS], cells(one), strict=False))
-    return _page(
-        "audit.html", shown | {"one": one, "findings": findings, "facts": facts, "api": api}
-    )
+    facts = [(title, say(one)) for title, say in MODEL_COLUMNS.items()]
+    return _page("audit.html", shown | {"one": one, "facts": facts, "api": api})
 
 
 def gallery_page(asked: Asked) -> Reply:
@@ -74,9 +74,10 @@ def gallery_page(asked: Asked) -> Reply:
     shown: dict[str, object] = {
         "form": form.fields,
         "columns": list(zip(COLUMNS, SLUGS, strict=True)),
+        "words": WORDS,
     }
     models = _published()
-    shown |= {"claims": checked_claims(models), "summary": summary(models)}
+    shown |= {"claims": checked_claims(models), "summary": gallery_summary(models)}
     sort = form.fields["sort"]
     if form.problem or sort not in SLUGS:
         problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
@@ -102,23 +103,23 @@ def _audited(form: Form) -> Audited:
 class Row:
     """A model of the gallery."""
 
-    cells: list[Cell]
-    findings: list[dict[str, str]]
+    cells: list[str]
+    findings: tuple[Finding, ...]
 
     @property
-    def columns(self) -> list[Cell]:
+    def columns(self) -> list[str]:
         """What it is sorted by: its cells and, as words, its findings."""
-        return [*self.cells, Cell(" ".join(found["id"] for found in self.findings), None)]
+        return [*self.cells, " ".join(found.id for found in self.findings)]
 
     def has(self, words: str) -> bool:
         """Whether these words are somewhere in it."""
-        return words.casefold() in " ".join(cell.text for cell in self.columns).casefold()
+        return words.casefold() in " ".join(self.columns).casefold()
 
 
 @cache
 def _rows() -> tuple[Row, ...]:
     return tuple(
-        Row(cells(one), [finding_words(found) for found in one.findings]) for one in _published()
+        Row([say(one) for say in MODEL_COLUMNS.values()], one.findings) for one in _published()
     )
 
 
@@ -126,10 +127,12 @@ def _sorted(rows: Sequence[Row], at: int, *, down: bool) -> list[Row]:
     """By one column; what is not known comes last either way."""
 
     def key(row: Row) -> tuple[float, str]:
-        return row.columns[at].value or 0, row.columns[at].text.casefold()
+        text = row.columns[at]
+        is_number = COLUMNS[at] not in WORDS
+        return float(text.replace(",", "")) if is_number else 0, text.casefold()
 
-    known = sorted((row for row in rows if row.columns[at].text), key=key, reverse=down)
-    return known + [row for row in rows if not row.columns[at].text]
+    known = sorted((row for row in rows if row.columns[at]), key=key, reverse=down)
+    return known + [row for row in rows if not row.columns[at]]
 
 
 @cache

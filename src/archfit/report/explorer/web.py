@@ -187,7 +187,7 @@ def _zipped(content: bytes) -> bytes:
 
 async def _vega_script() -> bytes:
     """The script that draws charts, made by a process of its own: it loads a whole JavaScript."""
-    code = "import sys; from archfit.report.vega import vega_embed; sys.stdout.write(vega_embed())"
+    code = "import sys; from archfit.report.page import vega_embed; sys.stdout.write(vega_embed())"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""The advice in sentences: the same on the page and in the terminal."""
+"""The sentences of an advice: the same on its page, in the terminal and in JSON."""
 
 import math
 from collections import Counter
@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import HEADS, untested, width_at
 from archfit.advise.verdict import Claim, RankedResult, Verdict
-from archfit.data.tokenisations import AsGiven
 from archfit.fit.against import Difference
 from archfit.plan.planner import Plan
 from archfit.plan.shapes import RoundedShape
-from archfit.plan.wording import effect_sentence
+from archfit.report.plan_document import NO_REPAIR, bottleneck_sentence, effect_sentence
 
 UNCHECKED = "Not checked on your data: add --check, which trains small networks for --minutes 10."
 BITS = "bits per byte"
@@ -27,27 +26,13 @@ def answer(plan: Plan) -> str:
 
 
 def reasons(plan: Plan) -> list[str]:
-    """Why: the bottleneck, what it is expected to cost, and what to do without a repair."""
-    return [*_limits(plan), f"Expected: {effect_sentence(plan)}."]
-
-
-def _limits(plan: Plan) -> Iterator[str]:
-    limit, text = plan.bottleneck, plan.text_shape
-    if limit is None:
-        yield (
-            f"No bottleneck: the input has a rank of up to {plan.request.limit.limit:,}, and text "
-            f"models of this size use a width of {text.width:,.0f}."
-        )
-        return
-    yield (
-        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text "
-        f"models of this size use a width of {text.width:,.0f}; width beyond the cap is wasted."
-    )
+    """Why: the bottleneck, what to do without a repair, and what is expected."""
+    found = [bottleneck_sentence(plan)]
     if plan.leads_with_repairs:
-        kept = _shape(plan.shape, plan.params.total)
-        yield f"Without that repair: {kept} (the law asks for {plan.ideal.depth:,.0f} layers)."
-    elif not plan.repairs:
-        yield "No repair that we know of removes it at this budget and context."
+        found.append(f"Without that repair: {_shape(plan.shape, plan.params.total)}.")
+    elif plan.bottleneck and not plan.repairs:
+        found.append(NO_REPAIR)
+    return [*found, f"Expected: {effect_sentence(plan)}."]
 
 
 def headline(plan: Plan, verdict: Verdict | None) -> str:
@@ -158,7 +143,7 @@ def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]
             "Networks that read several tokens at a position also predict them at once, which "
             "costs them bits that a vocabulary of such groups does not lose."
         )
-    if any(one.network.tokens.label != AsGiven.label for one in trained.cells):
+    if any(one.network.role == "repaired" and not one.network.patch for one in trained.cells):
         yield (
             "Networks with a larger vocabulary have larger tables, and see more bytes in as many "
             "positions; both are part of what the repair does here."

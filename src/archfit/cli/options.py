@@ -1,0 +1,67 @@
+"""Options that several commands share, each written once, and commands' options as one value."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from typer.models import OptionInfo
+
+from archfit.spec.sizes import parse_size
+
+Value = TypeVar("Value")
+SHAPE, DATA, TRAINING = "Shape", "Your data", "Training"
+
+
+def size_option(given: str | int) -> int:
+    """`parse_size` for an option of the command line, whose default comes as a number."""
+    if isinstance(given, int):
+        return given
+    try:
+        return parse_size(given)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
+
+
+def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
+    """An option for a whole number as people write it: 125M, 1.3B, 2e7."""
+    option: OptionInfo = typer.Option(
+        parser=size_option, metavar=metavar, help=text, rich_help_panel=panel
+    )
+    return option
+
+
+def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:
+    """An option for a word, a path or a number that is not whole."""
+    option: OptionInfo = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
+    return option
+
+
+def flag(name: str, text: str, panel: str | None = None) -> OptionInfo:
+    """An option that is there or not."""
+    option: OptionInfo = typer.Option(name, help=text, rich_help_panel=panel)
+    return option
+
+
+def chosen(kind: type[Value], invocation: typer.Context, **others: object) -> Value:
+    """The options of a command that are fields of `kind` as that value, with `others` over them."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    given = {name: value for name, value in invocation.params.items() if name in names}
+    return kind(**(given | others))
+
+
+DEPTH = size("Number of layers.", "L", SHAPE)
+WIDTH = size("Residual stream.", "D", SHAPE)
+HEADS = size("Heads in a layer.", "H", SHAPE)
+HEAD_DIM = size("Size of a head; width / heads if left out.", "K", SHAPE)
+CONTEXT = size("Positions seen at once.", "N", SHAPE)
+RANK = size("Of the embedding.", "R", SHAPE)
+POSITION_RANK = size("0: no positional vectors.", "R", SHAPE)
+RESIDUAL = flag("--residual", "With residual connections.", SHAPE)
+PARAMS = size("Budget: all parameters.")
+MAX_DEPTH = size("Layers that you would train.", "L")
+DEVICE = word("auto, cuda, mps or cpu.")
+CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
+
+AsJson = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
+Chart = Annotated[Path | None, word("Draw it: .svg .png .html", metavar="FILE")]

@@ -1,0 +1,244 @@
+"""An advice as a document: the answer, how sure it is, why, and how to make it again."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from archfit.advise.check import CheckRuns
+from archfit.advise.design import untested
+from archfit.advise.verdict import CheckResult, RankedResult
+from archfit.plan.planner import Plan
+from archfit.report.advice_words import (
+    UNCHECKED,
+    answer,
+    check_sentences,
+    counterpart,
+    headline,
+    limits_of,
+    reasons,
+)
+from archfit.report.check_chart import Trial, curve_figure, standing_figure
+from archfit.report.cooccurrence_chart import cooccurrence_figure
+from archfit.report.document import (
+    Command,
+    Document,
+    Figure,
+    Section,
+    Table,
+    sections_with_words,
+)
+from archfit.report.fit_document import Origin, provenance
+from archfit.report.plan_document import plan_document, plan_figures
+from archfit.report.sweep_figures import sweep_figures
+from archfit.spec import Evaluation
+
+Json = dict[str, object]
+SIZES = "loss-against-size"  # the figure of a sweep that shows depths crossing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdvisedData:
+    """The data that an advice is about."""
+
+    name: str  # as people call its source
+    folder: str
+    description: Mapping[str, object]  # its data.json
+    spectrum: Sequence[float]  # of co-occurrence, largest first
+
+
+def advice_document(
+    data: AdvisedData, plan: Plan, check: CheckResult | None, *, command: str, version: str
+) -> Document:
+    """What `archfit advise` says and its report holds; `command` is what was typed."""
+    planned = plan_document(plan)
+    made = (
+        f"Made by {version}. Beside this page each chart lies as NAME.svg and .png, the config in "
+        "model, and the check's records in its folder."
+    )
+    return Document(
+        title=f"Which Transformer fits {data.name}?",
+        headline=answer(plan),
+        sections=sections_with_words(
+            _check_section(plan, check),
+            Section(title="Why", sentences=tuple(reasons(plan))),
+            Section(
+                title="What else the check says",
+                sentences=() if check is None else check.conclusions,
+                is_detail=True,
+            ),
+            Section(title="Figures", figures=tuple(_figures(data, plan, check)), is_detail=True),
+            Section(title="Tables", tables=tuple(_tables(data, check)), is_detail=True),
+            *(_as_detail(section) for section in planned.sections if not section.figures),
+            Section(
+                title="How to reproduce it",
+                sentences=(*map(Command, _commands(plan, check, command)), made),
+                tables=_provenance(check),
+                is_detail=True,
+            ),
+        ),
+        data={
+            "data": {**data.description, "folder": data.folder},
+            "plan": planned.data,
+            "check": None if check is None else _check_json(plan, check),
+        },
+    )
+
+
+def _as_detail(section: Section) -> Section:
+    """A part of the plan, which the terminal leaves to `archfit plan`."""
+    return replace(section, is_detail=True)
+
+
+def _check_section(plan: Plan, check: CheckResult | None) -> Section:
+    """How sure the advice is; without a check, how to have one."""
+    if check is None:
+        title = headline(plan, None)
+        return Section(title=title, sentences=(UNCHECKED,), status="unchecked")
+    trained, verdict = check.trained, check.verdict
+    sentences = *check_sentences(plan, trained, verdict), *limits_of(plan, trained, verdict)
+    return Section(title=headline(plan, verdict), sentences=sentences, status=verdict.status)
+
+
+def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterator[Figure]:
+    shapes, bounds = plan_figures(plan)
+    if check is not None:
+        trials = [_trial(check.trained, one) for one in check.verdict.standings]
+        yield standing_figure(trials)
+        yield curve_figure(trials)
+    yield shapes
+    if check is not None and check.fits is not None:
+        found = sweep_figures(check.fits, check.trained.data)
+        yield from (figure for figure in found if figure.name == SIZES)
+    yield bounds
+    assert plan.request.data is not None
+    spectrum = cooccurrence_figure(
+        data.spectrum,
+        rank=plan.request.data.cooccurrence_rank,
+        limit=plan.request.limit.limit,
+        width=plan.shape.width,
+    )
+    if spectrum is not None:
+        yield spectrum
+
+
+def _trial(trained: CheckRuns, standing: RankedResult) -> Trial:
+    """A network of the check as charts show it: its runs, its interval, its learning curve."""
+    records, found = trained.of(standing.network), standing.against
+    positions = standing.cell.recipe.batch_sequences * standing.cell.architecture.context
+    steps = [evaluation.step for evaluation in records[0].evaluations if evaluation.step]
+    means = [
+        sum(_bits_at(record.evaluations, step) for record in records) / len(records)
+        for step in steps
+    ]
+    return Trial(
+        name=standing.words,
+        bits_per_byte=tuple(one.evaluations[-1].heldout_bits_per_byte for one in records),
+        difference=found.bits_per_byte if found else 0.0,
+        low=found.low if found else 0.0,
+        high=found.high if found else 0.0,
+        curve=tuple(zip((step * positions for step in steps), means, strict=True)),
+    )
+
+
+def _bits_at(evaluations: tuple[Evaluation, ...], step: int) -> float:
+    return next(one.heldout_bits_per_byte for one in evaluations if one.step == step)
+
+
+def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
+    if check is not None:
+        trained = check.trained
+        yield Table.of(
+            "The networks of the check, the best first",
+            check.verdict.standings,
+            {
+                "network": lambda one: one.network.network.name,
+                "depth": lambda one: str(one.cell.architecture.depth),
+                "width": lambda one: str(one.cell.architecture.width),
+                "parameters": lambda one: f"{one.cell.architecture.params:,}",
+                "bits per byte": lambda one: f"{one.cell.bits_per_byte:.4f}",
+                "difference": lambda one: (
+                    f"{one.against.bits_per_byte:+.4f}" if one.against else ""
+                ),
+                "90 %": lambda one: (
+                    f"{one.against.low:+.4f} to {one.against.high:+.4f}" if one.against else ""
+                ),
+                "seeds": lambda one: str(one.cell.seeds),
+                "at the plan's size": lambda one: counterpart(trained, one),
+            },
+        )
+    described = data.description
+    yield Table(
+        title="The data",
+        columns=("quantity", "value"),
+        rows=(
+            ("kind", f"{described['kind']} as {described['vocabulary']}"),
+            ("documents", f"{described['documents']:,}"),
+            ("tokens", f"{described['tokens']:,}"),
+            ("vocabulary", f"{described['vocab']:,}, of which {described['used_vocab']:,} used"),
+            ("bytes a token", f"{described['bytes_per_token']:.3f}"),
+            ("unigram entropy", f"{described['unigram_entropy_bits']:.3f} bits a token"),
+            ("SHA-256", str(described["data_hash"])),
+        ),
+    )
+
+
+def _commands(plan: Plan, check: CheckResult | None, command: str) -> Iterator[str]:
+    yield command
+    if check is not None:
+        folder = shlex.quote(str(check.folder))
+        yield f"archfit fit {folder}"
+        yield f"archfit report {folder} --out sweep.html"
+    if plan.export_command is not None:
+        yield plan.export_command
+    yield from (repair.command for repair in plan.repairs)
+
+
+def _provenance(check: CheckResult | None) -> tuple[Table, ...]:
+    if check is None:
+        return ()
+    origin = Origin(
+        folder=str(check.folder),
+        name="advise-check",
+        scale=check.trained.design.scale,
+        labels=check.trained.data,
+        planned=len(check.trained.records) + len(check.trained.failures),
+    )
+    return provenance(check.trained.records, [origin])
+
+
+def _check_json(plan: Plan, check: CheckResult) -> Json:
+    """What a check found: verdict, claims, networks with intervals, and how it was made."""
+    trained, verdict, design = check.trained, check.verdict, check.trained.design
+    return {
+        "status": verdict.status,
+        "headline": headline(plan, verdict),
+        "sentences": check_sentences(plan, trained, verdict),
+        "claims": [asdict(claim) for claim in verdict.claims],
+        "networks": [_network_json(trained, standing) for standing in verdict.standings],
+        "limits": list(limits_of(plan, trained, verdict)),
+        "conclusions": list(check.conclusions),
+        "bottleneck_binds": verdict.binds,
+        "share_of_plan": design.share,
+        "steps": design.steps,
+        "runs": len(trained.records),
+        "failed": dict(trained.failures),
+        "not_tested": {**trained.left_out, **dict.fromkeys(untested(plan), "needs the source")},
+        "folder": str(check.folder),
+    }
+
+
+def _network_json(trained: CheckRuns, standing: RankedResult) -> Json:
+    shape, found = standing.cell.architecture, standing.against
+    return {
+        "name": standing.network.network.name,
+        "role": standing.network.network.role,
+        "depth": shape.depth,
+        "width": shape.width,
+        "params": shape.params,
+        "block_params": shape.block_params,
+        "bits_per_byte": standing.cell.bits_per_byte,
+        "seeds": standing.cell.seeds,
+        "difference": found
+        and {"bits_per_byte": found.bits_per_byte, "low": found.low, "high": found.high},
+        "at_plan_size": counterpart(trained, standing),
+    }

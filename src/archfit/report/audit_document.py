@@ -1,0 +1,237 @@
+"""An audit as a document: what was found in a model, and the gallery of published ones."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archfit.audit.audited import Audited, audit_json
+from archfit.audit.claims import checked_claims
+from archfit.audit.findings import Finding
+from archfit.audit.model import UNBOUNDED
+from archfit.report.document import Document, Figure, Layout, Section, Table, sections_with_words
+
+if TYPE_CHECKING:
+    from archfit.report.document import Drawing
+
+SHORT = {  # a line of the gallery holds three of them
+    "vocabulary-bottleneck": "vocabulary",
+    "low-rank-embedding": "low-rank",
+    "patch-bottleneck": "patch",
+    "attention-bottleneck": "attention",
+    "below-depth-threshold": "threshold",
+    "deeper-than-law": "deeper",
+    "shallower-than-law": "shallower",
+}
+
+
+def audit_document(models: Sequence[Audited]) -> Document:
+    """What `archfit audit` says of the models that were named."""
+    spectra = [one for one in models if one.spectrum is not None]
+    drawn = (_spectrum_figure(spectra),) if spectra else ()
+    return Document(
+        title=", ".join(one.model.name for one in models),
+        headline="",
+        sections=(
+            *(section for one in models for section in model_sections(one)),
+            *((Section(figures=drawn, is_detail=True),) if drawn else ()),
+        ),
+        data=[audit_json(one) for one in models],
+    )
+
+
+def model_sections(one: Audited) -> tuple[Section, ...]:
+    """A model's sizes, each finding with its evidence and fix, and what is not known."""
+    model = one.model
+    remarks = [
+        f"{words}: {sentence}"
+        for words, sentences in (
+            ("Taken from defaults", model.assumed),
+            ("Not found", model.missing),
+            ("Note", model.notes),
+        )
+        for sentence in sentences
+    ]
+    facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(one)))
+    return sections_with_words(
+        Section(tables=(facts,)),
+        *map(_finding_section, one.findings),
+        Section(sentences=() if one.findings else (_nothing_found(one),)),
+        Section(sentences=tuple(remarks)),
+    )
+
+
+def _finding_section(found: Finding) -> Section:
+    share = "" if found.redundancy is None else f", {found.redundancy} redundant"
+    return Section(
+        title=f"[{found.severity}] {found.id} ({found.stack}){share}",
+        sentences=(f"{found.evidence}.", f"Fix: {found.fix}."),
+    )
+
+
+def _nothing_found(one: Audited) -> str:
+    """What was looked at and is well, and what could not be judged."""
+    first = one.model.stacks[0]
+    unknown = {
+        "the rank of the input": one.rank_ratio is None and one.model.input.kind not in UNBOUNDED,
+        "attention": first.attention_ratio is None or "heads" in one.model.doubtful,
+        "depth": first.depth is None,
+    }
+    missing = [what for what, is_unknown in unknown.items() if is_unknown]
+    if missing:
+        return f"Nothing found, but {' and '.join(missing)} cannot be judged: sizes are not known."
+    return "Nothing found: no bottleneck, and depth within 1.5 times the law."
+
+
+def _facts(one: Audited) -> Iterator[tuple[str, str]]:
+    model, source, parts = one.model, one.model.input, one.model.parameters
+    for stack in model.stacks:
+        heads = f"{_whole(stack.heads)} heads of {_whole(stack.head_dim)}"
+        layers = f"{_whole(stack.depth)} layers x {stack.width:,}"
+        yield f"{stack.role} stack", f"{layers}, {heads} (ratio {_ratio(stack.attention_ratio)})"
+    real = "" if source.vocab_real is None else f", of which {source.vocab_real:,} occur"
+    yield "source", model.origin
+    yield "input", source.kind.replace("_", " ")
+    yield "vocabulary", f"{_whole(source.vocab)}{real}"
+    yield "rank limit", f"{_whole(model.rank_limit)} of width {model.width:,}"
+    if (spectrum := one.spectrum) is not None:
+        above = f"values above {spectrum.tolerance:.3g}"
+        yield "measured rank", f"{spectrum.numerical_rank:,} ({above})"
+        yield "stable rank", f"{spectrum.stable_rank:.2f}"
+        yield "effective rank", f"{spectrum.effective_rank:.2f}"
+        yield "rows left out", f"{spectrum.padded_rows:,} of {spectrum.rows:,} are padding"
+        yield "read", f"{spectrum.bytes_read:,} bytes: {', '.join(spectrum.tensors)}"
+    split = f"{_whole(parts.blocks)} in blocks, {_whole(parts.embedding)} in tables"
+    yield "parameters", f"{_whole(parts.total)} ({split})"
+    if model.published_params is not None:
+        yield "published", f"{model.published_params:,}"
+
+
+def _spectrum_figure(models: Sequence[Audited]) -> Figure:
+    ranks = [(one.model.name, one.spectrum.numerical_rank) for one in models if one.spectrum]
+    return Figure(
+        name="spectrum",
+        title="Spectrum of the embedding",
+        caption="Singular values as a share of the largest; a rule marks the rank.",
+        description="; ".join(f"{name}: rank {rank:,}" for name, rank in ranks),
+        chart=partial(_spectrum_chart, models),
+    )
+
+
+def _spectrum_chart(models: Sequence[Audited], _layout: Layout) -> "Drawing":
+    from archfit.report.spectrum_chart import spectrum_chart
+
+    return spectrum_chart(models)
+
+
+# The row of a model in the gallery, without its findings; what is not known is empty.
+MODEL_COLUMNS: Mapping[str, Callable[[Audited], str]] = {
+    "model": lambda one: one.model.name,
+    "modality": lambda one: (one.model.modality or "").replace("_", " "),
+    "depth": lambda one: _whole(one.model.depth, ""),
+    "width": lambda one: _whole(one.model.width, ""),
+    "heads": lambda one: _whole(one.model.stacks[0].heads, ""),
+    "head_dim": lambda one: _whole(one.model.stacks[0].head_dim, ""),
+    "attention ratio": lambda one: _ratio(one.model.stacks[0].attention_ratio, ""),
+    "vocabulary": lambda one: _whole(one.model.input.vocab, ""),
+    "rank limit": lambda one: _whole(one.model.rank_limit, ""),
+    "rank ratio": lambda one: _ratio(one.rank_ratio, ""),
+    "million parameters": lambda one: _millions(one.model.parameters.total),
+}
+
+
+def gallery_document(models: Sequence[Audited], version: str) -> Document:
+    """Every model of the built-in table, beside what the papers say about them."""
+    return Document(
+        title=f"{len(models)} published Transformers, audited",
+        headline="",
+        sections=(
+            Section(sentences=(gallery_summary(models), f"Made by {version}."), is_detail=True),
+            Section(tables=(claims_table(models),)),
+            Section(figures=(gallery_figure(models),), is_detail=True),
+            Section(tables=(_all_models(models),)),
+            Section(title="Findings", tables=(_all_findings(models),), is_detail=True),
+        ),
+        data=[audit_json(one) for one in models],
+    )
+
+
+def gallery_summary(models: Sequence[Audited]) -> str:
+    """How many models have which bottleneck."""
+    counts = Counter(id_ for one in models for id_ in {found.id for found in one.findings})
+    found = [f"{count} with {id_}" for id_, count in counts.most_common()]
+    return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
+
+
+def claims_table(models: Sequence[Audited]) -> Table:
+    """What Wies et al. 2021 say about published models, and what this audit finds."""
+    rows = tuple((one.model, one.says, one.found, one.verdict) for one in checked_claims(models))
+    columns = ("model", "Wies et al. 2021", "this audit", "verdict")
+    return Table(title="What Wies et al. 2021 say about them", columns=columns, rows=rows)
+
+
+def gallery_figure(models: Sequence[Audited]) -> Figure:
+    """Depth against width of all models, and their bottlenecks."""
+    return Figure(
+        name="models",
+        title="Shapes and bottlenecks",
+        caption="Encoder-decoders show each stack. The law is a fit to networks of 6 to 48 layers "
+        "and at most 0.6B; beyond it is extrapolated.",
+        description=f"Depth, width and bottlenecks of {len(models)} published models",
+        chart=partial(_gallery_chart, models),
+    )
+
+
+def _gallery_chart(models: Sequence[Audited], _layout: Layout) -> "Drawing":
+    from archfit.report.gallery_chart import gallery_chart
+
+    return gallery_chart(models)
+
+
+def _all_models(models: Sequence[Audited]) -> Table:
+    """A row for each model; its findings by their short names."""
+    rows = tuple(
+        (
+            *(say(one) for say in MODEL_COLUMNS.values()),
+            " ".join(dict.fromkeys(SHORT[found.id] for found in one.findings)),
+        )
+        for one in models
+    )
+    return Table(
+        title=f"{len(models)} published Transformers",
+        columns=(*MODEL_COLUMNS, "findings"),
+        rows=rows,
+        narrow=("model", "depth", "width", "attention ratio", "rank ratio", "million parameters",
+                "findings"),
+        sortable=True,
+    )  # fmt: skip
+
+
+def _all_findings(models: Sequence[Audited]) -> Table:
+    return Table(
+        title="Redundancy is a share of the parameters, as an interval, where measurements of "
+        "archfit or of Wies et al. 2021 support one. Sources and caveats of each row: archfit "
+        "audit NAME --json",
+        columns=("model", "finding", "severity", "redundancy", "evidence", "fix"),
+        rows=tuple(
+            (one.model.name, found.id, found.severity, str(found.redundancy or ""),
+             found.evidence, found.fix)
+            for one in models
+            for found in one.findings
+        ),
+        sortable=True,
+    )  # fmt: skip
+
+
+def _whole(value: int | None, unknown: str = "?") -> str:
+    return unknown if value is None else f"{value:,}"
+
+
+def _ratio(value: float | None, unknown: str = "?") -> str:
+    return unknown if value is None else f"{value:.3g}"
+
+
+def _millions(value: int | None) -> str:
+    if value is None:
+        return ""
+    return f"{value / 1e6:,.0f}" if value >= 10**9 else f"{value / 1e6:.4g}"

@@ -1,0 +1,144 @@
+"""A result as it is told: headline, sections of sentences, tables and figures, and its JSON.
+
+Every kind of result is built once, by one function of this room (`plan_document`, …), and
+rendered by `terminal.text_of` for people at a terminal, by `page` for browsers, and by `data` for
+programs. Values in, words out: nothing here prints, draws or writes a file.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import altair
+
+    Drawing: TypeAlias = (
+        altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
+    )
+
+NOT_KNOWN = "…"
+Item = TypeVar("Item")
+LONGEST_NUMBER = 40  # characters
+
+
+class Command(str):
+    """A line to type, among sentences: set as code, and never wrapped."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Words in rows and columns under a title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    narrow: tuple[str, ...] = ()  # the columns that a terminal has room for; none named: all
+    sortable: bool = False  # so long that a page lets its reader sort and filter it
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        items: Iterable[Item],
+        columns: Mapping[str, Callable[[Item], str]],
+        narrow: tuple[str, ...] = (),
+    ) -> "Table":
+        """A row for each item, and in each column what its function says of the item."""
+        rows = tuple(tuple(say(item) for say in columns.values()) for item in items)
+        return cls(title=title, columns=tuple(columns), rows=rows, narrow=narrow)
+
+    @property
+    def numeric(self) -> frozenset[int]:
+        """Places of the columns that hold numbers, which are set to the right."""
+        return frozenset(
+            at for at in range(len(self.columns)) if _are_numbers(row[at] for row in self.rows)
+        )
+
+    def narrowed(self) -> "Table":
+        """The table with the columns that a terminal has room for."""
+        if not self.narrow:
+            return self
+        kept = [self.columns.index(name) for name in self.narrow]
+        rows = tuple(tuple(row[at] for at in kept) for row in self.rows)
+        return replace(self, columns=self.narrow, rows=rows, narrow=())
+
+
+def _are_numbers(texts: Iterable[str]) -> bool:
+    """Whether all begin like one; a hash may, but is too long."""
+    return all(
+        not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
+        for text in texts
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """The room that a chart has."""
+
+    columns: int  # panels in a row
+    width: int  # pixels of a panel
+    legend_columns: int
+
+    def for_panels(self, panels: int) -> "Layout":
+        """The same, with wide panels where they do not fill a row."""
+        return replace(self, width=self.width * max(1, self.columns // panels))
+
+
+WIDE = Layout(columns=2, width=340, legend_columns=4)
+NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A chart, drawn only when somebody asks for it, and what is said about it."""
+
+    name: str  # of its files
+    title: str
+    caption: str  # how to read it
+    description: str  # what it shows, for those who do not see it
+    chart: "Callable[[Layout], Drawing]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A part of a document: sentences, then figures, then tables."""
+
+    title: str = ""
+    sentences: tuple[str, ...] = ()  # a `Command` among them is one to type
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    is_detail: bool = False  # for pages: a terminal leaves it out
+    status: str = ""  # held, refuted, undecided or unchecked: a page sets it off by that
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A result in words, and the JSON that stands for it."""
+
+    title: str
+    headline: str  # the answer; empty where the sections say all
+    sections: tuple[Section, ...]
+    data: object  # what `--json` prints
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All charts, in their order."""
+        return tuple(figure for section in self.sections for figure in section.figures)
+
+    def figure(self, name: str) -> Figure:
+        """The chart of this name."""
+        return next(figure for figure in self.figures if figure.name == name)
+
+    def section(self, title: str) -> Section:
+        """The part under this title."""
+        return next(section for section in self.sections if section.title == title)
+
+
+def sections_with_words(*sections: Section) -> tuple[Section, ...]:
+    """Those that have anything to say; tables without rows go, too."""
+    kept = (
+        replace(one, tables=tuple(table for table in one.tables if table.rows)) for one in sections
+    )
+    return tuple(one for one in kept if one.sentences or one.tables or one.figures)

@@ -1,0 +1,363 @@
+"""What runs say, as a document: conclusions, tables with intervals of 90 %, and where from."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from archfit.evidence.document import document_of as evidence_json
+from archfit.evidence.document import rows_of as evidence_rows
+from archfit.evidence.finding import Finding
+from archfit.evidence.records import Evidence
+from archfit.fit.cells import Cell
+from archfit.fit.conclusions import findings as fit_findings
+from archfit.fit.conclusions import short_size
+from archfit.fit.document import document_of as fit_json
+from archfit.fit.families import key_of
+from archfit.fit.fitted import Fits
+from archfit.fit.redundancy import Redundancy
+from archfit.report.document import (
+    NOT_KNOWN,
+    Command,
+    Document,
+    Section,
+    Table,
+    sections_with_words,
+)
+from archfit.spec import RunRecord
+
+NO_QUESTION = "What do these runs say?"
+LONGEST_LABEL, LONGEST_QUESTION = 40, 300
+SECONDS_AN_HOUR = 3600
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """A folder of runs, and what its sweep says of itself; nothing where it has none."""
+
+    folder: str
+    name: str = ""
+    scale: str = ""
+    question: str = ""
+    labels: Mapping[str, str]  # of data sets, by hash
+    planned: int = 0  # runs
+
+    def __post_init__(self) -> None:
+        """What comes from files is cut to a length that a page can hold."""
+        labels = {name: printable(label, LONGEST_LABEL) for name, label in self.labels.items()}
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "question", printable(self.question, LONGEST_QUESTION))
+        object.__setattr__(self, "name", printable(self.name, LONGEST_LABEL))
+
+
+def printable(text: str, longest: int) -> str:
+    """The text without characters that no page or drawing can hold, cut to a length."""
+    kept = "".join(letter if letter.isprintable() else "�" for letter in text[: longest + 1])
+    return kept if len(kept) <= longest else f"{kept[: longest - 1]}…"
+
+
+def fit_document(fits: Fits) -> Document:
+    """What `archfit fit` says: conclusions by subject, and every table of the fit."""
+    return Document(
+        title="What the runs say",
+        headline="",
+        sections=sections_with_words(*_conclusions(fits), *_table_sections(fits, {})),
+        data=fit_json(fits),
+    )
+
+
+def evidence_document(evidence: Evidence, findings: tuple[Finding, ...], *, rows: bool) -> Document:
+    """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
+    data = evidence_json(evidence, findings)
+    return Document(
+        title="What the shipped runs say about the papers' findings",
+        headline="",
+        sections=tuple(map(_finding_section, findings)),
+        data=data | evidence_rows(evidence) if rows else data,
+    )
+
+
+def _finding_section(finding: Finding) -> Section:
+    sweeps = ", ".join(finding.sweeps)
+    return Section(
+        title=f"{finding.question}. {finding.asks}",
+        sentences=(
+            *((f"paper: {finding.paper}",) if finding.paper else ()),
+            *(f"{one.what}: {one}; {one.seeds} seeds" for one in finding.measures),
+            f"{finding.verdict.upper()}: {finding.because} [{sweeps}]",
+        ),
+    )
+
+
+def sweep_report(
+    fits: Fits, records: Sequence[RunRecord], origins: Sequence[Origin], file: str, version: str
+) -> Document:
+    """The report of sweeps: what the fit says, its figures, and how to make it again as `file`."""
+    from archfit.report.sweep_figures import sweep_figures
+
+    labels = {name: label for origin in origins for name, label in origin.labels.items()}
+    questions = list(dict.fromkeys(one.question for one in origins if one.question))
+    about = f"{fits.runs} finished runs. All intervals are of 90 %."
+    stem = file.removesuffix(".html")
+    hours = sum(record.timing.training_seconds for record in records) / SECONDS_AN_HOUR
+    made = (
+        f"The first goes on with the sweep where its data lie as they did; the last made this page "
+        f"({version}) and, beside it, each chart as {stem}-NAME.svg and .png. Training took "
+        f"{hours:.2g} hours in all. The same records give the same page."
+    )
+    return Document(
+        title=questions[0] if questions else NO_QUESTION,
+        headline="",
+        sections=sections_with_words(
+            Section(sentences=(*questions[1:], about)),
+            *_conclusions(fits),
+            Section(title="Figures", figures=sweep_figures(fits, labels)),
+            *_table_sections(fits, labels),
+            Section(
+                title="How to reproduce it",
+                sentences=(*(Command(line) for line in commands(origins, file)), made),
+                tables=provenance(records, origins),
+            ),
+        ),
+        data=fit_json(fits),
+    )
+
+
+def _conclusions(fits: Fits) -> list[Section]:
+    """A section for each subject that the runs say something about."""
+    return [Section(title=one.subject, sentences=one.sentences) for one in fit_findings(fits)]
+
+
+def _table_sections(fits: Fits, labels: Mapping[str, str]) -> tuple[Section, ...]:
+    """Crossings and redundancies, then what only a page has room for."""
+    return (
+        Section(title="Tables", tables=_main_tables(fits, labels)),
+        Section(title="More tables", tables=_other_tables(fits, labels), is_detail=True),
+    )
+
+
+def _main_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
+    return (
+        Table.of(
+            "Depths at equal size",
+            fits.crossings,
+            {
+                "depths": lambda item: f"{item.shallow.depth} and {item.deep.depth}",
+                "tables": lambda item: item.shallow.words or "full",
+                "data": lambda item: _data(item.shallow.data_hash, labels),
+                "verdict": lambda item: item.verdict,
+                "block parameters": lambda item: _size(item.size),
+                "90 %": lambda item: (
+                    f"{_size(item.low)} to {_size(item.high)}" if item.is_crossing else ""
+                ),
+                "width": lambda item: "" if item.width is None else f"{item.width:.0f}",
+                "seeds": lambda item: str(item.seeds),
+                "seeds needed": lambda item: (
+                    "" if item.seeds_needed is None else str(item.seeds_needed)
+                ),
+            },
+            narrow=("depths", "verdict", "block parameters", "90 %", "seeds"),
+        ),
+        Table.of(
+            "Redundancy",
+            fits.redundancy,
+            {
+                "bottleneck": lambda item: " and ".join(item.bottleneck),
+                "ratio": lambda item: f"{item.ratio:.3g}",
+                "depth": lambda item: str(item.family.depth),
+                "width": lambda item: str(item.cell.architecture.width),
+                "redundant": _saved,
+                "90 %": lambda item: f"{_share(item.low)} to {_share(item.high)}",
+                "seeds": lambda item: str(item.seeds),
+            },
+        ),
+    )
+
+
+def _other_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
+    return (
+        Table.of(
+            "Cells that differ in their tables",
+            fits.contrasts,
+            {
+                "first": lambda item: item.first.words or "full tables",
+                "less second": lambda item: item.second.words or "full tables",
+                "depth": lambda item: str(item.first.depth),
+                "width": lambda item: str(item.width),
+                "nats per token": lambda item: f"{item.difference:+.4f}",
+                "90 %": lambda item: f"{item.low:+.4f} to {item.high:+.4f}",
+                "seeds": lambda item: str(item.seeds),
+            },
+        ),
+        Table.of(
+            "Best depth at equal size",
+            fits.best_depth,
+            {
+                "data": lambda item: _data(item.family.data_hash, labels),
+                "tables": lambda item: item.family.words or "full",
+                "block parameters": lambda item: _size(item.size),
+                "best": lambda item: str(item.depth),
+                "not told from": lambda item: ", ".join(map(str, item.ties)),
+                "of": lambda item: ", ".join(map(str, item.depths)),
+                "seeds": lambda item: str(item.seeds),
+            },
+        ),
+        _comparisons(fits, labels),
+        _laws(fits),
+        _cells(fits, labels),
+    )
+
+
+def _comparisons(fits: Fits, labels: Mapping[str, str]) -> Table:
+    return Table.of(
+        "Networks of equal size that read different tokens",
+        [ranked for item in fits.comparisons for ranked in item.standings],
+        {
+            "parameters": lambda one: f"{one.cell.architecture.params:,}",
+            "data": lambda one: _data(one.cell.data_hash, labels),
+            "vocabulary": lambda one: f"{one.cell.architecture.input.vocab:,}",
+            "patch": lambda one: str(one.cell.architecture.input.tokens_per_position),
+            "depth": lambda one: str(one.cell.architecture.depth),
+            "width": lambda one: str(one.cell.architecture.width),
+            "bits per byte": lambda one: f"{one.bits_per_byte:.4f}",
+            "more than the best": lambda one: f"{one.difference:+.4f}",
+            "90 %": lambda one: f"{one.low:+.4f} to {one.high:+.4f}" if one.difference else "",
+            "seeds": lambda one: str(one.seeds),
+        },
+    )
+
+
+def _laws(fits: Fits) -> Table:
+    return Table(
+        title="Laws",
+        columns=("law", "of", "form", "parameter", "value", "90 %", "points", "seeds"),
+        rows=tuple(
+            (
+                item.kind,
+                f"depth {item.family.depth}" if item.kind == "size" else "crossings",
+                item.form,
+                parameter.name,
+                f"{parameter.value:.4g}",
+                f"{_real(parameter.low)} to {_real(parameter.high)}",
+                str(item.points),
+                str(item.seeds),
+            )
+            for item in fits.laws
+            for parameter in item.parameters
+        ),
+    )
+
+
+def _cells(fits: Fits, labels: Mapping[str, str]) -> Table:
+    return Table.of(
+        "All cells",
+        sorted(fits.cells, key=lambda cell: (cell.data_hash, cell.size, repr(cell))),
+        {
+            "data": lambda cell: _data(cell.data_hash, labels),
+            "depth": lambda cell: str(cell.architecture.depth),
+            "width": lambda cell: str(cell.architecture.width),
+            "tables": lambda cell: key_of(cell).words or "full",
+            "block parameters": lambda cell: f"{cell.size:,}",
+            "all parameters": lambda cell: f"{cell.architecture.params:,}",
+            "nats per token": lambda cell: f"{cell.mean:.4f}",
+            "spread": _spread,
+            "bits per byte": lambda cell: f"{cell.bits_per_byte:.4f}",
+            "seeds": lambda cell: str(cell.seeds),
+        },
+    )
+
+
+def _spread(cell: Cell) -> str:
+    return f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
+
+
+def _saved(item: Redundancy) -> str:
+    if item.value is not None:
+        return _share(item.value)
+    if item.low is not None:
+        return f"at least {_share(item.low)}"
+    return "not known" if item.high is None else f"at most {_share(item.high)}"
+
+
+def _data(data_hash: str, labels: Mapping[str, str]) -> str:
+    return labels.get(data_hash, data_hash[:8])
+
+
+def _size(size: float | None) -> str:
+    return NOT_KNOWN if size is None else short_size(size)
+
+
+def _share(share: float | None) -> str:
+    return NOT_KNOWN if share is None else f"{share:.1%}"
+
+
+def _real(value: float | None) -> str:
+    return NOT_KNOWN if value is None else f"{value:.4g}"
+
+
+def commands(origins: Sequence[Origin], file: str) -> list[str]:
+    """What to type to train the rest or again, and to make the page."""
+    folders = [shlex.quote(origin.folder) for origin in origins]
+    sweeps = [
+        f"archfit sweep {shlex.quote(f'{origin.folder}/sweep.json')} --out {folder}"
+        for origin, folder in zip(origins, folders, strict=True)
+        if origin.planned
+    ]
+    return [*sweeps, f"archfit report {' '.join(folders)} --out {shlex.quote(file)}"]
+
+
+def provenance(records: Sequence[RunRecord], origins: Sequence[Origin]) -> tuple[Table, ...]:
+    """Tables of sweeps, data, recipes and machines; records carry no dates."""
+    labels = {name: label for origin in origins for name, label in origin.labels.items()}
+    folders = Table.of(
+        "Folders",
+        origins,
+        {
+            "folder": lambda origin: printable(origin.folder, LONGEST_QUESTION),
+            "sweep": lambda origin: origin.name,
+            "scale": lambda origin: origin.scale,
+            "runs asked for": lambda origin: str(origin.planned or ""),
+        },
+    )
+    return (
+        folders,
+        _counted(
+            "Data",
+            ("data set", "vocabulary", "SHA-256", "runs"),
+            (
+                (
+                    labels.get(spec.data_hash, ""),
+                    f"{spec.architecture.input.vocab:,}",
+                    spec.data_hash,
+                )
+                for spec in (record.spec for record in records)
+            ),
+        ),
+        _counted(
+            "Recipes",
+            ("steps", "sequences", "context", "learning-rate rule", "precision", "runs"),
+            map(_recipe, records),
+        ),
+        _counted(
+            "Machines", ("archfit", "device", "Python", "torch", "runs"), map(_machine, records)
+        ),
+    )
+
+
+def _recipe(record: RunRecord) -> tuple[str, ...]:
+    recipe, context = record.spec.recipe, record.spec.architecture.context
+    sizes = f"{recipe.steps:,}", str(recipe.batch_sequences), str(context)
+    return *sizes, recipe.learning_rate_rule, recipe.precision
+
+
+def _machine(record: RunRecord) -> tuple[str, ...]:
+    machine = record.machine
+    device = f"{machine.devices} x {machine.device}" if machine.devices > 1 else machine.device
+    words = machine.archfit, device, machine.python, machine.torch
+    return tuple(printable(word, 2 * LONGEST_LABEL) for word in words)
+
+
+def _counted(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
+    counts = Counter(rows)
+    found = tuple((*row, str(count)) for row, count in sorted(counts.items()))
+    return Table(title=title, columns=columns, rows=found)

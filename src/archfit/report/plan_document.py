@@ -1,0 +1,337 @@
+"""A plan as a document: the shape, why, what others say, repairs, costs, and how to test it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archfit.plan.advisers import Advice, evidence_against
+from archfit.plan.document import interval_json
+from archfit.plan.law import IdealShape
+from archfit.plan.planner import Plan
+from archfit.plan.repairs import Repair
+from archfit.plan.request import PlanRequest
+from archfit.plan.shapes import RoundedShape
+from archfit.report.document import (
+    Command,
+    Document,
+    Figure,
+    Layout,
+    Section,
+    Table,
+    sections_with_words,
+)
+
+if TYPE_CHECKING:
+    from archfit.report.document import Drawing
+
+Json = dict[str, object]
+NO_REPAIR = "No repair that we know of removes it at this budget and context."
+
+
+def plan_document(plan: Plan) -> Document:
+    """What `archfit plan` says; where no repair leads, the shape comes first."""
+    shape = f"{shape_words(plan)} for {plan.request.budget}"
+    repairs = _repairs(plan)
+    first: tuple[Section, ...] = (Section(sentences=tuple(_about_shape(plan))),)
+    headline = shape
+    if plan.leads_with_repairs:
+        headline = bottleneck_sentence(plan)
+        title = f"If you cannot repair it: the best shape within {plan.request.max_depth} layers"
+        first = (repairs, Section(title=title, sentences=(shape, *_about_shape(plan))))
+    elif plan.bottleneck:
+        first += (Section(sentences=(bottleneck_sentence(plan),)), repairs)
+    export = () if plan.export_command is None else (Command(plan.export_command),)
+    return Document(
+        title="Which Transformer architecture fits my data?",
+        headline=headline,
+        sections=sections_with_words(
+            *first,
+            *adviser_sections(plan),
+            Section(title="Training", sentences=tuple(_training(plan))),
+            Section(sentences=tuple(f"Note: {warning}." for warning in plan.warnings)),
+            Section(
+                title="Test it",
+                sentences=(
+                    Command(plan.check.command),
+                    f"The plan is refuted if {plan.check.refuted_if}.",
+                ),
+            ),
+            Section(title="Export it", sentences=export),
+            *detail_sections(plan),
+        ),
+        data=_plan_json(plan),
+    )
+
+
+def shape_words(plan: Plan) -> str:
+    """The shape in a line."""
+    shape = plan.shape
+    heads = f"{shape.heads} heads of {shape.head_dim}"
+    return f"{shape.depth} layers x width {shape.width}, {heads}"
+
+
+def bottleneck_sentence(plan: Plan) -> str:
+    """What caps the rank of the input, and what that does to the shape; or that nothing does."""
+    limit, width = plan.request.limit, f"{plan.text_shape.width:,.0f}"
+    if plan.bottleneck is None:
+        return (
+            f"No bottleneck: the input has a rank of up to {limit.limit:,}, and text of this size "
+            f"would use a width of {width}."
+        )
+    return (
+        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text of "
+        f"this size would use a width of {width}; width beyond the cap is wasted. The law asks for "
+        f"{plan.ideal.depth:,.0f} layers."
+    )
+
+
+def effect_sentence(plan: Plan) -> str:
+    """What the shape is expected to gain over a text-shaped one of its size."""
+    effect = plan.effect
+    text = f"{effect.against.depth:,.1f} x {effect.against.width:,.0f}"
+    if effect.saved is not None:
+        return (
+            f"a text-shaped network ({text}) of this size could do without {effect.saved} of its "
+            f"parameters ({effect.saved.basis}; {effect.source})"
+        )
+    assert effect.loss_percent is not None
+    low, high = effect.loss_percent
+    return f"{low:g} to {high:g} % of loss ({effect.source})"
+
+
+def named_shape(advice: Advice) -> str:
+    """Depth and width, or a band of depths, or nothing."""
+    if advice.depth is not None and advice.width is not None:
+        return f"{advice.depth:,.1f} x {advice.width:,.0f}"
+    if advice.depths is not None:
+        return f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f} layers"
+    return ""
+
+
+def _about_shape(plan: Plan) -> Iterator[str]:
+    sizes, ideal = plan.params, plan.ideal
+    yield (
+        f"{sizes.total:,} parameters: {sizes.blocks:,} in blocks, {sizes.embedding:,} in tables, "
+        f"{sizes.biases_and_norms:,} biases and norms"
+    )
+    yield (
+        f"embedding rank {plan.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
+        f"before rounding, which changes the size by {plan.rounding_cost:+.1%}"
+    )
+    yield f"expected: {effect_sentence(plan)}"
+
+
+def _repairs(plan: Plan) -> Section:
+    """Each with its command on a line of its own, so that it can be copied whole."""
+    if not plan.repairs:
+        return Section(sentences=(NO_REPAIR,))
+    lines: list[str] = []
+    for repair in plan.repairs:
+        needs = f" ({repair.needs})" if repair.needs else ""
+        lines.append(
+            f"{repair.kind}: {repair.change}: {repair.shape.depth} x {repair.shape.width}, "
+            f"{repair.params.total:,} parameters{needs}"
+        )
+        lines.append(Command(repair.command))
+    return Section(title="Repairs, at the same budget", sentences=tuple(lines))
+
+
+def adviser_sections(plan: Plan) -> tuple[Section, ...]:
+    """What others advise at this size, with and without a shape, and what speaks against us."""
+    shaped = [advice for advice in plan.advice if named_shape(advice)]
+    ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "this plan")
+    rows = (
+        (
+            one.name,
+            named_shape(one),
+            "yes" if one.in_range else "no",
+            f"{one.source}; {one.seen_in}",
+        )
+        for one in shaped
+    )
+    table = Table(
+        title="Advisers",
+        columns=("adviser", "depth x width", "in range", "source; where it was seen"),
+        rows=(ours, *rows),
+    )
+    opinions = tuple(
+        f"{one.name}: {one.says} ({one.source}; {one.seen_in})"
+        for one in plan.advice
+        if one not in shaped
+    )
+    return (
+        Section(tables=(table,)),
+        Section(title="Advice that names no shape", sentences=opinions),
+        Section(title="Evidence against us", sentences=evidence_against()),
+    )
+
+
+def _training(plan: Plan) -> Iterator[str]:
+    costs, memory, start = plan.costs, plan.costs.memory, plan.costs.start
+    yield (
+        f"{costs.tokens:,} tokens ({plan.request.tokens_per_param:g} a parameter), "
+        f"{costs.flops:.3g} FLOPs and {costs.attention_flops:.3g} for attention"
+    )
+    yield (
+        f"memory {memory.total / 1e9:,.2f} GB: weights {memory.weights / 1e9:,.2f}, gradients "
+        f"{memory.gradients / 1e9:,.2f}, Adam {memory.optimiser / 1e9:,.2f}, activations "
+        f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
+        f"{plan.request.context:,}"
+    )
+    yield f"latency {costs.relative_latency:.2f} times that of the text shape (linear in depth)"
+    outside = "" if start.in_range else "; outside its range here"
+    yield (
+        f"start at learning rate {start.learning_rate:g}, batches of {start.batch_tokens:,} "
+        f"tokens ({start.source}{outside})"
+    )
+
+
+def detail_sections(plan: Plan) -> tuple[Section, ...]:
+    """The three shapes side by side, and the charts."""
+    shape = plan.shape
+    wished = {
+        "ideal, before rounding": plan.ideal,
+        "text-shaped, without the rank limit": plan.text_shape,
+    }
+    heads, total = f"{shape.heads} x {shape.head_dim}", f"{plan.params.total:,}"
+    table = Table(
+        title="The plan for the data as they are",
+        columns=("shape", "depth", "width", "heads", "parameters"),
+        rows=(
+            ("recommended", f"{shape.depth:,}", f"{shape.width:,}", heads, total),
+            *(
+                (name, f"{one.depth:,.1f}", f"{one.width:,.1f}", "", "")
+                for name, one in wished.items()
+            ),
+        ),
+    )
+    return (
+        Section(title="Shapes", tables=(table,), is_detail=True),
+        Section(title="Figures", figures=plan_figures(plan), is_detail=True),
+    )
+
+
+def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
+    """All shapes of the plan's size, and bounds on what more depth can add."""
+    shape, named = plan.shape, [one for one in plan.advice if one.depth is not None]
+    shapes = Figure(
+        name="shapes",
+        title="All shapes of this size",
+        caption="Every adviser at the same number of block parameters, and published models of "
+        "about this size. Where the rank of the input is dotted, width beyond it is wasted.",
+        description=f"Depth against width: recommended {shape.depth} x {shape.width}; "
+        + "; ".join(f"{one.name} {one.depth:.1f} x {one.width:.0f}" for one in named if one.width)
+        + ".",
+        chart=partial(_shapes_chart, plan),
+    )
+    bounds = Figure(
+        name="bounds",
+        title="What depth can add",
+        caption="Bounds on the separation rank of the analysed network: no mask, linear attention. "
+        "Where the upper bound bends, more depth adds less than more width.",
+        description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
+        f"others, with embedding rank {plan.embedding_rank}.",
+        chart=partial(_bounds_chart, plan),
+    )
+    return shapes, bounds
+
+
+def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
+    from archfit.audit.zoo import known_shapes
+    from archfit.report.plan_chart import iso_parameter_chart
+
+    return iso_parameter_chart(plan, known_shapes(), is_narrow=layout.columns == 1)
+
+
+def _bounds_chart(plan: Plan, layout: Layout) -> "Drawing":
+    from archfit.report.bounds_chart import bounds_over_depth
+    from archfit.theory.shape import Shape
+
+    width, heads = plan.shape.width, plan.shape.heads
+    shape = Shape(depth=plan.shape.depth, width=width, heads=heads, rank=plan.embedding_rank)
+    return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
+
+
+def _plan_json(plan: Plan) -> Json:
+    """The document that `archfit plan --json` prints."""
+    request, costs, effect = plan.request, plan.costs, plan.effect
+    return {
+        "question": _request_json(request),
+        "recommended": _shape_json(plan.shape)
+        | {
+            "vocab": request.vocabulary.size if request.vocabulary else None,
+            "embedding_rank": plan.embedding_rank,
+            "params": asdict(plan.params),
+        },
+        "ideal": _ideal_json(plan.ideal),
+        "rounding": {
+            "of": _ideal_json(plan.allowed),
+            "params_change": round(plan.rounding_cost, 4),
+        },
+        "bottleneck": asdict(plan.bottleneck) if plan.bottleneck else None,
+        "leads_with": "repairs" if plan.leads_with_repairs else "shape",
+        "repairs": [_repair_json(repair) for repair in plan.repairs],
+        "expected_effect": {
+            "against": _ideal_json(effect.against),
+            "params_saved": interval_json(effect.saved) if effect.saved else None,
+            "loss_percent": dict(zip(("low", "high"), effect.loss_percent, strict=True))
+            if effect.loss_percent
+            else None,
+            "source": effect.source,
+        },
+        "advisers": [_advice_json(advice) for advice in plan.advice],
+        "evidence_against": list(evidence_against()),
+        "check": asdict(plan.check),
+        "export": plan.export_command,
+        "training": {
+            "tokens": costs.tokens,
+            "tokens_per_param": request.tokens_per_param,
+            "flops": costs.flops,
+            "attention_flops": costs.attention_flops,
+            "relative_latency": round(costs.relative_latency, 3),
+            "start": asdict(costs.start),
+        },
+        "memory_bytes": asdict(costs.memory) | {"total": costs.memory.total},
+        "warnings": list(plan.warnings),
+    }
+
+
+def _request_json(request: PlanRequest) -> Json:
+    vocabulary, data = request.vocabulary, request.data
+    return {
+        "budget": request.budget.option,
+        "vocab": vocabulary.size if vocabulary else None,
+        "used_vocab": vocabulary.used if vocabulary else None,
+        "rank": request.rank,
+        "patch": list(request.patch) if request.patch else None,
+        "rank_limit": request.limit.limit,
+        "context": request.context,
+        "tied": request.is_tied,
+        "max_depth": request.max_depth,
+        "data": asdict(data) if data else None,
+    }
+
+
+def _ideal_json(shape: IdealShape) -> Json:
+    size = round(shape.block_params)
+    return {"depth": round(shape.depth, 4), "width": round(shape.width, 2), "block_params": size}
+
+
+def _shape_json(shape: RoundedShape) -> Json:
+    return {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
+
+
+def _repair_json(repair: Repair) -> Json:
+    document = asdict(repair)
+    params = document.pop("params")
+    return document | {"shape": _shape_json(repair.shape) | {"params": params}}
+
+
+def _advice_json(advice: Advice) -> Json:
+    depth, width, depths = advice.depth, advice.width, advice.depths
+    return asdict(advice) | {
+        "depth": None if depth is None else round(depth, 1),
+        "width": None if width is None else round(width),
+        "depths": None if depths is None else [round(one, 1) for one in depths],
+    }
