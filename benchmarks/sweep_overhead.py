@@ -24,7 +24,7 @@ from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.settings import Settings
 from archfit.spec import Recipe, RunSpec, canonical_json, standard_architecture
-from archfit.sweep.folder import stored
+from archfit.sweep.folder import sweep_json
 from archfit.sweep.sweep import Corpus, Sweep
 
 MOST_MILLISECONDS = 50
@@ -93,11 +93,13 @@ def by_train(data: PreparedData, specs: list[RunSpec], out: Path) -> list[str]:
 
 def by_sweep(data: PreparedData, specs: list[RunSpec], out: Path) -> list[str]:
     """The command that sweeps over all specs with one worker."""
-    corpus = Corpus(label="bytes", kind="bytes", vocab=data.vocab, data_hash=data.data_hash)
-    made = Sweep(name="trivial", question="", corpora=(corpus,), specs=tuple(specs))
+    folder = str(data.folder.resolve())
+    corpus = Corpus(
+        label="bytes", kind="bytes", vocab=data.vocab, hash=data.data_hash, folder=folder
+    )
+    made = Sweep(name="trivial", scale="smoke", question="", data=(corpus,), specs=tuple(specs))
     file = out.with_suffix(".json")
-    places = {data.data_hash: data.folder}
-    file.write_text(canonical_json(stored(made, scale="smoke", data_folders=places)))
+    file.write_text(sweep_json(made))
     return [*ARCHFIT, "sweep", str(file), "--out", str(out), "--workers", "1", *WHERE]
 
 

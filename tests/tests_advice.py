@@ -51,7 +51,7 @@ def design(share: float) -> Design:
 def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) -> CheckRuns:
     """A check whose networks, by name, ended with these bits per byte, one for each seed."""
     corpora = {
-        label: Corpus(label=label, kind="fasta", vocab=vocab, data_hash=f"{vocab:064x}")
+        label: Corpus(label=label, kind="fasta", vocab=vocab, hash=f"{vocab:064x}", folder="")
         for label, vocab in (("as given", 24), ("kmer-2", 529), ("bpe-512", 512))
     }
     cells = check_cells(plan, design(share), corpora)
@@ -66,7 +66,7 @@ def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) 
         records=tuple(records),
         failures={},
         left_out={},
-        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
+        data={corpus.hash: corpus.label for corpus in corpora.values()},
     )
 
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import RunRecord, RunSpec, canonical_json
-from archfit.spec.run_folder import read_records
-from archfit.sweep.folder import StoredSweep, stored
+from archfit.spec import RunRecord, RunSpec
+from archfit.spec.files import read_records
+from archfit.sweep.folder import sweep_json
+from archfit.sweep.runner import RunnerOptions
 from archfit.sweep.sweep import Corpus, Sweep
-from archfit.sweep.worker import Workshop
 from tests_training import record_of, tiny_spec
 
 PATIENCE = 120.0  # seconds until something must have happened, on a machine that others use too
@@ -29,21 +29,26 @@ def tiny_specs(data: PreparedData, count: int, **changes: object) -> tuple[RunSp
     return tuple(replace(tiny_spec(data, **changes), seed=seed) for seed in range(count))
 
 
-def tiny_sweep(data: PreparedData, specs: tuple[RunSpec, ...], name: str = "tiny") -> StoredSweep:
-    corpus = Corpus(label="bytes", kind="bytes", vocab=data.vocab, data_hash=data.data_hash)
-    made = Sweep(name=name, question="Does it run?", corpora=(corpus,), specs=specs)
-    return stored(made, scale="smoke", data_folders={data.data_hash: data.folder})
+def tiny_sweep(data: PreparedData, specs: tuple[RunSpec, ...], name: str = "tiny") -> Sweep:
+    corpus = Corpus(
+        label="bytes",
+        kind="bytes",
+        vocab=data.vocab,
+        hash=data.data_hash,
+        folder=str(data.folder.resolve()),
+    )
+    return Sweep(name=name, scale="smoke", question="Does it run?", data=(corpus,), specs=specs)
 
 
 def write_sweep(data: PreparedData, specs: tuple[RunSpec, ...], folder: Path) -> Path:
     """A file that `archfit sweep` takes."""
     path = folder / "tiny.json"
-    path.write_text(canonical_json(tiny_sweep(data, specs)))
+    path.write_text(sweep_json(tiny_sweep(data, specs)))
     return path
 
 
-def workshop(data: PreparedData, out: Path, checkpoint_seconds: float = 1e9) -> Workshop:
-    return Workshop(
+def runner_options(data: PreparedData, out: Path, checkpoint_seconds: float = 1e9) -> RunnerOptions:
+    return RunnerOptions(
         out=out,
         data_folders=(data.folder,),
         device="cpu",

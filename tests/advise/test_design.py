@@ -11,7 +11,7 @@ from tests_advice import plan_of
 SPEED = Speed(seconds_a_layer=1e-3, flops_per_second=4e10)
 START = Design(share=1.0, steps=200, sizes=SIZES, scale="smoke", context=64)
 CORPORA = {
-    label: Corpus(label=label, kind="fasta", vocab=vocab, data_hash=f"{vocab:064x}")
+    label: Corpus(label=label, kind="fasta", vocab=vocab, hash=f"{vocab:064x}", folder="")
     for label, vocab in (("as given", 24), ("kmer-2", 529))
 }
 
@@ -52,7 +52,7 @@ def test_with_a_day_of_time_the_plan_itself_is_trained() -> None:
     design = affordable(plan, seconds=86400, speed=fast, start=START, workers=8)
     assert design.share == 1.0
     cells = check_cells(plan, design, CORPORA)
-    shape = cells[0].cell.asked
+    shape = cells[0].cell.options
     assert (shape.depth, shape.width) == (plan.shape.depth, plan.shape.width)
 
 

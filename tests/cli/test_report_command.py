@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from archfit import __version__
-from archfit.spec import canonical_json
-from archfit.sweep.folder import DataPlace, StoredSweep
+from archfit.sweep.folder import sweep_json
+from archfit.sweep.sweep import Corpus, Sweep
 from tests_curves import DATA, OTHER_DATA, write_runs
 from tests_reports import depth_runs
 from tests_said import Said
@@ -62,19 +61,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     records = [*first, *second]
     runs = write_runs(tmp_path_factory.mktemp("runs") / "<b>runs & more", records)
     places = [
-        DataPlace(hash=name, label=label, kind=HOSTILE, vocab=2000, folder=HOSTILE)
+        Corpus(hash=name, label=label, kind=HOSTILE, vocab=2000, folder=HOSTILE)
         for name, label in ((DATA, HOSTILE), (OTHER_DATA, f"<b>{HOSTILE}"))
     ]
-    sweep = StoredSweep(
-        format=1,
-        archfit=__version__,
+    sweep = Sweep(
         name=HOSTILE,
         scale=HOSTILE,
         question=HOSTILE,
         data=tuple(places),
         specs=tuple(record.spec for record in records),
     )
-    (runs / "sweep.json").write_text(canonical_json(sweep))
+    (runs / "sweep.json").write_text(sweep_json(sweep))
     out = tmp_path_factory.mktemp("out")
     said = archfit(runs, "--out", out / "it.html", "--json")
     return Made(said=said, page=(out / "it.html").read_text(), folder=out)

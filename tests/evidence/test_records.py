@@ -12,8 +12,8 @@ import pytest
 from archfit.evidence.records import RECORDS, Evidence, Made, read_evidence
 from archfit.spec import RunSpec
 from archfit.sweep.named import NAMED, named_sweep
-from archfit.sweep.own import own_sweep
 from archfit.sweep.sweep import Corpus
+from archfit.sweep.sweep_file import read_sweep_file
 
 
 def named(made: Made) -> str:
@@ -34,8 +34,8 @@ def corpora(evidence: Evidence, made: Made) -> list[Corpus]:
     kinds = {"dna": "fasta", "proteins": "fasta", "mnist": "images"}
     kind = next((kind for word, kind in kinds.items() if word in made.name), "text")
     listed = [
-        Corpus(label="", kind=kind, vocab=spec.architecture.input.vocab, data_hash=data_hash)
-        for data_hash, spec in found.items()
+        Corpus(label="", kind=kind, vocab=spec.architecture.input.vocab, hash=name, folder="")
+        for name, spec in found.items()
     ]
     return sorted(listed, key=lambda corpus: corpus.vocab)
 
@@ -52,7 +52,7 @@ def test_a_sweep_file_has_the_shipped_runs(name: str) -> None:
 
     made = next(made for made in EVIDENCE.manifest.sweeps if made.name == name)
     file = Path(__file__).parents[2] / "docs" / "evidence" / f"{name}.toml"
-    asked = set(own_sweep(file, corpora(EVIDENCE, made), "auto").specs)
+    asked = set(read_sweep_file(file, corpora(EVIDENCE, made), "auto").specs)
     shipped = {record.spec for record in EVIDENCE.records(name)}
     assert shipped <= asked
     assert (shipped == asked) != (name == PARTIAL)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepared import PreparedData
-from archfit.spec.run_folder import is_held
+from archfit.spec.files import is_held
 from tests_sweeps import (
     RecordsWritten,
     assert_same_results,

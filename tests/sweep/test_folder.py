@@ -10,8 +10,7 @@ import pytest
 
 from archfit import __version__
 from archfit.data.prepared import PreparedData
-from archfit.spec import canonical_json
-from archfit.sweep.folder import open_sweep, read_sweep, write_results
+from archfit.sweep.folder import open_sweep, read_sweep, sweep_json, write_results
 from tests_sweeps import tiny_specs, tiny_sweep
 from tests_training import record_of
 
@@ -24,7 +23,8 @@ def test_more_cells_extend_a_sweep_and_fewer_take_none_away(
     assert set(open_sweep(tmp_path, tiny_sweep(data, specs[:2])).specs) == set(specs)
     assert set(open_sweep(tmp_path, tiny_sweep(data, specs[:1])).specs) == set(specs)
     assert set(read_sweep(tmp_path / "sweep.json").specs) == set(specs)
-    assert read_sweep(tmp_path / "sweep.json").data_folders == (data.folder.resolve(),)
+    (corpus,) = read_sweep(tmp_path / "sweep.json").data
+    assert corpus.folder == str(data.folder.resolve())
 
 
 def test_a_sweep_that_is_there_as_wanted_is_not_written_again(
@@ -86,7 +86,7 @@ def test_a_pipe_is_refused_by_its_name_and_not_waited_for(tmp_path: Path) -> Non
 def test_a_sweep_that_no_runner_writes_is_refused(
     data: PreparedData, tmp_path: Path, changes: dict[str, object], said: str
 ) -> None:
-    document = json.loads(canonical_json(tiny_sweep(data, tiny_specs(data, 1))))
+    document = json.loads(sweep_json(tiny_sweep(data, tiny_specs(data, 1))))
     (tmp_path / "sweep.json").write_text(json.dumps(document | changes))
     with pytest.raises(ValueError, match=rf"sweep\.json holds no sweep: .*{said}"):
         read_sweep(tmp_path / "sweep.json")
@@ -126,6 +126,17 @@ def test_the_table_is_made_from_records_whatever_lay_there(
     assert {(row["data"], row["status"], row["steps"]) for row in rows} == {
         ("bytes", "finished", "12")
     }
+
+
+def test_the_table_has_the_units_of_the_feed_forward_layer(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    (spec,) = tiny_specs(data, 1)
+    shape = replace(spec.architecture, feed_forward_multiple=3)
+    sweep = open_sweep(tmp_path, tiny_sweep(data, (replace(spec, architecture=shape),)))
+    record_of(sweep.specs[0], data, tmp_path)
+    (row,) = csv.DictReader(write_results(tmp_path, sweep).read_text().splitlines())
+    assert int(row["feed_forward"]) == 3 * int(row["width"])
 
 
 def test_a_record_in_the_folder_of_another_run_is_noticed(

@@ -11,17 +11,15 @@ import pytest
 from archfit.cli.sweep_table import Silent
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
-from archfit.sweep.cells import TRIES, Cells
-from archfit.sweep.cost import device_bytes
-from archfit.sweep.devices import Gpu
-from archfit.sweep.local import SHARE_OF_MEMORY, Place, _Crew, places, run_here
-from archfit.sweep.worker import Workshop
+from archfit.sweep.devices import Gpu, device_bytes
+from archfit.sweep.local import SHARE_OF_MEMORY, DeviceSlot, _WorkerPool, device_slots, run_here
+from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions
 from tests_sweeps import (
     assert_same_results,
     crashing,
+    runner_options,
     tiny_specs,
     undisturbed,
-    workshop,
 )
 from tests_training import record_of, tiny_spec
 
@@ -47,8 +45,8 @@ def test_cells_that_fail_stop_nobody_and_those_done_are_skipped(
     (out / in_the_way.name).write_text("a file where its folder should be")
     for name, word in crashing(crashes.name, tmp_path / "hook").items():
         monkeypatch.setenv(name, word)
-    cells = Cells([crashes, refused, in_the_way, before, *good], out)
-    run_here(cells, workshop(data, out), places((), workers=2), diary, wait=True)
+    cells = CellQueue([crashes, refused, in_the_way, before, *good], out)
+    run_here(cells, runner_options(data, out), device_slots((), workers=2), diary, wait=True)
     assert set(cells.done) == set(good)
     assert cells.skipped == [before]
     assert cells.failed.keys() == {crashes, refused, in_the_way}
@@ -68,8 +66,10 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
     child = f'print(subprocess.Popen(["sleep", "600"]).pid, file=open({str(note)!r}, "a"))'
     for name, word in crashing(crashes.name, tmp_path / "hook", child).items():
         monkeypatch.setenv(name, word)
-    cells = Cells([crashes], tmp_path)
-    run_here(cells, workshop(data, tmp_path), places((), workers=1), Silent(), wait=True)
+    cells = CellQueue([crashes], tmp_path)
+    run_here(
+        cells, runner_options(data, tmp_path), device_slots((), workers=1), Silent(), wait=True
+    )
     children = [int(line) for line in note.read_text().split()]
     for process in children:
         os.kill(process, signal.SIGKILL)
@@ -78,18 +78,20 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
 
 
 def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_path: Path) -> None:
-    cells = Cells(tiny_specs(data, 1), tmp_path)
+    cells = CellQueue(tiny_specs(data, 1), tmp_path)
     (spec,) = cells.pending
     cells.note(spec, {"event": "held"})
     cells.pending.clear()
     cells.last_look = time.monotonic() + 1e6  # nobody has looked
-    run_here(cells, workshop(data, tmp_path), places((), workers=1), Silent(), wait=False)
+    run_here(
+        cells, runner_options(data, tmp_path), device_slots((), workers=1), Silent(), wait=False
+    )
     assert cells.elsewhere == [spec]
 
 
 def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_path: Path) -> None:
-    cells = Cells(tiny_specs(data, 2), tmp_path)
-    nowhere = Workshop(
+    cells = CellQueue(tiny_specs(data, 2), tmp_path)
+    nowhere = RunnerOptions(
         out=tmp_path,
         data_folders=(tmp_path / "nowhere",),
         device="cpu",
@@ -97,7 +99,7 @@ def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_pa
         checkpoint_seconds=60.0,
     )
     with pytest.raises(ValueError, match=r"no worker can be started: it ended with status 2: arch"):
-        run_here(cells, nowhere, places((), workers=1), Silent(), wait=True)
+        run_here(cells, nowhere, device_slots((), workers=1), Silent(), wait=True)
     assert (cells.left, len(cells.pending), cells.failed) == (2, 2, {})
 
 
@@ -108,18 +110,20 @@ class AtWork:
     cell: RunSpec
 
 
-def crew(cells: Cells, where: list[Place], data: PreparedData) -> _Crew:
-    return _Crew(cells, workshop(data, cells.folders[cells.pending[0]].parent), where, Silent())
+def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _WorkerPool:
+    return _WorkerPool(
+        cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, Silent()
+    )
 
 
-def busy(gpu: Gpu | None, cell: RunSpec) -> Place:
-    return Place(gpu, AtWork(cell))  # type: ignore[arg-type]  # it only has a cell
+def busy(gpu: Gpu | None, cell: RunSpec) -> DeviceSlot:
+    return DeviceSlot(gpu, AtWork(cell))  # type: ignore[arg-type]  # it only has a cell
 
 
-def test_places_take_turns_among_gpus() -> None:
+def test_slots_take_turns_among_gpus() -> None:
     two = [Gpu(visible_as=name, memory_bytes=1 << 30) for name in ("0", "1")]
-    assert [place.gpu for place in places(two, workers=2)] == [*two, *two]
-    assert [place.gpu for place in places((), workers=3)] == [None, None, None]
+    assert [slot.gpu for slot in device_slots(two, workers=2)] == [*two, *two]
+    assert [slot.gpu for slot in device_slots((), workers=3)] == [None, None, None]
 
 
 @pytest.mark.parametrize(("spare", "fits"), [(1, True), (-1, False)])
@@ -130,16 +134,22 @@ def test_a_gpu_is_shared_while_its_memory_lasts(
     needed = sum(device_bytes(spec) for spec in (first, second, third))
     gpu = Gpu(visible_as="0", memory_bytes=round(needed / SHARE_OF_MEMORY) + spare)
     other = Gpu(visible_as="1", memory_bytes=1)
-    where = [busy(gpu, first), busy(gpu, second), Place(gpu), busy(other, first), Place(other)]
-    staff = crew(Cells([third], tmp_path), where, data)
-    assert staff._fits(third, where[2]) is fits
-    assert not staff._fits(third, where[4])
+    where = [
+        busy(gpu, first),
+        busy(gpu, second),
+        DeviceSlot(gpu),
+        busy(other, first),
+        DeviceSlot(other),
+    ]
+    workers = pool(CellQueue([third], tmp_path), where, data)
+    assert workers._fits(third, where[2]) is fits
+    assert not workers._fits(third, where[4])
 
 
 def test_alone_on_a_gpu_a_cell_may_take_all_there_is(data: PreparedData, tmp_path: Path) -> None:
     (spec,) = tiny_specs(data, 1)
-    tight = Place(Gpu(visible_as="0", memory_bytes=1))
-    assert crew(Cells([spec], tmp_path), [tight], data)._fits(spec, tight)
+    tight = DeviceSlot(Gpu(visible_as="0", memory_bytes=1))
+    assert pool(CellQueue([spec], tmp_path), [tight], data)._fits(spec, tight)
 
 
 @pytest.mark.parametrize("gpu", [None, Gpu(visible_as="0", memory_bytes=1 << 60)])
@@ -147,10 +157,10 @@ def test_one_that_ran_out_of_memory_gets_no_neighbours(
     data: PreparedData, tmp_path: Path, gpu: Gpu | None
 ) -> None:
     large, small = tiny_specs(data, 2)
-    cells = Cells([large, small], tmp_path)
-    beside = [busy(gpu, small), Place(gpu)]
-    assert crew(cells, beside, data)._fits(large, beside[1])
+    cells = CellQueue([large, small], tmp_path)
+    beside = [busy(gpu, small), DeviceSlot(gpu)]
+    assert pool(cells, beside, data)._fits(large, beside[1])
     cells.alone.add(large)
-    assert not crew(cells, beside, data)._fits(large, beside[1])
-    with_large = [busy(gpu, large), Place(gpu)]
-    assert not crew(cells, with_large, data)._fits(small, with_large[1])
+    assert not pool(cells, beside, data)._fits(large, beside[1])
+    with_large = [busy(gpu, large), DeviceSlot(gpu)]
+    assert not pool(cells, with_large, data)._fits(small, with_large[1])

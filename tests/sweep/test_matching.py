@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.sweep.matching import width_beside, width_for
+from archfit.sweep.matching import nearest_width, width_for
 
 sizes = st.integers(1, 3_000_000)
 few = st.integers(1, 8)
@@ -21,13 +21,14 @@ def test_the_width_is_the_nearest_of_all_multiples_of_the_heads(
 
 
 @given(size=sizes, depth=few, heads=few, head_dim=st.integers(1, 64), multiple=st.integers(0, 4))
-def test_beside_heads_of_fixed_size_it_is_the_nearest_of_all_widths(
+def test_the_nearest_width_is_the_nearest_of_all(
     size: int, depth: int, heads: int, head_dim: int, multiple: int
 ) -> None:
-    def miss(width: int) -> int:
-        attention = 4 * width * heads * head_dim
-        return abs(depth * (attention + 2 * multiple * width * width) - size)
+    def weights(width: int) -> int:
+        return depth * (4 * width * heads * head_dim + 2 * multiple * width * width)
 
-    found = width_beside(size, depth=depth, heads=heads, head_dim=head_dim, multiple=multiple)
-    widest = max(2000, size // (4 * depth * heads * head_dim) + 2) if not multiple else 2000
-    assert miss(found) == min(map(miss, range(1, widest)))
+    found = nearest_width(weights, size, step=heads)
+    widest = max(2000, size // (4 * depth * heads * head_dim) + 2 * heads)
+    nearest = min(abs(weights(width) - size) for width in range(heads, widest, heads))
+    assert found % heads == 0
+    assert abs(weights(found) - size) == nearest

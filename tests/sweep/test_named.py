@@ -6,17 +6,16 @@ from dataclasses import replace
 import pytest
 
 from archfit.spec import Architecture, Factorised, Full, RunSpec
-from archfit.sweep.cell import Cell, equal_total, ranks_below, seeded
-from archfit.sweep.cost import gpu_seconds
-from archfit.sweep.named import NAMED, named_sweep, published_corpora
-from archfit.sweep.recipes import SMALL, SMOKE
-from archfit.sweep.sweep import SCALES, Corpus, Scale
+from archfit.sweep.devices import gpu_seconds
+from archfit.sweep.matching import equal_total, ranks_below
+from archfit.sweep.named import NAMED, counted_corpora, named_sweep
+from archfit.sweep.sweep import SCALES, SMALL, SMOKE, Cell, Corpus, Scale, seeded
 
-DNA = Corpus(label="dna", kind="fasta", vocab=6, data_hash="d" * 64)
+DNA = Corpus(label="dna", kind="fasta", vocab=6, hash="d" * 64, folder="")
 
 
 def specs_of(name: str, scale: Scale, seeds: int = 1) -> tuple[RunSpec, ...]:
-    corpora = published_corpora(name, scale)
+    corpora = counted_corpora(name, scale)
     return named_sweep(name, scale, corpora, seeds=range(seeds), changes={}).specs
 
 
@@ -188,7 +187,7 @@ def test_no_ranks_are_made_up_where_none_are_asked_for() -> None:
 
 
 def test_all_cells_of_a_seed_come_before_the_next_the_costliest_first() -> None:
-    cells = [Cell(corpus=DNA, asked=replace(SMOKE, depth=depth)) for depth in (1, 3, 2)]
+    cells = [Cell(corpus=DNA, options=replace(SMOKE, depth=depth)) for depth in (1, 3, 2)]
     specs = seeded(cells, [4, 9])
     assert [spec.seed for spec in specs] == [4, 4, 4, 9, 9, 9]
     assert [spec.architecture.depth for spec in specs] == [3, 2, 1, 3, 2, 1]
@@ -198,15 +197,15 @@ def test_all_cells_of_a_seed_come_before_the_next_the_costliest_first() -> None:
 @pytest.mark.parametrize("patch", [None, 2, 4])
 def test_equal_total_finds_the_nearest_width(vocab: int, patch: int | None) -> None:
     """Against a search through all widths."""
-    asked = replace(SMALL, depth=5, patch=patch)
+    options = replace(SMALL, depth=5, patch=patch)
     for params in (60_000, 1_000_000):
-        found = equal_total(asked, vocab=vocab, params=params).architecture(vocab).params
-        totals = [replace(asked, width=w).architecture(vocab).params for w in range(2, 400, 2)]
+        found = equal_total(options, vocab=vocab, params=params).architecture(vocab).params
+        totals = [replace(options, width=w).architecture(vocab).params for w in range(2, 400, 2)]
         assert abs(found - params) == min(abs(total - params) for total in totals)
 
 
 def test_a_rule_that_the_user_sets_holds_for_every_cell() -> None:
-    corpora = published_corpora("repeats", "paper")
+    corpora = counted_corpora("repeats", "paper")
     made = named_sweep(
         "repeats", "paper", corpora, seeds=[0], changes={"learning_rate_rule": "completep"}
     )

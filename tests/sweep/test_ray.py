@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepared import PreparedData
-from archfit.spec.run_folder import is_done, is_held
-from archfit.sweep.cost import device_bytes
-from archfit.sweep.ray_cells import GPU_BYTES, LEAST_SHARE, _needs
+from archfit.spec.files import is_done, is_held
+from archfit.sweep.devices import device_bytes
+from archfit.sweep.ray_runner import GPU_BYTES, LEAST_SHARE, _needs
 from tests_said import Said
 from tests_sweeps import (
     PATIENCE,
@@ -19,12 +19,12 @@ from tests_sweeps import (
     descendants,
     document,
     is_alive,
+    runner_options,
     started,
     sweep_command,
     tiny_specs,
     undisturbed,
     wait_until,
-    workshop,
     write_sweep,
 )
 from tests_training import checkpoints, tiny_spec
@@ -140,17 +140,17 @@ def test_without_a_cluster_one_sentence_says_so(
 
 
 def test_a_cell_asks_for_its_share_of_a_gpu(data: PreparedData, tmp_path: Path) -> None:
-    shop = workshop(data, tmp_path)
+    options = runner_options(data, tmp_path)
     small = tiny_spec(data)
-    assert _needs(small, shop, alone=False) == {"num_cpus": 1, "max_retries": -1}
+    assert _needs(small, options, alone=False) == {"num_cpus": 1, "max_retries": -1}
     on_gpu = tiny_spec(data, precision="bfloat16")
-    assert _needs(on_gpu, shop, alone=False)["num_gpus"] == LEAST_SHARE
-    assert _needs(on_gpu, shop, alone=True)["num_gpus"] == 1
-    assert _needs(small, replace(shop, device="cuda"), alone=False)["num_gpus"] == LEAST_SHARE
+    assert _needs(on_gpu, options, alone=False)["num_gpus"] == LEAST_SHARE
+    assert _needs(on_gpu, options, alone=True)["num_gpus"] == 1
+    assert _needs(small, replace(options, device="cuda"), alone=False)["num_gpus"] == LEAST_SHARE
     large = tiny_spec(data, width=8192, depth=4, precision="bfloat16")
-    share = _needs(large, shop, alone=False)["num_gpus"]
+    share = _needs(large, options, alone=False)["num_gpus"]
     assert share == round(device_bytes(large) / GPU_BYTES, 3)
     assert LEAST_SHARE < share < 1
     vast = tiny_spec(data, width=16384, depth=12, precision="bfloat16")
     assert device_bytes(vast) > GPU_BYTES
-    assert _needs(vast, shop, alone=False)["num_gpus"] == 1
+    assert _needs(vast, options, alone=False)["num_gpus"] == 1

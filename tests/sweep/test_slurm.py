@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepared import PreparedData
-from archfit.spec.run_folder import is_done, is_held
+from archfit.spec.files import is_done, is_held
 from archfit.sweep.folder import open_sweep
 from archfit.sweep.slurm import slurm_script, write_script
 from tests_slurm import missing_daemons, said, slurm_cluster
 from tests_sweeps import (
     assert_same_results,
+    runner_options,
     tiny_specs,
     tiny_sweep,
     undisturbed,
     wait_until,
-    workshop,
 )
 from tests_training import checkpoints
 
@@ -29,7 +29,7 @@ needs_slurm = pytest.mark.skipif(
 
 
 def script(data: PreparedData, out: Path, name: str = "tiny", needs_gpu: bool = False) -> str:
-    return slurm_script(name, workshop(data, out), tasks=2, workers=3, needs_gpu=needs_gpu)
+    return slurm_script(name, runner_options(data, out), tasks=2, workers=3, needs_gpu=needs_gpu)
 
 
 def parsed(text: str) -> None:
@@ -128,8 +128,8 @@ def test_an_array_completes_a_sweep_though_a_task_is_cancelled(
     specs = tiny_specs(data, 4, steps=600, evaluation_steps=100)
     out, file = tmp_path / "out", tmp_path / "job.sh"
     open_sweep(out, tiny_sweep(data, specs))
-    shop = workshop(data, out)
-    write_script(file, slurm_script("tiny", shop, tasks=2, workers=1, needs_gpu=False))
+    options = runner_options(data, out)
+    write_script(file, slurm_script("tiny", options, tasks=2, workers=1, needs_gpu=False))
     runs = [out / spec.name for spec in specs]
     job = cluster.submit(file)
     wait_until(lambda: sum(map(is_held, runs)) == 2, "both tasks at work")
@@ -155,8 +155,8 @@ def test_a_task_whose_time_is_up_saves_its_run_and_queues_again(
     (spec,) = specs = tiny_specs(data, 1, steps=10**6)
     out, file = tmp_path / "out", tmp_path / "job.sh"
     open_sweep(out, tiny_sweep(data, specs))
-    shop = workshop(data, out)
-    write_script(file, slurm_script("tiny", shop, tasks=1, workers=1, needs_gpu=False))
+    options = runner_options(data, out)
+    write_script(file, slurm_script("tiny", options, tasks=1, workers=1, needs_gpu=False))
     job = cluster.submit(file, "--time=1", "--signal=B:USR1@50")
     log, run = out / f"slurm-{job}_0.log", out / spec.name
     wait_until(lambda: log.exists() and "archfit: stopped;" in log.read_text(), "its time up")

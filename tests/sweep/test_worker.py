@@ -11,17 +11,18 @@ import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
-from archfit.spec.run_folder import is_held
-from archfit.sweep.worker import Worker, Workshop, trained
+from archfit.spec.files import is_held
+from archfit.sweep.runner import RunnerOptions
+from archfit.sweep.worker import Worker, train_cell
 from archfit.train.folder import held
 from tests_sweeps import (
     descendants,
     is_alive,
+    runner_options,
     started,
     sweep_command,
     tiny_specs,
     wait_until,
-    workshop,
     write_sweep,
 )
 from tests_training import checkpoints, record_of, stored_record, tiny_spec
@@ -31,7 +32,7 @@ ENDLESS = 10**6  # steps
 
 @pytest.fixture
 def worker(data: PreparedData, tmp_path: Path) -> Iterator[Worker]:
-    made = Worker(workshop(data, tmp_path))
+    made = Worker(runner_options(data, tmp_path))
     yield made
     made.end()
 
@@ -151,7 +152,10 @@ def test_a_killed_worker_is_said_to_have_died_and_how(worker: Worker, data: Prep
 
 def test_one_cell_by_a_worker_of_its_own(data: PreparedData, tmp_path: Path) -> None:
     spec = tiny_spec(data)
-    assert trained(spec, workshop(data, tmp_path)) == {"event": "finished", "run": spec.name}
+    assert train_cell(spec, runner_options(data, tmp_path)) == {
+        "event": "finished",
+        "run": spec.name,
+    }
     assert stored_record(tmp_path / spec.name).spec == spec
 
 
@@ -184,6 +188,8 @@ def test_a_runner_killed_by_kill_9_leaves_no_worker_behind(
 def test_what_no_worker_would_take_is_refused_before_any_starts(
     data: PreparedData, tmp_path: Path, wrong: dict[str, object], said: str
 ) -> None:
-    fields = {name: getattr(workshop(data, tmp_path), name) for name in Workshop.__slots__}
+    fields = {
+        name: getattr(runner_options(data, tmp_path), name) for name in RunnerOptions.__slots__
+    }
     with pytest.raises(ValueError, match=said):
-        Workshop(**fields | wrong)
+        RunnerOptions(**fields | wrong)

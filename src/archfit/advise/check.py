@@ -26,14 +26,11 @@ from archfit.data.tokenisations import AsGiven
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.plan.planner import Plan
 from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular
-from archfit.spec.files import read_record, write_whole
-from archfit.sweep.cell import seeded
-from archfit.sweep.cells import Cells
-from archfit.sweep.folder import SWEEP, locked, open_sweep, read_sweep, stored, write_results
-from archfit.sweep.local import Place, run_here
-from archfit.sweep.sweep import Corpus, Scale, Sweep
-from archfit.sweep.watch import SweepWatcher
-from archfit.sweep.worker import Workshop
+from archfit.spec.files import SWEEP, read_record, write_whole
+from archfit.sweep.folder import locked, open_sweep, read_sweep, write_results
+from archfit.sweep.local import DeviceSlot, run_here
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
+from archfit.sweep.sweep import Corpus, Scale, Sweep, seeded
 
 DESIGN = "design.json"
 LARGEST_DESIGN = 100_000  # bytes
@@ -56,26 +53,26 @@ class CheckRunner:
 
     folder: Path
     device: str
-    where: Callable[[], list[Place]]  # anew for each runner
+    where: Callable[[], list[DeviceSlot]]  # anew for each runner
     watch: SweepWatcher
 
     @property
     def on_gpu(self) -> bool:
         """Whether runs have a GPU."""
-        return any(place.gpu is not None for place in self.where())
+        return any(slot.gpu is not None for slot in self.where())
 
-    def run(self, specs: tuple[RunSpec, ...], folder: Path, data: tuple[Path, ...]) -> Cells:
+    def run(self, specs: tuple[RunSpec, ...], folder: Path, data: tuple[Path, ...]) -> CellQueue:
         """Train what is not done yet."""
-        cells = Cells(specs, folder)
+        cells = CellQueue(specs, folder)
         if not cells.all_done:
-            workshop = Workshop(
+            options = RunnerOptions(
                 out=folder.resolve(),
                 data_folders=data,
                 device=self.device,
                 threads=1,
                 checkpoint_seconds=60.0,
             )
-            run_here(cells, workshop, self.where(), self.watch, wait=True)
+            run_here(cells, options, self.where(), self.watch, wait=True)
         return cells
 
 
@@ -111,7 +108,7 @@ def trained_check(
     prepared, left_out = _prepared(plan, data, design, runner.folder)
     cells = check_cells(plan, design, _corpora(prepared))
     refuse_too_few(cells, LEAST_SEEDS if seeds is None else seeds)
-    failures = _train(runner, cells, prepared, minutes=minutes, seeds=seeds)
+    failures = _train(runner, cells, minutes=minutes, seeds=seeds)
     return replace(read_check(plan, data, runner.folder), failures=failures, left_out=left_out)
 
 
@@ -127,7 +124,7 @@ def read_check(plan: Plan, data: PreparedData, folder: Path) -> CheckRuns:
         records=tuple(record for record in records.values() if record is not None),
         failures={name: "it left no record" for name, found in records.items() if found is None},
         left_out={label: "its data could not be had" for label in labels if label not in corpora},
-        data={corpus.data_hash: corpus.label for corpus in corpora.values()},
+        data={corpus.hash: corpus.label for corpus in corpora.values()},
     )
 
 
@@ -152,7 +149,8 @@ def _corpora(prepared: Mapping[str, PreparedData]) -> dict[str, Corpus]:
             label=label,
             kind=str(data.description["kind"]),
             vocab=data.vocab,
-            data_hash=data.data_hash,
+            hash=data.data_hash,
+            folder=str(data.folder.resolve()),
         )
         for label, data in prepared.items()
     }
@@ -256,24 +254,17 @@ def _prepared(
 
 
 def _train(
-    runner: CheckRunner,
-    cells: tuple[CheckCell, ...],
-    prepared: Mapping[str, PreparedData],
-    *,
-    minutes: float,
-    seeds: int | None,
+    runner: CheckRunner, cells: tuple[CheckCell, ...], *, minutes: float, seeds: int | None
 ) -> dict[str, str]:
     """Train one seed, then as many as the time allows; why runs failed, by their names."""
-    folders = {data.data_hash: data.folder for data in prepared.values()}
-    corpora = tuple({cell.cell.corpus.data_hash: cell.cell.corpus for cell in cells}.values())
+    corpora = tuple({cell.cell.corpus.hash: cell.cell.corpus for cell in cells}.values())
     failures: dict[str, str] = {}
 
     def pass_of(seeds: int) -> None:
         specs = seeded([cell.cell for cell in cells], range(seeds))
-        made = Sweep(name=NAME, question=QUESTION, corpora=corpora, specs=specs)
-        wanted = stored(made, scale="check", data_folders=folders)
+        wanted = Sweep(name=NAME, scale="check", question=QUESTION, data=corpora, specs=specs)
         opened = open_sweep(runner.folder, wanted)
-        data = tuple(folders[hash] for hash in {corpus.data_hash for corpus in corpora})
+        data = tuple(Path(corpus.folder) for corpus in corpora)
         done = runner.run(opened.specs, runner.folder, data)
         failures.update({spec.name: reason for spec, reason in done.failed.items()})
         write_results(runner.folder, opened)

@@ -17,10 +17,8 @@ from archfit.plan.planner import Plan
 from archfit.plan.repairs import Repair
 from archfit.spec import RunSpec
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.cell import Cell
 from archfit.sweep.matching import width_for
-from archfit.sweep.recipes import base
-from archfit.sweep.sweep import NO_DATA, Corpus, Scale
+from archfit.sweep.sweep import NO_DATA, RECIPES, Cell, Corpus, Scale
 
 Role = Literal["recommended", "shallower", "deeper", "text-shaped", "repaired"]
 HEADS = 2  # as the papers' experiments have
@@ -209,7 +207,7 @@ class Design:
         """The network at one of the sizes."""
         width = width_at(network.depth, size * network.block_params)
         return replace(
-            base(self.scale),
+            RECIPES[self.scale],
             depth=network.depth,
             width=width,
             heads=HEADS,
@@ -236,7 +234,7 @@ def check_cells(plan: Plan, design: Design, corpora: Mapping[str, Corpus]) -> tu
         CheckCell(
             network=network,
             size=size,
-            cell=Cell(corpus=corpora[network.tokens.label], asked=design.options(network, size)),
+            cell=Cell(corpus=corpora[network.tokens.label], options=design.options(network, size)),
         )
         for network, size in _sized(plan, design)
         if network.tokens.label in corpora

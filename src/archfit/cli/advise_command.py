@@ -37,9 +37,8 @@ from archfit.journey import check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.report.terminal import text_of
 from archfit.spec.errors import check_at_least, check_choice, check_real
-from archfit.sweep.local import usual_places
-from archfit.sweep.signals import SweepStopped
-from archfit.sweep.worker import DEVICES
+from archfit.sweep.local import usual_slots
+from archfit.sweep.runner import DEVICES, SweepStopped
 
 if TYPE_CHECKING:
     from archfit.advise.verdict import CheckResult
@@ -137,7 +136,7 @@ def _checked(
             runner = CheckRunner(
                 folder=folder,
                 device=options.device,
-                where=lambda: usual_places(options.device, options.workers, threads=1),
+                where=lambda: usual_slots(options.device, options.workers, threads=1),
                 watch=watch,
             )
             return checked(plan, data, runner, minutes=options.minutes, seeds=options.seeds)

@@ -11,8 +11,8 @@ from archfit.fit.fitted import fitted
 from archfit.fit.reading import read_folders
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
-from archfit.spec.files import ADVICE
-from archfit.sweep.folder import SWEEP, read_sweep
+from archfit.spec.files import ADVICE, SWEEP
+from archfit.sweep.folder import read_sweep
 
 
 def fit(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from archfit.spec.checks import check_choice
 from archfit.sweep.devices import gpus
-from archfit.sweep.folder import read_sweep, stored
-from archfit.sweep.named import NAMED, named_sweep, published_corpora
+from archfit.sweep.folder import read_sweep
+from archfit.sweep.named import NAMED, counted_corpora, named_sweep
 from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep
-
-if TYPE_CHECKING:
-    from archfit.sweep.folder import StoredSweep
 
 MOST_SEEDS = 1000
 
@@ -41,7 +37,7 @@ class Asked:
             )
         self._check_is_not_said_by_the_file()
 
-    def with_data(self, out: Path) -> StoredSweep:
+    def with_data(self, out: Path) -> Sweep:
         """The sweep on its data, which are prepared where they are missing."""
         from archfit.cli.sweep_data import data_for_named, given_data, labelled_data, moved
 
@@ -51,31 +47,26 @@ class Asked:
             self.counted()  # a file that is wrong is refused before anything is prepared
         given = given_data(self.data, out, self.scale)
         if self.is_own:
-            found = labelled_data(given)
-            made = self._own(found.corpora)
-        else:
-            found = data_for_named(self.which, self._scale(), given, out)
-            made = self._named(found.corpora)
-        return stored(made, scale="own" if self.is_own else self.scale, data_folders=found.folders)
+            return self._own(labelled_data(given))
+        return self._named(data_for_named(self.which, self._scale(), given, out))
 
-    def counted(self) -> tuple[Sweep, str]:
-        """The sweep and its scale: on the data given, or on the vocabularies it asks for."""
+    def counted(self) -> Sweep:
+        """The sweep on the data given, or on the vocabularies it asks for."""
         if self.is_stored:
-            read = read_sweep(Path(self.which))
-            return read.sweep, read.scale
+            return read_sweep(Path(self.which))
         if self.is_own:
-            return self._own(self._counted_corpora("levine-depth")), "own"
-        return self._named(self._counted_corpora(self.which)), self.scale
+            return self._own(self._counted_corpora("levine-depth"))
+        return self._named(self._counted_corpora(self.which))
 
     def _counted_corpora(self, name: str) -> tuple[Corpus, ...]:
         from archfit.cli.sweep_data import counted_for_named, labelled_data
         from archfit.data.prepared import open_prepared
 
         if not self.data:
-            return published_corpora(name, self._scale())
+            return counted_corpora(name, self._scale())
         given = [open_prepared(folder) for folder in self.data]
         if self.is_own:
-            return labelled_data(given).corpora
+            return labelled_data(given)
         return counted_for_named(name, self._scale(), given)
 
     def _check_is_not_said_by_the_file(self) -> None:
@@ -118,10 +109,10 @@ class Asked:
         )
 
     def _own(self, corpora: tuple[Corpus, ...]) -> Sweep:
-        from archfit.sweep.own import own_sweep
+        from archfit.sweep.sweep_file import read_sweep_file
 
         has_gpu = bool(gpus())
         precision = self.precision
         if precision == "auto":
             precision = "bfloat16" if has_gpu else "float32"
-        return own_sweep(Path(self.which), corpora, precision)
+        return read_sweep_file(Path(self.which), corpora, precision)

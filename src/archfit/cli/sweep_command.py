@@ -14,17 +14,15 @@ from archfit.cli.sweep_asked import Asked
 from archfit.cli.sweep_output import list_cells, show_outcome
 from archfit.cli.sweep_table import watched
 from archfit.spec.checks import check_at_least
-from archfit.sweep.cells import Cells
-from archfit.sweep.cost import needs_a_gpu
+from archfit.sweep.devices import needs_a_gpu
 from archfit.sweep.folder import open_sweep, write_results
-from archfit.sweep.local import MOST_ON_A_GPU, run_here, usual_places
+from archfit.sweep.local import MOST_ON_A_GPU, run_here, usual_slots
 from archfit.sweep.named import NAMED
-from archfit.sweep.signals import SweepStopped
-from archfit.sweep.slurm import check_place, slurm_script, write_script
-from archfit.sweep.worker import Workshop
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
+from archfit.sweep.slurm import check_script_file, slurm_script, write_script
 
 if TYPE_CHECKING:
-    from archfit.sweep.folder import StoredSweep
+    from archfit.sweep.sweep import Sweep
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
@@ -126,32 +124,32 @@ def sweep(
         precision=precision, learning_rate_rule=learning_rate_rule,
     )  # fmt: skip
     if dry_run:
-        list_cells(*asked.counted(), as_json=as_json)
+        list_cells(asked.counted(), as_json=as_json)
         return
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
-    workshop = Workshop(
+    options = RunnerOptions(
         out=out.resolve(), data_folders=(), device=device, threads=threads,
         checkpoint_seconds=checkpoint_seconds,
     )  # fmt: skip
     _check_who_trains(workers, ray, slurm)
     opened = open_sweep(out, asked.with_data(out))
     if slurm is not None:
-        _write_slurm(slurm, opened, workshop, tasks=workers or SLURM_TASKS, as_json=as_json)
+        _write_slurm(slurm, opened, options, tasks=workers or SLURM_TASKS, as_json=as_json)
         return
-    cells = Cells(opened.specs, out)
+    cells = CellQueue(opened.specs, out)
     if not cells.all_done:
         from archfit.cli.sweep_data import data_there
 
-        workshop = replace(workshop, data_folders=data_there(opened))
+        options = replace(options, data_folders=data_there(opened))
     try:
         with watched(silent=as_json) as watch:
             if ray is not None:
-                from archfit.sweep.ray_cells import run_on_ray
+                from archfit.sweep.ray_runner import run_on_ray
 
-                run_on_ray(cells, workshop, watch, address=ray)
+                run_on_ray(cells, options, watch, address=ray)
             else:
-                run_here(cells, workshop, usual_places(device, workers, threads), watch, wait=wait)
+                run_here(cells, options, usual_slots(device, workers, threads), watch, wait=wait)
     except SweepStopped as stopped:
         write_results(out, opened)
         typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
@@ -169,15 +167,15 @@ def _check_who_trains(workers: int | None, ray: str | None, slurm: Path | None) 
         other = "--slurm" if slurm is not None else "--workers"
         raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
     if slurm is not None:
-        check_place(slurm)
+        check_script_file(slurm)
 
 
 def _write_slurm(
-    file: Path, opened: StoredSweep, workshop: Workshop, *, tasks: int, as_json: bool
+    file: Path, opened: Sweep, options: RunnerOptions, *, tasks: int, as_json: bool
 ) -> None:
-    needs_gpu = any(needs_a_gpu(spec, workshop.device) for spec in opened.specs)
+    needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
     workers = MOST_ON_A_GPU if needs_gpu else 1
-    script = slurm_script(opened.name, workshop, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
+    script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
     write_script(file, script)
     if as_json:
         document = {"cells": len(opened.specs), "done": 0, "failed": 0, "skipped": 0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,22 +19,11 @@ from archfit.data.tokenisations import (
     larger_vocabularies,
     possible_vocabularies,
 )
-from archfit.sweep.named import NAMED
-from archfit.sweep.other_sweeps import REPAIRED
-from archfit.sweep.sweep import Corpus, Scale
+from archfit.sweep.named import NAMED, REPAIRED
+from archfit.sweep.sweep import Corpus, Scale, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from archfit.sweep.folder import StoredSweep
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SweepData:
-    """Data sets, and where they lie."""
-
-    corpora: tuple[Corpus, ...]
-    folders: dict[str, Path]  # by data hash
 
 
 def given_data(folders: Sequence[Path], out: Path, scale: str) -> list[PreparedData]:
@@ -49,7 +38,9 @@ def given_data(folders: Sequence[Path], out: Path, scale: str) -> list[PreparedD
     return [prepare_data(SAMPLE, out / "data" / "bytes", Settings(kind="text")).data]
 
 
-def data_for_named(name: str, scale: Scale, given: list[PreparedData], out: Path) -> SweepData:
+def data_for_named(
+    name: str, scale: Scale, given: list[PreparedData], out: Path
+) -> tuple[Corpus, ...]:
     """The data that a named sweep asks about: those given, in the vocabularies that it wants."""
     return collected(
         [
@@ -66,11 +57,12 @@ def counted_for_named(name: str, scale: Scale, given: list[PreparedData]) -> tup
             label=label,
             kind=str(data.description["kind"]),
             vocab=expected_vocab(data, wanted),
-            data_hash=_hash_before(data, wanted),
+            hash=_hash_before(data, wanted),
+            folder="",
         )
         for label, data, wanted in _wanted(name, scale, given)
     ]
-    return tuple({corpus.data_hash: corpus for corpus in corpora}.values())
+    return tuple({corpus.hash: corpus for corpus in corpora}.values())
 
 
 def _wanted(
@@ -101,39 +93,41 @@ def _hash_before(data: PreparedData, wanted: Tokenisation) -> str:
     return f"{expected_vocab(data, wanted):064x}"
 
 
-def labelled_data(given: Sequence[PreparedData]) -> SweepData:
+def labelled_data(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
     """Data sets of an own sweep, each by its own label."""
     return collected([(_own_label(data), data) for data in given])
 
 
-def moved(sweep: StoredSweep, folders: Sequence[Path]) -> StoredSweep:
+def moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
     """The sweep with those of its data that lie in `folders` found there."""
     given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
-    if foreign := given.keys() - {place.hash for place in sweep.data}:
+    if foreign := given.keys() - {corpus.hash for corpus in sweep.data}:
         folder = given[min(foreign)]
         raise ValueError(
             f"--data {folder} is none of the data of {sweep.name}, whose cells are made for "
-            f"{', '.join(place.label for place in sweep.data)}; give those"
+            f"{', '.join(corpus.label for corpus in sweep.data)}; give those"
         )
-    places = [
-        replace(place, folder=str(given[place.hash].resolve())) if place.hash in given else place
-        for place in sweep.data
+    data = [
+        replace(corpus, folder=str(given[corpus.hash].resolve()))
+        if corpus.hash in given
+        else corpus
+        for corpus in sweep.data
     ]
-    return replace(sweep, data=tuple(places))
+    return replace(sweep, data=tuple(data))
 
 
-def data_there(sweep: StoredSweep) -> tuple[Path, ...]:
+def data_there(sweep: Sweep) -> tuple[Path, ...]:
     """The folders that still hold data of the sweep; none at all is refused.
 
     Cells on data that are gone fail one by one, and the others are trained.
     """
     found, problems = [], []
-    for place in sweep.data:
+    for corpus in sweep.data:
         try:
-            if open_prepared(Path(place.folder)).data_hash == place.hash:
-                found.append(Path(place.folder))
+            if open_prepared(Path(corpus.folder)).data_hash == corpus.hash:
+                found.append(Path(corpus.folder))
             else:
-                problems.append(f"{place.folder!r} holds other data than the cells are made for")
+                problems.append(f"{corpus.folder!r} holds other data than the cells are made for")
         except (OSError, ValueError) as problem:
             problems.append(str(problem))
     if not found:
@@ -141,21 +135,24 @@ def data_there(sweep: StoredSweep) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def collected(labelled: Sequence[tuple[str, PreparedData]]) -> SweepData:
-    """Several data sets as one value; one that comes twice counts once."""
+def collected(labelled: Sequence[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
+    """Several data sets; one that comes twice counts once."""
     corpora: dict[str, Corpus] = {}
-    folders: dict[str, Path] = {}
     for label, data in labelled:
-        kind = str(data.description["kind"])
-        corpus = Corpus(label=label, kind=kind, vocab=data.vocab, data_hash=data.data_hash)
+        corpus = Corpus(
+            label=label,
+            kind=str(data.description["kind"]),
+            vocab=data.vocab,
+            hash=data.data_hash,
+            folder=str(data.folder.resolve()),
+        )
         if label in {one.label for hash, one in corpora.items() if hash != data.data_hash}:
             raise ValueError(
                 f"two of the data sets are called {label}, so that nobody could tell them apart; "
                 "rename one of the folders"
             )
         corpora.setdefault(data.data_hash, corpus)
-        folders.setdefault(data.data_hash, data.folder)
-    return SweepData(corpora=tuple(corpora.values()), folders=folders)
+    return tuple(corpora.values())
 
 
 def _own_label(data: PreparedData) -> str:

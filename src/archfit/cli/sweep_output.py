@@ -8,21 +8,20 @@ import typer
 
 from archfit.cli.output import print_json, print_table
 from archfit.cli.sweep_table import described, minutes
-from archfit.sweep.cost import gpu_seconds
+from archfit.sweep.devices import gpu_seconds
 from archfit.sweep.folder import write_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from archfit.spec import RunSpec
-    from archfit.sweep.cells import Cells
-    from archfit.sweep.folder import StoredSweep
+    from archfit.sweep.runner import CellQueue
     from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
 
 
-def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
+def list_cells(made: Sweep, *, as_json: bool) -> None:
     """Print cells, parameters, tokens, FLOPs and the GPU time they would take."""
     rows = [_counted(spec) for spec in made.specs]
     total = {
@@ -34,7 +33,7 @@ def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
         print_json(
             {
                 "sweep": made.name,
-                "scale": scale,
+                "scale": made.scale,
                 "question": made.question,
                 "cells": len(rows),
                 "done": 0,
@@ -47,7 +46,7 @@ def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
         return
     _say_question(made.question)
     print_table(
-        f"{made.name}, {scale}: {len(rows)} cells",
+        f"{made.name}, {made.scale}: {len(rows)} cells",
         ("cell", "parameters", "in blocks", "tokens", "FLOPs", "H200"),
         [_row(spec) for spec in made.specs],
     )
@@ -59,7 +58,7 @@ def list_cells(made: Sweep, scale: str, *, as_json: bool) -> None:
     )
 
 
-def show_outcome(cells: Cells, sweep: StoredSweep, out: Path, *, as_json: bool) -> None:
+def show_outcome(cells: CellQueue, sweep: Sweep, out: Path, *, as_json: bool) -> None:
     """Print how the sweep ended, and rebuild results.csv."""
     failures = [
         {"run": spec.name, "cell": described(spec), "reason": reason}

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from archfit.sweep.cells import Cells
-    from archfit.sweep.watch import SweepWatcher
+    from archfit.sweep.runner import CellQueue, SweepWatcher
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.2
@@ -50,7 +49,7 @@ def watched(*, silent: bool) -> Iterator[SweepWatcher]:
 class Silent:
     """Nobody."""
 
-    def begins(self, cells: Cells) -> None:
+    def begins(self, cells: CellQueue) -> None:
         """Say nothing."""
 
     def started(self, spec: RunSpec, step: int) -> None:
@@ -80,12 +79,12 @@ class Standing(Silent):
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
-        self.cells: Cells
+        self.cells: CellQueue
         self.running: dict[RunSpec, Running] = {}
         self.ends: deque[tuple[RunSpec, str]] = deque(maxlen=SHOWN_ENDS)
         self.began, self.work_done = clock(), 0.0  # floating point operations, of ended cells
 
-    def begins(self, cells: Cells) -> None:
+    def begins(self, cells: CellQueue) -> None:
         """The list is there."""
         self.cells, self.began = cells, self.clock()
 

@@ -162,7 +162,7 @@ def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]
 def _diverged(trained: CheckRuns) -> str:
     """How many runs of each network did, where any did."""
     counts = Counter(
-        f"{one.network.name} ({one.cell.asked.depth} x {one.cell.asked.width})"
+        f"{one.network.name} ({one.cell.options.depth} x {one.cell.options.width})"
         for one in trained.cells
         for _ in trained.of(one, "diverged")
     )

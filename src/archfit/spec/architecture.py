@@ -59,10 +59,11 @@ class Architecture:
         check_type(Head, head=self.head)
         is_scalar = isinstance(self.input, Patches) and self.input.encoding == "scalar"
         if isinstance(self.head, Tied) and is_scalar:
-            raise ValueError(
-                f"head=tied needs one row for each of {self.input.predictions} predictions, and "
-                f"a scalar patch has {self.input.dimensions}; use a full head or one-hot patches"
+            predictions, dimensions = self.input.predictions, self.input.dimensions
+            rule = (
+                f"needs {predictions} rows, one a prediction, and a scalar patch has {dimensions}"
             )
+            raise InvalidValue("head", "tied", rule, "use a full head or one-hot patches")
 
     @property
     def embedding_rank(self) -> int:

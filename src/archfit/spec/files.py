@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -9,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from archfit import __version__
 from archfit.spec.codec import loads
+from archfit.spec.errors import brief
 from archfit.spec.record import RunRecord
 
 # A run
@@ -19,6 +22,7 @@ LARGEST_SPEC = 1 << 20  # bytes
 LARGEST_RECORD = 1 << 28  # bytes; a record of a million evaluations has fewer
 # A sweep
 SWEEP, RESULTS = "sweep.json", "results.csv"
+SWEEP_FORMAT = 1
 LARGEST_SWEEP = 1 << 26  # bytes; 10,000 cells have a quarter of that
 LARGEST_SWEEP_FILE = 10**6  # bytes of the TOML that a user writes
 # Prepared data
@@ -107,6 +111,28 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
             )
         found.append(record)
     return tuple(found)
+
+
+def read_sweep_json(path: Path) -> dict[str, object]:
+    """The object in a `sweep.json`; one that another version writes is refused."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(LARGEST_SWEEP + 1)
+        if len(content) > LARGEST_SWEEP:
+            raise ValueError(f"it has over {LARGEST_SWEEP:,} bytes")
+        document = json.loads(content)
+        if not isinstance(document, dict):
+            raise ValueError("it is no object")
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
+    form, version = document.get("format"), document.get("archfit")
+    if form is True or form != SWEEP_FORMAT or version != __version__:
+        written = version[:20] if isinstance(version, str) and version.isprintable() else "?"
+        raise ValueError(
+            f"{path} is written by archfit {written}, and this is archfit {__version__} (format "
+            f"{brief(form)} and {SWEEP_FORMAT}); use that version for this folder, or another one"
+        )
+    return document
 
 
 def is_done(folder: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
-from archfit.spec.errors import check_at_least, check_choice, check_real, check_type
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real, check_type
 from archfit.spec.parts import Linear
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -44,10 +44,8 @@ class Recipe:
             0, warmup_steps=self.warmup_steps, full_context_tokens=self.full_context_tokens
         )
         if self.warmup_steps > self.steps:
-            raise ValueError(
-                f"warmup_steps={self.warmup_steps} exceeds steps={self.steps}, so the peak is "
-                f"never reached; use at most {self.steps}"
-            )
+            rule = f"exceeds {{steps}}={self.steps}, so the peak is never reached"
+            raise InvalidValue("warmup_steps", self.warmup_steps, rule, f"use at most {self.steps}")
         check_real(0, 10, peak_learning_rate=self.peak_learning_rate)
         check_real(0, 10, weight_decay=self.weight_decay)
         check_real(0, 0.999999, beta1=self.beta1, beta2=self.beta2)

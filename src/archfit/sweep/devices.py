@@ -1,9 +1,23 @@
-"""The GPUs of this machine, asked of the driver itself: loading torch would take seconds."""
+"""The GPUs of this machine, and what a run takes of one: memory and time, before it is started."""
 
-import contextlib
 import ctypes
 import os
+from bisect import bisect
 from dataclasses import dataclass
+from itertools import pairwise
+
+from archfit.spec import RunSpec
+
+BYTES_A_PARAMETER = 16  # float32 weight, gradient and two moments
+BYTES_A_NUMBER = {"float32": 4, "bfloat16": 2}
+CONTEXT_BYTES = 1 << 30  # what CUDA and its libraries take in every process
+SLACK = 2.0  # activations beyond the least, and a captured step that keeps its own memory
+
+# Operations a second that our training reached on one H200, bfloat16, by width
+# (docs/performance.md: the share of 790 TFLOP/s).
+MEASURED_FLOPS = ((104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
+
+SECONDS_A_BLOCK = 0.6e-3  # of one step, however small: measured at 16,384 tokens a step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,13 +29,14 @@ class Gpu:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """All of them, in the driver's order; none where there is no driver."""
-    with contextlib.suppress(OSError):
-        return _asked(ctypes.CDLL("libcuda.so.1"))
-    return ()
+    """All of them, in the driver's order; none where there is no driver.
 
-
-def _asked(driver: ctypes.CDLL) -> tuple[Gpu, ...]:
+    The driver itself is asked: loading torch would take seconds.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ()
     count = ctypes.c_int(0)
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
@@ -33,3 +48,32 @@ def _asked(driver: ctypes.CDLL) -> tuple[Gpu, ...]:
         driver.cuDeviceTotalMem_v2(ctypes.byref(memory), ctypes.c_int(index))
         found.append(Gpu(visible_as=names[index], memory_bytes=memory.value))
     return tuple(found)
+
+
+def device_bytes(spec: RunSpec) -> int:
+    """About the GPU memory that the run takes when its whole batch is one micro-batch."""
+    shape = spec.architecture
+    numbers = spec.recipe.batch_sequences * shape.activations_per_sequence
+    activations = numbers * BYTES_A_NUMBER[spec.recipe.precision]
+    return int(CONTEXT_BYTES + BYTES_A_PARAMETER * shape.params + SLACK * activations)
+
+
+def needs_a_gpu(spec: RunSpec, device: str) -> bool:
+    """Whether the run is to have one; some CPUs advertise bfloat16 and then fail."""
+    return spec.recipe.precision == "bfloat16" or device == "cuda"
+
+
+def gpu_seconds(spec: RunSpec) -> float:
+    """About how long the training takes on one H200."""
+    least = SECONDS_A_BLOCK * spec.architecture.depth * spec.recipe.steps
+    return max(least, spec.training_flops / _flops_per_second(spec.architecture.width))
+
+
+def _flops_per_second(width: int) -> float:
+    widths = [known for known, _ in MEASURED_FLOPS]
+    if width <= widths[0]:  # narrower: time goes with memory, so the rate with the width
+        return MEASURED_FLOPS[0][1] * width / widths[0]
+    if width >= widths[-1]:
+        return MEASURED_FLOPS[-1][1]
+    (low, slow), (high, fast) = list(pairwise(MEASURED_FLOPS))[bisect(widths, width) - 1]
+    return slow + (fast - slow) * (width - low) / (high - low)

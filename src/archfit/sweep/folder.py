@@ -5,96 +5,47 @@ records are the truth; `results.csv` is derived from them, and made again whenev
 """
 
 import contextlib
+import csv
 import fcntl
-import json
+import io
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from archfit import __version__
-from archfit.spec import RunSpec, canonical_json, from_json, open_regular, write_whole
-from archfit.spec.checks import check_text
-from archfit.spec.run_folder import LOCK, read_records
-from archfit.sweep.results import results_csv
-from archfit.sweep.sweep import Corpus, Sweep
+from archfit.spec import (
+    Factorised,
+    Head,
+    RunRecord,
+    Table,
+    Tied,
+    canonical_json,
+    from_json,
+    to_json,
+)
+from archfit.spec.files import (
+    LOCK,
+    RESULTS,
+    SWEEP,
+    SWEEP_FORMAT,
+    read_records,
+    read_sweep_json,
+    write_whole,
+)
+from archfit.sweep.sweep import Sweep
 
-SWEEP, RESULTS = "sweep.json", "results.csv"
-FORMAT = 1
-LARGEST_SWEEP = 1 << 26  # bytes; 10,000 cells have a quarter of that
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DataPlace:
-    """A data set of the sweep, and the folder in which its runners find it."""
-
-    hash: str
-    label: str
-    kind: str
-    vocab: int
-    folder: str
-
-    def __post_init__(self) -> None:
-        check_text(label=self.label, kind=self.kind, folder=self.folder)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredSweep:
-    """The content of `sweep.json`."""
-
-    format: int
-    archfit: str  # version, not commit: records of one version are comparable
-    name: str
-    scale: str
-    question: str
-    data: tuple[DataPlace, ...]
-    specs: tuple[RunSpec, ...]
-
-    def __post_init__(self) -> None:
-        check_text(name=self.name, scale=self.scale, question=self.question)
-        _ = self.sweep  # has checks of its own
-
-    @property
-    def sweep(self) -> Sweep:
-        """The sweep itself."""
-        corpora = [
-            Corpus(label=place.label, kind=place.kind, vocab=place.vocab, data_hash=place.hash)
-            for place in self.data
-        ]
-        return Sweep(
-            name=self.name, question=self.question, corpora=tuple(corpora), specs=self.specs
-        )
-
-    @property
-    def data_folders(self) -> tuple[Path, ...]:
-        """Where its data lie."""
-        return tuple(Path(place.folder) for place in self.data)
+COLUMNS = (
+    "run", "data", "depth", "width", "heads", "head_dim", "attention_ratio", "feed_forward",
+    "vocab", "patch", "context", "embedding", "positions", "head", "embedding_rank", "seed",
+    "steps", "batch_sequences", "peak_learning_rate", "learning_rate_rule",
+    "block_params", "params_without_embeddings", "params",
+    "C", "N", "D", "loss", "bits_per_byte",
+    "status", "seconds", "tokens_per_second", "device", "archfit",
+)  # fmt: skip
 
 
-def stored(sweep: Sweep, *, scale: str, data_folders: Mapping[str, Path]) -> StoredSweep:
-    """What `sweep.json` will say; `data_folders` holds a folder for each data hash."""
-    data = tuple(
-        DataPlace(
-            hash=corpus.data_hash,
-            label=corpus.label,
-            kind=corpus.kind,
-            vocab=corpus.vocab,
-            folder=str(data_folders[corpus.data_hash].resolve()),
-        )
-        for corpus in sweep.corpora
-    )
-    return StoredSweep(
-        format=FORMAT,
-        archfit=__version__,
-        name=sweep.name,
-        scale=scale,
-        question=sweep.question,
-        data=data,
-        specs=sweep.specs,
-    )
-
-
-def open_sweep(out: Path, wanted: StoredSweep) -> StoredSweep:
+def open_sweep(out: Path, wanted: Sweep) -> Sweep:
     """The sweep that the folder now holds: the one wanted, with the cells it had before.
 
     Asking for more seeds or widths extends a sweep. One of another name is refused.
@@ -103,63 +54,44 @@ def open_sweep(out: Path, wanted: StoredSweep) -> StoredSweep:
     with locked(out):
         merged = wanted
         if (out / SWEEP).exists():
-            merged = _merged(read_sweep(out / SWEEP), wanted, out)
-            if merged == read_sweep(out / SWEEP):
+            before = read_sweep(out / SWEEP)
+            if (before.name, before.scale) != (wanted.name, wanted.scale):
+                raise ValueError(
+                    f"{out} holds the sweep {before.name} at scale {before.scale}, and this is "
+                    f"{wanted.name} at scale {wanted.scale}; use another --out"
+                )
+            data = {corpus.hash: corpus for corpus in (*before.data, *wanted.data)}
+            specs = dict.fromkeys((*wanted.specs, *before.specs))
+            merged = replace(wanted, data=tuple(data.values()), specs=tuple(specs))
+            if merged == before:
                 return merged
-        write_whole(out / SWEEP, (canonical_json(merged) + "\n").encode())
+        write_whole(out / SWEEP, sweep_json(merged).encode())
     return merged
 
 
-def read_sweep(path: Path) -> StoredSweep:
+def sweep_json(sweep: Sweep) -> str:
+    """The content of `sweep.json`; records of one version, not one commit, are comparable."""
+    content = to_json(sweep)
+    assert isinstance(content, dict)
+    return canonical_json({"format": SWEEP_FORMAT, "archfit": __version__, **content}) + "\n"
+
+
+def read_sweep(path: Path) -> Sweep:
     """The sweep in a file; one that another version writes is refused."""
+    document = read_sweep_json(path)
+    header = ("format", "archfit")
     try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST_SWEEP + 1)
-        if len(content) > LARGEST_SWEEP:
-            raise ValueError(f"it has over {LARGEST_SWEEP:,} bytes")
-        document = json.loads(content)
-        if not isinstance(document, dict):
-            raise ValueError("it is no object")
-    except (ValueError, RecursionError) as problem:
-        raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
-    version = str(document.get("archfit"))
-    if document.get("format") != FORMAT or version != __version__:
-        raise ValueError(
-            f"{path} is written by archfit {version:.20}, and this is archfit {__version__}; use "
-            "that version for this folder, or another folder"
-        )
-    try:
-        return from_json(StoredSweep, document)
+        return from_json(Sweep, {key: document[key] for key in document if key not in header})
     except ValueError as problem:
         raise ValueError(f"{path} holds no sweep: {problem}; delete it to begin anew") from problem
 
 
-def write_results(out: Path, sweep: StoredSweep) -> Path:
+def write_results(out: Path, sweep: Sweep) -> Path:
     """Make `results.csv` from the records that are there."""
-    labels = {place.hash: place.label for place in sweep.data}
+    labels = {corpus.hash: corpus.label for corpus in sweep.data}
     with locked(out):
         write_whole(out / RESULTS, results_csv(read_records(out), labels).encode())
     return out / RESULTS
-
-
-def _merged(before: StoredSweep, wanted: StoredSweep, out: Path) -> StoredSweep:
-    for what in ("name", "scale"):
-        if getattr(before, what) != getattr(wanted, what):
-            raise ValueError(
-                f"{out} holds the sweep {before.name} at scale {before.scale}, and this is "
-                f"{wanted.name} at scale {wanted.scale}; use another --out"
-            )
-    places = {place.hash: place for place in (*before.data, *wanted.data)}
-    specs = dict.fromkeys((*wanted.specs, *before.specs))
-    return StoredSweep(
-        format=FORMAT,
-        archfit=__version__,
-        name=wanted.name,
-        scale=wanted.scale,
-        question=wanted.question,
-        data=tuple(places.values()),
-        specs=tuple(specs),
-    )
 
 
 @contextlib.contextmanager
@@ -172,3 +104,53 @@ def locked(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def results_csv(records: Iterable[RunRecord], labels: Mapping[str, str]) -> str:
+    """One tidy table; C, N, D and loss are the columns that tools for scaling laws read.
+
+    C is in floating point operations, N in parameters without any table, D in tokens of the
+    source; losses are held out, in nats per token; `feed_forward` is in hidden units. `labels`
+    names data sets by their hash.
+    """
+    file = io.StringIO()
+    table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    for record in records:
+        table.writerow(_row(record, labels))
+    return file.getvalue()
+
+
+def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:
+    spec, shape, recipe = record.spec, record.spec.architecture, record.spec.recipe
+    last = record.evaluations[-1] if record.status == "finished" else None
+    return {
+        **{name: getattr(shape, name) for name in COLUMNS if hasattr(shape, name)},
+        **{name: getattr(recipe, name) for name in COLUMNS if hasattr(recipe, name)},
+        "run": spec.name,
+        "data": labels.get(spec.data_hash, spec.data_hash[:16]),
+        "attention_ratio": f"{shape.attention_ratio:g}",
+        "vocab": shape.input.vocab,
+        "patch": shape.input.tokens_per_position,
+        "embedding": _table(shape.embedding),
+        "positions": _table(shape.positions),
+        "head": _table(shape.head),
+        "seed": spec.seed,
+        "C": f"{spec.training_flops:.6e}",
+        "N": shape.params_without_embeddings,
+        "D": spec.training_tokens,
+        "loss": "" if last is None else last.heldout_nats_per_token,
+        "bits_per_byte": "" if last is None else last.heldout_bits_per_byte,
+        "status": record.status,
+        "seconds": f"{record.timing.training_seconds:.3f}",
+        "tokens_per_second": f"{record.timing.tokens_per_second:.0f}",
+        "device": record.machine.device,
+        "archfit": record.machine.archfit,
+    }
+
+
+def _table(table: Table | Head) -> str:
+    """full, tied, or the inner size of a factorised table."""
+    if isinstance(table, Factorised):
+        return str(table.inner)
+    return "tied" if isinstance(table, Tied) else "full"

@@ -1,9 +1,11 @@
-"""Widths that give networks of different depths the same size."""
+"""Widths that give networks of different depths or vocabularies the same size."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from archfit.spec import Architecture
+from archfit.spec.run_options import RunOptions
+from archfit.spec.search import first_whole
 
 
 def width_for(
@@ -20,36 +22,32 @@ def width_for(
     return min(sizes, key=lambda width: abs(sizes[width] - 1))
 
 
-def width_beside(block_params: int, *, depth: int, heads: int, head_dim: int, multiple: int) -> int:
-    """The width whose blocks come nearest to that many weights where the heads keep their size.
+def nearest_width(size: Callable[[int], int], target: int, *, step: int) -> int:
+    """The multiple of `step` whose size comes nearest to the target.
 
-    N = L (4 d H d_a + 2 multiple d^2)
+    Sizes count weights, so that they grow with the width and are no smaller than it.
     """
-
-    def size(width: int) -> int:
-        return depth * (4 * width * heads * head_dim + 2 * multiple * width**2)
-
-    # The root of the quadratic, rounded down; whole numbers, since sizes may pass 2^53.
-    inner, square = 2 * heads * head_dim, 2 * multiple
-    target = block_params // depth
-    below = (
-        (math.isqrt(inner**2 + square * target) - inner) // square
-        if square
-        else target // (2 * inner)
-    )
-    return min(
-        (max(1, below), max(1, below) + 1), key=lambda width: abs(size(width) - block_params)
-    )
+    above = step * first_whole(lambda number: size(number * step) >= target, 1, max(1, target))
+    candidates = (above - step, above) if above > step else (above,)
+    return min(candidates, key=lambda width: abs(size(width) - target))
 
 
-def resized(shape: Architecture, block_params: int, *, depth: int) -> Architecture:
-    """The shape at another depth, as wide as that many block weights allow, its ratios kept."""
-    width = width_for(
-        block_params,
-        depth=depth,
-        heads=shape.heads,
-        attention_ratio=shape.attention_ratio,
-        multiple=shape.feed_forward_multiple,
-    )
-    head_dim = max(1, round(shape.attention_ratio * width / shape.heads))
-    return replace(shape, depth=depth, width=width, head_dim=head_dim)
+def equal_blocks(options: RunOptions, *, depth: int, block_params: int) -> RunOptions:
+    """The network at this depth, as wide as that many weights in blocks allow."""
+    width = width_for(block_params, depth=depth, heads=options.heads)
+    return replace(options, depth=depth, width=width)
+
+
+def equal_total(options: RunOptions, *, vocab: int, params: int) -> RunOptions:
+    """The network as it is but for its width, which all its parameters together allow."""
+
+    def total(width: int) -> int:
+        return replace(options, width=width).architecture(vocab).params
+
+    return replace(options, width=nearest_width(total, params, step=options.heads))
+
+
+def ranks_below(limit: int, ranks: Sequence[int]) -> tuple[int, ...]:
+    """Those that are a limit; where a small vocabulary leaves none, the smallest there are."""
+    below = tuple(rank for rank in ranks if rank < limit)
+    return below or tuple(rank for rank in (1, 2, 4)[: len(ranks)] if rank < limit)

@@ -11,38 +11,43 @@ import sys
 from pathlib import Path
 
 from archfit.spec import write_whole
-from archfit.sweep.folder import SWEEP
-from archfit.sweep.worker import Workshop, absolute_import_path
+from archfit.spec.files import SWEEP
+from archfit.sweep.runner import RunnerOptions
+from archfit.sweep.worker import absolute_import_path
 
 SECONDS_TO_SAVE = 120  # before the time limit, for a checkpoint
 
 
 def slurm_script(
-    name: str, workshop: Workshop, *, tasks: int, workers: int, needs_gpu: bool
+    name: str, options: RunnerOptions, *, tasks: int, workers: int, needs_gpu: bool
 ) -> str:
     """The batch file; `sbatch FILE` submits it."""
-    out = workshop.out.resolve()
+    out = options.out.resolve()
     if not str(out).isprintable():  # a line break in it would begin a line of the script
         raise ValueError(f"--out {str(out)!r} cannot stand in a batch file; use a plainer name")
     words = [
         *(sys.executable, "-m", "archfit", "sweep", str(out / SWEEP), "--out", str(out)),
-        *("--device", workshop.device, "--threads", str(workshop.threads)),
-        *("--workers", str(workers), "--checkpoint-seconds", str(workshop.checkpoint_seconds)),
+        *("--device", options.device, "--threads", str(options.threads)),
+        *("--workers", str(workers), "--checkpoint-seconds", str(options.checkpoint_seconds)),
         "--no-wait",
     ]
     gpu = "#SBATCH --gpus-per-task=1\n" if needs_gpu else ""
+    path = absolute_import_path()  # by which a checkout is found, whatever shell submits
+    export = f"\nexport PYTHONPATH={shlex.quote(path)}" if path else ""
+    log = str(out / "slurm-%A_%a.log")
+    log = f'"{log}"' if any(letter.isspace() for letter in log) else log
     return f"""#!/bin/bash
 # Submit with sbatch; edit the time limit and add a partition or account as your cluster wants.
 #SBATCH --job-name=archfit-{re.sub(r"[^A-Za-z0-9_.-]+", "-", name)}
 #SBATCH --array=0-{tasks - 1}
 #SBATCH --ntasks=1
-#SBATCH --cpus-per-task={max(1, workers * workshop.threads)}
+#SBATCH --cpus-per-task={max(1, workers * options.threads)}
 {gpu}#SBATCH --time=24:00:00
-#SBATCH --output={_in_directive(out / "slurm-%A_%a.log")}
+#SBATCH --output={log}
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@{SECONDS_TO_SAVE}
-{_import_path()}
+{export}
 time_is_up=
 trap 'time_is_up=yes; kill -TERM "$runner"' USR1
 trap 'kill -TERM "$runner"' TERM
@@ -57,25 +62,13 @@ exit "$status"
 
 def write_script(file: Path, script: str) -> None:
     """Put the batch file in place."""
-    check_place(file)
+    check_script_file(file)
     write_whole(file, script.encode())
 
 
-def check_place(file: Path) -> None:
+def check_script_file(file: Path) -> None:
     """Refuse a place where no batch file can be written."""
     if not file.parent.is_dir():
         raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
     if file.is_dir():
         raise ValueError(f"{file} is a folder; name the file that the batch script is to have")
-
-
-def _import_path() -> str:
-    """A checkout that is not installed is found by its path, whatever shell submits."""
-    path = absolute_import_path()
-    return f"\nexport PYTHONPATH={shlex.quote(path)}" if path else ""
-
-
-def _in_directive(path: Path) -> str:
-    """A path as #SBATCH lines take it: in quotes where it has blanks."""
-    text = str(path)
-    return f'"{text}"' if any(letter.isspace() for letter in text) else text

@@ -10,63 +10,31 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from archfit.spec import RunSpec, canonical_json
-from archfit.spec.checks import check_at_least, check_choice, check_real
+from archfit.sweep.runner import RunnerOptions
 
-DEVICES = ("auto", "cuda", "mps", "cpu")
 SECONDS_TO_SAVE = 60.0  # for a checkpoint, when a worker is told to end
 LONGEST_REASON = 300  # characters of what a dying worker said
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Workshop:
-    """What the workers of a sweep share."""
-
-    out: Path
-    data_folders: tuple[Path, ...]
-    device: str
-    threads: int  # of each; results depend on it to the last bit, so it does not vary in a sweep
-    checkpoint_seconds: float
-
-    def __post_init__(self) -> None:
-        check_choice(DEVICES, device=self.device)
-        check_at_least(1, threads=self.threads)
-        check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
-
-    def command(self) -> list[str]:
-        """The words that start a worker."""
-        data = [word for folder in self.data_folders for word in ("--data", str(folder))]
-        return [
-            *(sys.executable, "-m", "archfit", "train", "--spec", "-", "--no-keep-weights"),
-            *("--out", str(self.out), "--device", self.device, *data),
-            *("--checkpoint-seconds", str(self.checkpoint_seconds)),
-        ]
-
-    def environment(self, visible_gpu: str | None) -> Mapping[str, str]:
-        """Its environment: one GPU of several, and as many threads as it may use."""
-        threads = {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-        gpu = {} if visible_gpu is None else {"CUDA_VISIBLE_DEVICES": visible_gpu}
-        return os.environ | threads | gpu
-
-
-def absolute_import_path() -> str:
-    """PYTHONPATH as it must be said elsewhere; empty where archfit is installed."""
-    parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.pathsep.join(str(Path(part).absolute()) for part in parts if part)
 
 
 class Worker:
     """One such process, and the cell it is at."""
 
-    def __init__(self, workshop: Workshop, visible_gpu: str | None = None) -> None:
+    def __init__(self, options: RunnerOptions, visible_gpu: str | None = None) -> None:
+        data = [word for folder in options.data_folders for word in ("--data", str(folder))]
+        threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        gpu = {} if visible_gpu is None else {"CUDA_VISIBLE_DEVICES": visible_gpu}
         self.words = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
         self.process = subprocess.Popen(
-            workshop.command(),
-            env=workshop.environment(visible_gpu),
+            [
+                *(sys.executable, "-m", "archfit", "train", "--spec", "-", "--no-keep-weights"),
+                *("--out", str(options.out), "--device", options.device, *data),
+                *("--checkpoint-seconds", str(options.checkpoint_seconds)),
+            ],
+            env=os.environ | threads | gpu,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.words,
@@ -103,8 +71,13 @@ class Worker:
             yield self.death()
 
     def death(self) -> dict[str, object]:
-        """What there is to say of a worker that has ended."""
-        return {"event": "died", "reason": self._last_words()}
+        """The event of a worker that has ended: how, and the last line that it wrote."""
+        status = self.process.wait()
+        how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        self.words.seek(max(0, self.words.seek(0, os.SEEK_END) - (1 << 16)))
+        lines = self.words.read().decode(errors="replace").strip().splitlines()
+        reason = f"{how}: {lines[-1][-LONGEST_REASON:]}" if lines else how
+        return {"event": "died", "reason": reason}
 
     def is_dead(self) -> bool:
         """Whether it has ended; a child of its own may keep what it speaks through open."""
@@ -128,17 +101,10 @@ class Worker:
         self.process.stdout.close()
         self.words.close()
 
-    def _last_words(self) -> str:
-        status = self.process.wait()
-        how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        self.words.seek(max(0, self.words.seek(0, os.SEEK_END) - (1 << 16)))
-        lines = self.words.read().decode(errors="replace").strip().splitlines()
-        return f"{how}: {lines[-1][-LONGEST_REASON:]}" if lines else how
 
-
-def trained(cell: RunSpec, workshop: Workshop) -> dict[str, object]:
+def train_cell(cell: RunSpec, options: RunnerOptions) -> dict[str, object]:
     """How the training of one cell ended, by a worker of its own."""
-    worker = Worker(workshop)
+    worker = Worker(options)
     try:
         worker.give(cell)
         while True:
@@ -147,3 +113,9 @@ def trained(cell: RunSpec, workshop: Workshop) -> dict[str, object]:
                     return event
     finally:
         worker.end()
+
+
+def absolute_import_path() -> str:
+    """PYTHONPATH as it must be said elsewhere; empty where archfit is installed."""
+    parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(str(Path(part).absolute()) for part in parts if part)

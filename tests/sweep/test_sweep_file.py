@@ -9,24 +9,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from archfit.spec.asked import AskedRun
-from archfit.sweep.own import MOST_CELLS, own_sweep
+from archfit.spec.run_options import RunOptions
 from archfit.sweep.sweep import Corpus, Sweep
+from archfit.sweep.sweep_file import MOST_CELLS, read_sweep_file
 
-BYTES = Corpus(label="bytes", kind="text", vocab=257, data_hash="a" * 64)
-BPE = Corpus(label="bpe-2000", kind="text", vocab=2000, data_hash="b" * 64)
+BYTES = Corpus(label="bytes", kind="text", vocab=257, hash="a" * 64, folder="")
+BPE = Corpus(label="bpe-2000", kind="text", vocab=2000, hash="b" * 64, folder="")
 GRID = "[[grid]]\ndepth = 3\n"
 
 
 def sweep_of(folder: Path, text: str, *corpora: Corpus) -> Sweep:
     path = folder / "mine.toml"
     path.write_text(text)
-    return own_sweep(path, corpora or (BYTES,), "float32")
+    return read_sweep_file(path, corpora or (BYTES,), "float32")
 
 
 def asked(corpus: Corpus, seed: int, **values: object) -> object:
-    run = AskedRun(**{"precision": "float32"} | values)  # type: ignore[arg-type]  # any keys
-    return run.spec(vocab=corpus.vocab, data_hash=corpus.data_hash, seed=seed)
+    run = RunOptions(**{"precision": "float32"} | values)  # type: ignore[arg-type]  # any keys
+    return run.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
 
 
 def test_a_file_gives_the_products_and_pairs_that_it_writes(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_what_is_left_out_is_usual(tmp_path: Path) -> None:
     sweep = sweep_of(tmp_path, "[[grid]]\nwidth = [64, 256]\n", BYTES, BPE)
     assert sweep.name == "mine"
     assert sweep.question == ""
-    assert sweep.corpora == (BYTES, BPE)
+    assert sweep.data == (BYTES, BPE)
     assert [(spec.data_hash, spec.seed) for spec in sweep.specs] == [
-        (BYTES.data_hash, 0),
-        (BPE.data_hash, 0),
+        (BYTES.hash, 0),
+        (BPE.hash, 0),
     ] * 2
     assert {spec.recipe.precision for spec in sweep.specs} == {"float32"}
     assert [spec.recipe.peak_learning_rate for spec in sweep.specs[::2]] == [0.004, 0.002]
@@ -128,7 +128,7 @@ def test_data_names_data_sets(tmp_path: Path) -> None:
     found = [
         (s.data_hash, s.architecture.depth) for s in sweep_of(tmp_path, grid, BYTES, BPE).specs
     ]
-    hashes = (BPE.data_hash, BYTES.data_hash)
+    hashes = (BPE.hash, BYTES.hash)
     assert found == list(itertools.product(hashes, (1, 2)))
     pairs = '[[list]]\ndata = ["bpe-2000", "bytes"]\ndepth = [1, 2]\n'
     found = [
@@ -136,7 +136,7 @@ def test_data_names_data_sets(tmp_path: Path) -> None:
     ]
     assert found == list(zip(hashes, (1, 2), strict=True))
     only = sweep_of(tmp_path, '[base]\ndata = "bytes"\n' + GRID, BYTES, BPE)
-    assert only.corpora == (BYTES,)
+    assert only.data == (BYTES,)
 
 
 def test_a_cell_asked_for_twice_counts_once(tmp_path: Path) -> None:
@@ -199,23 +199,23 @@ REFUSED = [
     ("[base]\nmatch = 'x'\n" + GRID, 2, "'match' is no key of [base]; put it into a [[grid]] or"),
     ("base.wdith = 2\n" + GRID, 1, "'wdith' is no key of [base]; the nearest is width"),
     ("[base]\ndepth = [2]\n" + GRID, 2, "depth is a list, and all cells share [base]; move it to"),
-    ("base = 3\n" + GRID, 1, "base is the value 3, not a table; write [base]"),
+    ("base = 3\n" + GRID, 1, "base is 3, not a table; write [base]"),
     ("[grid]\ndepth = 3", 1, "grid is one table; write [[grid]], as often as you like"),
-    ("list = [1]\n" + GRID, 1, "list is a list; write [[list]], as often as you like"),
+    ("list = [1]\n" + GRID, 1, "list is a list of 1; write [[list]], as often as you like"),
     (GRID + "\n[[grid]]\n# depth = 3\n", 4, "this [[grid]] is empty; give it a key such as"),
     (GRID + "width = []", 3, "width is an empty list; give at least one value"),
     ("[[grid]]\ndepth = [3,\n\n'x']", 4, "depth='x' is not a size; write a whole number such as"),
     ("[[grid]]\ndepth = '1.5'", 2, "depth='1.5' is not a whole number; the nearest is 2"),
     ("[[grid]]\ndepth = 1.5", 2, 'depth=1.5 is not a whole number; write one, such as 12 or "2M"'),
-    ("[[grid]]\ndepth = true", 2, "depth=true is not a whole number; write one,"),
+    ("[[grid]]\ndepth = true", 2, "depth=True is not a whole number; write one,"),
     ("[[grid]]\ndepth = nan", 2, "depth=nan is not a whole number"),
     ("[[grid]]\ndepth = -inf", 2, "depth=-inf is not a whole number"),
-    ("[[grid]]\ndepth = 2024-02-03", 2, "depth=2024-02-03 is not a whole number"),
-    ("[[grid]]\ndepth = [[3]]", 2, "depth=a list is not a whole number"),
-    ("[[grid]]\ndepth.x = 3", 2, "depth=a table is not a whole number"),
+    ("[[grid]]\ndepth = 2024-02-03", 2, "depth=datetime.date(2024, 2, 3) is not a whole number"),
+    ("[[grid]]\ndepth = [[3]]", 2, "depth=a list of 1 is not a whole number"),
+    ("[[grid]]\ndepth.x = 3", 2, "depth=an object of 1 keys is not a whole number"),
     ("[[grid]]\ndepth = 0", 2, "depth=0 is below 1; use 1 or more"),
     ("[[grid]]\ndepth = 10_000_000_000_000", 2, "depth=10000000000000 is over 10^12, more"),
-    (f"[[grid]]\ndepth = 0x{'f' * 9999}", 2, "depth=a number of over 60 digits is over 10^12"),
+    (f"[[grid]]\ndepth = 0x{'f' * 9999}", 2, "depth=a number above 10^40 is over 10^12"),
     ("[[grid]]\ndropout = nan", 2, "dropout=nan is not a number up to 10^12; write one, such as"),
     ("[[grid]]\ndropout = '0.1'", 2, "dropout='0.1' is not a number; write one, such as 0.001"),
     ("[[grid]]\ndropout = [0.1, 2]", 2, "dropout=2.0 is not in 0..0.95; the nearest is 0.95"),
@@ -232,12 +232,16 @@ REFUSED = [
     ("[[grid]]\nbatch = 0", 2, "batch=0 is below 1; use 1 or more"),
     ("[[grid]]\nevaluate_every = 0", 2, "evaluate_every=0 is below 1"),
     ("[[grid]]\nsteps = 10\nwarmup = 20", 3, "warmup=20 exceeds steps=10, so the peak is never"),
+    ("[base]\nwarmup = 9\n[[grid]]\nsteps = 5", 2, "warmup=9 exceeds steps=5, so the peak is"),
+    ("[base]\nsteps = 5\n[[grid]]\nwarmup = 9", 4, "warmup=9 exceeds steps=5, so the peak is"),
+    ("[[grid]]\nembedding_inner = 0\nposition_inner = 0", 2, "embedding_inner=0 is below 1"),
+    ("[[grid]]\npatch_encoding = 'scalar'\nhead = 'tied'\npatch = 4", 3, "head='tied' needs"),
     ("[[grid]]\nlearning_rate = 11", 2, "learning_rate=11.0 is not in 0..10; the nearest is 10"),
     ("[[list]]\ndepth = [1, 2]\nheads = 2\nwidth = [8]", 4, "width has 1 values and depth 2, but "
      "the lists of a [[list]] go together item by item; make them equally long, or use a [[grid]]"),
     ("[[list]]\ndata = 'x'", 2, "data='x' is none of the data sets; use one of bytes"),
     ("seeds = 0\n" + GRID, 1, "seeds=0 gives no runs; use 1 or more"),
-    ("seeds = []\n" + GRID, 1, "seeds is an empty list; give at least one seed"),
+    ("seeds = []\n" + GRID, 1, "seeds=a list of 0 gives no runs; use 1 or more"),
     ("seeds = [1,\n-1]\n" + GRID, 2, "seeds=-1 is below 0; use 0 or more"),
     ("seeds = 'a'\n" + GRID, 1, "seeds='a' is not a size"),
     ("name = 3\n" + GRID, 1, "name=3 is no text; write some"),
@@ -310,7 +314,7 @@ def test_seeds_and_data_sets_count_as_cells(tmp_path: Path) -> None:
 def test_without_data_there_is_nothing_to_train_on(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(GRID)
     with pytest.raises(ValueError, match=r"^mine\.toml has no data to train on; give at least one"):
-        own_sweep(tmp_path / "mine.toml", (), "float32")
+        read_sweep_file(tmp_path / "mine.toml", (), "float32")
 
 
 @pytest.mark.parametrize(
@@ -335,7 +339,7 @@ def test_hostile_files_are_refused_in_one_sentence(
     path.write_bytes(content)
     started = time.process_time()
     with pytest.raises(ValueError, match=sentence) as caught:
-        own_sweep(path, (BYTES,), "float32")
+        read_sweep_file(path, (BYTES,), "float32")
     assert str(caught.value).startswith("mine.toml ")
     assert len(str(caught.value)) < 300
     assert time.process_time() - started < 20
@@ -345,13 +349,13 @@ def test_a_file_that_would_fill_the_memory_is_not_read(tmp_path: Path) -> None:
     with open(tmp_path / "mine.toml", "wb") as file:
         file.truncate(1 << 43)  # 8 TB of nothing, which take no space
     with pytest.raises(ValueError, match="is no sweep file: it has over 1,000,000 bytes"):
-        own_sweep(tmp_path / "mine.toml", (BYTES,), "float32")
+        read_sweep_file(tmp_path / "mine.toml", (BYTES,), "float32")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "mine.toml")
     with pytest.raises(ValueError, match=r"^mine\.toml is no sweep file: it is a pipe or a device"):
-        own_sweep(tmp_path / "mine.toml", (BYTES,), "float32")
+        read_sweep_file(tmp_path / "mine.toml", (BYTES,), "float32")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)

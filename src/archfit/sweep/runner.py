@@ -1,23 +1,46 @@
-"""Which cells of a sweep are still to be done: the list that a runner works through.
+"""What all runners share: the list of cells to train, options of their workers, how they end.
 
 Nothing is remembered between runners but what lies in the folders of the runs: a record says
 that a cell is done, a lock that somebody who lives is at it. A runner that is killed takes nothing
 along.
 """
 
+import contextlib
+import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Protocol
 
 from archfit.spec import RunSpec
-from archfit.spec.run_folder import discard_checkpoints, is_done, is_held
+from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.files import discard_checkpoints, is_done, is_held
 
+DEVICES = ("auto", "cuda", "mps", "cpu")
 TRIES = 3  # of a cell whose process dies
 SECONDS_BETWEEN_LOOKS = 0.5  # at cells that others hold
 
 
-class Cells:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerOptions:
+    """What the workers of a sweep share."""
+
+    out: Path
+    data_folders: tuple[Path, ...]
+    device: str
+    threads: int  # of each; results depend on it to the last bit, so it does not vary in a sweep
+    checkpoint_seconds: float
+
+    def __post_init__(self) -> None:
+        check_choice(DEVICES, device=self.device)
+        check_at_least(1, threads=self.threads)
+        check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
+
+
+class CellQueue:
     """The cells of a sweep as one runner sees them."""
 
     def __init__(self, specs: Iterable[RunSpec], out: Path) -> None:
@@ -72,21 +95,16 @@ class Cells:
                 self.done.append(spec)
             case "held":  # somebody else was quicker
                 self.elsewhere.append(spec)
+            case "died" if self.crashes[spec] < TRIES - 1:  # again, after the others
+                self.crashes[spec] += 1
+                self.pending.append(spec)
             case "died":
-                self._crashed(spec, reason)
+                self.failed[spec] = f"{reason} ({TRIES} times)"
             case "out_of_memory" if spec not in self.alone:  # once more, without neighbours
                 self.alone.add(spec)
                 self.pending.append(spec)
             case _:  # it cannot be trained, and would not be the next time
                 self.failed[spec] = reason
-
-    def _crashed(self, spec: RunSpec, reason: str) -> None:
-        """Try it again after the others, but not for ever."""
-        self.crashes[spec] += 1
-        if self.crashes[spec] < TRIES:
-            self.pending.append(spec)
-        else:
-            self.failed[spec] = f"{reason} ({TRIES} times)"
 
     def interrupted(self, spec: RunSpec) -> None:
         """It was stopped with the runner; its checkpoint is for the next one."""
@@ -101,3 +119,58 @@ class Cells:
         held = {spec: is_held(self.folders[spec]) for spec in self.elsewhere}
         self.elsewhere = [spec for spec, is_so in held.items() if is_so]
         self.pending.extend(spec for spec, is_so in held.items() if not is_so)
+
+
+class SweepWatcher(Protocol):
+    """Whoever shows how a sweep goes, such as the table of the command line."""
+
+    def begins(self, cells: CellQueue) -> None:
+        """The list is there; it changes while the runner works."""
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """A cell is being trained, from this step on."""
+
+    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
+        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
+
+    def ended(self, spec: RunSpec, how: str) -> None:
+        """A cell is no longer trained: finished, or the reason."""
+
+    def passes(self) -> None:
+        """Time passes; comes at least once a second."""
+
+
+class SweepStopped(Exception):
+    """A signal asked the runner to end."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("stopped; the same command goes on from there")
+        self.signal_number = signal_number
+
+
+@contextlib.contextmanager
+def noted_signals() -> Iterator[Callable[[], None]]:
+    """Inside, SIGTERM and Ctrl-C are noted; what comes back raises `SweepStopped` if one came.
+
+    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell. SIGTERM
+    may come twice, since batch systems send it to a shell, which passes it on, and to all its
+    children too. Ctrl-C a second time acts as ever.
+    """
+    noted: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+
+    def raise_noted() -> None:
+        if noted:
+            raise SweepStopped(noted[0])
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield raise_noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

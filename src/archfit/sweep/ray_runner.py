@@ -14,19 +14,16 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from archfit.sweep.cells import SECONDS_BETWEEN_LOOKS
-from archfit.sweep.cost import device_bytes, needs_a_gpu
-from archfit.sweep.signals import noted_signals
-from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, trained
+from archfit.sweep.devices import device_bytes, needs_a_gpu
+from archfit.sweep.runner import SECONDS_BETWEEN_LOOKS, noted_signals
+from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from archfit.spec import RunSpec
-    from archfit.sweep.cells import Cells
-    from archfit.sweep.watch import SweepWatcher
-    from archfit.sweep.worker import Workshop
+    from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
 LEAST_SHARE = 0.1  # more than ten runs on a GPU only wait for each other
@@ -34,27 +31,33 @@ BACKLOG = 2  # tasks for each that can run: nobody idles, and a cluster that can
 SECONDS_TO_ANSWER = 10.0
 
 
-def run_on_ray(cells: Cells, workshop: Workshop, watch: SweepWatcher, *, address: str) -> None:
+def run_on_ray(
+    cells: CellQueue, options: RunnerOptions, watch: SweepWatcher, *, address: str
+) -> None:
     """Train all cells on the cluster at `address`; `auto` is the one this machine belongs to."""
-    ray = _ray()
+    if importlib.util.find_spec("ray") is None:
+        raise ValueError("--ray needs Ray, which is not installed; pip install archfit[ray]")
+    ray = importlib.import_module("ray")
     try:
         _check_answers(address)
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **_environment())
+        path = absolute_import_path()  # by which a checkout is found on all nodes
+        environment = {"runtime_env": {"env_vars": {"PYTHONPATH": path}}} if path else {}
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **environment)
     except (OSError, ValueError, RuntimeError) as problem:
         raise ValueError(f"--ray {address} is no cluster that answers: {problem}") from problem
     watch.begins(cells)
     with contextlib.redirect_stdout(sys.stderr):  # Ray speaks of lost nodes there
         try:
-            _run(ray, cells, workshop, watch)
+            _run(ray, cells, options, watch)
         finally:
             ray.shutdown()
 
 
-def _run(ray: Any, cells: Cells, workshop: Workshop, watch: SweepWatcher) -> None:
+def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher) -> None:
     running: dict[Any, RunSpec] = {}
     with noted_signals() as raise_noted:
         try:
-            while _employ(ray, cells, workshop, running, watch) or cells.elsewhere:
+            while _start_tasks(ray, cells, options, running, watch) or cells.elsewhere:
                 for reference in _ended(ray, running):
                     cell, event = running.pop(reference), _answer(ray, reference)
                     cells.note(cell, event)
@@ -62,22 +65,26 @@ def _run(ray: Any, cells: Cells, workshop: Workshop, watch: SweepWatcher) -> Non
                 watch.passes()
                 raise_noted()
         finally:
-            _dismiss(ray, running)
+            _cancel(ray, running)
 
 
-def _employ(
-    ray: Any, cells: Cells, workshop: Workshop, running: dict[Any, RunSpec], watch: SweepWatcher
+def _start_tasks(
+    ray: Any,
+    cells: CellQueue,
+    options: RunnerOptions,
+    running: dict[Any, RunSpec],
+    watch: SweepWatcher,
 ) -> bool:
     """Add as many tasks as the cluster can run now, and some that wait; whether there are any."""
-    most = BACKLOG * max(1, int(ray.cluster_resources().get("CPU", 0)) // workshop.threads)
+    most = BACKLOG * max(1, int(ray.cluster_resources().get("CPU", 0)) // options.threads)
     while len(running) < most and (cell := cells.next(lambda _: True)) is not None:
-        needs = _needs(cell, workshop, alone=cell in cells.alone)
-        running[ray.remote(**needs)(trained).remote(cell, workshop)] = cell
+        needs = _needs(cell, options, alone=cell in cells.alone)
+        running[ray.remote(**needs)(train_cell).remote(cell, options)] = cell
         watch.started(cell, 0)
     return bool(running)
 
 
-def _dismiss(ray: Any, running: Mapping[Any, RunSpec]) -> None:
+def _cancel(ray: Any, running: Mapping[Any, RunSpec]) -> None:
     """Let workers save what they are at: with the end of its task Ray kills a worker at once."""
     for reference in running:
         ray.cancel(reference)
@@ -102,13 +109,13 @@ def _answer(ray: Any, reference: Any) -> dict[str, object]:
     return event
 
 
-def _needs(cell: RunSpec, workshop: Workshop, *, alone: bool) -> dict[str, object]:
+def _needs(cell: RunSpec, options: RunnerOptions, *, alone: bool) -> dict[str, object]:
     """What Ray must find for the cell; it tries again without end when nodes are lost.
 
     A cell that ran out of memory beside others gets a GPU for itself.
     """
-    needs: dict[str, object] = {"num_cpus": workshop.threads, "max_retries": -1}
-    if needs_a_gpu(cell, workshop.device):
+    needs: dict[str, object] = {"num_cpus": options.threads, "max_retries": -1}
+    if needs_a_gpu(cell, options.device):
         share = 1.0 if alone else max(LEAST_SHARE, device_bytes(cell) / GPU_BYTES)
         needs["num_gpus"] = round(share, 3) if share < 1 else 1  # a run has at most one
     return needs
@@ -119,15 +126,3 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
-
-
-def _environment() -> dict[str, object]:
-    """A checkout that is not installed is found by its path, on all nodes."""
-    path = absolute_import_path()
-    return {"runtime_env": {"env_vars": {"PYTHONPATH": path}}} if path else {}
-
-
-def _ray() -> Any:
-    if importlib.util.find_spec("ray") is None:
-        raise ValueError("--ray needs Ray, which is not installed; pip install archfit[ray]")
-    return importlib.import_module("ray")

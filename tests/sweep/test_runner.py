@@ -9,7 +9,7 @@ import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
-from archfit.sweep.cells import TRIES, Cells
+from archfit.sweep.runner import TRIES, CellQueue
 from tests_sweeps import tiny_specs
 
 Specs = tuple[RunSpec, ...]
@@ -24,7 +24,7 @@ def anything(_: RunSpec) -> bool:
     return True
 
 
-def everything(cells: Cells) -> list[RunSpec]:
+def everything(cells: CellQueue) -> list[RunSpec]:
     """All that it hands out until there is no more."""
     return list(iter(lambda: cells.next(anything), None))
 
@@ -44,7 +44,7 @@ def finish(spec: RunSpec, out: Path) -> None:
 
 
 def test_every_cell_is_handed_out_once_in_order(specs: Specs, tmp_path: Path) -> None:
-    assert everything(Cells(specs, tmp_path)) == list(specs)
+    assert everything(CellQueue(specs, tmp_path)) == list(specs)
 
 
 def test_cells_that_are_done_are_skipped_and_their_checkpoints_removed(
@@ -53,7 +53,7 @@ def test_cells_that_are_done_are_skipped_and_their_checkpoints_removed(
     finish(specs[1], tmp_path)
     left_over = tmp_path / specs[1].name / "checkpoint" / "step-000000005"
     left_over.mkdir(parents=True)
-    cells = Cells(specs, tmp_path)
+    cells = CellQueue(specs, tmp_path)
     assert everything(cells) == [specs[0], specs[2], specs[3]]
     assert (cells.skipped, cells.left) == ([specs[1]], 3)
     assert [path.name for path in (tmp_path / specs[1].name).iterdir()] == ["record.json"]
@@ -62,8 +62,8 @@ def test_cells_that_are_done_are_skipped_and_their_checkpoints_removed(
 def test_a_cell_that_somebody_holds_comes_back_when_he_lets_go(
     specs: Specs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.sweep.cells.SECONDS_BETWEEN_LOOKS", 0.0)
-    cells = Cells(specs, tmp_path)
+    monkeypatch.setattr("archfit.sweep.runner.SECONDS_BETWEEN_LOOKS", 0.0)
+    cells = CellQueue(specs, tmp_path)
     with somebody_at(specs[0], tmp_path), somebody_at(specs[2], tmp_path):
         assert everything(cells) == [specs[1], specs[3]]
         assert cells.elsewhere == [specs[0], specs[2]]
@@ -76,24 +76,24 @@ def test_a_lock_that_nobody_holds_any_more_stops_nobody(specs: Specs, tmp_path: 
     with somebody_at(specs[0], tmp_path):
         pass
     assert (tmp_path / specs[0].name / ".lock").exists()
-    assert Cells(specs, tmp_path).next(anything) == specs[0]
+    assert CellQueue(specs, tmp_path).next(anything) == specs[0]
 
 
 def test_what_does_not_fit_keeps_its_place(specs: Specs, tmp_path: Path) -> None:
-    cells = Cells(specs, tmp_path)
+    cells = CellQueue(specs, tmp_path)
     assert cells.next(lambda spec: spec == specs[2]) == specs[2]
     assert everything(cells) == [specs[0], specs[1], specs[3]]
 
 
 def test_a_file_where_a_folder_should_be_stops_nobody(specs: Specs, tmp_path: Path) -> None:
     (tmp_path / specs[0].name).write_text("mine")
-    assert everything(Cells(specs, tmp_path)) == list(specs)
+    assert everything(CellQueue(specs, tmp_path)) == list(specs)
 
 
 def test_a_cell_whose_process_dies_is_tried_after_the_others_and_given_up_in_the_end(
     specs: Specs, tmp_path: Path
 ) -> None:
-    cells = Cells(specs, tmp_path)
+    cells = CellQueue(specs, tmp_path)
     order = []
     while (spec := cells.next(anything)) is not None:
         order.append(spec)
@@ -106,7 +106,7 @@ def test_a_cell_whose_process_dies_is_tried_after_the_others_and_given_up_in_the
 
 
 def test_a_refused_cell_is_not_tried_again(specs: Specs, tmp_path: Path) -> None:
-    cells = Cells(specs, tmp_path)
+    cells = CellQueue(specs, tmp_path)
     assert cells.next(anything) == specs[0]
     cells.note(specs[0], {"event": "refused", "reason": "context=9 is too long"})
     assert everything(cells) == list(specs[1:])
@@ -114,7 +114,7 @@ def test_a_refused_cell_is_not_tried_again(specs: Specs, tmp_path: Path) -> None
 
 
 def test_one_that_ran_out_of_memory_is_tried_once_more_alone(specs: Specs, tmp_path: Path) -> None:
-    cells = Cells(specs[:1], tmp_path)
+    cells = CellQueue(specs[:1], tmp_path)
     event: dict[str, object] = {"event": "out_of_memory", "reason": "too large"}
     for alone in (False, True):
         assert cells.next(anything) == specs[0]
@@ -127,8 +127,8 @@ def test_one_that_ran_out_of_memory_is_tried_once_more_alone(specs: Specs, tmp_p
 def test_one_that_was_held_meanwhile_is_not_lost(
     specs: Specs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.sweep.cells.SECONDS_BETWEEN_LOOKS", 0.0)
-    cells = Cells(specs[:1], tmp_path)
+    monkeypatch.setattr("archfit.sweep.runner.SECONDS_BETWEEN_LOOKS", 0.0)
+    cells = CellQueue(specs[:1], tmp_path)
     assert cells.next(anything) == specs[0]
     cells.note(specs[0], {"event": "held"})
     assert cells.next(anything) == specs[0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archfit.sweep.toml_lines import line_of, lines_of_keys, overlong_key_line
+from archfit.sweep.toml_file import line_of, lines_of_keys, overlong_key_line
 
 HARD = '''name = "a # [[grid]]"   # [base]
 base.heads = 2

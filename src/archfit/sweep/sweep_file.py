@@ -1,0 +1,408 @@
+"""A sweep that somebody wrote down: a TOML file of grids and lists of runs.
+
+    name = "depth-on-my-data"        # the file's name without ending if left out
+    question = "Does depth pay?"     # may be left out
+    seeds = 3                        # 0, 1 and 2; or a list; 1 if left out
+
+    [base]                           # what all cells share
+    heads = 2
+
+    [[grid]]                         # every combination; a plain value is a list of one
+    depth = [3, 6, 12]
+    width = [128, 192]
+
+    [[grid]]
+    match = "block_params"           # finds the width for each depth and number of heads
+    block_params = [1_000_000, "2M"]
+    depth = [3, 6, 12]
+
+    [[list]]                         # item by item; a plain value is shared by all
+    depth = [6, 12]
+    width = [200, 144]
+
+Keys are the options of `archfit train` with `_` for `-`, and mean the same where they are left
+out. A grid or list overrides the base. `data` names data sets by their labels; without it a cell
+is trained on every one. A cell that is asked for twice is trained once.
+"""
+
+import difflib
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias, get_args, get_type_hints
+
+from archfit.spec import InvalidValue, RunSpec
+from archfit.spec.errors import MOST, brief, check_at_least
+from archfit.spec.files import LARGEST_SWEEP_FILE
+from archfit.spec.run_options import RunOptions
+from archfit.spec.sizes import parse_size
+from archfit.sweep.matching import nearest_width, width_for
+from archfit.sweep.sweep import Corpus, Sweep, used_corpora
+from archfit.sweep.toml_file import KeyPath, TomlFile, read_toml
+
+Value: TypeAlias = str | int | float
+
+MOST_CELLS = 10_000
+MOST_MISS = 0.05  # share by which a matched size may miss the one asked for
+LONGEST_WORD = 200  # characters of a label or a choice
+BLOCK_PARAMS, DATA, MATCH = "block_params", "data", "match"
+TOP_KEYS = ("name", "question", "seeds", "base", "grid", "list")
+# Keys of the file for those fields of a spec that have another name there.
+KEYS_OF_FIELD = {
+    "inner": ("embedding_inner", "position_inner", "head"),
+    "size": ("patch",),
+    "encoding": ("patch_encoding",),
+    "batch_sequences": ("batch",),
+    "warmup_steps": ("warmup",),
+    "peak_learning_rate": ("learning_rate",),
+    "evaluation_steps": ("evaluate_every",),
+}
+
+
+def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sweep:
+    """The sweep of the file on these data sets; `precision` is that of runs that name none.
+
+    The file may be anybody's: it is read in bounded time and memory, or refused.
+    """
+    file = read_toml(path, most_bytes=LARGEST_SWEEP_FILE)
+    _check_keys(file, (), file.tables, TOP_KEYS)
+    seeds = _seeds(file)
+    tables = _tables(file, {"precision": precision, **_base(file)})
+    _check_number_of_cells(file, tables, corpora, seeds)
+    rows = ((table, row) for table in tables for row in table.rows())
+    specs = tuple(
+        dict.fromkeys(s for table, row in rows for s in _specs(file, table, row, corpora, seeds))
+    )
+    return Sweep(
+        name=_text(file, "name", path.stem),
+        scale="own",
+        question=_text(file, "question", ""),
+        data=used_corpora(corpora, specs),
+        specs=specs,
+    )
+
+
+def _check_keys(
+    file: TomlFile, path: KeyPath, content: Mapping[str, object], known: Collection[str]
+) -> None:
+    """Refuse a key that this place does not have, and say its home or the nearest key."""
+    here = f"[{path[0]}]" if path == ("base",) else f"a [[{path[0]}]]" if path else "a sweep file"
+    for key in content:
+        if key in known:
+            continue
+        nearest = difflib.get_close_matches(key[:LONGEST_WORD], sorted(known), n=1)
+        if key in READERS:
+            way_out = " but of a run; put it into [base], [[grid]] or [[list]]"
+        elif key in (MATCH, BLOCK_PARAMS):
+            way_out = "; put it into a [[grid]] or [[list]] that matches sizes"
+        elif key in TOP_KEYS:
+            way_out = "; put it before the first table"
+        elif nearest:
+            way_out = f"; the nearest is {nearest[0]}"
+        else:
+            way_out = f"; use one of {', '.join(sorted(known))}"
+        raise file.refusal((*path, key), f"{brief(key)} is no key of {here}{way_out}")
+
+
+def _value(file: TomlFile, path: KeyPath, value: object) -> Value:
+    """The value at a key, or of an item in the list there, checked for its type."""
+    key = next(part for part in reversed(path) if isinstance(part, str))
+    try:
+        return VALUE_READERS[key](key, value)
+    except ValueError as problem:
+        raise file.refusal(path, problem) from problem
+
+
+def _whole(key: str, value: object) -> int:
+    """A whole number: written as one, or as the command line takes it ("2M")."""
+    number = value
+    try:
+        if isinstance(value, str) and len(value) <= LONGEST_WORD:
+            number = parse_size(value)
+    except ValueError as problem:
+        raise ValueError(f"{key}={problem}") from problem
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)  # 2e6
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidValue(key, value, "is not a whole number", 'write one, such as 12 or "2M"')
+    check_at_least(-MOST, **{key: number})
+    return number
+
+
+def _seed(key: str, value: object) -> int:
+    """A whole number from 0 on."""
+    seed = _whole(key, value)
+    check_at_least(0, **{key: seed})
+    return seed
+
+
+def _real(key: str, value: object) -> float:
+    """A finite number; 0 and 0.0 are the same run, so that it is always a float."""
+    way_out = "write one, such as 0.001"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(key, value, "is not a number", way_out)
+    if not abs(value) <= MOST:  # NaN is in no range
+        raise InvalidValue(key, value, "is not a number up to 10^12", way_out)
+    return float(value)
+
+
+def _word(key: str, value: object) -> str:
+    """A short text."""
+    if not isinstance(value, str) or not value.isprintable() or not value.strip():
+        way_out = 'write one in quotes, such as "softmax"'
+        raise InvalidValue(key, value, "is not a word", way_out)
+    if len(value) > LONGEST_WORD:
+        rule = f"is over {LONGEST_WORD} characters"
+        raise InvalidValue(key, value, rule, "write a short word")
+    return value
+
+
+def _head(key: str, value: object) -> Value:
+    """full or tied as they are, anything else as a size."""
+    if value in ("full", "tied"):
+        return str(value)
+    try:
+        return _whole(key, value)
+    except ValueError as problem:
+        way_out = "use full, tied, or an inner size"
+        raise InvalidValue(key, value, "is unknown", way_out) from problem
+
+
+def _readers() -> dict[str, Callable[[str, object], Value]]:
+    """For each key of a run what reads its value, by the type that `RunOptions` gives it."""
+    kinds: dict[type, Callable[[str, object], Value]] = {int: _whole, float: _real, str: _word}
+    readers = {
+        name: next(kinds[kind] for kind in get_args(hint) or (hint,) if kind in kinds)
+        for name, hint in get_type_hints(RunOptions).items()
+    }
+    return readers | {"head": _head, DATA: _word}
+
+
+READERS = _readers()
+ROW_READERS = READERS | {BLOCK_PARAMS: _whole, MATCH: _word}
+VALUE_READERS = ROW_READERS | {"seeds": _seed}
+
+
+def _seeds(file: TomlFile) -> Sequence[int]:
+    """A number of seeds counts from 0; a list names them."""
+    given = file.tables.get("seeds", 1)
+    if isinstance(given, list):
+        items = [int(_value(file, ("seeds", at), item)) for at, item in enumerate(given)]
+        seeds: Sequence[int] = list(dict.fromkeys(items))
+    else:
+        seeds = range(int(_value(file, ("seeds",), given)))
+    if not seeds:
+        raise file.refusal(("seeds",), f"seeds={brief(given)} gives no runs; use 1 or more")
+    return seeds
+
+
+def _text(file: TomlFile, key: str, default: str) -> str:
+    value = file.tables.get(key, default)
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if key not in file.tables or (text and text.isprintable()):
+        return text
+    raise file.refusal(
+        (key,), InvalidValue(key, value, "is no text", 'write some, such as "depth"')
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Table:
+    """A [[grid]] or [[list]]: where it stands, and its values by key."""
+
+    path: KeyPath
+    base: dict[str, Value]
+    plain: dict[str, Value]
+    lists: dict[str, tuple[Value, ...]]
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether its lists are multiplied; otherwise they go together."""
+        return self.path[0] == "grid"
+
+    @property
+    def number_of_rows(self) -> int:
+        """How many rows there are, without making them."""
+        lengths = [len(values) for values in self.lists.values()]
+        return math.prod(lengths) if self.is_grid else max(lengths, default=1)
+
+    def rows(self) -> Iterator[dict[str, Value]]:
+        """The values of each row, in the order in which the file has them."""
+        join = itertools.product if self.is_grid or not self.lists else zip
+        for values in join(*self.lists.values()):
+            yield self.base | self.plain | dict(zip(self.lists, values, strict=True))
+
+
+def _base(file: TomlFile) -> dict[str, Value]:
+    """What [base] says."""
+    content = file.tables.get("base", {})
+    if not isinstance(content, dict):
+        raise file.refusal(("base",), f"base is {brief(content)}, not a table; write [base]")
+    _check_keys(file, ("base",), content, READERS)
+    for key, value in content.items():
+        if isinstance(value, list):
+            raise file.refusal(
+                ("base", key), f"{key} is a list, and all cells share [base]; move it to a [[grid]]"
+            )
+    return {key: _value(file, ("base", key), value) for key, value in content.items()}
+
+
+def _tables(file: TomlFile, base: dict[str, Value]) -> list[_Table]:
+    """All grids, then all lists, each in the order of the file."""
+    tables = []
+    for kind in ("grid", "list"):
+        contents = file.tables.get(kind, [])
+        if not isinstance(contents, list) or not all(isinstance(table, dict) for table in contents):
+            found = "one table" if isinstance(contents, dict) else brief(contents)
+            raise file.refusal(
+                (kind,), f"{kind} is {found}; write [[{kind}]], as often as you like"
+            )
+        tables += [_table(file, (kind, at), table, base) for at, table in enumerate(contents)]
+    return tables
+
+
+def _table(
+    file: TomlFile, path: KeyPath, content: dict[str, object], base: dict[str, Value]
+) -> _Table:
+    if not content:
+        empty = f"this [[{path[0]}]] is empty; give it a key such as depth = [3, 6]"
+        raise file.refusal(path, empty)
+    _check_keys(file, path, content, ROW_READERS)
+    plain: dict[str, Value] = {}
+    lists: dict[str, tuple[Value, ...]] = {}
+    for key, value in content.items():
+        if not isinstance(value, list):
+            plain[key] = _value(file, (*path, key), value)
+        elif value:
+            items = enumerate(value)
+            lists[key] = tuple(_value(file, (*path, key, at), item) for at, item in items)
+        else:
+            raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
+    table = _Table(path=path, base=base, plain=plain, lists=lists)
+    _check_match(file, table)
+    _check_lengths(file, table)
+    return table
+
+
+def _check_match(file: TomlFile, table: _Table) -> None:
+    """Refuse a table that says only half of what to match, or says the width as well."""
+    given = {**table.plain, **table.lists}
+    if MATCH not in given and BLOCK_PARAMS not in given:
+        return
+    key, problem = MATCH if MATCH in given else BLOCK_PARAMS, ""
+    if given.get(MATCH) != BLOCK_PARAMS:
+        found = f"{MATCH}={brief(table.plain[MATCH])}" if MATCH in table.plain else "this"
+        problem = f'{found} says no size to match; write match = "block_params", one for all rows'
+    elif BLOCK_PARAMS not in given:
+        problem = "match without a size; add one, such as block_params = 1_000_000"
+    elif "width" in given:
+        key, problem = "width", "width cannot be given where match finds it; leave one out"
+    if problem:
+        raise file.refusal((*table.path, key), problem)
+
+
+def _check_lengths(file: TomlFile, table: _Table) -> None:
+    """Refuse a [[list]] whose lists are not equally long."""
+    lengths = {key: len(values) for key, values in table.lists.items()}
+    if table.is_grid or len(set(lengths.values())) <= 1:
+        return
+    (first, expected), *others = lengths.items()
+    key, found = next(other for other in others if other[1] != expected)
+    raise file.refusal(
+        (*table.path, key),
+        f"{key} has {found} values and {first} {expected}, but the lists of a [[list]] go together "
+        "item by item; make them equally long, or use a [[grid]]",
+    )
+
+
+def _check_number_of_cells(
+    file: TomlFile, tables: Sequence[_Table], corpora: Sequence[Corpus], seeds: Sequence[int]
+) -> None:
+    """Refuse too many cells before any is made."""
+    if not tables:
+        raise ValueError(f"{file.name} has no cells; add a [[grid]] or a [[list]]")
+    if not corpora:
+        raise ValueError(f"{file.name} has no data to train on; give at least one data set")
+    cells = 0
+    for table in tables:
+        names_data = any(DATA in values for values in (table.base, table.plain, table.lists))
+        cells += table.number_of_rows * len(seeds) * (1 if names_data else len(corpora))
+        if cells > MOST_CELLS:
+            raise file.refusal(
+                table.path,
+                f"up to here the sweep has {cells:,} cells (seeds and data sets counted), more "
+                f"than {MOST_CELLS:,}; use shorter lists, fewer seeds or several files",
+            )
+
+
+def _specs(
+    file: TomlFile,
+    table: _Table,
+    row: dict[str, Value],
+    corpora: Sequence[Corpus],
+    seeds: Sequence[int],
+) -> Iterator[RunSpec]:
+    """The runs of a row: on each data set with each seed."""
+    chosen = [corpus for corpus in corpora if row.get(DATA, corpus.label) == corpus.label]
+    try:
+        if not chosen:
+            labels = ", ".join(corpus.label for corpus in corpora)
+            rule = "is none of the data sets"
+            raise InvalidValue(DATA, row[DATA], rule, f"use one of {labels}")
+        for corpus in chosen:
+            options = _options(row, corpus.vocab)
+            for seed in seeds:
+                yield options.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
+    except InvalidValue as problem:
+        raise _refused(file, table, row, problem) from problem
+
+
+def _refused(
+    file: TomlFile, table: _Table, row: dict[str, Value], problem: InvalidValue
+) -> ValueError:
+    """The refusal in the file's words, at the line of the first key it names."""
+    keys = [
+        key for field in problem.fields for key in KEYS_OF_FIELD.get(field, (field,)) if key in row
+    ]
+    if keys and problem.field in KEYS_OF_FIELD:  # three are called `inner`: the value tells which
+        keys = [key for key in keys if row[key] == problem.value] or keys
+        problem = problem.named({problem.field: keys[0]})
+    for key in keys:
+        if key in table.plain or key in table.lists:
+            return file.refusal((*table.path, key), problem)
+    return file.refusal(("base", keys[0]) if keys else table.path, problem)
+
+
+def _options(row: dict[str, Value], vocab: int) -> RunOptions:
+    """The run that a row asks for, its width found if it is to match a size."""
+    values: dict[str, Any] = {k: row[k] for k in row if k not in (DATA, MATCH, BLOCK_PARAMS)}
+    options = RunOptions(**values)
+    if MATCH not in row:
+        return options
+    block_params = int(row[BLOCK_PARAMS])
+    if block_params < 1:
+        raise InvalidValue(BLOCK_PARAMS, block_params, "is below 1", "use 1 or more")
+    shape = replace(options, width=max(1, options.heads)).architecture(vocab)
+    depth, heads, multiple = shape.depth, shape.heads, shape.feed_forward_multiple
+
+    def size(width: int) -> int:
+        return replace(options, width=width).architecture(vocab).block_params
+
+    width = (
+        width_for(block_params, depth=depth, heads=heads, multiple=multiple)
+        if options.head_dim is None
+        else nearest_width(size, block_params, step=1)
+    )
+    miss = size(width) / block_params - 1
+    if abs(miss) > MOST_MISS:
+        raise InvalidValue(
+            BLOCK_PARAMS,
+            block_params,
+            f"cannot be met at {{depth}}={depth} with {{heads}}={heads}: the nearest width, "
+            f"{width}, has {size(width):,} block weights, {abs(miss):.1%} "
+            f"{'more' if miss > 0 else 'fewer'} where 5% are allowed",
+            f"use {{block_params}} = {size(width)}, another depth or other heads",
+        )
+    return replace(options, width=width)

@@ -1,0 +1,207 @@
+"""A TOML file that anybody may have written: its tables, and the line of each key.
+
+tomllib says no lines. The text is cut into tokens once, so strings and comments that look like keys
+are passed over and the time grows with its length only, whether it is TOML or not.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from archfit.spec import open_regular
+
+KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
+
+MOST_KEY_PARTS = 16  # tomllib's time grows with their square; no sweep has more than two
+_OPENING = {"[": 1, "{": 1, "]": -1, "}": -1}
+_TOKEN = re.compile(
+    r"""
+    (?P<string> \"\"\" (?:\\.|[^\\])*? (?:\"\"\"\"{0,2}|\Z)
+              | ''' .*? (?:''''{0,2}|\Z)
+              | " (?:[^"\\\n]|\\.)*+ "?
+              | ' [^'\n]*+ '? )
+  | (?P<comment> \#[^\n]*+ )
+  | (?P<end> \n )
+  | (?P<blank> [ \t\r]++ )
+  | (?P<word> [^\s\[\]{}=,."'\#]++ )
+  | (?P<mark> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TomlFile:
+    """The tables of a TOML file and the lines of its keys."""
+
+    name: str
+    tables: dict[str, object]
+    lines: dict[KeyPath, int]
+
+    def refusal(self, path: KeyPath, problem: object) -> ValueError:
+        """The error that a sentence explains, at the line of `path`."""
+        return ValueError(f"{self.name} line {line_of(self.lines, path)}: {problem}")
+
+
+def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
+    """The file, read in bounded time and memory; a sentence says why it is none."""
+    name = path.name
+    text = _text(path, most_bytes)
+    if overlong := overlong_key_line(text):
+        raise ValueError(
+            f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
+            "nothing in a sweep file; write a key such as depth"
+        )
+    try:
+        return TomlFile(name=name, tables=tomllib.loads(text), lines=lines_of_keys(text))
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"{name} is not TOML: {problem}; correct that place") from problem
+    except RecursionError as problem:
+        raise ValueError(
+            f"{name} is nested too deeply; a sweep file has lists in tables and nothing deeper"
+        ) from problem
+    except ValueError as problem:  # Python refuses to read numbers of thousands of digits
+        raise ValueError(
+            f"{name} holds a number of thousands of digits; write one up to 10^12"
+        ) from problem
+
+
+def _text(path: Path, most_bytes: int) -> str:
+    content = b""
+    try:
+        with open_regular(path) as file:
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise ValueError(f"it has over {most_bytes:,} bytes; write grids in place of cells")
+        return content.decode().replace("\r\n", "\n")  # as tomllib does it
+    except UnicodeDecodeError as problem:
+        line, byte = content[: problem.start].count(b"\n") + 1, content[problem.start]
+        what = f"line {line} is not UTF-8 (byte 0x{byte:02x}); write it as text"
+        raise ValueError(f"{path.name} is no sweep file: {what}") from problem
+    except ValueError as problem:
+        raise ValueError(f"{path.name} is no sweep file: {problem}") from problem
+
+
+def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int:
+    """The line of `path`, or of the nearest thing around it that has one."""
+    known = (path[:length] for length in range(len(path), 0, -1))
+    return next((lines[prefix] for prefix in known if prefix in lines), 1)
+
+
+def overlong_key_line(text: str) -> int:
+    """The line of the first key of over `MOST_KEY_PARTS` parts; 0 if there is none."""
+    parts, joined = 0, False  # joined: a dot was met, so the next word goes on
+    for token in _tokens(text):
+        if token.text == "." and token.kind == "mark":
+            joined = True
+        elif token.kind in ("word", "string"):
+            parts, joined = (parts + 1 if joined else 1), False
+        elif token.kind != "blank":
+            parts, joined = 0, False
+        if parts > MOST_KEY_PARTS:
+            return token.line
+    return 0
+
+
+def lines_of_keys(text: str) -> dict[KeyPath, int]:
+    """The line of each table, key and list item, as far as a key stands outside inline tables."""
+    found = _Lines()
+    statement: list[_Token] = []  # a header, or a key with its value; comments are left out
+    depth = 0
+    for token in (*_tokens(text), _Token("end", "\n", 0)):
+        depth += token.opening
+        if token.kind == "end" and (depth <= 0 or not token.line):
+            if statement:
+                found.add(statement)
+            statement, depth = [], 0
+        elif token.kind not in ("blank", "comment", "end"):
+            statement.append(token)
+    return found.lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+
+    @property
+    def opening(self) -> int:
+        """1 for a bracket that opens, -1 for one that closes, 0 for anything else."""
+        return _OPENING.get(self.text, 0) if self.kind == "mark" else 0
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        assert match.lastgroup is not None  # every alternative has a name
+        yield _Token(match.lastgroup, match[0], line)
+        line += match[0].count("\n")
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Lines found so far, and the table that keys now belong to."""
+
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    table: KeyPath = ()
+    counts: dict[KeyPath, int] = field(default_factory=dict)  # of [[tables]]
+
+    def add(self, statement: list[_Token]) -> None:
+        """Note what a header or a key with its value says."""
+        first = statement[0]
+        if first.text == "[" and first.kind == "mark":
+            self._add_header(statement)
+            return
+        equals = next((i for i, token in enumerate(statement) if token.text == "="), 0)
+        path = self.table + _parts(statement[:equals])
+        for length in range(len(self.table) + 1, len(path) + 1):
+            self.lines.setdefault(path[:length], first.line)
+        for number, line in enumerate(_item_lines(statement[equals + 1 :])):
+            self.lines.setdefault((*path, number), line)
+
+    def _add_header(self, statement: list[_Token]) -> None:
+        is_array = statement[1:2] and statement[1].text == "["
+        names = _parts([token for token in statement if not token.opening])
+        path: KeyPath = ()
+        for name in names[:-1]:
+            path = self._latest((*path, name))
+        path = (*path, *names[-1:])
+        if is_array:
+            self.counts[path] = self.counts.get(path, 0) + 1
+        self.table = self._latest(path)
+        self.lines.setdefault(path, statement[0].line)
+        self.lines.setdefault(self.table, statement[0].line)
+
+    def _latest(self, path: KeyPath) -> KeyPath:
+        return (*path, self.counts[path] - 1) if path in self.counts else path
+
+
+def _parts(tokens: list[_Token]) -> tuple[str, ...]:
+    """The names of a dotted key, read by tomllib itself, so that quotes and escapes are right."""
+    if len(tokens) >= 2 * MOST_KEY_PARTS:  # with the dots between them
+        return ()
+    try:
+        table: object = tomllib.loads("".join(token.text for token in tokens) + " = 0")
+    except ValueError:  # not TOML; whoever parses the text says so
+        return ()
+    names: list[str] = []
+    while isinstance(table, dict):
+        ((name, table),) = table.items()
+        names.append(name)
+    return tuple(names)
+
+
+def _item_lines(value: list[_Token]) -> Iterator[int]:
+    """The line on which each item of a list starts; nothing for a value that is no list."""
+    if not value or value[0].text != "[":
+        return
+    depth, awaited = 0, False
+    for token in value:
+        if awaited and token.text not in ("]", ","):
+            yield token.line
+        awaited = depth + max(token.opening, 0) == 1 and (token.text == "," or depth == 0)
+        depth += token.opening
