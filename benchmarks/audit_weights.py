@@ -28,10 +28,10 @@ def peak():
 OURS = """
 from archfit.audit.embedding_spectrum import measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
-from archfit.audit.sharded_index import read_checkpoint
+from archfit.audit.checkpoint_file import read_checkpoint
 import numpy.linalg
 start, before = time.perf_counter(), read_so_far()
-spectrum = measure_embedding(find_embedding(read_checkpoint(Path(sys.argv[1])).tensors))
+spectrum = measure_embedding(find_embedding(read_checkpoint(Path(sys.argv[1]))))
 seconds, read = time.perf_counter() - start, read_so_far() - before
 print(seconds, peak(), spectrum.numerical_rank, spectrum.bytes_read, read)
 """

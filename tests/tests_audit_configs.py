@@ -3,9 +3,7 @@
 import dataclasses
 import random
 
-from archfit.audit.families import FAMILIES
-from archfit.audit.family import Family
-from archfit.audit.spellings import SPELLINGS
+from archfit.audit.families import Family, family_of, keys_of
 
 _MANY = {
     "positions": (16, 50),
@@ -28,23 +26,23 @@ _MANY = {
 def random_config(name: str, keys: set[str], seed: int) -> dict[str, object]:
     """A config of the family `name` whose class reads `keys`."""
     draw = random.Random(f"{name} {seed}")
-    family = FAMILIES[name]
+    family = family_of(name)
     sizes = _attention(name, draw) | {"vocab": (draw.randint(60, 400),)}
     sizes |= {size: _MANY[size] for size in family.needs if size in _MANY}
     config: dict[str, object] = {"model_type": name, "pad_token_id": 0}
-    for stack in family.stacks:
+    for stack in family.stack_keys:
         for size, values in (sizes | {"depth": (1, 2, 3, 5), "feed_forward": (20, 33)}).items():
-            spellings = stack.keys.get(size, SPELLINGS[size])
+            spellings = stack.keys.get(size, keys_of(size))
             key = next((key for key in spellings if key in keys), None)
             if key is not None:
                 config[key] = draw.choice(values)
     if name == "gpt_neo":
         config["attention_types"] = [[["global"], config["num_layers"]]]
-    return config | _switches(family, keys, draw) | _input_of(name, draw)
+    return config | _switches(family, keys, draw) | _input_of(name, keys, draw)
 
 
 def _attention(name: str, draw: random.Random) -> dict[str, tuple[int, ...]]:
-    family = FAMILIES[name]
+    family = family_of(name)
     heads, head_dim = draw.choice((2, 4, 6)), draw.choice((4, 8, 16))
     if "position_groups" in family.needs:
         return {"width": (heads * 16,), "heads": (heads,)}
@@ -66,8 +64,8 @@ def _switches(family: Family, keys: set[str], draw: random.Random) -> dict[str, 
     return {key: value for key, value in turned.items() if key in keys}
 
 
-def _input_of(name: str, draw: random.Random) -> dict[str, object]:
-    family = FAMILIES[name]
+def _input_of(name: str, keys: set[str], draw: random.Random) -> dict[str, object]:
+    family = family_of(name)
     if family.input == "linear_patch":
         image, patch = draw.choice((32, 64)), draw.choice((8, 16))
         return {"image_size": image, "patch_size": patch, "num_channels": draw.choice((1, 3))}
@@ -75,11 +73,11 @@ def _input_of(name: str, draw: random.Random) -> dict[str, object]:
         return {"conv_dim": [8, 12, 16], "conv_kernel": [5, 3, 2], "conv_stride": [2, 2, 2]}
     if name not in ("t5", "mt5") and draw.random() < 0.5:  # those two always tie, see test_count
         return {"tie_word_embeddings": draw.random() < 0.5}
-    if family.feed_forward_multiple is not None and draw.random() < 0.3:
-        return {"n_inner": None}
+    if family.feed_forward_multiple and draw.random() < 0.3:
+        return {"n_inner": None} if "n_inner" in keys else {}
     return {}
 
 
-def keys_of(config_class: type) -> set[str]:
+def class_keys(config_class: type) -> set[str]:
     """The keys that a config class reads."""
     return {field.name for field in dataclasses.fields(config_class)}

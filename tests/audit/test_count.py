@@ -8,9 +8,8 @@ from typing import cast
 import pytest
 
 from archfit.audit.config import model_from_config
-from archfit.audit.defaults import DEFAULTS, OF_A_PART, READ_FROM
-from archfit.audit.families import FAMILIES
-from tests_audit_configs import keys_of, random_config
+from archfit.audit.families import families, family_of, knowledge
+from tests_audit_configs import class_keys, random_config
 from tests_audit_oracle import counted_by_its_class
 
 transformers = pytest.importorskip("transformers")
@@ -23,9 +22,9 @@ CLASS_OF = {  # where the file names none, or one that adds a classifier
 SEEDS = range(8)
 _EXACT = [
     (name, end)
-    for name, family in FAMILIES.items()
-    if family.is_exact
-    for end in family.outputs
+    for name in families()
+    if family_of(name).is_exact
+    for end in family_of(name).outputs
     if end != "WithLMHeadModel"  # a name of 2019 for what is now ForConditionalGeneration
 ]
 
@@ -60,10 +59,10 @@ def test_a_t5_that_is_not_tied_stores_the_head_that_its_file_speaks_of() -> None
 
 @pytest.mark.parametrize(("name", "end"), _EXACT)
 def test_the_count_of_small_random_configs_is_that_of_their_class(name: str, end: str) -> None:
-    prefix = FAMILIES[name].config_class.removesuffix("Config")
+    prefix = family_of(name).config_class.removesuffix("Config")
     prefix = prefix.removesuffix("Text") if end.startswith("For") else prefix
     prefix = prefix.removesuffix("Vision") if end.startswith("For") else prefix
-    keys = keys_of(type(transformers.AutoConfig.for_model(name)))
+    keys = class_keys(type(transformers.AutoConfig.for_model(name)))
     for seed in SEEDS:
         document = random_config(name, keys, seed)
         total = _total(document | {"architectures": [prefix + end]})
@@ -81,13 +80,14 @@ def test_a_t5_of_2019_counts_as_one_of_today() -> None:
 
 def test_defaults_are_stated_for_the_version_that_is_pinned() -> None:
     """Classes change them at times: with another version they have to be read again."""
-    assert f"transformers {transformers.__version__}" == READ_FROM
+    assert f"transformers {transformers.__version__}" == knowledge()["read_from"]
 
 
 def test_every_stated_default_is_that_of_the_class() -> None:
-    for name, defaults in DEFAULTS.items():
+    for name in families():
+        defaults = family_of(name).defaults
         config_class = type(transformers.AutoConfig.for_model(name))
-        assert config_class.__name__ == FAMILIES[name].config_class
+        assert config_class.__name__ == family_of(name).config_class
         stated = {field.name: field.default for field in dataclasses.fields(config_class)}
         if name == "t5":
             stated["tie_word_embeddings"] = True  # set in its __post_init__
@@ -95,7 +95,7 @@ def test_every_stated_default_is_that_of_the_class() -> None:
 
 
 def test_the_count_of_a_mixture_with_dense_layers_is_that_of_its_class() -> None:
-    keys = keys_of(type(transformers.AutoConfig.for_model("qwen3_moe")))
+    keys = class_keys(type(transformers.AutoConfig.for_model("qwen3_moe")))
     for step, dense in ((1, [0, 2]), (2, []), (2, [1]), (3, [0, 7])):
         document = random_config("qwen3_moe", keys, 1) | {
             "num_hidden_layers": 5,
@@ -120,7 +120,7 @@ def test_the_count_of_a_mixture_with_dense_layers_is_that_of_its_class() -> None
 def test_a_key_that_changes_the_count_is_followed(
     name: str, class_name: str, turned: dict[str, object]
 ) -> None:
-    keys = keys_of(type(transformers.AutoConfig.for_model(name)))
+    keys = class_keys(type(transformers.AutoConfig.for_model(name)))
     plain = {"model_type": name, **random_config(name, keys, 1)}
     plain = {key: value for key, value in plain.items() if key not in turned}
     changed = plain | turned | {"architectures": [class_name]}
@@ -181,7 +181,8 @@ def test_depth_and_width_are_assumed_of_parts_alone() -> None:
 
 
 def test_every_default_of_a_part_is_that_of_the_class() -> None:
-    for name, sizes in OF_A_PART.items():
+    for name in families():
+        sizes = family_of(name).part_defaults
         fields = dataclasses.fields(type(transformers.AutoConfig.for_model(name)))
         stated = {field.name: field.default for field in fields}
         assert {key: stated[key] for key in sizes} == sizes, name

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-import archfit.audit.stored_rows
+import archfit.audit.embedding_spectrum
+from archfit.audit.checkpoint_file import read_header
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
 from archfit.audit.embedding_tensor import find_embedding
-from archfit.audit.safetensors_header import read_header
 from tests_safetensors import write_shapes
 
 Matrix = NDArray[np.float64]
@@ -26,7 +26,7 @@ def random(*shape: int, seed: int = 0) -> Matrix:
 def measured(folder: Path, tensors: dict[str, torch.Tensor]) -> EmbeddingSpectrum:
     path = folder / "x.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-    return measure_embedding(find_embedding(read_header(path).tensors))
+    return measure_embedding(find_embedding(read_header(path)))
 
 
 def stored(matrix: Matrix, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -36,7 +36,7 @@ def stored(matrix: Matrix, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows of eight columns at a time, so that small tables have many blocks."""
-    monkeypatch.setattr(archfit.audit.stored_rows, "BLOCK_BYTES", 7 * 8 * 8)
+    monkeypatch.setattr(archfit.audit.embedding_spectrum, "BLOCK_BYTES", 7 * 8 * 8)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -240,7 +240,7 @@ def test_a_table_without_a_spectrum_is_refused(
 def test_a_file_cut_off_after_its_header_was_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     save_file({NAME: stored(random(30, 8))}, path)
-    embedding = find_embedding(read_header(path).tensors)
+    embedding = find_embedding(read_header(path))
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="became shorter while it was read"):
         measure_embedding(embedding)
@@ -249,4 +249,4 @@ def test_a_file_cut_off_after_its_header_was_read_is_refused(tmp_path: Path) -> 
 def test_a_table_that_would_take_hours_to_read_is_refused(tmp_path: Path) -> None:
     path = write_shapes(tmp_path / "x.safetensors", {NAME: ("F32", [2**32, 2])})  # a hole
     with pytest.raises(ValueError, match="8,589,934,592 elements, over the limit of 4,294,967,296"):
-        measure_embedding(find_embedding(read_header(path).tensors))
+        measure_embedding(find_embedding(read_header(path)))

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from archfit.audit.checkpoint_file import read_header
 from archfit.audit.embedding_tensor import EmbeddingTensors, find_embedding
-from archfit.audit.safetensors_header import read_header
 from tests_safetensors import write_shapes
 
 
 def found(folder: Path, shapes: dict[str, list[int]]) -> EmbeddingTensors:
     path = folder / "x.safetensors"
     return find_embedding(
-        read_header(write_shapes(path, {n: ("F32", s) for n, s in shapes.items()})).tensors
+        read_header(write_shapes(path, {n: ("F32", s) for n, s in shapes.items()}))
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from archfit.audit.audited import audited
+from archfit.audit.auditor import audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import IDS, Finding, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
@@ -171,7 +171,7 @@ def test_the_public_vit_huge_has_a_tighter_bottleneck_than_the_paper_says() -> N
 
 
 def test_claims_are_reproduced_but_for_vit_huge() -> None:
-    claims = checked_claims([audited(model) for model in zoo_models()])
+    claims = checked_claims([audit_model(model) for model in zoo_models()])
     verdicts = {claim.model: claim.verdict.split(":")[0].split(" ")[0] for claim in claims}
     assert verdicts.pop("ViT-H/14") == "corrected"
     assert set(verdicts.values()) == {"reproduced"}
@@ -179,7 +179,7 @@ def test_claims_are_reproduced_but_for_vit_huge() -> None:
 
 
 def test_a_claim_that_is_called_reproduced_says_that_its_number_lies_inside() -> None:
-    claims = {one.model: one for one in checked_claims([audited(m) for m in zoo_models()])}
+    claims = {one.model: one for one in checked_claims([audit_model(m) for m in zoo_models()])}
     for model, share, found in (
         ("ALBERT-xxlarge-v1", 25, "18% to 30% redundant, between measurements of the paper"),
         ("T5-3B", 25, "20% to 65% redundant, archfit's and the paper's measurements"),

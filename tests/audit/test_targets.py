@@ -1,19 +1,11 @@
 """What a word means: paths, names of the table, runs of ours and the cache of Hugging Face."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from archfit.audit.targets import (
-    KnownModel,
-    ModelFiles,
-    Target,
-    TrainedRun,
-    find_target,
-    read_config,
-)
+from archfit.audit.targets import KnownModel, ModelFiles, Target, TrainedRun, find_target
 from tests_safetensors import write_shapes
 
 KNOWN = {"gpt2": "GPT-2 small", "bert-large-cased": "BERT-large (cased)", "t5-11b": "T5-11B"}
@@ -210,47 +202,8 @@ def test_a_name_not_found_says_where_it_was_looked_for_and_what_is_close(tmp_pat
         found("zzzzzz")
 
 
-# ---- configs
-
-
 def test_a_folder_of_the_cache_without_a_model_is_not_its_own_suggestion(tmp_path: Path) -> None:
     (tmp_path / "models--org--name" / "snapshots").mkdir(parents=True)
     with pytest.raises(ValueError, match="not in the Hugging Face cache") as refused:
         found("org/name", HF_HUB_CACHE=str(tmp_path))
     assert "close are" not in str(refused.value)
-
-
-def test_a_config_is_read_as_json_does(tmp_path: Path) -> None:
-    text = '{"n_embd": 768, "eps": 1e-5, "limit": [0.0, Infinity], "names": {"a": null}}'
-    (tmp_path / "config.json").write_text(text)
-    assert read_config(tmp_path / "config.json") == json.loads(text)
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "is not JSON"),
-        (b"\x80\x02", "is not JSON: it is not UTF-8 text"),
-        (b"[1]", "holds a JSON list, not an object"),
-        (b'{"a":' * 100_000, "is nested too deeply"),
-        (b'{"hidden_size": ' + b"7" * 5000 + b"}", "a whole number of 5,000 digits"),
-        (b'{"hidden_size": 1, "hidden_size": 2}', "'hidden_size' stands twice; keep one"),
-        (b" " * 16_000_001, "has over 16,000,000 bytes"),
-    ],
-)
-def test_a_file_that_is_no_config_is_one_sentence(
-    content: bytes, sentence: str, tmp_path: Path
-) -> None:
-    (tmp_path / "config.json").write_bytes(content)
-    with pytest.raises(ValueError, match=sentence) as problem:
-        read_config(tmp_path / "config.json")
-    assert str(problem.value).startswith(str(tmp_path / "config.json"))
-
-
-def test_a_pipe_for_a_config_is_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "config.json")
-    target = found(tmp_path / "config.json")
-    assert isinstance(target, ModelFiles)
-    assert target.config is not None
-    with pytest.raises(ValueError, match="cannot be read: it is a pipe or a device"):
-        read_config(target.config)

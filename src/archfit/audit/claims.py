@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from archfit.audit.audited import Audited
+from archfit.audit.auditor import AuditResult
 from archfit.plan.law import WEIGHTS, ideal_shape
 
 
@@ -17,9 +17,9 @@ class Claim:
     verdict: str  # reproduced, or corrected: and why
 
 
-def checked_claims(models: Iterable[Audited]) -> tuple[Claim, ...]:
+def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
     """All six, for the models of the built-in table."""
-    by_name = {one.model.name: one for one in models}
+    by_name = {result.model.name: result for result in models}
     return (
         _redundancy(by_name["ALBERT-xxlarge-v1"], "rank 128 of 4096: 25 % redundant", 0.25),
         _redundancy(by_name["ESM-1b"], "33 tokens at width 1280: likewise", 0.25),
@@ -30,15 +30,15 @@ def checked_claims(models: Iterable[Audited]) -> tuple[Claim, ...]:
     )
 
 
-def _redundancy(one: Audited, says: str, share: float) -> Claim:
+def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
     worst = max(
-        (finding.redundancy for finding in one.findings if finding.redundancy),
+        (finding.redundancy for finding in result.findings if finding.redundancy),
         key=lambda found: found.middle,
         default=None,
     )
     agrees = worst is not None and worst.low <= share <= worst.high
     return Claim(
-        model=one.model.name,
+        model=result.model.name,
         says=says,
         found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
         verdict=f"reproduced: the shape is as they say, and their {100 * share:.0f} % lie inside"
@@ -47,24 +47,24 @@ def _redundancy(one: Audited, says: str, share: float) -> Claim:
     )
 
 
-def _vit_huge(one: Audited) -> Claim:
-    limit = one.model.rank_limit
+def _vit_huge(result: AuditResult) -> Claim:
+    limit = result.model.rank_limit
     return Claim(
-        model=one.model.name,
+        model=result.model.name,
         says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
-        found=f"input rank {limit} at width {one.model.width}",
+        found=f"input rank {limit} at width {result.model.width}",
         verdict="reproduced"
         if limit == 768
         else "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck",
     )
 
 
-def _sparse_transformer(one: Audited) -> Claim:
-    depth, width = one.model.depth or 0, one.model.width
-    law = ideal_shape(WEIGHTS * depth * width**2, one.model.rank_limit or width)
-    published = one.model.published_params or 0
+def _sparse_transformer(result: AuditResult) -> Claim:
+    depth, width = result.model.depth or 0, result.model.width
+    law = ideal_shape(WEIGHTS * depth * width**2, result.model.rank_limit or width)
+    published = result.model.published_params or 0
     return Claim(
-        model=one.model.name,
+        model=result.model.name,
         says="128 layers at the size of BERT-Base, because of 256 pixel values",
         found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = "
         f"{WEIGHTS * depth * width**2 / 1e6:.0f}M",

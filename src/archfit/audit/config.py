@@ -1,78 +1,77 @@
-"""A model from its config document, whichever of the many spellings it uses."""
+"""A model from its config document, whichever of the many spellings it uses.
 
-from collections.abc import Mapping
+A config may hold those of several models: text and vision, encoder and decoder.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from archfit.audit.architecture import (
-    is_own,
+from archfit.audit.config_sizes import (
+    ConfigReader,
+    input_map,
+    outside_sizes,
+    sized_stack,
+    whole,
+)
+from archfit.audit.count import SizedStack, parameters, piece_value
+from archfit.audit.families import (
+    UNKNOWN,
+    UNKNOWN_GATED,
+    Document,
+    Family,
+    StackKeys,
+    class_name,
+    families,
+    family_name,
+    family_of,
+    keys_of,
+    knowledge,
+)
+from archfit.audit.model import (
+    Model,
+    Parameters,
+    Stack,
+    architecture_of,
+    is_archfit_document,
     model_from_architecture,
-    own_architecture,
 )
-from archfit.audit.config_inputs import input_map, outside_sizes
-from archfit.audit.count import SizedStack, parameters
-from archfit.audit.decoder_families import ENCODER_AND_DECODER, T5
-from archfit.audit.families import FAMILIES, ROUGH, UNKNOWN, class_name, family_name
-from archfit.audit.family import Family, StackPlan
-from archfit.audit.family_parts import VISION, gated
-from archfit.audit.fields import shown
-from archfit.audit.model import Model
-from archfit.audit.nested import parts_of, whole_of
-from archfit.audit.reader import Reader
-from archfit.audit.spellings import SPELLINGS
-from archfit.audit.stack_sizes import audited_stack, sized_stack
+from archfit.spec.errors import InvalidValue, brief
 
-_NO_PLAIN_LAYERS = (
-    "kv_lora_rank",
-    "q_lora_rank",
-    "ssm_cfg",
-    "state_size",
-    "mamba_d_state",
-    "layers_block_type",
-    "n_shared_experts",
-    "first_k_dense_replace",
-)
-_CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")
-_NOT_FOLLOWED: tuple[tuple[str, object], ...] = (  # keys of known families that change the count
-    ("add_adapter", True),  # wav2vec2
-    ("conv_pos_batch_norm", True),  # HuBERT
-    ("feat_proj_layer_norm", False),
-    ("norm_bias", True),  # ModernBERT
-    ("classifier_bias", True),
-    ("decoder_bias", False),
-    ("share_encoder_decoder_embeddings", False),  # Marian
-    ("position_embedding_type", "relative_key"),
-    ("position_embedding_type", "relative_key_query"),
-)
+CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
 
 
-def model_from_config(document: Mapping[str, object], *, name: str, origin: str) -> Model:
+def model_from_config(document: Document, *, name: str, origin: str) -> Model:
     """The model that a parsed `config.json`, or archfit's own `spec.json`, describes.
 
-    Values that the file leaves to its class come from `defaults.py` and are listed in `assumed`;
+    Values that the file leaves to its class come from `families.toml` and are listed in `assumed`;
     what stands nowhere is listed in `missing`. Without depth or width there is no model.
     """
-    if is_own(document):
-        return model_from_architecture(own_architecture(document), name=name, origin=origin)
-    parts = parts_of(document)
+    if is_archfit_document(document):
+        return model_from_architecture(architecture_of(document), name=name, origin=origin)
+    parts = _parts_of(document)
     if not parts:
         return _single_model(document, name=name, origin=origin, is_part=False)
     models = [_single_model(part, name=name, origin=origin, is_part=True) for part in parts]
-    return whole_of(document, models)
+    return _joined(document, models)
 
 
-def _single_model(
-    document: Mapping[str, object], *, name: str, origin: str, is_part: bool
-) -> Model:
+def _single_model(document: Document, *, name: str, origin: str, is_part: bool) -> Model:
     model_type = family_name(document)
     family = _family(document, model_type)
-    reader = Reader(document, family, model_type, is_part=is_part)
+    reader = ConfigReader(document, family, is_part=is_part)
     width = reader.size("width")
     if width is None:
         raise reader.refuse("width")
-    plans = _plans(document, family)
+    plans = family.stack_keys
+    if class_name(document).endswith("EncoderModel"):  # T5EncoderModel keeps the first alone
+        plans = plans[:1]
     stacks = _stacks(reader, plans, width)
     sizes = dict(stacks[0].sizes) | outside_sizes(reader, width)
-    is_tied = _tie(reader, sizes)
+    has_head = "vocab" in sizes and family.outputs.keys() != {"Model"}
+    is_tied = reader.is_tied() if has_head else None
+    if is_tied is not None:
+        sizes["is_tied"] = int(is_tied)
     output = _output(reader, class_name(document))
     _note_what_is_left_out(reader, model_type)
     return Model(
@@ -80,101 +79,195 @@ def _single_model(
         origin=origin,
         family=model_type,
         modality=_modality(document, family),
-        stacks=tuple(audited_stack(family, stack) for stack in stacks),
+        stacks=tuple(stack.audited(family) for stack in stacks),
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
         parameters=parameters(family, stacks, sizes=sizes, output=output),
-        published_params=None,
         assumed=tuple(reader.assumed),
         missing=tuple(reader.missing),
-        doubtful=(),
         notes=tuple(reader.notes),
     )
 
 
-def _family(document: Mapping[str, object], model_type: str | None) -> Family:
-    """The family with the switches that this config turns."""
-    family = FAMILIES.get(model_type or "")
-    if family is None:
-        return _unknown(document)
-    for switch in family.switches:
-        value = document.get(switch.key)
-        if type(value) in (bool, int, float, str) and value == switch.value:
-            family = switch.change(family)
-    return family
-
-
-def _unknown(document: Mapping[str, object]) -> Family:
-    """Generic keys; gated where the config speaks as the descendants of Llama do."""
-    family = UNKNOWN
-    if "rms_norm_eps" in document and document.get("hidden_act") == "silu":
-        family = replace(gated(family), left_out=ROUGH.format("three"))
+def _family(document: Document, model_type: str | None) -> Family:
+    """The family with the switches that this config turns; one by generic keys if not known."""
+    if model_type in families():
+        return family_of(model_type).switched(document)
+    is_like_llama = "rms_norm_eps" in document and document.get("hidden_act") == "silu"
+    family = family_of(UNKNOWN_GATED if is_like_llama else UNKNOWN)
     if "patch_size" in document:
-        return replace(family, input="linear_patch", stacks=VISION, embedding=(), outputs={"": ()})
+        return replace(
+            family, input="linear_patch", stacks="vision", embedding=(), outputs={"": ()}
+        )
     if "encoder_layers" in document and "decoder_layers" in document:
-        return replace(family, stacks=ENCODER_AND_DECODER)
+        return replace(family, stacks="encoder_and_decoder")
     if "num_decoder_layers" in document:
-        return replace(family, stacks=T5.stacks)
-    if any(key in document for key in SPELLINGS["experts"]):
+        return replace(family, stacks="t5")
+    if any(key in document for key in keys_of("experts")):
         return replace(family, needs=(*family.needs, "experts", "expert_feed_forward"))
     return family
 
 
-def _plans(document: Mapping[str, object], family: Family) -> tuple[StackPlan, ...]:
-    """The stacks; a class such as T5EncoderModel keeps the first alone."""
-    only_encoder = class_name(document).endswith("EncoderModel")
-    return family.stacks[:1] if only_encoder else family.stacks
-
-
-def _stacks(reader: Reader, plans: tuple[StackPlan, ...], width: int) -> tuple[SizedStack, ...]:
+def _stacks(
+    reader: ConfigReader, plans: tuple[StackKeys, ...], width: int
+) -> tuple[SizedStack, ...]:
     stacks: list[SizedStack] = []
     for plan in plans:
-        follows = reader.family.stacks == T5.stacks and stacks
+        follows = reader.family.stacks == "t5" and stacks
         before = stacks[0].sizes["depth"] if follows else None
         stacks.append(sized_stack(reader, plan, width, before))
     return tuple(stacks)
 
 
-def _tie(reader: Reader, sizes: dict[str, int]) -> bool | None:
-    """Whether the head is tied, also written into `sizes`; None without a token table or a head."""
-    if "vocab" not in sizes or reader.family.outputs.keys() == {"Model"}:
-        return None
-    is_tied = reader.is_tied()
-    if is_tied is None:
-        reader.lack("is_tied")
-    else:
-        sizes["is_tied"] = int(is_tied)
-    return is_tied
-
-
-def _output(reader: Reader, named: str) -> str:
+def _output(reader: ConfigReader, named: str) -> str:
     """The entry of the family's outputs that the class in `architectures` has."""
     outputs = reader.family.outputs
     if not named:
         return next(iter(outputs))
     end = max((end for end in outputs if named.endswith(end)), key=len, default=None)
-    if end is None or end.endswith(_CLASSIFIERS):
-        reader.notes.append(f"the head of {shown(named)} is left out of the count")
+    if end is None or end.endswith(CLASSIFIERS):
+        reader.notes.append(f"the head of {brief(named)} is left out of the count")
     return "Model" if end is None else end
 
 
-def _note_what_is_left_out(reader: Reader, model_type: str | None) -> None:
-    family = reader.family
-    if family.left_out is not None:
-        reader.notes.append(f"the count leaves out {family.left_out}")
+def _note_what_is_left_out(reader: ConfigReader, model_type: str | None) -> None:
+    if reader.family.left_out:
+        reader.notes.append(f"the count leaves out {reader.family.left_out}")
     reader.notes += [
         f"{key}={value} adds or drops parameters, which the count does not follow"
-        for key, value in _NOT_FOLLOWED
+        for key, value in knowledge()["not_followed"]
         if reader.document.get(key) == value
     ]
-    unusual = [key for key in _NO_PLAIN_LAYERS if key in reader.document]
-    if unusual and model_type not in FAMILIES:
+    unusual = [key for key in knowledge()["unusual_layers"] if key in reader.document]
+    if unusual and model_type not in families():
         reader.notes.append(
             f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
         )
 
 
-def _modality(document: Mapping[str, object], family: Family) -> str | None:
+def _modality(document: Document, family: Family) -> str | None:
     if document.get("tokenizer_class") == "ByT5Tokenizer":
         return "bytes"
-    return "time_series" if "chronos_config" in document else family.modality
+    return "time_series" if "chronos_config" in document else family.modality or None
+
+
+# ---- several models in one config
+
+
+def _parts_of(document: Document) -> tuple[Document, ...]:
+    """The configs inside a config, the one that reads the input first; none where it has none."""
+    encoder, decoder = document.get("encoder"), document.get("decoder")
+    if isinstance(decoder, Mapping):
+        if isinstance(encoder, Mapping):
+            return encoder, decoder
+        if not _has(document, "width"):
+            return (decoder,)
+    vision = _part(document, "vision_config")
+    texts = (_part(document, key) for key in TEXT_CONFIGS)
+    text = next((found for found in texts if found is not None), None)
+    if text is None and vision is not None and _has(document, "width"):
+        text = document  # some write the text beside vision_config
+    if text is None:
+        return ()
+    typed = _with_type(text, document, "text")
+    if vision is None:
+        return (typed,)
+    seen = _with_type(vision, document, "vision")
+    is_sized = _has(vision, "depth") and _has(vision, "width")
+    model_type = seen.get("model_type")
+    has_defaults = isinstance(model_type, str) and model_type in families()
+    if is_sized or (has_defaults and family_of(str(model_type)).part_defaults):
+        return typed, seen
+    return (typed,)  # nothing says how deep and wide the vision part is: the text stands alone
+
+
+def _part(document: Document, key: str) -> Document | None:
+    """The object under `key`, None where there is none."""
+    value = document.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidValue(key, value, "is no object", "a part of a config is one")
+    return value
+
+
+def _has(document: Document, size: str) -> bool:
+    return any(document.get(key) is not None for key in keys_of(size))
+
+
+def _with_type(inner: Document, outer: Document, part: str) -> Document:
+    """The inner config with what stands outside: the family, and whether the head is tied."""
+    document = dict(inner)
+    known = _joint(outer).get(part)
+    if "model_type" not in inner and known is not None:
+        document["model_type"] = known
+    if "tie_word_embeddings" not in inner and "tie_word_embeddings" in outer:
+        document["tie_word_embeddings"] = outer["tie_word_embeddings"]
+    return document
+
+
+def _joint(document: Document) -> Mapping[str, str]:
+    """What is known of the parts of this kind of config; nothing for most kinds."""
+    named = document.get("model_type")
+    if not isinstance(named, str):
+        return {}
+    parts: Mapping[str, str] = knowledge()["multimodal"].get(named, {})
+    return parts
+
+
+def _joined(document: Document, models: Sequence[Model]) -> Model:
+    """One model of several: the input of the first, the stacks and parameters of all."""
+    first, *others = models
+    named = document.get("model_type")
+    connector = _connector(document, models)
+    notes = [note for model in models for note in model.notes]
+    missing = [line for model in models for line in model.missing]
+    counts = _sum([model.parameters for model in models], connector or 0)
+    if connector is None and others:
+        notes.append(
+            "what joins its parts (a projection, cross-attention) is counted only where the config "
+            "of a part names it"
+        )
+    if not others and _part(document, "vision_config") is not None:
+        missing.append("vision stack: looked for depth and width in vision_config")
+        counts = Parameters(blocks=None, embedding=None, total=None)
+    return replace(
+        first,
+        family=named if isinstance(named, str) else None,
+        stacks=tuple(stack for at, model in enumerate(models) for stack in _renamed(model, at)),
+        parameters=counts,
+        assumed=tuple(line for model in models for line in model.assumed),
+        missing=tuple(missing),
+        notes=tuple(notes),
+    )
+
+
+def _renamed(model: Model, at: int) -> tuple[Stack, ...]:
+    """The stacks of a part; what follows the first sees pixels or decodes, whatever its class."""
+    if at == 0:
+        return model.stacks
+    role = "vision" if model.input.kind == "linear_patch" else "decoder"
+    return tuple(replace(stack, role=role) for stack in model.stacks)
+
+
+def _connector(document: Document, models: Sequence[Model]) -> int | None:
+    """Parameters of what joins text and vision, where it is known."""
+    piece = _joint(document).get("connector")
+    if len(models) != 2 or piece is None:
+        return None
+    sizes = {"text": models[0].width, "vision": models[1].width}
+    if "projection*" in piece and "projection_dim" in document:  # CLIP
+        sizes["projection"] = whole("projection_dim", document["projection_dim"])
+    if not isinstance(document.get("vision_feature_layer"), list):  # LLaVA
+        sizes["projector_bias"] = document.get("multimodal_projector_bias", True) is True
+    try:
+        return piece_value(piece, sizes)
+    except KeyError:
+        return None
+
+
+def _sum(parts: Sequence[Parameters], connector: int) -> Parameters:
+    blocks = [part.blocks for part in parts if part.blocks is not None]
+    embedding = [part.embedding for part in parts if part.embedding is not None]
+    all_blocks = sum(blocks) if len(blocks) == len(parts) else None
+    all_tables = sum(embedding) + connector if len(embedding) == len(parts) else None
+    total = None if all_blocks is None or all_tables is None else all_blocks + all_tables
+    return Parameters(blocks=all_blocks, embedding=all_tables, total=total)

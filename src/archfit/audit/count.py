@@ -4,13 +4,34 @@ Blocks: every weight, bias and norm of the stacks, with cross-attention, the tab
 positions that a stack holds, and the norm after its last block. Embedding: the tables of tokens,
 positions and segments with their norm, input maps, convolutional stems, class tokens, poolers and
 every head. A matrix used twice counts once. What is stored counts, whether it is trained or not.
+
+The formulas of attention, feed-forward layers, biases and norms are those of `spec.counting`; what
+other people's families have beyond them are pieces, written in `families.toml`. A size that was not
+found is not in the mapping: what needs it raises KeyError, and the count says "not found".
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from archfit.audit.family import Biased, Block, Family, Piece, Sizes
-from archfit.audit.model import Parameters
+from archfit.audit.families import Family, knowledge
+from archfit.audit.model import Parameters, Stack
+from archfit.spec.counting import (
+    attention_biases,
+    attention_matrices,
+    feed_forward_biases,
+    feed_forward_matrices,
+    head_norms,
+)
+
+Sizes = Mapping[str, int]
+DERIVED: dict[str, Callable[[Sizes], int]] = {  # sizes that follow from others
+    "columns": lambda sizes: sizes.get("inner", sizes["width"]),
+    "untied": lambda sizes: 1 - sizes["is_tied"],
+    "narrow": lambda sizes: int(sizes["inner"] != sizes["width"]),
+    "group_width": lambda sizes: sizes["width"] // sizes["position_groups"],
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,17 +44,33 @@ class SizedStack:
 
     role: str
     has_cross_attention: bool
-    sizes: Mapping[str, int]
+    sizes: Sizes
+
+    def audited(self, family: Family) -> Stack:
+        """The stack as an audit shows it."""
+        sizes = self.sizes
+        return Stack(
+            role=self.role,
+            depth=sizes.get("depth"),
+            width=sizes["width"],
+            heads=sizes.get("heads"),
+            head_dim=sizes.get("head_dim"),
+            kv_heads=sizes.get("kv_heads"),
+            feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
+            block_weights=_if_known(lambda: _matrices(family, self, sizes)),
+            distinct_blocks=sizes.get("distinct"),
+        )
 
 
 def parameters(
     family: Family, stacks: Iterable[SizedStack], *, sizes: Sizes, output: str
 ) -> Parameters:
     """What a model of this family stores; `sizes` are those outside its stacks."""
-    blocks = _whole(_stack_parameters(family, stack, {**sizes, **stack.sizes}) for stack in stacks)
-    pieces = family.embedding + family.outputs[output]
-    embedding = _whole(known(piece, sizes) for piece in pieces) if family.embedding else None
-    return Parameters(blocks=blocks, embedding=embedding, total=_whole((blocks, embedding)))
+    outside = family.embedding + family.outputs[output]
+    blocks = _if_known(lambda: sum(_stack(family, stack, sizes) for stack in stacks))
+    embedding = _if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
+    total = None if blocks is None or embedding is None else blocks + embedding
+    return Parameters(blocks=blocks, embedding=embedding, total=total)
 
 
 def absent_sizes(family: Family, *, sizes: Sizes, output: str) -> set[str]:
@@ -41,92 +78,95 @@ def absent_sizes(family: Family, *, sizes: Sizes, output: str) -> set[str]:
     absent = set()
     for piece in family.embedding + family.outputs[output]:
         try:
-            piece(sizes)
+            piece_value(piece, sizes)
         except KeyError as problem:
             absent.add(str(problem.args[0]))
     return absent
 
 
-def block_weights(family: Family, stack: SizedStack) -> int | None:
-    """The weight matrices of all stored blocks of a stack."""
-    return known(lambda sizes: _matrices(family.block, stack, sizes), stack.sizes)
+def piece_sum(pieces: Iterable[str], sizes: Sizes) -> int:
+    """Parameters of all the pieces together."""
+    return sum(piece_value(piece, sizes) for piece in pieces)
 
 
-def _stack_parameters(family: Family, stack: SizedStack, found: Sizes) -> int | None:
-    """All parameters of a stack."""
-
-    def count(sizes: Sizes) -> int:
-        every = sum(piece(sizes) for piece in family.inside_stack)
-        last = family.block.norm * sizes["width"] if family.has_final_norm else 0
-        others = sizes["distinct"] * _beside_matrices(family.block, stack, sizes)
-        return _matrices(family.block, stack, sizes) + others + every + last
-
-    return known(count, found)
+def piece_value(piece: str, sizes: Sizes) -> int:
+    """Parameters of a piece, "2*width" or the name of one; KeyError names a size that is absent."""
+    return sum(
+        number * math.prod(_value(name, sizes) for name in names) for number, names in _terms(piece)
+    )
 
 
-def known(piece: Piece, sizes: Sizes) -> int | None:
-    """The piece's parameters, or None where a size it needs was not found."""
+def _value(name: str, sizes: Sizes) -> int:
+    if name in sizes:
+        return sizes[name]
+    if name in DERIVED:
+        return DERIVED[name](sizes)
+    pieces = knowledge()["pieces"]
+    if name in pieces:
+        return piece_value(pieces[name], sizes)
+    raise KeyError(name)
+
+
+@cache
+def _terms(piece: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """The products that a piece adds up: their whole numbers multiplied, and the names."""
+    terms = []
+    for term in filter(None, piece.replace(" ", "").replace("-", "+-").split("+")):
+        factors = term.removeprefix("-").split("*")
+        number = math.prod(int(factor) for factor in factors if factor.isdecimal())
+        names = tuple(factor for factor in factors if not factor.isdecimal())
+        terms.append((-number if term.startswith("-") else number, names))
+    return tuple(terms)
+
+
+def _if_known(count: Callable[[], int]) -> int | None:
+    """What is counted, or None where a size it needs was not found."""
     try:
-        return piece(sizes)
+        return count()
     except KeyError:
         return None
 
 
-def _whole(parts: Iterable[int | None]) -> int | None:
-    total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total
+def _stack(family: Family, stack: SizedStack, outside: Sizes) -> int:
+    """All parameters of a stack."""
+    sizes = {**outside, **stack.sizes}
+    last = family.norm * sizes["width"] if family.has_final_norm else 0
+    others = sizes["distinct"] * _beside_matrices(family, stack, sizes)
+    inside = piece_sum(family.inside_stack, sizes)
+    return _matrices(family, stack, sizes) + others + inside + last
 
 
-def _matrices(block: Block, stack: SizedStack, sizes: Sizes) -> int:
-    width, distinct = sizes["width"], sizes["distinct"]
-    attention = 2 * width * (sizes["attention"] + sizes["key_value"])
-    if stack.has_cross_attention:
-        attention *= 2
-    more = sum(piece(sizes) for piece in block.matrices)
-    return distinct * (attention + more) + _feed_forward(block, sizes)
+def _matrices(family: Family, stack: SizedStack, sizes: Sizes) -> int:
+    """The weight matrices of all stored blocks of a stack."""
+    attention = attention_matrices(sizes["width"], sizes["attention"], sizes["key_value"])
+    each = attention * (1 + stack.has_cross_attention) + piece_sum(family.matrices, sizes)
+    return sizes["distinct"] * each + _feed_forward(family, sizes)
 
 
-def _feed_forward(block: Block, sizes: Sizes) -> int:
+def _feed_forward(family: Family, sizes: Sizes) -> int:
     """The feed-forward matrices of all layers; a mixture has a router and may share an expert."""
-    width, matrices = sizes["width"], 3 if block.is_gated else 2
+    width, distinct = sizes["width"], sizes["distinct"]
+
+    def layer(hidden: str) -> int:
+        return feed_forward_matrices(width, sizes[hidden], is_gated=family.is_gated)
+
     if "experts" not in sizes:
-        return sizes["distinct"] * matrices * width * sizes["feed_forward"]
-    experts = sizes["experts"] * (matrices * width * sizes["expert_feed_forward"] + width)
+        return distinct * layer("feed_forward")
+    experts = sizes["experts"] * (layer("expert_feed_forward") + width)
     if "shared_feed_forward" in sizes:
-        experts += matrices * width * sizes["shared_feed_forward"] + width  # and its gate
-    dense = sizes["dense"] * matrices * width * sizes["feed_forward"] if sizes["dense"] else 0
-    return (sizes["distinct"] - sizes["dense"]) * experts + dense
+        experts += layer("shared_feed_forward") + width  # and its gate
+    dense = sizes["dense"] * layer("feed_forward") if sizes["dense"] else 0
+    return (distinct - sizes["dense"]) * experts + dense
 
 
-def _beside_matrices(block: Block, stack: SizedStack, sizes: Sizes) -> int:
+def _beside_matrices(family: Family, stack: SizedStack, sizes: Sizes) -> int:
     """Biases, norms and whatever else one block stores."""
-    width, crosses = sizes["width"], stack.has_cross_attention
-    attention = _attention_biases(block.biases, sizes) * (2 if crosses else 1)
-    feed_forward = 0
-    if "feed_forward" in block.biases:
-        feed_forward = (2 if block.is_gated else 1) * sizes["feed_forward"] + width
-    norms = block.norm * width * (block.norms + crosses)
-    more = sum(piece(sizes) for piece in block.vectors)
-    return attention + feed_forward + norms + _head_norms(block, sizes) + more
-
-
-def _attention_biases(biases: frozenset[Biased], sizes: Sizes) -> int:
-    lengths: dict[Biased, str] = {
-        "query": "attention",
-        "key": "key_value",
-        "value": "key_value",
-        "out": "width",
-    }
-    return sum(sizes[length] for bias, length in lengths.items() if bias in biases)
-
-
-def _head_norms(block: Block, sizes: Sizes) -> int:
-    if block.head_norm == "head":
-        return 2 * sizes["head_dim"]
-    if block.head_norm == "all":
-        return sizes["attention"] + sizes["key_value"]
-    return 0
+    style, crosses, width = family.style, stack.has_cross_attention, sizes["width"]
+    query, key_value = sizes["attention"], sizes["key_value"]
+    total = attention_biases(style.biases, width=width, query=query, key_value=key_value)
+    total = total * (1 + crosses) + style.norm * width * (style.norms + crosses)
+    if "feed_forward" in style.biases:
+        total += feed_forward_biases(style, width=width, hidden=sizes["feed_forward"])
+    head_dim = sizes["head_dim"] if style.head_norm == "head" else 0
+    total += head_norms(style, head_dim=head_dim, query=query, key_value=key_value)
+    return total + piece_sum(family.vectors, sizes)

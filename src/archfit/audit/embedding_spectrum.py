@@ -21,13 +21,13 @@ that ends the table: no training told those tokens apart.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from archfit.audit.bounded_json import shown
-from archfit.audit.gram import Gram
-from archfit.audit.stored_rows import BLOCK_BYTES, blocks
+from archfit.spec import open_regular
+from archfit.spec.errors import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,14 +35,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from archfit.audit.checkpoint_file import StoredTensor
     from archfit.audit.embedding_tensor import EmbeddingTensors
-    from archfit.audit.safetensors_header import StoredTensor
 
-    Rows = Iterable[NDArray[np.float64]]
+    Matrix = NDArray[np.float64]
+    Rows = Iterable[Matrix]
 
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
 MOST_POINTS = 512  # of a chart
+BLOCK_BYTES = 32 << 20  # of float64; a handful of such arrays live at once
+GRAM_FLOOR = 2e-6  # times the largest singular value: below it the arithmetic is noise
+PANEL = 512  # columns of the Gram matrix made at once
+FRACTION_BITS = 52  # of a float64
+DIGITS = {"BF16": 7, "F16": 10, "F32": 23, "F64": FRACTION_BITS}  # bits after the leading one
+LEAST_STEP = {"BF16": 2.0**-133, "F16": 2.0**-24, "F32": 2.0**-149, "F64": 0.0}  # near zero
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +77,11 @@ class EmbeddingSpectrum:
 
 def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
     """The singular values of an embedding and what follows; reads its tensors and nothing else."""
+    import numpy as np
+
     _check_sizes(embedding)
     values, tolerance, kept_rows = _product(embedding) if embedding.widening else _lone(embedding)
+    shares = values[values > 0] / values.sum()
     return EmbeddingSpectrum(
         tensors=embedding.names,
         rows=embedding.rows,
@@ -80,46 +90,18 @@ def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
         numerical_rank=int((values > tolerance).sum()),
         tolerance=tolerance,
         stable_rank=float((values**2).sum() / values[0] ** 2),
-        effective_rank=_effective_rank(values),
+        effective_rank=float(np.exp(-(shares * np.log(shares)).sum())),
         singular_values=tuple(values.tolist()),
         bytes_read=sum(t.end - t.start for t in (*embedding.tables, *embedding.widening)),
     )
 
 
-def without_padding(rows: Rows) -> Iterator[NDArray[np.float64]]:
-    """The rows that are not zero, less the run of two or more equal rows at the end of all."""
-    import numpy as np
-
-    run, length = np.empty(0), 0  # equal rows that may be the last of all: one, and how many
-    for block in rows:
-        kept = block[block.any(axis=1)]
-        if not len(kept):
-            continue
-        differing = np.flatnonzero((kept != kept[-1]).any(axis=1))
-        start = int(differing[-1]) + 1 if len(differing) else 0
-        if length and (start or not np.array_equal(run, kept[-1])):
-            yield from _repeated(run, length)
-            length = 0
-        yield kept[:start]
-        run, length = kept[-1].copy(), length + len(kept) - start
-    if length == 1:
-        yield run[None]
-
-
-def _repeated(row: NDArray[np.float64], count: int) -> Iterator[NDArray[np.float64]]:
-    import numpy as np
-
-    at_once = max(1, BLOCK_BYTES // row.nbytes)
-    for first in range(0, count, at_once):
-        yield np.repeat(row[None], min(at_once, count - first), axis=0)
-
-
-def _lone(embedding: EmbeddingTensors) -> tuple[NDArray[np.float64], float, int]:
+def _lone(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """Singular values, tolerance and rows kept of tables without a map that widens them.
 
     Several tables stand one below the other, since a position sums over rows of all of them.
     """
-    table, columns = embedding.tables[0], _columns(embedding)
+    table, columns = embedding.tables[0], embedding.stored_columns
     if sum(table.shape[0] for table in embedding.tables) < columns:
         gram = _gram_across(table, _table_rows(embedding), columns)
         kept_rows = gram.columns
@@ -130,7 +112,7 @@ def _lone(embedding: EmbeddingTensors) -> tuple[NDArray[np.float64], float, int]
     return values[: min(kept_rows, columns)], gram.noise(float(values[0])), kept_rows
 
 
-def _product(embedding: EmbeddingTensors) -> tuple[NDArray[np.float64], float, int]:
+def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """The same of a factorised table T P: with T^T T = R^T R and P P^T = S^T S those of R S^T.
 
     Errors of both factors reach the product: |E_T| |P| + |T| |E_P|.
@@ -150,9 +132,95 @@ def _product(embedding: EmbeddingTensors) -> tuple[NDArray[np.float64], float, i
     return values[: min(table.rows, inner, embedding.width)], tolerance, table.rows
 
 
+def _check_sizes(embedding: EmbeddingTensors) -> None:
+    name, columns = embedding.names[0], embedding.stored_columns
+    if columns > WIDEST:
+        raise ValueError(
+            f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
+            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: audit it "
+            "without --weights"
+        )
+    elements = sum(table.elements for table in embedding.tables)
+    if elements > MOST_ELEMENTS:
+        raise ValueError(
+            f"{brief(name)} has {elements:,} elements, over the limit of {MOST_ELEMENTS:,} that "
+            "can be read in minutes; audit it without --weights"
+        )
+    for tensor in embedding.widening:
+        if tensor.elements > WIDEST**2:
+            raise ValueError(
+                f"{brief(tensor.name)} has {tensor.elements:,} elements, over the limit of "
+                f"{WIDEST**2:,} that a factor is held in memory with; audit it without --weights"
+            )
+
+
+# ---- rows, a block at a time
+
+
 def _table_rows(embedding: EmbeddingTensors) -> Rows:
     rows = chain.from_iterable(blocks(table) for table in embedding.tables)
     return without_padding(rows) if embedding.is_table else rows
+
+
+def without_padding(rows: Rows) -> Iterator[Matrix]:
+    """The rows that are not zero, less the run of two or more equal rows at the end of all."""
+    import numpy as np
+
+    run, length = np.empty(0), 0  # equal rows that may be the last of all: one, and how many
+    for block in rows:
+        kept = block[block.any(axis=1)]
+        if not len(kept):
+            continue
+        differing = np.flatnonzero((kept != kept[-1]).any(axis=1))
+        start = int(differing[-1]) + 1 if len(differing) else 0
+        if length and (start or not np.array_equal(run, kept[-1])):
+            at_once = max(1, BLOCK_BYTES // run.nbytes)
+            for first in range(0, length, at_once):  # not the end after all
+                yield np.repeat(run[None], min(at_once, length - first), axis=0)
+            length = 0
+        yield kept[:start]
+        run, length = kept[-1].copy(), length + len(kept) - start
+    if length == 1:
+        yield run[None]
+
+
+def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
+    """Rows of the tensor as float64, all axes after the first made one; nothing else is read."""
+    if tensor.dtype not in DIGITS:
+        raise ValueError(
+            f"{brief(tensor.name)} in {tensor.file} holds {tensor.dtype}, and spectra are measured "
+            f"of {', '.join(DIGITS)}; quantised tables have scales elsewhere: give the original"
+        )
+    rows, row_bytes = tensor.shape[0], (tensor.end - tensor.start) // max(1, tensor.shape[0])
+    columns = tensor.elements // max(1, rows)
+    at_once = max(1, BLOCK_BYTES // max(1, 8 * columns))
+    with open_regular(tensor.file) as file:
+        file.seek(tensor.start)
+        for first in range(0, rows, at_once):
+            size = min(at_once, rows - first) * row_bytes
+            content = file.read(size)
+            if len(content) < size:
+                raise ValueError(f"{tensor.file} became shorter while it was read; copy it again")
+            yield _as_float64(content, tensor).reshape(-1, columns)
+
+
+def _as_float64(content: bytes, tensor: StoredTensor) -> Matrix:
+    import numpy as np
+
+    if tensor.dtype == "BF16":  # the upper half of a float32
+        halves = np.frombuffer(content, "<u2").astype(np.uint32)
+        values = (halves << 16).view(np.float32)
+    else:
+        values = np.frombuffer(content, {"F16": "<f2", "F32": "<f4", "F64": "<f8"}[tensor.dtype])
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{brief(tensor.name)} in {tensor.file} holds NaN or infinity, so it has no spectrum; "
+            "give a checkpoint from before the training failed"
+        )
+    return values.astype(np.float64)
+
+
+# ---- the Gram matrix of a tall matrix that is never in memory at once
 
 
 def _gram(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
@@ -173,35 +241,78 @@ def _gram_across(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
     return gram
 
 
-def _columns(embedding: EmbeddingTensors) -> int:
-    """Of the tables as stored."""
-    return embedding.tables[0].elements // embedding.tables[0].shape[0]
+class Gram:
+    """W^T W of the blocks added so far, with what their rounding noise follows from."""
 
+    def __init__(self, tensor: StoredTensor, columns: int) -> None:
+        import numpy as np
 
-def _effective_rank(values: NDArray[np.float64]) -> float:
-    import numpy as np
+        self.tensor, self.rows, self.columns = tensor, 0, columns
+        self.upper = np.zeros((columns, columns))  # the lower triangle is not made
+        self.longest_row, self.used_bits = 0.0, 0
 
-    shares = values[values > 0] / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
+    def add(self, block: Matrix) -> None:
+        """Add rows, in place."""
+        import numpy as np
 
+        with np.errstate(over="ignore", invalid="ignore"):  # told at the end
+            for first in range(0, self.columns, PANEL):
+                panel = block[:, first : first + PANEL]
+                self.upper[first : first + PANEL, first:] += panel.T @ block[:, first:]
+            squares = np.einsum("ij,ij->i", block, block)
+        self.rows += len(block)
+        self.longest_row = max(self.longest_row, math.sqrt(squares.max(initial=0.0)))
+        bits = np.ascontiguousarray(block).view(np.uint64)
+        self.used_bits |= int(np.bitwise_or.reduce(bits, axis=None))
 
-def _check_sizes(embedding: EmbeddingTensors) -> None:
-    name, columns = embedding.names[0], _columns(embedding)
-    if columns > WIDEST:
-        raise ValueError(
-            f"{shown(name)} has {columns:,} columns, and the square matrices that measuring it "
-            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: audit it "
-            "without --weights"
-        )
-    elements = sum(table.elements for table in embedding.tables)
-    if elements > MOST_ELEMENTS:
-        raise ValueError(
-            f"{shown(name)} has {elements:,} elements, over the limit of {MOST_ELEMENTS:,} that "
-            "can be read in minutes; audit it without --weights"
-        )
-    for tensor in embedding.widening:
-        if tensor.elements > WIDEST**2:
+    def singular_values(self) -> Matrix:
+        """Of W, largest first, as many as it has columns."""
+        import numpy as np
+
+        self._check()
+        squares = np.linalg.eigvalsh(self.upper, UPLO="U").astype(np.float64)
+        values: Matrix = np.sqrt(squares[::-1].clip(0))
+        return values
+
+    def root(self) -> Matrix:
+        """An R with R^T R = W^T W, rows of growing length: what a QR decomposition would give."""
+        import numpy as np
+
+        self._check()
+        squares, vectors = np.linalg.eigh(self.upper, UPLO="U")
+        root: Matrix = np.sqrt(squares.clip(0))[:, None] * vectors.T
+        return root
+
+    def noise(self, largest: float) -> float:
+        """Singular values that rounding alone may have made; `largest` is that of W."""
+        longest_column = math.sqrt(self.upper.diagonal().max())
+        stored = 2.0 ** -(self._digits() + 1) * (self.longest_row + longest_column)
+        step = LEAST_STEP[self.tensor.dtype] / 2
+        stored += step * (math.sqrt(self.rows) + math.sqrt(self.columns))
+        return max(stored, GRAM_FLOOR * largest)
+
+    def _digits(self) -> int:
+        """Those of the narrowest type that holds all numbers, of those not wider than the stored.
+
+        Weights saved as float32 are often bfloat16 ones with zeros behind them; `used_bits` is the
+        OR of the bits of all numbers as float64.
+        """
+        fraction = self.used_bits & ((1 << FRACTION_BITS) - 1)
+        unused = (fraction & -fraction).bit_length() - 1 if fraction else FRACTION_BITS
+        holding = [bits for bits in DIGITS.values() if bits >= FRACTION_BITS - unused]
+        return min(DIGITS[self.tensor.dtype], *holding)
+
+    def _check(self) -> None:
+        import numpy as np
+
+        where = f"{brief(self.tensor.name)} in {self.tensor.file}"
+        if not self.upper.diagonal().any():
             raise ValueError(
-                f"{shown(tensor.name)} has {tensor.elements:,} elements, over the limit of "
-                f"{WIDEST**2:,} that a factor is held in memory with; audit it without --weights"
+                f"{where} holds nothing but zeros, equal rows or numbers too small to square, so "
+                "it has no spectrum; give a trained checkpoint"
+            )
+        if not np.isfinite(self.upper).all():
+            raise ValueError(
+                f"{where} holds numbers too large to square; give a checkpoint from before the "
+                "training failed"
             )

@@ -1,48 +1,18 @@
 """Which stored tensors carry the input into the network: a token table or a linear map.
 
 The rule, where several names fit: a token table before a map of patches or features (a model of
-text that also sees is audited as a model of text); then the name that comes first in the lists
-below; then a table that is not a decoder's; then the one with most rows. A table of one row is
-passed over: no model reads one token (Decision Transformers store an unused one).
+text that also sees is audited as a model of text); then the name that comes first in the lists of
+`families.toml`; then a table that is not a decoder's; then the one with most rows. A table of one
+row is passed over: no model reads one token (Decision Transformers store an unused one).
 """
 
 from dataclasses import dataclass
 
-from archfit.audit.bounded_json import shown
-from archfit.audit.model import InputKind
-from archfit.audit.safetensors_header import StoredTensor
+from archfit.audit.checkpoint_file import StoredTensor, Tensors
+from archfit.audit.families import knowledge, tensor_names
+from archfit.audit.model import TABLES, InputKind
+from archfit.spec.errors import brief
 
-TOKEN_TABLES = (  # last parts of the name, the surest first
-    "shared.weight",  # T5, BART: one table for encoder and decoder
-    "embedding.tokens.rows_RI",  # archfit
-    "embed_tokens.weight",  # Llama, Qwen, Gemma, OPT, ESM, Whisper's decoder
-    "wte.weight",  # GPT-2, GPT-J, MPT, litgpt
-    "word_embeddings.weight",  # BERT, ALBERT, ELECTRA, BLOOM, Falcon, Megatron
-    "embed_in.weight",  # GPT-NeoX
-    "tok_embeddings.weight",  # the original Llama, ModernBERT
-    "token_embd.weight",  # names of llama.cpp
-    "token_embedding.weight",  # CLIP
-    "token_embeddings.weight",
-    "word_embedding.weight",  # XLNet
-    "word_embed.weight",
-    "tok_emb.weight",
-    "token_emb.weight",
-    "embed.W_E",  # TransformerLens
-    "embeddings.weight",  # XLM, RWKV
-    "embedding.weight",
-)
-LINEAR_MAPS: dict[str, InputKind] = {  # stored (width, inputs...)
-    "patch_embeddings.projection.weight": "linear_patch",  # ViT, DeiT, BEiT
-    "patch_embeddings.weight": "linear_patch",
-    "patch_embedding.weight": "linear_patch",  # CLIP, SigLIP
-    "patch_embed.proj.weight": "linear_patch",  # timm
-    "feature_projection.projection.weight": "linear_on_conv_features",  # wav2vec2, HuBERT
-}
-WIDENING_MAPS = (  # from the inner size of a factorised table; stored (width, inner)
-    "embedding_hidden_mapping_in.weight",  # ALBERT
-    "embeddings_project.weight",  # ELECTRA
-    "project_in.weight",  # OPT-350m
-)
 ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is stored (inner, width)
 
 
@@ -54,9 +24,9 @@ class EmbeddingTensors:
     """
 
     kind: InputKind
-    tables: tuple[StoredTensor, ...]  # (rows, inner); several if a position sums over codebooks;
-    # one (width, inputs...) for a linear map
-    widening: tuple[StoredTensor, ...]  # one for a factorised table, else empty
+    tables: Tensors  # (rows, inner); several if a position sums over codebooks; one
+    # (width, inputs...) for a linear map
+    widening: Tensors = ()  # one for a factorised table, else empty
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,14 +36,19 @@ class EmbeddingTensors:
     @property
     def is_table(self) -> bool:
         """Whether rows belong to tokens; those of a linear map belong to the width."""
-        return self.kind in ("lookup", "factorised_lookup", "sum_of_lookups")
+        return self.kind in TABLES
+
+    @property
+    def stored_columns(self) -> int:
+        """Columns of the tables as stored, all axes after the first made one."""
+        return self.tables[0].elements // max(1, self.tables[0].shape[0])
 
     @property
     def rows(self) -> int:
         """Tokens of all tables, or dimensions of a patch, feature or state."""
         if self.is_table:
             return sum(table.shape[0] for table in self.tables)
-        return self.tables[0].elements // max(1, self.tables[0].shape[0])
+        return self.stored_columns
 
     @property
     def inner(self) -> int:
@@ -93,37 +68,41 @@ class EmbeddingTensors:
         return bool(self.widening) and self.widening[0].name.endswith(MIX)
 
 
-def find_embedding(tensors: tuple[StoredTensor, ...]) -> EmbeddingTensors:
+def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     """The tensors that carry the input, by their names and shapes; a sentence if none do."""
     tables = [tensor for tensor in tensors if _is_token_table(tensor)]
     if tables:
         best = min(tables, key=_preference)
-        return _with_widening(best, _codebooks(best, tables), tensors)
-    for ending, kind in LINEAR_MAPS.items():
+        alike = _codebooks(best, tables)
+        widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
+        kind: InputKind = "sum_of_lookups" if len(alike) > 1 else "lookup"
+        if widening:
+            kind = "factorised_lookup"
+        return EmbeddingTensors(kind=kind, tables=alike, widening=widening)
+    for ending, kind in knowledge()["tensors"]["linear_maps"].items():
         for tensor in tensors:
-            if _ends_in(tensor.name, ending) and len(tensor.shape) >= 2 and tensor.elements:
-                return EmbeddingTensors(kind=kind, tables=(tensor,), widening=())
+            if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
+                return EmbeddingTensors(kind=kind, tables=(tensor,))
     raise ValueError(_nothing_found(tensors))
+
+
+def ends_in(name: str, endings: tuple[str, ...]) -> bool:
+    """Whether the last parts of a tensor's name are one of the endings."""
+    return any(f".{name}".endswith(f".{ending}") for ending in endings)
 
 
 def _is_token_table(tensor: StoredTensor) -> bool:
     is_matrix = len(tensor.shape) == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 0
-    return is_matrix and _table_ending(tensor.name) < len(TOKEN_TABLES)
-
-
-def _table_ending(name: str) -> int:
-    """Which of TOKEN_TABLES it ends in; their number if in none."""
-    plain = _without_codebook(name)
-    fits = (at for at, ending in enumerate(TOKEN_TABLES) if _ends_in(plain, ending))
-    return next(fits, len(TOKEN_TABLES))
+    return is_matrix and ends_in(_without_codebook(tensor.name), tensor_names("token_tables"))
 
 
 def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
-    is_decoders = "decoder" in tensor.name.split(".")
-    return _table_ending(tensor.name), is_decoders, -tensor.shape[0], tensor.name
+    plain = _without_codebook(tensor.name)
+    fits = (at for at, end in enumerate(tensor_names("token_tables")) if ends_in(plain, (end,)))
+    return next(fits), "decoder" in tensor.name.split("."), -tensor.shape[0], tensor.name
 
 
-def _codebooks(best: StoredTensor, tables: list[StoredTensor]) -> tuple[StoredTensor, ...]:
+def _codebooks(best: StoredTensor, tables: list[StoredTensor]) -> Tensors:
     """All tables named like the best but for a number: MusicGen's embed_tokens.0 to .3."""
     plain = _without_codebook(best.name)
     if plain == best.name:
@@ -137,35 +116,21 @@ def _without_codebook(name: str) -> str:
     return ".".join([*front[2:], last]) if number.isdecimal() else name
 
 
-def _with_widening(
-    best: StoredTensor, tables: tuple[StoredTensor, ...], tensors: tuple[StoredTensor, ...]
-) -> EmbeddingTensors:
-    widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
-    kind: InputKind = "sum_of_lookups" if len(tables) > 1 else "lookup"
-    if widening:
-        kind = "factorised_lookup"
-    return EmbeddingTensors(kind=kind, tables=tables, widening=widening)
-
-
 def _widens(tensor: StoredTensor, table: StoredTensor) -> bool:
     if len(tensor.shape) != 2 or not tensor.elements:
         return False
     if table.name.endswith(ROWS):
         is_named = tensor.name == table.name.removesuffix(ROWS) + MIX
         return is_named and tensor.shape[0] == table.shape[1]
-    is_named = any(_ends_in(tensor.name, ending) for ending in WIDENING_MAPS)
+    is_named = ends_in(tensor.name, tensor_names("widening_maps"))
     return is_named and tensor.shape[1] == table.shape[1]
 
 
-def _ends_in(name: str, ending: str) -> bool:
-    return f".{name}".endswith(f".{ending}")
-
-
-def _nothing_found(tensors: tuple[StoredTensor, ...]) -> str:
+def _nothing_found(tensors: Tensors) -> str:
     matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(
-        f"{shown(tensor.name)} ({tensor.shape[0]:,} x {tensor.shape[1]:,})" for tensor in largest
+        f"{brief(tensor.name)} ({tensor.shape[0]:,} x {tensor.shape[1]:,})" for tensor in largest
     )
     place = f" of {tensors[0].file}" if tensors else ""
     return (

@@ -1,76 +1,195 @@
-"""The families that the audit knows, and which of them a config belongs to."""
+"""What tells one family of models from another, read from `resources/families.toml`.
 
+An entry says how the blocks of a family are built and what lies outside of them; `like` takes over
+another entry. Its file explains the fields, and the pieces that parameters are counted in.
+"""
+
+import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
 
-from archfit.audit import pieces
-from archfit.audit.decoder_families import DECODER_FAMILIES, GPT2
-from archfit.audit.encoder_families import ENCODER_FAMILIES
-from archfit.audit.family import Family
-from archfit.audit.family_parts import GPT2_BLOCK, NONE
+from archfit.audit.model import InputKind
+from archfit.spec.counting import Biased, BlockStyle
 
-FAMILIES: dict[str, Family] = DECODER_FAMILIES | ENCODER_FAMILIES
-
-ROUGH = (
-    "biases, norms and tables of positions and takes every layer for a plain one with {} "
-    "feed-forward matrices, since this family is not known here: it is rough"
-)
-UNKNOWN = replace(
-    GPT2,
-    config_class="",
-    block=replace(GPT2_BLOCK, norm=0, biases=NONE),
-    is_square=False,
-    feed_forward_multiple=None,
-    needs=("kv_heads", "head_dim"),
-    embedding=(pieces.token_table,),
-    outputs={"": (pieces.untied_head,)},
-    is_exact=False,
-    left_out=ROUGH.format("two"),
-)
-
-# A multimodal config names its parts in text_config and vision_config; where those do not say
-# what they are, the outer model_type does.
-TEXT_PARTS = {
-    "clip": "clip_text_model",
-    "gemma3": "gemma3_text",
-    "llava": "llama",
-    "mistral3": "mistral",
-    "paligemma": "gemma",
-    "smolvlm": "llama",
-    "idefics3": "llama",
-}
-VISION_PARTS = {
-    "clip": "clip_vision_model",
-    "llava": "clip_vision_model",
-    "gemma3": "siglip_vision_model",
-    "paligemma": "siglip_vision_model",
-}
+Document = Mapping[str, object]
+CLASS_ENDS = ("LMHeadModel", "EncoderModel", "DoubleHeadsModel", "Model")
+UNKNOWN, UNKNOWN_GATED = "unknown", "unknown_gated"  # entries for configs of no known family
 
 
-def _models_prefix(family: Family) -> str:
-    return family.config_class.removesuffix("Config").removesuffix("Text").lower()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StackKeys:
+    """One stack of a family, and where a config writes its sizes."""
+
+    role: str
+    has_cross_attention: bool = False
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # instead of the usual ones
 
 
-_BY_PREFIX = {_models_prefix(family): name for name, family in FAMILIES.items()}
-_ENDS = ("LMHeadModel", "EncoderModel", "DoubleHeadsModel", "Model")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Switch:
+    """What changes in a family where a key of the config has a certain value."""
+
+    key: str
+    value: object
+    changed: Mapping[str, Any]  # field of the family -> new value
+    dropped: Mapping[str, tuple[str, ...]]  # field -> parts that are taken out
+    added: Mapping[str, tuple[str, ...]]
+
+    def is_on(self, document: Document) -> bool:
+        """Whether the config has the value."""
+        value = document.get(self.key)
+        return type(value) in (bool, int, float, str) and value == self.value
 
 
-def family_name(document: Mapping[str, object]) -> str | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """How the models of one `model_type` are built; `variants.base` in the file explains fields."""
+
+    config_class: str
+    input: InputKind
+    modality: str
+    stacks: str
+    norm: int
+    norms: int
+    biases: tuple[Biased, ...]
+    is_gated: bool
+    head_norm: Literal["none", "head", "all"]
+    matrices: tuple[str, ...]
+    vectors: tuple[str, ...]
+    is_square: bool
+    feed_forward_multiple: int
+    fixed_kv_heads: int
+    has_final_norm: bool
+    inside_stack: tuple[str, ...]
+    needs: tuple[str, ...]
+    embedding: tuple[str, ...]
+    outputs: Mapping[str, tuple[str, ...]]
+    switches: tuple[Switch, ...]
+    is_exact: bool
+    left_out: str
+    defaults: Mapping[str, object]
+    part_defaults: Mapping[str, object]
+
+    @property
+    def style(self) -> BlockStyle:
+        """What one block stores beside its matrices, as `spec` counts it."""
+        return BlockStyle(
+            norm=self.norm,
+            norms=self.norms,
+            biases=frozenset(self.biases),
+            is_gated=self.is_gated,
+            head_norm=self.head_norm,
+        )
+
+    @property
+    def stack_keys(self) -> tuple[StackKeys, ...]:
+        """Its stacks, the one that reads the input first."""
+        return tuple(StackKeys(**stack) for stack in knowledge()["stacks"][self.stacks])
+
+    def switched(self, document: Document) -> "Family":
+        """The family with the switches that this config turns."""
+        family = self
+        for switch in self.switches:
+            if not switch.is_on(document):
+                continue
+            changes = dict(switch.changed)
+            for name in (*switch.dropped, *switch.added):
+                kept = getattr(family, name)
+                kept = tuple(part for part in kept if part not in switch.dropped.get(name, ()))
+                changes[name] = kept + switch.added.get(name, ())
+            family = replace(family, **changes)
+        return family
+
+    def without_pieces(self, *pieces: str) -> "Family":
+        """The family less these pieces outside its blocks."""
+        outputs = {
+            end: tuple(piece for piece in parts if piece not in pieces)
+            for end, parts in self.outputs.items()
+        }
+        embedding = tuple(piece for piece in self.embedding if piece not in pieces)
+        return replace(self, outputs=outputs, embedding=embedding)
+
+
+@cache
+def knowledge() -> Mapping[str, Any]:
+    """All that `families.toml` says, its lists as tuples; read once, in about 10 ms."""
+    file = resources.files("archfit.resources").joinpath("families.toml")
+    document: Mapping[str, Any] = _frozen(tomllib.loads(file.read_text(encoding="utf-8")))
+    return document
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return {key: _frozen(part) for key, part in value.items()}
+    return value
+
+
+def families() -> tuple[str, ...]:
+    """Names of the families that a config can have, its `model_type`s."""
+    return tuple(knowledge()["families"])
+
+
+@cache
+def family_of(name: str) -> Family:
+    """The entry of this name: a family of configs, or a variant."""
+    entry = dict(knowledge()["families"].get(name) or knowledge()["variants"][name])
+    if "switches" in entry:
+        entry["switches"] = tuple(map(_switch, entry["switches"]))
+    if "like" not in entry:
+        return Family(**entry)
+    base = family_of(entry.pop("like"))
+    if "config_class" in entry:  # another class has defaults of its own
+        base = replace(base, defaults={}, part_defaults={})
+    return replace(base, **entry)
+
+
+def _switch(entry: str | Mapping[str, Any]) -> Switch:
+    if isinstance(entry, str):
+        return _switch(knowledge()["switches"][entry])
+    changes = {name: entry.get(name, {}) for name in ("set", "drop", "add")}
+    return Switch(
+        key=entry["key"],
+        value=entry["is"],
+        changed=changes["set"],
+        dropped=changes["drop"],
+        added=changes["add"],
+    )
+
+
+def keys_of(size: str) -> tuple[str, ...]:
+    """The keys under which configs write a size, the usual one first."""
+    keys: tuple[str, ...] = knowledge()["keys"][size]
+    return keys
+
+
+def tensor_names(part: str) -> tuple[str, ...]:
+    """How the names of tensors end that hold this part of a model."""
+    names: tuple[str, ...] = knowledge()["tensors"][part]
+    return names
+
+
+def family_name(document: Document) -> str | None:
     """The `model_type` of a config, or what its `architectures` or keys give away."""
     named = document.get("model_type")
     if named is not None and not isinstance(named, str):
         raise ValueError(
             "model_type is no string; a config names its family there, or leaves it out"
         )
-    if named is not None and (named in FAMILIES or not class_name(document)):
+    built = class_name(document)
+    if named is not None and (named in families() or not built):
         return named
-    by_class = _BY_PREFIX.get(_prefix(class_name(document)))
+    by_class = _family_of_class(built)
     if named is None and by_class is None and "d_kv" in document and "d_ff" in document:
         return "t5"  # files of 2019 name neither family nor class
     return by_class or named
 
 
-def class_name(document: Mapping[str, object]) -> str:
+def class_name(document: Document) -> str:
     """The first name in `architectures`; empty where there is none."""
     named = document.get("architectures")
     if named is None or named == []:
@@ -81,10 +200,14 @@ def class_name(document: Mapping[str, object]) -> str:
     return first
 
 
-def _prefix(name: str) -> str:
-    """`BertForMaskedLM` → `bert`."""
-    start, found, _ = name.partition("For")
-    if found:
-        return start.lower()
-    end = next((end for end in _ENDS if name.endswith(end)), "")
-    return name.removesuffix(end).lower()
+def _family_of_class(name: str) -> str | None:
+    """`BertForMaskedLM` → `bert`; None where no family's classes start like this one."""
+    start, is_task, _ = name.partition("For")
+    if not is_task:
+        end = next((end for end in CLASS_ENDS if name.endswith(end)), "")
+        start = name.removesuffix(end)
+    for family, entry in knowledge()["families"].items():
+        stem = entry["config_class"].removesuffix("Config").removesuffix("Text")
+        if start.lower() == stem.lower():
+            return str(family)
+    return None

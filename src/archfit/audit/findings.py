@@ -1,11 +1,13 @@
 """What is wrong with a model's shape, with the evidence and a fix.
 
-Each finding has an id that a linter can fail on. Redundancy is given only where measurements of
-archfit or of the papers support it; `archfit.plan.redundancy` holds those.
+`RULES` is the table of findings. An entry has the id that a linter can fail on, the function that
+looks at a model or a stack of it and returns what it found there, and the sentences that the found
+numbers go into. Redundancy is given only where measurements of archfit or of the papers support
+it; `archfit.plan.redundancy` holds those.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,15 +16,8 @@ from archfit.plan.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
 from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
 Severity = Literal["high", "medium", "low"]
-IDS = (
-    "vocabulary-bottleneck",
-    "low-rank-embedding",
-    "patch-bottleneck",
-    "attention-bottleneck",
-    "below-depth-threshold",
-    "deeper-than-law",
-    "shallower-than-law",
-)
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
 UNLIMITED = 10**18  # a width that limits no rank
@@ -45,70 +40,114 @@ class Finding:
     fix: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """What a rule looks at: a model with one of its stacks, the first where it is the input."""
+
+    model: Model
+    stack: Stack
+    measured_rank: int | None  # of the embedding's weights, where they were read
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What a rule saw: how bad it is, and what stands in its sentences."""
+
+    severity: Severity
+    words: Mapping[str, object]
+    redundancy: Redundancy | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """A kind of finding."""
+
+    id: str
+    short: str  # a line of the gallery holds three of them
+    look: Callable[[Subject], Found | None]  # None where all is well, or not known
+    evidence: str
+    fix: str
+    is_about_input: bool = False  # looked at once, not for every stack
+    is_bottleneck: bool = False  # has a colour in the gallery's chart
+
+
 def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Finding, ...]:
     """All findings, the severest first; `measured_rank` is that of the embedding's weights."""
-    found = [*_input_findings(model, measured_rank)]
-    for stack in model.stacks:
-        if "heads" not in model.doubtful:
-            found += _attention_findings(stack)
-        found += _depth_findings(model, stack)
-    order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2}
-    return tuple(sorted(found, key=lambda finding: order[finding.severity]))
+    found = list(_all_findings(model, measured_rank))
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def _input_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
-    """What the input allows, and what its weights make of that; one finding for each cause."""
-    limit, width = model.rank_limit, model.width
+def _all_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
+    about_input = [rule for rule in RULES if rule.is_about_input]
+    about_stacks = [rule for rule in RULES if not rule.is_about_input]
+    looks = [(rule, model.stacks[0], "input") for rule in about_input]
+    looks += [(rule, stack, stack.role) for stack in model.stacks for rule in about_stacks]
+    for rule, stack, place in looks:
+        found = rule.look(Subject(model=model, stack=stack, measured_rank=measured_rank))
+        if found is not None:
+            yield Finding(
+                id=rule.id,
+                severity=found.severity,
+                stack=place,
+                redundancy=found.redundancy,
+                evidence=rule.evidence.format(**found.words),
+                fix=rule.fix.format(**found.words),
+            )
+
+
+# ---- the input
+
+
+def _low_rank(subject: Subject) -> Found | None:
+    """Weights of less rank than the input allows, or else a factorised table."""
+    model, rank = subject.model, subject.measured_rank
+    limit, width, source = model.rank_limit, model.width, model.input
     if limit is None:  # what was measured is then a decoder's table, not what limits the input
-        return
-    limited = [_limit_finding(model, limit)] if limit < width else []
-    if measured_rank is not None and measured_rank < limit:
-        yield _rank_finding(
-            "low-rank-embedding",
-            measured_rank,
-            model,
-            "its weights have rank {rank:,} of {width:,}",
+        return None
+    if rank is not None and rank < limit:
+        fix = (
             "train the table without what keeps its rank low (weight decay, factorisation), or "
-            f"store it factorised with an inner size of {measured_rank:,}",
+            f"store it factorised with an inner size of {rank:,}"
         )
-        limited = [finding for finding in limited if finding.id != "low-rank-embedding"]
-    yield from limited
-
-
-def _limit_finding(model: Model, limit: int) -> Finding:
-    source, width = model.input, model.width
-    if source.kind not in TABLES:
-        return _rank_finding(
-            "patch-bottleneck",
-            limit,
-            model,
-            "{rank:,} values enter a width of {width:,}",
-            WIDER_INPUTS[source.kind].format(width=width)
-            + _deeper(model, limit, f"--patch {limit}"),
-        )
-    if source.inner == limit:
-        options = f"--rank {limit}" + ("" if source.vocab is None else f" --vocab {source.vocab}")
-        return _rank_finding(
-            "low-rank-embedding",
-            limit,
-            model,
-            "the embedding is factorised through {rank:,} of {width:,} dimensions",
-            f"widen the inner size to {width:,}" + _deeper(model, limit, options),
-        )
-    return _rank_finding(
-        "vocabulary-bottleneck",
-        limit,
-        model,
-        "{rank:,} tokens enter a width of {width:,}",
-        f"raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens)"
-        + _deeper(model, limit, f"--vocab {limit}"),
+        return _low(model, rank, fact=f"its weights have rank {rank:,} of {width:,}", fix=fix)
+    if source.kind not in TABLES or source.inner != limit or limit >= width:
+        return None
+    options = f"--rank {limit}" + ("" if source.vocab is None else f" --vocab {source.vocab}")
+    fact = f"the embedding is factorised through {limit:,} of {width:,} dimensions"
+    return _low(
+        model, limit, fact=fact, fix=f"widen the inner size to {width:,}{_deeper(model, options)}"
     )
 
 
-def _deeper(model: Model, limit: int, options: str) -> str:
+def _small_vocabulary(subject: Subject) -> Found | None:
+    """A table of fewer rows than the width has dimensions."""
+    model, limit = subject.model, subject.model.rank_limit
+    is_table = model.input.kind in TABLES and model.input.inner != limit
+    if limit is None or limit >= model.width or not is_table:
+        return None
+    return _low(model, limit, deeper=_deeper(model, f"--vocab {limit}"))
+
+
+def _small_patch(subject: Subject) -> Found | None:
+    """A linear map that reads fewer values than the width has dimensions."""
+    model, limit = subject.model, subject.model.rank_limit
+    if limit is None or limit >= model.width or model.input.kind in TABLES:
+        return None
+    wider = WIDER_INPUTS[model.input.kind].format(width=model.width)
+    return _low(model, limit, wider=wider, deeper=_deeper(model, f"--patch {limit}"))
+
+
+def _low(model: Model, rank: int, **words: object) -> Found:
+    """An embedding of this rank, below the width."""
+    share = rank_redundancy(rank, model.width, model.stacks[0].depth)
+    words |= {"rank": rank, "width": model.width, "ratio": rank / model.width, "share": share}
+    return Found(severity=_severity(share), words=words, redundancy=share)
+
+
+def _deeper(model: Model, options: str) -> str:
     """The other way out, where its depth is one that somebody trained; and the command for both."""
-    depth = model.stacks[0].depth
-    if depth is None:
+    depth, limit = model.stacks[0].depth, model.rank_limit
+    if depth is None or limit is None:
         return ""
     size = _papers_count(depth, model.width)
     plan = f"(archfit plan --block-params {size} {options})"
@@ -121,82 +160,54 @@ def _deeper(model: Model, limit: int, options: str) -> str:
     return f", or take a width of about {law.width:,.0f} and {law.depth:,.0f} layers {plan}"
 
 
-def _rank_finding(id_: str, rank: int, model: Model, fact: str, fix: str) -> Finding:
-    width = model.width
-    share = rank_redundancy(rank, width, model.stacks[0].depth)
-    doubt = ", and measured for tokens, not for values" if id_ == "patch-bottleneck" else ""
-    return Finding(
-        id=id_,
-        severity=_severity(share),
-        stack="input",
-        redundancy=share,
-        evidence=f"{fact.format(rank=rank, width=width)} (ratio {rank / width:.3g}); "
-        f"{share.source}; {share.basis} here{doubt}",
-        fix=fix,
-    )
+# ---- stacks
 
 
-def _attention_findings(stack: Stack) -> Iterator[Finding]:
-    ratio = stack.attention_ratio
-    if ratio is None or ratio <= 1:
-        return
+def _wide_attention(subject: Subject) -> Found | None:
+    """Heads that are together wider than the stream that they read."""
+    stack, ratio = subject.stack, subject.stack.attention_ratio
+    if ratio is None or ratio <= 1 or "heads" in subject.model.doubtful:
+        return None
     share = attention_redundancy(ratio, stack.depth)
-    yield Finding(
-        id="attention-bottleneck",
-        severity=_severity(share),
-        stack=stack.role,
-        redundancy=share,
-        evidence=f"{stack.heads} heads of {stack.head_dim} read a width of {stack.width:,} (ratio "
-        f"{ratio:.3g}); {share.source}; {share.basis} here",
-        fix=f"make heads x head_dim at most the width of {stack.width:,} and spend what is saved "
-        "on width or depth",
-    )
+    words = {"stack": stack, "ratio": ratio, "share": share}
+    return Found(severity=_severity(share), words=words, redundancy=share)
 
 
-def _depth_findings(model: Model, stack: Stack) -> Iterator[Finding]:
+def _below_threshold(subject: Subject) -> Found | None:
+    """Fewer layers than the logarithm of the width."""
+    stack, threshold = subject.stack, math.log(subject.stack.width, 3)
+    if stack.depth is None or stack.depth >= threshold:
+        return None
+    words = {"stack": stack, "threshold": threshold, "least": math.ceil(threshold)}
+    return Found(severity="medium", words=words)
+
+
+def _too_deep(subject: Subject) -> Found | None:
+    """Deeper than even the rank limit of its input asks for."""
+    model, stack = subject.model, subject.stack
     if stack.depth is None:
-        return
-    threshold = math.log(stack.width, 3)
-    if stack.depth < threshold:
-        yield Finding(
-            id="below-depth-threshold",
-            severity="medium",
-            stack=stack.role,
-            redundancy=None,
-            evidence=f"{stack.depth} layers at width {stack.width:,}: below log3(width) = "
-            f"{threshold:.1f}, where depth is worth more than width (Levine et al. 2020)",
-            fix=f"use {math.ceil(threshold)} layers or more and less width",
-        )
-    yield from _law_findings(model, stack, stack.depth)
-
-
-def _law_findings(model: Model, stack: Stack, depth: int) -> Iterator[Finding]:
-    """Shallower than text of this size should be, or deeper than even its rank limit asks for.
-
-    What lies between the two is the bottleneck's own finding.
-    """
+        return None
     reads = stack is model.stacks[0] or stack.role != "vision"  # beside text it has its own input
     limit = model.input.rank_limit(UNLIMITED) if reads else None
-    size = _papers_count(depth, stack.width)
-    text, limited = ideal_shape(size), ideal_shape(size, limit or math.inf)
-    if depth * LAW_FACTOR < text.depth:
-        yield _law_finding(stack, text, text.depth / depth, "shallower-than-law", "as deep")
-    elif depth > limited.depth * LAW_FACTOR:
-        yield _law_finding(stack, limited, depth / limited.depth, "deeper-than-law", "less deep")
+    law = ideal_shape(_papers_count(stack.depth, stack.width), limit or math.inf)
+    return _off_the_law(stack, law, stack.depth / law.depth)
 
 
-def _law_finding(stack: Stack, law: IdealShape, factor: float, id_: str, word: str) -> Finding:
+def _too_shallow(subject: Subject) -> Found | None:
+    """Shallower than text of this size should be, whatever its input."""
+    stack = subject.stack
+    if stack.depth is None:
+        return None
+    law = ideal_shape(_papers_count(stack.depth, stack.width))
+    return _off_the_law(stack, law, law.depth / stack.depth)
+
+
+def _off_the_law(stack: Stack, law: IdealShape, factor: float) -> Found | None:
+    if factor <= LAW_FACTOR:
+        return None
     shape = f"{law.depth:,.1f} x {law.width:,.0f}"
-    return Finding(
-        id=id_,
-        severity="medium" if factor > FAR_FROM_LAW else "low",
-        stack=stack.role,
-        redundancy=None,
-        evidence=f"{stack.depth} layers at width {stack.width:,}; for 12 L d^2 = "
-        f"{law.block_params:.3g} the law gives {shape}, {factor:.2g} times {word} (Levine et al. "
-        "2020, Wies et al. 2021; other advice differs: archfit plan)",
-        fix=f"a shape near {shape} of the same size, if a sweep on your data agrees",
-    )
+    words = {"stack": stack, "size": law.block_params, "shape": shape, "factor": factor}
+    return Found(severity="medium" if factor > FAR_FROM_LAW else "low", words=words)
 
 
 def _papers_count(depth: int, width: int) -> int:
@@ -205,6 +216,80 @@ def _papers_count(depth: int, width: int) -> int:
 
 
 def _severity(share: Redundancy) -> Severity:
-    if share.middle >= 0.15:
+    if share.middle >= HIGH_SHARE:
         return "high"
-    return "medium" if share.middle >= 0.05 else "low"
+    return "medium" if share.middle >= MEDIUM_SHARE else "low"
+
+
+_MEASURED = "(ratio {ratio:.3g}); {share.source}; {share.basis} here"
+_LAW = (
+    "{stack.depth} layers at width {stack.width:,}; for 12 L d^2 = {size:.3g} the law gives "
+    "{shape}, {factor:.2g} times %s (Levine et al. 2020, Wies et al. 2021; other advice differs: "
+    "archfit plan)"
+)
+_NEAR_LAW = "a shape near {shape} of the same size, if a sweep on your data agrees"
+
+RULES = (
+    Rule(
+        id="low-rank-embedding",
+        short="low-rank",
+        look=_low_rank,
+        evidence="{fact} " + _MEASURED,
+        fix="{fix}",
+        is_about_input=True,
+        is_bottleneck=True,
+    ),
+    Rule(
+        id="vocabulary-bottleneck",
+        short="vocabulary",
+        look=_small_vocabulary,
+        evidence="{rank:,} tokens enter a width of {width:,} " + _MEASURED,
+        fix="raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens){deeper}",
+        is_about_input=True,
+        is_bottleneck=True,
+    ),
+    Rule(
+        id="patch-bottleneck",
+        short="patch",
+        look=_small_patch,
+        evidence="{rank:,} values enter a width of {width:,} "
+        + _MEASURED
+        + ", and measured for tokens, not for values",
+        fix="{wider}{deeper}",
+        is_about_input=True,
+        is_bottleneck=True,
+    ),
+    Rule(
+        id="attention-bottleneck",
+        short="attention",
+        look=_wide_attention,
+        evidence="{stack.heads} heads of {stack.head_dim} read a width of {stack.width:,} "
+        + _MEASURED,
+        fix="make heads x head_dim at most the width of {stack.width:,} and spend what is saved "
+        "on width or depth",
+        is_bottleneck=True,
+    ),
+    Rule(
+        id="below-depth-threshold",
+        short="threshold",
+        look=_below_threshold,
+        evidence="{stack.depth} layers at width {stack.width:,}: below log3(width) = "
+        "{threshold:.1f}, where depth is worth more than width (Levine et al. 2020)",
+        fix="use {least} layers or more and less width",
+    ),
+    Rule(
+        id="deeper-than-law",
+        short="deeper",
+        look=_too_deep,
+        evidence=_LAW % "less deep",
+        fix=_NEAR_LAW,
+    ),
+    Rule(
+        id="shallower-than-law",
+        short="shallower",
+        look=_too_shallow,
+        evidence=_LAW % "as deep",
+        fix=_NEAR_LAW,
+    ),
+)
+IDS = tuple(rule.id for rule in RULES)

@@ -3,8 +3,11 @@
 `None` always means "not found", never zero: a number that no file gives is not invented.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from archfit.spec import Architecture, Factorised, RunSpec, Tied, Tokens, from_json
 
 InputKind = Literal[
     "lookup",  # one table of tokens
@@ -18,6 +21,8 @@ InputKind = Literal[
 ]
 TABLES = ("lookup", "factorised_lookup", "sum_of_lookups")
 UNBOUNDED = ("nonlinear", "hashed_lookup_concat")  # in rank, but for the width
+RUN_KEYS = {"architecture", "data_hash"}  # by which our own documents are told from configs
+ARCHITECTURE_KEYS = {"feed_forward_multiple", "embedding", "input"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,10 +52,10 @@ class InputMap:
     """How a position enters the network."""
 
     kind: InputKind
-    vocab: int | None  # rows of the token table as stored, padding included
-    vocab_real: int | None  # tokens that can occur, where known to be fewer
-    inner: int | None  # width of a factorised table or map
-    dimensions: int | None  # of a patch, feature or state vector: what enters the linear map
+    vocab: int | None = None  # rows of the token table as stored, padding included
+    vocab_real: int | None = None  # tokens that can occur, where known to be fewer
+    inner: int | None = None  # width of a factorised table or map
+    dimensions: int | None = None  # of a patch, feature or state: what enters the linear map
 
     def rank_limit(self, width: int) -> int | None:
         """The most dimensions in which inputs of this kind can differ; None if nothing bounds it
@@ -78,17 +83,17 @@ class Model:
 
     name: str
     origin: str  # the file or page that the numbers come from
-    family: str | None  # model_type of its config
-    modality: str | None
+    family: str | None = None  # model_type of its config
+    modality: str | None = None
     stacks: tuple[Stack, ...]  # the one that reads the input first
     input: InputMap
     is_tied: bool | None  # the token table serves as the head, too
     parameters: Parameters
-    published_params: int | None
-    assumed: tuple[str, ...]  # "head_dim=256: default of Gemma3TextConfig (transformers 5.22.2)"
-    missing: tuple[str, ...]  # "heads: looked for num_attention_heads, n_head, num_heads"
-    doubtful: tuple[str, ...]  # sizes that are probably misprinted, so that none is judged by them
-    notes: tuple[str, ...]  # traps worth a sentence; also what the count leaves out
+    published_params: int | None = None
+    assumed: tuple[str, ...] = ()  # "head_dim=256: default of GemmaConfig (transformers 5.22.2)"
+    missing: tuple[str, ...] = ()  # "heads: looked for num_attention_heads, n_head, num_heads"
+    doubtful: tuple[str, ...] = ()  # sizes probably misprinted, so that none is judged by them
+    notes: tuple[str, ...] = ()  # traps worth a sentence; also what the count leaves out
 
     @property
     def depth(self) -> int | None:
@@ -109,3 +114,54 @@ class Model:
     def rank_limit(self) -> int | None:
         """The most dimensions in which inputs can differ: min(width, what the input allows)."""
         return self.input.rank_limit(self.width)
+
+
+def model_from_architecture(architecture: Architecture, *, name: str, origin: str) -> Model:
+    """The model that an architecture of archfit's own describes: nothing of it is missing."""
+    stack = Stack(
+        role="decoder",
+        depth=architecture.depth,
+        width=architecture.width,
+        heads=architecture.heads,
+        head_dim=architecture.head_dim,
+        kv_heads=architecture.heads,
+        feed_forward=architecture.feed_forward or None,
+        block_weights=architecture.block_params,
+        distinct_blocks=architecture.depth,
+    )
+    counts = Parameters(
+        blocks=architecture.params_without_embeddings,
+        embedding=architecture.embedding_params,
+        total=architecture.params,
+    )
+    table, source = architecture.embedding, architecture.input
+    inner = table.inner if isinstance(table, Factorised) else None
+    if isinstance(source, Tokens):
+        kind: InputKind = "lookup" if inner is None else "factorised_lookup"
+        reads = InputMap(kind=kind, vocab=source.vocab, inner=inner)
+    else:
+        reads = InputMap(kind="linear_patch", inner=inner, dimensions=source.dimensions)
+    return Model(
+        name=name,
+        origin=origin,
+        family="archfit",
+        stacks=(stack,),
+        input=reads,
+        is_tied=isinstance(architecture.head, Tied),
+        parameters=counts,
+    )
+
+
+def is_archfit_document(document: Mapping[str, object]) -> bool:
+    """Whether a document is the spec of a run, or an architecture, as archfit writes them."""
+    return document.keys() >= RUN_KEYS or document.keys() >= ARCHITECTURE_KEYS
+
+
+def architecture_of(document: Mapping[str, object]) -> Architecture:
+    """The architecture in such a document."""
+    try:
+        if "architecture" in document:
+            return from_json(RunSpec, dict(document)).architecture
+        return from_json(Architecture, dict(document))
+    except RecursionError as problem:
+        raise ValueError("this spec is nested too deeply to be one") from problem

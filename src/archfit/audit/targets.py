@@ -1,4 +1,11 @@
-"""What a word on the command line means: files of a model, a run of ours, or a published model."""
+"""What a word on the command line means: files of a model, a run of ours, or a published model.
+
+Models that were downloaded before are found in the local Hugging Face cache, offline only, without
+huggingface_hub, whose scan takes longer to import than the rest of an audit:
+
+hub/models--org--name/refs/main            the commit that was asked for last
+hub/models--org--name/snapshots/COMMIT/    its files
+"""
 
 import difflib
 import re
@@ -7,20 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from archfit.audit.bounded_json import read_object, shown
-from archfit.audit.hub_cache import cached_names, hub_folder, snapshot
-from archfit.audit.safetensors_header import refuse_pickle
-from archfit.audit.sharded_index import INDEX_ENDING
+from archfit.audit.checkpoint_file import INDEX_ENDING, TENSORS, refuse_pickle
+from archfit.spec import open_regular
+from archfit.spec.errors import brief
+from archfit.spec.files import CONFIG, SPEC, WEIGHTS
 
-CONFIG, SPEC, WEIGHTS, INDEX = (
-    "config.json",
-    "spec.json",
-    "model.safetensors",
-    "model" + INDEX_ENDING,
-)
-TENSORS = ".safetensors"
+INDEX = "model" + INDEX_ENDING
 SHARD = re.compile(r"(?P<model>.+)-\d+-of-\d+\.safetensors")
-MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
+CACHED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)  # stays inside
+COMMIT = re.compile(r"[0-9a-f]{1,64}")
+MOST_NAMES = 1000  # of a cache, listed for suggestions
 WAYS = (
     "a folder, a config.json, a .safetensors file or its index, org/name in the Hugging Face cache"
 )
@@ -81,16 +84,11 @@ def find_target(word: str, *, known: Mapping[str, str], environment: Mapping[str
     for id_, printed in known.items():
         if word.casefold() in (id_.casefold(), printed.casefold()):
             return KnownModel(id=id_)
-    hub = hub_folder(environment)
-    cached = snapshot(word, hub)
+    hub = _hub_folder(environment)
+    cached = _snapshot(word, hub)
     if cached is not None:
         return _of_folder(cached, name=word)
     raise ValueError(_not_found(word, known, hub))
-
-
-def read_config(path: Path) -> dict[str, object]:
-    """The object in a config.json; NaN and infinities, which transformers writes, stay floats."""
-    return read_object(path, most_bytes=MOST_CONFIG_BYTES)
 
 
 def _exists(path: Path) -> bool:
@@ -173,13 +171,57 @@ def _if_file(path: Path) -> Path | None:
 
 
 def _not_found(word: str, known: Mapping[str, str], hub: Path) -> str:
-    names = {name.casefold(): name for name in (*cached_names(hub), *known.values(), *known)}
+    names = {name.casefold(): name for name in (*_cached_names(hub), *known.values(), *known)}
     names.pop(word.casefold(), None)  # a folder of the cache without a model in it
     close = difflib.get_close_matches(word[:200].casefold(), names, n=3, cutoff=0.6)
-    suggestion = (
-        f"close are {', '.join(names[name] for name in close)}" if close else f"give {WAYS}"
-    )
+    near = f"close are {', '.join(names[name] for name in close)}" if close else f"give {WAYS}"
     return (
-        f"{shown(word)} is no file or folder here, none of {len(known)} models of the built-in "
-        f"table, and not in the Hugging Face cache {hub}; {suggestion}"
+        f"{brief(word)} is no file or folder here, none of {len(known)} models of the built-in "
+        f"table, and not in the Hugging Face cache {hub}; {near}"
     )
+
+
+# ---- the cache of Hugging Face
+
+
+def _hub_folder(environment: Mapping[str, str]) -> Path:
+    """Where the cache is: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub."""
+    if environment.get("HF_HUB_CACHE"):
+        return Path(environment["HF_HUB_CACHE"]).expanduser()
+    if environment.get("HF_HOME"):
+        return Path(environment["HF_HOME"]).expanduser() / "hub"
+    home = environment.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "huggingface" / "hub"
+
+
+def _snapshot(name: str, hub: Path) -> Path | None:
+    """The folder of the commit that refs/main names, else of the newest; None if there is none."""
+    if not CACHED_NAME.fullmatch(name):
+        return None
+    model = hub / f"models--{name.replace('/', '--')}"
+    commits = [folder for folder in _listed(model / "snapshots") if COMMIT.fullmatch(folder.name)]
+    main = _main_commit(model / "refs" / "main")
+    chosen = [folder for folder in commits if folder.name == main and folder.is_dir()]
+    newest = sorted(filter(Path.is_dir, commits), key=lambda folder: folder.stat().st_mtime)
+    return next(iter(chosen or newest[-1:]), None)
+
+
+def _cached_names(hub: Path) -> list[str]:
+    """`org/name` of each model in the cache."""
+    folders = [folder.name for folder in _listed(hub) if folder.name.startswith("models--")]
+    return [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # not there, or not ours to look into: as good as empty
+        return []
+
+
+def _main_commit(reference: Path) -> str:
+    try:
+        with open_regular(reference) as file:
+            return file.read(100).decode("ascii", "replace").strip()
+    except (OSError, ValueError):
+        return ""

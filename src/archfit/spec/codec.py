@@ -42,7 +42,7 @@ def canonical_json(value: object) -> str:
 def loads(kind: type[Value], text: str) -> Value:
     """The dataclass that a JSON text describes; NaN, infinities and doubled keys are refused."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=unique_keys)
     except RecursionError as problem:
         raise ValueError(f"this {kind.__name__} is nested too deeply to be one") from problem
     except json.JSONDecodeError as problem:
@@ -159,7 +159,8 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON number; a record holds finite numbers only")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of these keys and values; a key that stands twice is refused."""
     document = dict(pairs)
     if len(document) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]

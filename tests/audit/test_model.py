@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from archfit.audit.architecture import model_from_architecture
 from archfit.audit.config import model_from_config
+from archfit.audit.model import model_from_architecture
 from archfit.spec import (
     Architecture,
     Factorised,

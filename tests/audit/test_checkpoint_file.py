@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from archfit.audit.safetensors_header import DTYPE_BITS, MOST_HEADER_BYTES, read_header
-from archfit.audit.sharded_index import read_checkpoint
+from archfit.audit.checkpoint_file import (
+    DTYPE_BITS,
+    MOST_HEADER_BYTES,
+    read_checkpoint,
+    read_header,
+)
 from tests_safetensors import ONE, write_raw, write_shapes
 
 LONGEST_SECONDS, MOST_MEMORY = 1.0, 500 * 10**6
@@ -47,7 +51,7 @@ def test_names_dtypes_shapes_and_bytes_are_those_of_the_library(tmp_path: Path) 
         "empty": np.zeros((0, 5), np.uint8),
     }
     save_file(arrays, tmp_path / "m.safetensors", metadata={"format": "np"})
-    tensors = read_header(tmp_path / "m.safetensors").tensors
+    tensors = read_header(tmp_path / "m.safetensors")
     content = (tmp_path / "m.safetensors").read_bytes()
     assert {tensor.name: tensor.shape for tensor in tensors} == {
         name: array.shape for name, array in arrays.items()
@@ -65,7 +69,7 @@ def test_each_dtype_has_the_size_that_the_library_gives_it(dtype: str, tmp_path:
     size = DTYPE_BITS[dtype]  # eight elements have as many bytes as one has bits
     header = entry(dtype=dtype, shape=[8], data_offsets=[0, size])
     path = write_raw(tmp_path / "x.safetensors", header, bytes(size))
-    assert read_header(path).tensors[0].elements == 8
+    assert read_header(path)[0].elements == 8
     with safe_open(path, framework="np") as file:
         assert list(file.keys()) == ["x"]
 
@@ -79,7 +83,7 @@ def test_each_dtype_has_the_size_that_the_library_gives_it(dtype: str, tmp_path:
         (b'{"\xff":1}', b"", "not UTF-8"),
         (b'{"x":' + b"[" * 100_000, b"", "nested too deeply"),
         (b'{"x":' + b"9" * 5000 + b"}", b"", "a whole number of 5,000 digits"),
-        (b'{"x":1,"x":1}', b"", "the name 'x' stands twice; keep one"),
+        (b'{"x":1,"x":1}', b"", "the key 'x' stands twice; keep one"),
         (b'{"x":1}', b"", "'x' lacks dtype, shape or data_offsets"),
         (b'{"__metadata__":{"a":1}}', b"", "must map words to words"),
         (b"{" + b"[]," * 1_000_001, b"", "brackets and commas, over the limit of 1,000,000"),
@@ -153,7 +157,7 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str, tmp_path: Path) -> No
 def test_half_a_character_is_refused_and_a_whole_one_is_not(tmp_path: Path) -> None:
     header = json.dumps({"\U0001f600": ONE}).encode()  # written as two halves
     assert b"\\ud83d\\ude00" in header
-    assert len(read_header(write_raw(tmp_path / "x.safetensors", header, b"\0" * 4)).tensors) == 1
+    assert len(read_header(write_raw(tmp_path / "x.safetensors", header, b"\0" * 4))) == 1
     path = write_raw(tmp_path / "y.safetensors", header.replace(b"\\ude00", b""), b"\0" * 4)
     assert "holds half a character ('\\ud83d'); write it again" in refusal(path)
 
@@ -182,7 +186,7 @@ def test_a_length_that_looks_like_a_pickle_is_a_length(tmp_path: Path) -> None:
     """640 is 0x280, whose first bytes are those of a pickle."""
     path = write_raw(tmp_path / "x.safetensors", entry().ljust(640), bytes(4))
     assert path.read_bytes().startswith(b"\x80\x02")
-    assert read_header(path).tensors[0].name == "x"
+    assert read_header(path)[0].name == "x"
 
 
 # ---- shards
@@ -212,7 +216,7 @@ def test_shards_that_link_to_one_large_header_are_refused_at_once(tmp_path: Path
 
 def test_an_index_gives_the_tensors_it_names_with_their_files(tmp_path: Path) -> None:
     found = read_checkpoint(write_shards(tmp_path))
-    assert [(t.name, t.file.name, t.shape) for t in found.tensors] == [
+    assert [(t.name, t.file.name, t.shape) for t in found] == [
         ("a", "s-1.safetensors", (2, 2)),
         ("c", "s-2.safetensors", (5,)),
     ]

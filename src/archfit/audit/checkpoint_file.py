@@ -1,0 +1,249 @@
+"""What a .safetensors file, or the index of several, says it holds: read from headers alone.
+
+A file starts with the length of the header (8 bytes, little-endian) and the header, a JSON object:
+name -> dtype, shape, data_offsets. The data follow, each byte of them in one tensor. The files are
+taken for hostile. The safetensors library is the oracle of the tests, and not used here: it takes
+headers of 100 MB and names that stand twice, does not say where a tensor lies, and loads numpy to
+open a file.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from archfit.spec import open_regular
+from archfit.spec.bounded_json import parse_object, read_object
+from archfit.spec.errors import brief
+
+LENGTH_BYTES = 8
+# What Python makes of much JSON fills gigabytes. This is room for 100,000 tensors; larger
+# checkpoints come in shards.
+MOST_HEADER_BYTES = 16 * 10**6
+MOST_ELEMENTS = 2**63 - 1
+LONGEST_NAME = 1000  # characters; those of a mixture have about 80
+METADATA = "__metadata__"
+DTYPE_BITS = (
+    {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+    | dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"), 8)
+    | dict.fromkeys(("F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8)
+    | dict.fromkeys(("I16", "U16", "F16", "BF16"), 16)
+    | dict.fromkeys(("I32", "U32", "F32"), 32)
+    | dict.fromkeys(("I64", "U64", "F64", "C64"), 64)
+)
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+PICKLE_MAGIC = (b"PK\x03\x04", *(bytes([0x80, protocol]) for protocol in range(1, 6)))
+PICKLED = (
+    "a pickled checkpoint, and unpickling can run any code, so it is never opened; load it where "
+    "you trust it by torch.load(file, weights_only=True) and write the tensors by "
+    "safetensors.torch.save_file"
+)
+TENSORS, INDEX_ENDING = ".safetensors", ".safetensors.index.json"
+MOST_INDEX_BYTES = 32 * 10**6  # a mixture of 140,000 tensors has 16 MB
+MOST_SHARDS = 2000
+MOST_HEADER_BYTES_OF_ALL = 32 * 10**6  # those of 90,000 tensors have 10 MB
+LONGEST_FILE_NAME = 255  # bytes, on every file system
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredTensor:
+    """Where a tensor lies: `file` from byte `start` up to `end`."""
+
+    name: str
+    dtype: str  # as the file spells it: BF16
+    shape: tuple[int, ...]
+    file: Path
+    start: int
+    end: int
+
+    @property
+    def elements(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+
+Tensors = tuple[StoredTensor, ...]
+
+
+def read_checkpoint(path: Path) -> Tensors:
+    """The tensors of a .safetensors file or of all shards of a .safetensors.index.json."""
+    refuse_pickle(path)
+    return _read_index(path) if path.name.endswith(INDEX_ENDING) else read_header(path)
+
+
+def read_header(path: Path) -> Tensors:
+    """The tensors that a .safetensors file holds, in its order; of its data nothing is read."""
+    refuse_pickle(path)
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            content = _header_bytes(file, size)
+        document = parse_object(content, where="its header")
+        first = LENGTH_BYTES + len(content)
+        tensors = _tensors(document, path, first=first)
+        _check_cover(tensors, first=first, size=size)
+    except ValueError as problem:
+        raise ValueError(f"{path} is no sound safetensors file: {problem}") from problem
+    return tensors
+
+
+def refuse_pickle(path: Path) -> None:
+    """Refuse a file whose name says pickle, unopened."""
+    if path.suffix.lower() in PICKLES or path.name.endswith(".bin.index.json"):
+        raise ValueError(f"{path} is {PICKLED}")
+
+
+def _header_bytes(file: BinaryIO, size: int) -> bytes:
+    start = file.read(LENGTH_BYTES)
+    length = int.from_bytes(start, "little")
+    if len(start) < LENGTH_BYTES:
+        raise ValueError(f"it has {size} bytes, too few for a header; write it again")
+    if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES):
+        raise ValueError(_bad_length(start, length, size))
+    content = file.read(length)
+    if len(content) < length:
+        raise ValueError("it became shorter while it was read; wait until it is written")
+    return content
+
+
+def _bad_length(start: bytes, length: int, size: int) -> str:
+    if start.startswith(PICKLE_MAGIC):
+        return f"it is {PICKLED}"
+    if length > size - LENGTH_BYTES:
+        return (
+            f"a header of {length:,} bytes does not fit its {size:,} bytes; it was cut off or is "
+            "of another kind: copy it again"
+        )
+    return (
+        f"its header of {length:,} bytes is over the limit of {MOST_HEADER_BYTES:,}; split the "
+        "model into shards"
+    )
+
+
+def _tensors(document: dict[str, object], path: Path, *, first: int) -> Tensors:
+    metadata = document.pop(METADATA, {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise ValueError(f"{METADATA} must map words to words; remove it")
+    found = [_tensor(name, entry, path, first) for name, entry in document.items()]
+    return tuple(sorted(found, key=lambda tensor: (tensor.start, tensor.end)))
+
+
+def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
+    if len(name) > LONGEST_NAME or not name.isprintable():  # it is shown, and split at its points
+        raise ValueError(
+            f"the name {brief(name)} is over {LONGEST_NAME} characters long or holds control "
+            "characters; rename the tensor"
+        )
+    if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
+        raise ValueError(f"{brief(name)} lacks dtype, shape or data_offsets; write it again")
+    dtype, offsets = entry["dtype"], _sizes(entry["data_offsets"])
+    shape = _sizes(entry["shape"])
+    if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
+        known = ", ".join(DTYPE_BITS)
+        raise ValueError(f"{brief(name)} has the dtype {brief(dtype)}; known are {known}")
+    if shape is None or offsets is None or len(offsets) != 2:
+        raise ValueError(
+            f"the shape and data_offsets of {brief(name)} must be lists of whole numbers from 0, "
+            "two of them in data_offsets; write it again"
+        )
+    bits = DTYPE_BITS[dtype] * _elements(name, shape)
+    if (offsets[1] - offsets[0]) * 8 != bits:
+        raise ValueError(
+            f"{brief(name)} lies at {offsets[0]}..{offsets[1]}, but its shape and dtype need "
+            f"{bits / 8:.15g} bytes; write it again"
+        )
+    start, end = (first + offset for offset in offsets)
+    return StoredTensor(name=name, dtype=dtype, shape=shape, file=path, start=start, end=end)
+
+
+def _sizes(value: object) -> tuple[int, ...] | None:
+    """The numbers of a list of sizes; None if it is anything else."""
+    if not isinstance(value, list) or not all(type(size) is int and size >= 0 for size in value):
+        return None
+    return tuple(value)
+
+
+def _elements(name: str, shape: tuple[int, ...]) -> int:
+    elements = 1
+    for size in shape:  # one by one: the product of a long shape would itself fill the memory
+        elements *= size
+        if elements > MOST_ELEMENTS:
+            raise ValueError(f"the shape of {brief(name)} has over 2^63 elements; write it again")
+    return elements
+
+
+def _check_cover(tensors: Tensors, *, first: int, size: int) -> None:
+    """Each byte after the header is in one tensor: no overlap, gap, or end past the file."""
+    places = [(first, "the header"), *((tensor.end, brief(tensor.name)) for tensor in tensors)]
+    starts = [*((tensor.start, brief(tensor.name)) for tensor in tensors), (size, "the file's end")]
+    for (end, before), (start, after) in zip(places, starts, strict=True):
+        if start != end:
+            what = "overlap" if start < end else "leave a gap"
+            raise ValueError(
+                f"{before} up to byte {end:,} and {after} at {start:,} {what}; copy or write it "
+                "again"
+            )
+
+
+# ---- shards
+
+
+def _read_index(path: Path) -> Tensors:
+    shard_of = _weight_map(path)
+    shards = sorted(set(shard_of.values()))
+    if len(shards) > MOST_SHARDS:
+        raise ValueError(
+            f"{path} names {len(shards):,} files, over the limit of {MOST_SHARDS}; "
+            "save the model in fewer shards"
+        )
+    for shard in shards:
+        if not path.with_name(shard).exists():
+            raise ValueError(f"{path} names {shard}, which is not beside it; copy it there")
+    _check_headers(path, shards)
+    tensors = tuple(
+        tensor
+        for shard in shards
+        for tensor in read_header(path.with_name(shard))
+        if shard_of.get(tensor.name) == shard
+    )
+    absent = shard_of.keys() - {tensor.name for tensor in tensors}
+    if absent:
+        name = min(absent)
+        raise ValueError(
+            f"{path} says that {brief(name)} is in {shard_of[name]}, but it is not; "
+            "copy index and shards again"
+        )
+    return tensors
+
+
+def _check_headers(path: Path, shards: list[str]) -> None:
+    """Refuse shards whose headers would take minutes to read, link by link to one file, say."""
+    total = 0
+    for shard in shards:
+        with open_regular(path.with_name(shard)) as file:
+            total += int.from_bytes(file.read(LENGTH_BYTES), "little")
+    if total > MOST_HEADER_BYTES_OF_ALL:
+        raise ValueError(
+            f"the files that {path} names have headers of {total:,} bytes together, over the limit "
+            f"of {MOST_HEADER_BYTES_OF_ALL:,}; give the index of one model"
+        )
+
+
+def _weight_map(path: Path) -> dict[str, str]:
+    weight_map = read_object(path, most_bytes=MOST_INDEX_BYTES).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError(f"{path} has no weight_map from tensors to files; give a model's index")
+    for name, shard in weight_map.items():
+        if not isinstance(shard, str) or not _is_plain(shard):
+            raise ValueError(
+                f"{path} puts {brief(name)} into {brief(shard)}, and a shard is a .safetensors "
+                "file in the folder of the index; write the index again"
+            )
+    return weight_map
+
+
+def _is_plain(shard: str) -> bool:
+    """Whether it names a file of this folder: nothing that leads out of it, or to a pickle."""
+    is_name = shard.isprintable() and not set(shard) & set("/\\:")
+    return is_name and len(shard.encode()) <= LONGEST_FILE_NAME and shard.endswith(TENSORS)

@@ -1,0 +1,298 @@
+"""The sizes in one config document, as its class would read them, and what it did not say.
+
+A refusal never prints a value whole: it may be a number of a million digits or a list nested
+without end.
+"""
+
+from collections.abc import Sequence
+
+from archfit.audit.count import SizedStack
+from archfit.audit.families import Document, Family, StackKeys, keys_of, knowledge
+from archfit.audit.model import InputMap
+from archfit.spec.errors import InvalidValue, brief, check_at_least
+
+MOST_LAYERS_OF_A_STEM = 64
+BYTES = 256 + 3  # and ByT5's padding, end and unknown
+WITH_TOKENS = ("lookup", "factorised_lookup", "nonlinear")  # Whisper's decoder has a table, too
+OF_A_STACK = (  # needed sizes that `sized_stack` reads
+    *("kv_heads", "head_dim", "experts", "expert_feed_forward", "shared_feed_forward"),
+    *("groups", "inner_groups"),
+)
+
+
+class ConfigReader:
+    """A config and, in lists that grow, what was assumed, what is missing and what to note."""
+
+    def __init__(self, document: Document, family: Family, *, is_part: bool) -> None:
+        self.document, self.family = document, family
+        self.defaults = {**family.defaults, **(family.part_defaults if is_part else {})}
+        self.assumed: list[str] = []
+        self.missing: list[str] = []
+        self.notes: list[str] = []
+
+    def size(self, name: str, keys: Sequence[str] = (), *, least: int = 1) -> int | None:
+        """The size under the first key that the config has, else the default of the class."""
+        found = self.value(keys or keys_of(name))
+        return None if found is None else whole(*found, least=least)
+
+    def needed(self, name: str) -> int | None:
+        """The same where the family's class reads that size at all."""
+        return self.size(name) if name in self.family.needs else None
+
+    def value(self, keys: Sequence[str]) -> tuple[str, object] | None:
+        """The first key that the config has with its value; None where it is null or nowhere.
+
+        A null is left to the rule by which the class computes the size: a default stands only
+        for a key that is absent, as in the class.
+        """
+        key = next((key for key in keys if key in self.document), None)
+        if key is not None:
+            self._note_disagreement(key, keys)
+            value = self.document[key]
+            return None if value is None else (key, value)
+        for key in keys:
+            if key in self.defaults:
+                return key, self._assume(key)
+        return None
+
+    def is_tied(self) -> bool | None:
+        """Whether the token table serves as the head; noted as missing where nothing says so."""
+        found = self.value(keys_of("is_tied"))
+        if found is None:
+            self.lack("is_tied")
+            return None
+        key, value = found
+        if not isinstance(value, bool):
+            raise InvalidValue(key, value, "is neither true nor false", "use one of the two")
+        return value
+
+    def lack(self, name: str, keys: Sequence[str] = ()) -> None:
+        """Note that a size was not found, with the keys that would have held it."""
+        self.missing.append(f"{name}: looked for {', '.join(keys or keys_of(name))}")
+
+    def refuse(self, name: str, keys: Sequence[str] = ()) -> ValueError:
+        """The refusal of a config without a size that every model has."""
+        return ValueError(
+            f"the config gives no {name}; looked for {', '.join(keys or keys_of(name))}"
+        )
+
+    def _assume(self, key: str) -> object:
+        value, source = self.defaults[key], knowledge()["read_from"]
+        sentence = f"{key}={value}: default of {self.family.config_class} ({source})"
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+        return value
+
+    def _note_disagreement(self, taken: str, keys: Sequence[str]) -> None:
+        for key in keys:
+            other = self.document.get(key)
+            if type(other) is int and other != self.document[taken]:
+                read = brief(self.document[taken])
+                sentence = f"{taken}={read} was read, not {key}={brief(other)}"
+                if sentence not in self.notes:
+                    self.notes.append(sentence)
+
+
+def whole(key: str, value: object, *, least: int = 1) -> int:
+    """`value` as a whole number from `least` to 10^12."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidValue(key, value, "is not a whole number", f"use {least} or more")
+    check_at_least(least, **{key: value})
+    return value
+
+
+def _pair(key: str, value: object) -> tuple[int, int]:
+    """A side as a whole number, or height and width as a list of two."""
+    if not isinstance(value, list | tuple):
+        return whole(key, value), whole(key, value)
+    if len(value) != 2:
+        raise InvalidValue(key, value, "is no pair", "use one side, or a list of height and width")
+    return whole(key, value[0]), whole(key, value[1])
+
+
+def _wholes(key: str, value: object) -> tuple[int, ...]:
+    """A short list of whole numbers."""
+    if not isinstance(value, list | tuple):
+        raise InvalidValue(key, value, "is no list", "use one number for each convolution")
+    if not 1 <= len(value) <= MOST_LAYERS_OF_A_STEM:
+        raise ValueError(f"{key} has {len(value)} entries; use 1 to {MOST_LAYERS_OF_A_STEM}")
+    return tuple(whole(key, part) for part in value)
+
+
+# ---- a stack
+
+
+def sized_stack(
+    reader: ConfigReader, stack: StackKeys, width: int, before: int | None
+) -> SizedStack:
+    """The stack with its sizes; `before` is the depth of the stack in front of it.
+
+    The decoder of a T5 is as deep as its encoder where the config does not say.
+    """
+    keys = stack.keys.get("depth", keys_of("depth"))
+    depth = reader.size("depth", keys) or before
+    if depth is None:
+        raise reader.refuse("depth", keys)
+    sizes = {"width": width, "depth": depth, "distinct": depth}
+    sizes |= _attention(reader, stack, width) | _feed_forward(reader, stack, width)
+    sizes |= _mixture(reader, depth, sizes.get("feed_forward"))
+    if "groups" in reader.family.needs:
+        sizes["distinct"] = (reader.size("groups") or 1) * (reader.size("inner_groups") or 1)
+    return SizedStack(role=stack.role, has_cross_attention=stack.has_cross_attention, sizes=sizes)
+
+
+def _attention(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, int]:
+    family = reader.family
+    keys = stack.keys.get("heads", keys_of("heads"))
+    heads = reader.size("heads", keys)
+    if heads is None:
+        reader.lack("heads", keys)
+        return {"attention": width, "key_value": width} if family.is_square else {}
+    kv_heads = family.fixed_kv_heads or reader.needed("kv_heads") or heads
+    if kv_heads > heads:
+        raise ValueError(
+            f"there are more key-value heads ({brief(kv_heads)}) than heads ({heads}); "
+            "several heads share one, so use at most as many"
+        )
+    found = {"heads": heads, "kv_heads": kv_heads}
+    head_dim = reader.needed("head_dim")
+    if head_dim is None and family.is_square:
+        head_dim = _square_head_dim(width, heads)
+    if head_dim is None:
+        reader.lack("head_dim")
+        reader.assumed.append(
+            f"heads * head_dim = {width}, the width, for the count alone: usual, but not known "
+            "of this family"
+        )
+        return found | {"attention": width, "key_value": width * kv_heads // heads}
+    shared = {"attention": heads * head_dim, "key_value": kv_heads * head_dim}
+    return found | {"head_dim": head_dim} | shared
+
+
+def _square_head_dim(width: int, heads: int) -> int:
+    if width % heads:
+        rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
+        raise InvalidValue("width", width, rule, "give head_dim, or heads that divide the width")
+    return width // heads
+
+
+def _feed_forward(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, int]:
+    keys = stack.keys.get("feed_forward", keys_of("feed_forward"))
+    found = reader.size("feed_forward", keys) or reader.family.feed_forward_multiple * width
+    if not found:
+        reader.lack("feed_forward", keys)
+        return {}
+    return {"feed_forward": found}
+
+
+def _mixture(reader: ConfigReader, depth: int, feed_forward: int | None) -> dict[str, int]:
+    """Sizes of the experts; nothing where every layer is dense."""
+    experts = reader.size("experts", least=0) if "experts" in reader.family.needs else None
+    if not experts:
+        return {}
+    sizes = {"experts": experts, "dense": _dense_layers(reader, depth)}
+    optional = {
+        "expert_feed_forward": reader.needed("expert_feed_forward") or feed_forward,
+        "shared_feed_forward": reader.needed("shared_feed_forward"),
+    }
+    return sizes | {name: size for name, size in optional.items() if size is not None}
+
+
+def _dense_layers(reader: ConfigReader, depth: int) -> int:
+    """Layers of a mixture that have one feed-forward layer: every step-th layer has experts,
+    unless it is listed as dense. Counted without walking through the layers."""
+    step = reader.size("decoder_sparse_step", ("decoder_sparse_step",)) or 1
+    listed = reader.document.get("mlp_only_layers") or []
+    if not isinstance(listed, list):
+        raise InvalidValue("mlp_only_layers", listed, "is no list", "use numbers of layers")
+    dense = {at for at in listed if type(at) is int and 0 <= at < depth and (at + 1) % step == 0}
+    return depth - depth // step + len(dense)
+
+
+# ---- outside of the stacks
+
+
+def outside_sizes(reader: ConfigReader, width: int) -> dict[str, int]:
+    """The sizes that the parts outside the stacks need; what is not there is noted as missing."""
+    sizes: dict[str, int] = {}
+    family = reader.family
+    names = [name for name in family.needs if name not in OF_A_STACK]
+    for name in ["vocab", *names] if family.input in WITH_TOKENS else names:
+        found = reader.size(name, least=0 if name == "types" else 1)
+        if found is None and name == "inner":
+            found = width  # the class takes the width where the key is absent or null
+        if found is None:
+            reader.lack(name)
+        else:
+            sizes[name] = found
+    if family.input == "linear_patch":
+        sizes |= _patches(reader)
+    if family.input == "linear_on_conv_features":
+        sizes |= _stem(reader)
+    return sizes
+
+
+def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputMap:
+    """The way in, with what bounds the rank of the inputs."""
+    kind, inner, vocab = reader.family.input, sizes.get("inner"), sizes.get("vocab")
+    if kind == "lookup" and inner is not None and inner != width:
+        kind = "factorised_lookup"
+    is_byte_model = reader.document.get("tokenizer_class") == "ByT5Tokenizer"
+    dimensions = sizes.get("patch_dimensions", sizes.get("stem_last"))
+    if kind == "linear_continuous" and sizes.keys() >= {"state_dimensions", "action_dimensions"}:
+        step = sizes["state_dimensions"] + sizes["action_dimensions"]
+        dimensions = step + 1  # and the return
+    return InputMap(
+        kind=kind,
+        vocab=vocab,
+        vocab_real=min(BYTES, vocab) if is_byte_model and vocab is not None else None,
+        inner=inner,
+        dimensions=dimensions,
+    )
+
+
+def _patches(reader: ConfigReader) -> dict[str, int]:
+    channels = reader.size("channels")
+    patch, image = reader.value(keys_of("patch_size")), reader.value(keys_of("image_size"))
+    for name, found in (("channels", channels), ("patch_size", patch), ("image_size", image)):
+        if found is None:
+            reader.lack(name)
+    sizes: dict[str, int] = {}
+    if patch is None:
+        return sizes
+    height, width = _pair(*patch)
+    if channels is not None:
+        sizes["patch_dimensions"] = height * width * channels
+    if image is not None:
+        image_height, image_width = _pair(*image)
+        down, across = image_height // height, image_width // width
+        sizes["patches"] = down * across
+        # offsets between two patches, and three for those from, to and of the class token
+        sizes["patch_offsets"] = max(0, 2 * down - 1) * max(0, 2 * across - 1) + 3
+    return sizes
+
+
+def _stem(reader: ConfigReader) -> dict[str, int]:
+    """Sums over the convolutions of a stem that starts from one channel of sound."""
+    found = reader.value(keys_of("stem_channels"))
+    kernels = reader.value(keys_of("stem_kernels"))
+    if found is None:
+        reader.lack("stem_channels")
+        return {}
+    channels = _wholes(*found)
+    sizes = {
+        "stem_channels": sum(channels),
+        "stem_first": channels[0],
+        "stem_last": channels[-1],
+    }
+    if kernels is None:
+        reader.lack("stem_kernels")
+        return sizes
+    taps = _wholes(*kernels)
+    if len(taps) != len(channels):
+        raise ValueError(
+            f"conv_kernel has {len(taps)} entries and conv_dim {len(channels)}; "
+            "give both for every convolution"
+        )
+    layers = zip((1, *channels), channels, taps, strict=False)
+    return sizes | {"stem_weights": sum(before * after * tap for before, after, tap in layers)}
