@@ -17,9 +17,9 @@ WORK = """
 import resource, sys
 from pathlib import Path
 from archfit.data.prepare import prepare
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 source, out, vocab = sys.argv[1:]
-prepare(source, Path(out), Settings(kind="text", vocab=int(vocab)))
+prepare(source, Path(out), DataSettings(kind="text", vocab=int(vocab)))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 

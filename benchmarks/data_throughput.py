@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from archfit.data.kinds import SourceDocuments
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare, silent
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.reading import Reading
-from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE, find_files
-from archfit.data.unpack import Ledger, unpacked_chunks
+from archfit.data.sources import SAMPLE, DataSettings, find_files
+from archfit.data.streams import Ledger, unpacked_chunks
 from archfit.data.vocabulary import Bytes
 
 SEPARATOR = b"\n<|doc|>\n"
@@ -47,7 +46,7 @@ def content_of(file: Path | None, size: int) -> bytes:
     if file is not None:
         with open(file, "rb") as stream:
             return stream.read(size).decode(errors="ignore").encode()
-    (sample,) = find_files(SAMPLE, Settings(kind="text"))
+    (sample,) = find_files(SAMPLE, "text")
     text = b"".join(unpacked_chunks(sample, Ledger(10**9, lambda _: None)))
     paragraphs = text.split(b"\n\n")
     chapters = [b"\n\n".join(paragraphs[n : n + 40]) for n in range(0, len(paragraphs), 40)]
@@ -71,10 +70,10 @@ def median_seconds(
 
 def measure_bytes(corpus: Path, folder: Path, repeats: int) -> None:
     """Bytes: encoding alone, and everything prepare does, by CPU time."""
-    settings = Settings(kind="bytes")
+    settings = DataSettings(kind="bytes")
 
     def encode() -> None:
-        for block in Reading(str(corpus), settings, silent).blocks("encoding"):
+        for block in SourceDocuments(str(corpus), settings, silent).blocks("encoding"):
             Bytes().encode(block)
 
     def everything() -> None:
@@ -90,13 +89,14 @@ def measure_bpe(corpus: Path, folder: Path, vocab: int, repeats: int) -> None:
     """BPE: reading and encoding all documents against the library's own batch encoding of them."""
     from tokenizers import Tokenizer
 
-    data = prepare(str(corpus), folder / "bpe", Settings(kind="text", vocab=vocab)).data
+    data = prepare(str(corpus), folder / "bpe", DataSettings(kind="text", vocab=vocab)).data
     vocabulary = data.vocabulary()
     theirs = Tokenizer.from_file(str(data.folder / "tokenizer.json"))
     documents = corpus.read_text().split(SEPARATOR.decode())
 
     def ours() -> None:
-        for block in Reading(str(corpus), Settings(kind="text"), silent).blocks("encoding"):
+        documents = SourceDocuments(str(corpus), DataSettings(kind="text"), silent)
+        for block in documents.blocks("encoding"):
             vocabulary.encode(block)
 
     seconds = median_seconds(ours, repeats)

@@ -21,8 +21,7 @@ from pathlib import Path
 from scipy.stats import t as student
 
 from archfit.data.prepare import prepare
-from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE
+from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec import RunRecord, loads
 
 
@@ -35,7 +34,7 @@ def main() -> None:
     parser.add_argument("--inners", type=int, nargs="*", default=[64, 96, 4])
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.workers) as pool:
-        prepare(SAMPLE, Path(folder, "data"), Settings(kind="text"))
+        prepare(SAMPLE, Path(folder, "data"), DataSettings(kind="text"))
         inners = (None, *chosen.inners)  # None: the full table
         cells = [(inner, seed) for inner in inners for seed in range(chosen.seeds)]
         losses = dict(

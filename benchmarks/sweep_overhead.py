@@ -22,7 +22,7 @@ from pathlib import Path
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 from archfit.spec import Recipe, RunSpec, canonical_json, standard_architecture
 from archfit.sweep.folder import sweep_json
 from archfit.sweep.sweep import Corpus, Sweep
@@ -63,7 +63,7 @@ def main() -> None:
 def some_data(folder: Path) -> PreparedData:
     """Bytes with some order in them."""
     (folder / "text.txt").write_text("".join(f"{at} and {at * at % 97}; " for at in range(5000)))
-    return prepare(str(folder / "text.txt"), folder / "data", Settings(kind="bytes")).data
+    return prepare(str(folder / "text.txt"), folder / "data", DataSettings(kind="bytes")).data
 
 
 def cells(data: PreparedData, count: int) -> list[RunSpec]:

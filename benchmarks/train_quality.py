@@ -22,8 +22,7 @@ from archfit.cli import train_command
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.settings import Settings as DataSettings
-from archfit.data.sources import SAMPLE
+from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
 from archfit.spec.asked import usual_rate
 from archfit.train import Settings, Watchers

@@ -10,7 +10,7 @@ import numpy as np
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.settings import Settings as DataSettings
+from archfit.data.sources import DataSettings
 from archfit.spec import (
     Recipe,
     RunRecord,

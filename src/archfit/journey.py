@@ -4,7 +4,7 @@ from pathlib import Path
 
 from archfit.data.bpe import Bpe
 from archfit.data.prepared import PreparedData
-from archfit.data.shards import appearing_folder
+from archfit.data.shards import atomic_folder
 from archfit.export import (
     Export,
     ExportShape,
@@ -48,7 +48,7 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
         separator=None if tokenizer is None else tokenizer.separator,
     )
     made = with_tokenizer_of(export_config(shape, FORMAT), data, context=shape.context)
-    with appearing_folder(out, overwrite=True) as folder:
+    with atomic_folder(out, overwrite=True) as folder:
         write_files(made, folder)
     return tuple(out / name for name in made.files)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from archfit.advise.design import Network, binds, networks, untested
-from archfit.data.tokenisations import InBpe, InKmers
+from archfit.data.retokenise import InBpe, InKmers
 from archfit.plan.planner import Plan
 from tests_advice import plan_of
 

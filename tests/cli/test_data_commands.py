@@ -57,7 +57,10 @@ def test_the_kind_is_guessed(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["prepare", "nowhere", "--kind", "text"], "no file or folder 'nowhere'"),
-        (["prepare", "sample", "--kind", "prose"], "--kind 'prose' is not one of"),
+        (
+            ["prepare", "sample", "--kind", "prose"],
+            "kind='prose' is unknown; use one of text, bytes",
+        ),
         (["prepare", "sample", "--vocab", "3"], "use 257 or more"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from archfit.cli.app import main
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.settings import Settings as DataSettings
+from archfit.data.sources import DataSettings
 from archfit.export import FORMATS
 from tests_exports import NETWORK, random_run
 from tests_safetensors import write_shapes

@@ -13,7 +13,7 @@ import pytest
 from archfit.cli.app import main
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 from archfit.spec.run_folder import read_records
 from archfit.sweep.folder import read_sweep
 from tests_said import Said
@@ -207,7 +207,7 @@ def _prepared(folder: Path, kind: str) -> Path:
     letters, between = ("ACGT", "\n>next\n") if kind == "fasta" else ("abcdefghijklmnopqrst", " ")
     words = ["".join(draws.choices(letters, k=9)) for _ in range(3000)]  # enough for a BPE of 1000
     source.write_text(between.lstrip() + between.join(words) + "\n")
-    return prepare(str(source), folder / "data", Settings(kind=kind)).data.folder
+    return prepare(str(source), folder / "data", DataSettings(kind=kind)).data.folder
 
 
 def test_a_counted_sweep_file_has_the_scale_that_it_says(
@@ -225,7 +225,7 @@ def test_a_sweep_goes_on_with_all_its_data_when_others_are_added(
     words, heldout = tmp_path / "more/words.txt", data.folder.parent / "heldout.txt"
     words.write_text("other words " * 300)
     more = prepare(
-        str(words), tmp_path / "more/data", Settings(kind="bytes"), heldout=str(heldout)
+        str(words), tmp_path / "more/data", DataSettings(kind="bytes"), heldout=str(heldout)
     ).data
     out, sweep = tmp_path / "out", ("sweep", str(tmp_path / "tiny.json"), "--device", "cpu")
     for one in (data, more):
@@ -249,7 +249,7 @@ def test_a_sweep_whose_data_were_moved_is_told_where_they_are(
     more = tmp_path / "more"
     more.mkdir()
     (more / "words.txt").write_text("other words " * 300)
-    other = prepare(str(more / "words.txt"), more / "data", Settings(kind="bytes")).data
+    other = prepare(str(more / "words.txt"), more / "data", DataSettings(kind="bytes")).data
     said = archfit(*command, "--data", str(other.folder)).refusal()
     assert "is none of the data of tiny, whose cells are made for bytes" in said
 
@@ -260,7 +260,7 @@ def test_data_of_one_name_are_refused(archfit: Archfit, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "words.txt").write_text(f"other words {name} " * 300)
         made = prepare(
-            str(tmp_path / name / "words.txt"), tmp_path / name / "data", Settings(kind="bytes")
+            str(tmp_path / name / "words.txt"), tmp_path / name / "data", DataSettings(kind="bytes")
         )
         folders += ["--data", str(made.data.folder)]
     said = archfit("sweep", "wies-vocab", "--out", str(tmp_path / "out"), *folders).refusal()

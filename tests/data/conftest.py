@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.data.unpack import Ledger, SourceFile
+from archfit.data.streams import Ledger, SourceFile
 
 GENEROUS = 10**9
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the datasets library is first imported

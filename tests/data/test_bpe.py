@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from archfit.data import bpe
-from archfit.data.blocks import Block
 from archfit.data.bpe import Bpe, read_bpe, train_bpe
 from archfit.data.prepare import prepare
-from archfit.data.settings import Settings
-from archfit.data.vocabulary_files import read_vocabulary
+from archfit.data.sources import DataSettings
+from archfit.data.streams import DocumentBlock
+from archfit.data.tokenizer_files import read_vocabulary
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog. It's 42 o'clock;  two  spaces,\n\n"
@@ -35,7 +35,7 @@ def test_size_counts_bytes_merges_and_the_separator(trained: Bpe) -> None:
 def test_the_file_is_a_tokenizer_of_hugging_face(trained: Bpe) -> None:
     theirs = Tokenizer.from_str(trained.as_json())
     theirs.encode_special_tokens = True
-    ours = trained.encode(Block([TEXT.encode()], complete=True))
+    ours = trained.encode(DocumentBlock([TEXT.encode()], complete=True))
     assert ours.tolist() == [*theirs.encode(TEXT).ids, trained.separator]
 
 
@@ -48,7 +48,9 @@ def test_training_again_gives_the_same_file(trained: Bpe) -> None:
 def test_any_text_comes_back(texts: list[str]) -> None:
     vocabulary = read_vocabulary(_small().as_json(), "tokenizer.json")
     documents = [text.encode() for text in texts]
-    assert vocabulary.decode(vocabulary.encode(Block(documents, complete=True))) == documents
+    assert (
+        vocabulary.decode(vocabulary.encode(DocumentBlock(documents, complete=True))) == documents
+    )
 
 
 def _small() -> Bpe:
@@ -76,14 +78,14 @@ def test_a_cut_stays_near_its_limit_where_words_have_no_gaps() -> None:
 def test_long_documents_are_encoded_in_pieces_as_if_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    at_once = _small().encode(Block([TEXT.encode()], complete=True))
+    at_once = _small().encode(DocumentBlock([TEXT.encode()], complete=True))
     monkeypatch.setattr(bpe, "PIECE_BYTES", 100)
-    assert len(list(bpe.pieces_of(TEXT.encode()))) > 40
-    assert np.array_equal(_small().encode(Block([TEXT.encode()], complete=True)), at_once)
+    assert len(list(bpe.pieces_of(TEXT.encode(), 100))) > 40
+    assert np.array_equal(_small().encode(DocumentBlock([TEXT.encode()], complete=True)), at_once)
 
 
 def test_text_that_looks_like_the_separator_is_text(trained: Bpe) -> None:
-    ids = trained.encode(Block([b"a<|doc|>b"], complete=True))
+    ids = trained.encode(DocumentBlock([b"a<|doc|>b"], complete=True))
     assert (ids == trained.separator).sum() == 1
     assert trained.decode(ids) == [b"a<|doc|>b"]
 
@@ -112,7 +114,7 @@ def test_only_a_special_token_is_a_separator() -> None:
     tokenizer.add_tokens(["</s>"])
     reused = read_bpe(tokenizer.to_str(), "t")
     assert reused.tokenizer.id_to_token(reused.separator) == "<|doc|>"
-    assert reused.decode(reused.encode(Block([b"a</s>b"], complete=True))) == [b"a</s>b"]
+    assert reused.decode(reused.encode(DocumentBlock([b"a</s>b"], complete=True))) == [b"a</s>b"]
     tokenizer.add_tokens(["<|doc|>"])
     with pytest.raises(
         ValueError, match=r"has <\|doc\|> as an ordinary token.*; mark it as special"
@@ -156,8 +158,8 @@ def test_a_tokenizer_of_too_many_tokens_is_refused() -> None:
 
 
 def test_an_impossible_size_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--vocab 1000000000 is not in 2\.\.16777216"):
-        prepare("nowhere", tmp_path / "out", Settings(kind="text", vocab=10**9))
+    with pytest.raises(ValueError, match=r"vocab=1000000000 is not in 2\.\.16777216"):
+        prepare("nowhere", tmp_path / "out", DataSettings(kind="text", vocab=10**9))
 
 
 def test_a_tokenizer_must_be_a_file_of_reasonable_size(tmp_path: Path) -> None:
@@ -171,4 +173,4 @@ def test_a_tokenizer_must_be_a_file_of_reasonable_size(tmp_path: Path) -> None:
         (large, "--tokenizer large.json has 268435457 bytes, more than 268435456; give a smaller"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            prepare("nowhere", tmp_path / "out", Settings(kind="text", tokenizer=path))
+            prepare("nowhere", tmp_path / "out", DataSettings(kind="text", tokenizer=path))

@@ -2,13 +2,13 @@ from collections.abc import Callable
 
 import pytest
 
-from archfit.data import blocks
+from archfit.data import streams
 from archfit.data.fasta import AMINO_ACIDS, fasta_blocks, sequence_alphabet, usual_letters
-from archfit.data.settings import Settings
-from archfit.data.unpack import Ledger, SourceFile
+from archfit.data.sources import DataSettings
+from archfit.data.streams import Ledger, SourceFile
 
 Writer = Callable[[str, bytes], SourceFile]
-FASTA = Settings(kind="fasta")
+FASTA = DataSettings(kind="fasta")
 
 
 def sequences(file: SourceFile, ledger: Ledger) -> list[bytes]:
@@ -32,8 +32,8 @@ def test_letters_come_without_headers_case_and_line_ends(
 def test_a_genome_longer_than_a_block_arrives_whole(
     source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "HELD_PART_BYTES", 500)
-    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 300)
+    monkeypatch.setattr(streams, "HELD_PART_BYTES", 500)
+    monkeypatch.setattr("archfit.data.streams.BLOCK_BYTES", 300)
     lines = [b"ACGTTGCA" * 8] * 100
     file = source_file("a.fa", b">g\n" + b"\n".join(lines) + b"\n>h\nAC\n")
     assert sequences(file, ledger) == [b"".join(lines), b"AC"]
@@ -43,8 +43,8 @@ def test_a_genome_longer_than_a_block_arrives_whole(
 def test_a_header_longer_than_a_block_is_no_sequence(
     length: int, source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "HELD_PART_BYTES", 500)
-    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 300)
+    monkeypatch.setattr(streams, "HELD_PART_BYTES", 500)
+    monkeypatch.setattr("archfit.data.streams.BLOCK_BYTES", 300)
     header = b">" + b"A" * length
     file = source_file("a.fa", b"\n".join([header, b"CG", header, header, b"T" * 2000, header]))
     assert sequences(file, ledger) == [b"CG", b"T" * 2000]

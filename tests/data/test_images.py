@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from archfit.data.images import ImageReader
-from archfit.data.settings import Settings
-from archfit.data.unpack import Ledger, SourceFile
+from archfit.data.images import image_blocks
+from archfit.data.sources import DataSettings
+from archfit.data.streams import Ledger, SourceFile
 
 Writer = Callable[[str, bytes], SourceFile]
 RNG = np.random.default_rng(0)
@@ -21,8 +21,8 @@ COLOUR = RNG.integers(0, 256, (5, 4, 3, 3), np.uint8)
 
 
 def images(files: list[SourceFile], ledger: Ledger, **options: object) -> list[bytes]:
-    settings = Settings(kind="images", **options)  # type: ignore[arg-type]  # levels, clusters or field
-    return [part for block in ImageReader(files, settings, ledger).blocks() for part in block.parts]
+    settings = DataSettings(kind="images", **options)  # type: ignore[arg-type]  # levels, clusters or field
+    return [part for block in image_blocks(files, settings, ledger) for part in block.parts]
 
 
 def npz(**arrays: np.ndarray) -> bytes:

@@ -8,12 +8,12 @@ import pytest
 from archfit.data.loader import Loader
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    return prepare("sample", tmp_path_factory.mktemp("d") / "data", Settings(kind="bytes")).data
+    return prepare("sample", tmp_path_factory.mktemp("d") / "data", DataSettings(kind="bytes")).data
 
 
 def philox4x64_10(key: tuple[int, int], counter: int) -> list[int]:
@@ -147,9 +147,9 @@ def test_a_step_that_cannot_be_is_refused(data: PreparedData, step: int) -> None
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"batch": 0}, "batch=0 x context=16 holds no token"),
+        ({"batch": 0}, "batch=0 is below 1"),
         ({"seed": -1}, r"seed=-1 is not in 0\.\."),
-        ({"world": 3}, "world=3 has no equal share of batch=8"),
+        ({"world": 3}, "rank=0 of world=3 has no equal share of batch=8; use a world that"),
         ({"context": 10**6}, "the train side has 920269 tokens, too few for context=1000000"),
     ],
 )

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archfit.data.prepare import Outcome, prepare
+from archfit.data.prepare import Preparation, prepare
 from archfit.data.prepared import open_prepared
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 
-BYTES = Settings(kind="bytes")
+BYTES = DataSettings(kind="bytes")
 
 
 def corpus(folder: Path, documents: int = 400) -> tuple[Path, list[bytes]]:
@@ -28,14 +28,17 @@ def corpus(folder: Path, documents: int = 400) -> tuple[Path, list[bytes]]:
     return path, [text.encode() for text in texts]
 
 
-def made(source: Path, out: Path, settings: Settings, heldout: Path | None = None) -> Outcome:
+def made(
+    source: Path, out: Path, settings: DataSettings, heldout: Path | None = None
+) -> Preparation:
     return prepare(str(source), out, settings, heldout=None if heldout is None else str(heldout))
 
 
 @pytest.mark.parametrize(
-    "settings", [BYTES, Settings(kind="text", vocab=300), Settings(kind="abc", separator="<|doc|>")]
+    "settings",
+    [BYTES, DataSettings(kind="text", vocab=300), DataSettings(kind="abc", separator="<|doc|>")],
 )
-def test_all_documents_come_back_each_on_one_side(tmp_path: Path, settings: Settings) -> None:
+def test_all_documents_come_back_each_on_one_side(tmp_path: Path, settings: DataSettings) -> None:
     source, documents = corpus(tmp_path)
     data = made(source, tmp_path / "data", settings).data
     train, heldout = data.decode("train"), data.decode("heldout")
@@ -48,14 +51,16 @@ def test_all_documents_come_back_each_on_one_side(tmp_path: Path, settings: Sett
 def test_every_vocabulary_splits_alike(tmp_path: Path) -> None:
     source, _ = corpus(tmp_path)
     by_bytes = made(source, tmp_path / "a", BYTES).data.decode("heldout")
-    by_bpe = made(source, tmp_path / "b", Settings(kind="text", vocab=300)).data.decode("heldout")
+    by_bpe = made(source, tmp_path / "b", DataSettings(kind="text", vocab=300)).data.decode(
+        "heldout"
+    )
     assert by_bytes == by_bpe
 
 
 def test_nanogpt_reads_the_same_tokens(tmp_path: Path) -> None:
     """The read of nanoGPT's train.py: np.memmap(..., dtype=np.uint16, mode='r')."""
     source, _ = corpus(tmp_path)
-    data = made(source, tmp_path / "data", Settings(kind="text", vocab=300)).data
+    data = made(source, tmp_path / "data", DataSettings(kind="text", vocab=300)).data
     theirs = np.memmap(tmp_path / "data" / "train.bin", dtype=np.uint16, mode="r")
     assert np.array_equal(theirs, data.tokens("train"))
     tokenizer = data.vocabulary()
@@ -81,7 +86,7 @@ def test_a_few_long_documents_lose_their_last_twentieth(tmp_path: Path) -> None:
     texts = [f"Novel {n} " + "and so on, é, " * 500 for n in range(3)]
     (tmp_path / "a.txt").write_text("\n<|doc|>\n".join(texts))
     for vocab in (257, 300):
-        settings = Settings(kind="text", vocab=vocab)
+        settings = DataSettings(kind="text", vocab=vocab)
         data = made(tmp_path / "a.txt", tmp_path / str(vocab), settings).data
         heads, tails = data.decode("train"), data.decode("heldout")
         joined = [head + tail for head, tail in zip(heads, tails, strict=True)]
@@ -111,7 +116,7 @@ def test_the_hash_names_content_and_not_place_or_time(tmp_path: Path) -> None:
     assert one.data_hash == two.data_hash
     assert one.description["work_hash"] == two.description["work_hash"]
     assert (
-        made(first, tmp_path / "c", Settings(kind="text", vocab=300)).data.data_hash
+        made(first, tmp_path / "c", DataSettings(kind="text", vocab=300)).data.data_hash
         != one.data_hash
     )
 
@@ -124,7 +129,7 @@ def test_finished_work_is_recognised_and_other_work_refused(tmp_path: Path) -> N
     assert made(source, out, BYTES).already_there
     assert (out / "train.bin").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match=r"other data or settings; use --overwrite to replace it"):
-        made(source, out, Settings(kind="text", vocab=300))
+        made(source, out, DataSettings(kind="text", vocab=300))
     source.write_text(source.read_text() + "more")
     with pytest.raises(ValueError, match="other data or settings"):
         made(source, out, BYTES)
@@ -155,20 +160,32 @@ def left_over(folder: Path) -> list[str]:
         (b"", BYTES, "is empty: it holds no document of kind bytes"),
         (b"\n<|doc|>\n", BYTES, "is empty"),
         (b"tiny", BYTES, r"is too small \(4 bytes of content\) to hold out 5 %"),
-        (b"ab \xff cd", Settings(kind="text"), "is not UTF-8: byte 0xff at offset 3; use --errors"),
+        (
+            b"ab \xff cd",
+            DataSettings(kind="text"),
+            "is not UTF-8: byte 0xff at offset 3; use --errors",
+        ),
         (
             b"abcdef\n\nghij",
-            Settings(kind="abc", vocab=5),
-            "--vocab 5 is smaller than the alphabet",
+            DataSettings(kind="abc", vocab=5),
+            "vocab=5 is smaller than the alphabet",
         ),
-        (b"ACGT" * 9, Settings(kind="fasta"), "not with a FASTA header"),
-        (b">a\n" + b"ACGTN" * 40, Settings(kind="fasta", unusual="refuse"), r"hold N \(40 times\)"),
-        (b">a\n" + b"ACGT" * 40, Settings(kind="fasta", kmer=20), "--kmer 20 of 4 letters needs"),
+        (b"ACGT" * 9, DataSettings(kind="fasta"), "not with a FASTA header"),
+        (
+            b">a\n" + b"ACGTN" * 40,
+            DataSettings(kind="fasta", unusual="refuse"),
+            r"hold N \(40 times\)",
+        ),
+        (
+            b">a\n" + b"ACGT" * 40,
+            DataSettings(kind="fasta", kmer=20),
+            "kmer=20 of 4 letters needs",
+        ),
         (b"x" * 1000, dataclasses.replace(BYTES, max_bytes=999), "past 999 bytes; .* --max-bytes"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(
-    tmp_path: Path, content: bytes, settings: Settings, sentence: str
+    tmp_path: Path, content: bytes, settings: DataSettings, sentence: str
 ) -> None:
     (tmp_path / "source").write_bytes(content)
     with pytest.raises(ValueError, match=sentence) as caught:
@@ -205,11 +222,11 @@ def test_kmers_and_unusual_letters(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     records = ["".join(rng.choice(list("ACGT"), rng.integers(1, 200))) + "N" for _ in range(300)]
     (tmp_path / "a.fa").write_text("".join(f">r{n}\n{one}\n" for n, one in enumerate(records)))
-    data = made(tmp_path / "a.fa", tmp_path / "data", Settings(kind="fasta", kmer=3)).data
+    data = made(tmp_path / "a.fa", tmp_path / "data", DataSettings(kind="fasta", kmer=3)).data
     found = data.decode("train") + data.decode("heldout")
     assert sorted(found) == sorted(one.encode() for one in records)
     assert data.description["vocab"] == 5**3 + 5 + 1
-    mapped = Settings(kind="fasta", unusual="map")
+    mapped = DataSettings(kind="fasta", unusual="map")
     assert made(tmp_path / "a.fa", tmp_path / "m", mapped).data.description["vocab"] == 6
 
 
@@ -222,7 +239,7 @@ def save_images(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("levels", [2, 16, 256])
 def test_grey_images(tmp_path: Path, levels: int) -> None:
     pixels = save_images(tmp_path / "a.npz", (150, 5, 4))
-    settings = Settings(kind="images", levels=levels)
+    settings = DataSettings(kind="images", levels=levels)
     data = made(tmp_path / "a.npz", tmp_path / "data", settings).data
     assert data.description["vocab"] == levels + 1
     assert data.description["image"] == {"rows": 5, "columns": 4, "channels": 1}
@@ -233,27 +250,29 @@ def test_grey_images(tmp_path: Path, levels: int) -> None:
 
 def test_colour_images_get_a_palette_and_vocab_sets_its_size(tmp_path: Path) -> None:
     save_images(tmp_path / "a.npz", (150, 4, 4, 3))
-    data = made(tmp_path / "a.npz", tmp_path / "d", Settings(kind="images", vocab=9)).data
+    data = made(tmp_path / "a.npz", tmp_path / "d", DataSettings(kind="images", vocab=9)).data
     assert (data.description["vocabulary"], data.description["vocab"]) == ("palette", 9)
     assert data.description["tokens"] == 150 * 17
 
 
 def test_vocab_sets_the_levels_where_it_can(tmp_path: Path) -> None:
     save_images(tmp_path / "a.npz", (150, 4, 4))
-    data = made(tmp_path / "a.npz", tmp_path / "d", Settings(kind="images", vocab=17)).data
+    data = made(tmp_path / "a.npz", tmp_path / "d", DataSettings(kind="images", vocab=17)).data
     assert data.description["vocab"] == 17
-    with pytest.raises(ValueError, match=r"--vocab 16 leaves 15 grey levels .* use --vocab 17"):
-        made(tmp_path / "a.npz", tmp_path / "e", Settings(kind="images", vocab=16))
+    with pytest.raises(
+        ValueError, match=r"vocab=16 leaves 15 grey levels .*; use 17, or choose levels"
+    ):
+        made(tmp_path / "a.npz", tmp_path / "e", DataSettings(kind="images", vocab=16))
 
 
 def test_series_and_tokens(tmp_path: Path) -> None:
     values = np.cumsum(np.random.default_rng(2).normal(size=2000))
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(str, values)))
-    quantiles = Settings(kind="series", bins=16, binning="quantile")
+    quantiles = DataSettings(kind="series", bins=16, binning="quantile")
     data = made(tmp_path / "a.csv", tmp_path / "series", quantiles).data
     assert data.description["vocab"] == 17
     assert data.description["unigram_entropy_bits"] == pytest.approx(4, abs=0.05)
-    again = Settings(kind="tokens", separator="16")
+    again = DataSettings(kind="tokens", separator="16")
     tokens = made(tmp_path / "series" / "train.bin", tmp_path / "tokens", again).data
     whole = np.concatenate([tokens.tokens("train")[:-1], tokens.tokens("heldout")])
     assert np.array_equal(whole, data.tokens("train"))
@@ -262,7 +281,7 @@ def test_series_and_tokens(tmp_path: Path) -> None:
 def test_a_vocabulary_beyond_uint16_is_written_wider(tmp_path: Path) -> None:
     ids = np.random.default_rng(3).integers(0, 70_000, 5000).astype("<u4")
     (tmp_path / "a.bin").write_bytes(ids.tobytes())
-    wide = Settings(kind="tokens", dtype="uint32", vocab=100_000)
+    wide = DataSettings(kind="tokens", dtype="uint32", vocab=100_000)
     data = made(tmp_path / "a.bin", tmp_path / "data", wide).data
     assert data.description["dtype"] == "uint32"
     assert np.array_equal(np.fromfile(tmp_path / "data" / "train.bin", "<u4"), ids[:4750])
@@ -270,15 +289,15 @@ def test_a_vocabulary_beyond_uint16_is_written_wider(tmp_path: Path) -> None:
 
 def test_a_tokenizer_is_reused(tmp_path: Path) -> None:
     source, _ = corpus(tmp_path)
-    first = made(source, tmp_path / "a", Settings(kind="text", vocab=300)).data
-    settings = Settings(kind="text", tokenizer=tmp_path / "a" / "tokenizer.json")
+    first = made(source, tmp_path / "a", DataSettings(kind="text", vocab=300)).data
+    settings = DataSettings(kind="text", tokenizer=tmp_path / "a" / "tokenizer.json")
     second = made(source, tmp_path / "b", settings).data
     assert first.data_hash == second.data_hash
 
 
 def test_fewer_tokens_than_asked_for_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("abc " * 1000)
-    data = made(tmp_path / "a.txt", tmp_path / "data", Settings(kind="text", vocab=1000)).data
+    data = made(tmp_path / "a.txt", tmp_path / "data", DataSettings(kind="text", vocab=1000)).data
     size = data.description["vocab"]
     assert isinstance(size, int)
     assert size < 300
@@ -292,10 +311,10 @@ def test_large_and_small_documents_take_the_same_path(
 ) -> None:
     """Tiny blocks, so that every document comes in parts, change nothing."""
     source, _ = corpus(tmp_path)
-    settings = Settings(kind="text", vocab=300)
+    settings = DataSettings(kind="text", vocab=300)
     whole = made(source, tmp_path / "a", settings).data
-    monkeypatch.setattr("archfit.data.blocks.HELD_PART_BYTES", 40)
-    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 64)
+    monkeypatch.setattr("archfit.data.streams.HELD_PART_BYTES", 40)
+    monkeypatch.setattr("archfit.data.streams.BLOCK_BYTES", 64)
     reused = dataclasses.replace(settings, vocab=None, tokenizer=tmp_path / "a" / "tokenizer.json")
     assert made(source, tmp_path / "b", reused).data.data_hash == whole.data_hash
 
@@ -305,8 +324,8 @@ def test_a_killed_run_leaves_nothing_that_looks_complete(tmp_path: Path) -> None
     source.write_bytes(os.urandom(1 << 20) * 60)
     code = (
         "import sys; from pathlib import Path\n"
-        "from archfit.data.prepare import prepare; from archfit.data.settings import Settings\n"
-        "prepare(sys.argv[1], Path(sys.argv[2]), Settings(kind='bytes'))\n"
+        "from archfit.data.prepare import prepare; from archfit.data.sources import DataSettings\n"
+        "prepare(sys.argv[1], Path(sys.argv[2]), DataSettings(kind='bytes'))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(source), str(out)]) as process:
         deadline = time.monotonic() + 30
@@ -334,7 +353,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / name).write_bytes(b"something")
         kind = "images" if name.endswith("png") else "text"
         with pytest.raises(ValueError, match=r"run pip install 'archfit\[data\]'"):
-            made(tmp_path / name, tmp_path / "data", Settings(kind=kind))
+            made(tmp_path / name, tmp_path / "data", DataSettings(kind=kind))
 
 
 def test_the_description_holds_no_path_and_no_time(tmp_path: Path) -> None:
@@ -353,11 +372,11 @@ def test_hugging_face_data_sets_are_sources(tmp_path: Path) -> None:
     rows = {"text": [f"row number {n} of many" for n in range(300)]}
     datasets.Dataset.from_dict(rows).save_to_disk(tmp_path / "saved")
     out = tmp_path / "data"
-    data = prepare(f"hf:{tmp_path}/saved", out, Settings(kind="text")).data
+    data = prepare(f"hf:{tmp_path}/saved", out, DataSettings(kind="text")).data
     assert sorted(data.decode("train") + data.decode("heldout")) == sorted(
         text.encode() for text in rows["text"]
     )
-    assert prepare(f"hf:{tmp_path}/saved", out, Settings(kind="text")).already_there
+    assert prepare(f"hf:{tmp_path}/saved", out, DataSettings(kind="text")).already_there
 
 
 def test_an_archive_cut_short_leaves_nothing(tmp_path: Path) -> None:
@@ -374,13 +393,13 @@ def test_held_out_images_must_have_the_same_size(tmp_path: Path) -> None:
     save_images(tmp_path / "a.npz", (120, 4, 4))
     save_images(tmp_path / "b.npz", (10, 4, 5))
     with pytest.raises(ValueError, match="has images of another size than"):
-        made(tmp_path / "a.npz", tmp_path / "d", Settings(kind="images"), tmp_path / "b.npz")
+        made(tmp_path / "a.npz", tmp_path / "d", DataSettings(kind="images"), tmp_path / "b.npz")
 
 
 def test_arrays_of_one_archive_can_be_the_two_sides(tmp_path: Path) -> None:
     pixels = np.random.default_rng(4).integers(0, 256, (30, 4, 4), np.uint8)
     np.savez(tmp_path / "a.npz", train_x=pixels[:20], test_x=pixels[20:])
-    settings = Settings(kind="images", field="train_x", heldout_field="test_x")
+    settings = DataSettings(kind="images", field="train_x", heldout_field="test_x")
     data = made(tmp_path / "a.npz", tmp_path / "d", settings, tmp_path / "a.npz").data
     assert data.decode("train") == [image.tobytes() for image in pixels[:20]]
     assert data.decode("heldout") == [image.tobytes() for image in pixels[20:]]
@@ -399,8 +418,8 @@ def test_very_many_files_are_counted_and_not_listed(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     for number in range(150):
         (tmp_path / "texts" / f"{number}.txt").write_text(f"text number {number}")
-    data = made(tmp_path / "texts", tmp_path / "data", Settings(kind="text")).data
+    data = made(tmp_path / "texts", tmp_path / "data", DataSettings(kind="text")).data
     (listed,) = json.loads(json.dumps(data.description["input"]))
     assert listed["name"] == "150 files"
     assert data.description["documents"] == 150
-    assert made(tmp_path / "texts", tmp_path / "data", Settings(kind="text")).already_there
+    assert made(tmp_path / "texts", tmp_path / "data", DataSettings(kind="text")).already_there

@@ -6,13 +6,13 @@ import pytest
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import open_prepared
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(
-        "sample", tmp_path_factory.mktemp("d") / "data", Settings(kind="bytes")
+        "sample", tmp_path_factory.mktemp("d") / "data", DataSettings(kind="bytes")
     ).data.folder
 
 

@@ -12,9 +12,7 @@ import pytest
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import SIDES, PreparedData, open_prepared
-from archfit.data.retokenise import retokenised
-from archfit.data.settings import Settings
-from archfit.data.tokenisations import (
+from archfit.data.retokenise import (
     AsGiven,
     InBpe,
     InBytes,
@@ -23,7 +21,9 @@ from archfit.data.tokenisations import (
     given_tokenisation,
     larger_vocabularies,
     possible_vocabularies,
+    retokenised,
 )
+from archfit.data.sources import DataSettings
 
 # What a reader of files would have to escape: marks, blank lines, line ends, a byte order mark.
 HARD = [
@@ -51,7 +51,7 @@ def jsonl(folder: Path, documents: list[str]) -> Path:
     return path
 
 
-def prepared(source: Path, settings: Settings, heldout: Path | None = None) -> PreparedData:
+def prepared(source: Path, settings: DataSettings, heldout: Path | None = None) -> PreparedData:
     out = source.parent / "data"
     return prepare(
         str(source), out, settings, heldout=None if heldout is None else str(heldout)
@@ -66,7 +66,7 @@ def both(data: PreparedData) -> list[list[bytes]]:
 @pytest.mark.parametrize("wanted", [InBytes(), InBpe(vocab=300), InBpe(vocab=500)])
 def test_text_comes_back_on_both_sides(tmp_path: Path, vocab: int, wanted: Tokenisation) -> None:
     source = jsonl(tmp_path, texts())
-    data = prepared(source, Settings(kind="text", vocab=vocab))
+    data = prepared(source, DataSettings(kind="text", vocab=vocab))
     other = retokenised(data, tmp_path / "other", wanted)
     assert both(other) == both(data)
     assert sorted(itertools.chain(*both(other))) == sorted(text.encode() for text in texts())
@@ -84,9 +84,9 @@ def test_text_comes_back_on_both_sides(tmp_path: Path, vocab: int, wanted: Token
 def test_tokens_are_those_of_preparing_the_source(tmp_path: Path, documents: int) -> None:
     """Of whole documents; of a few, a BPE cuts the tail between words and bytes do not."""
     source = jsonl(tmp_path, texts(documents))
-    data = prepared(source, Settings(kind="text", vocab=400))
+    data = prepared(source, DataSettings(kind="text", vocab=400))
     other = retokenised(data, tmp_path / "other", InBytes())
-    direct = prepare(str(source), tmp_path / "direct", Settings(kind="text", vocab=257)).data
+    direct = prepare(str(source), tmp_path / "direct", DataSettings(kind="text", vocab=257)).data
     assert (other.data_hash == direct.data_hash) == (documents == 200)
     assert both(other) == both(data)
 
@@ -94,7 +94,7 @@ def test_tokens_are_those_of_preparing_the_source(tmp_path: Path, documents: int
 def test_an_explicit_heldout_side_stays(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n<|doc|>\ntwo words, two words")
     (tmp_path / "b.txt").write_text("three\n<|doc|>\none")
-    data = prepared(tmp_path / "a.txt", Settings(kind="text"), tmp_path / "b.txt")
+    data = prepared(tmp_path / "a.txt", DataSettings(kind="text"), tmp_path / "b.txt")
     other = retokenised(data, tmp_path / "other", InBpe(vocab=260))
     assert both(other) == [[b"one", b"two words, two words"], [b"three", b"one"]]
     assert other.description["split"] == {"rule": "heldout-source", "heldout_share": None}
@@ -103,7 +103,7 @@ def test_an_explicit_heldout_side_stays(tmp_path: Path) -> None:
 
 def test_abc_becomes_bytes_and_bpe(tmp_path: Path) -> None:
     (tmp_path / "a.abc").write_text("\n\n".join(f"X:{n}\nK:G\n{'GAé|' * n}" for n in range(150)))
-    data = prepared(tmp_path / "a.abc", Settings(kind="abc"))
+    data = prepared(tmp_path / "a.abc", DataSettings(kind="abc"))
     for wanted in (InBytes(), InBpe(vocab=270)):
         other = retokenised(data, tmp_path / wanted.label, wanted)
         assert both(other) == both(data)
@@ -114,7 +114,7 @@ def test_any_bytes_stay_bytes_and_bpe_needs_text(tmp_path: Path) -> None:
     draw = random.Random(1)
     documents = [draw.randbytes(40).replace(b"\n", b" ") for _ in range(200)]
     (tmp_path / "a").write_bytes(b"\n<|doc|>\n".join(documents))
-    data = prepared(tmp_path / "a", Settings(kind="bytes", vocab=300))
+    data = prepared(tmp_path / "a", DataSettings(kind="bytes", vocab=300))
     other = retokenised(data, tmp_path / "other", InBytes())
     assert other.vocab == 257
     assert both(other) == both(data)
@@ -127,7 +127,7 @@ def test_any_bytes_stay_bytes_and_bpe_needs_text(tmp_path: Path) -> None:
 
 def test_valid_bytes_become_bpe(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("\n<|doc|>\n".join(f"é {n} words" for n in range(300)))
-    data = prepared(tmp_path / "a", Settings(kind="bytes"))
+    data = prepared(tmp_path / "a", DataSettings(kind="bytes"))
     assert both(retokenised(data, tmp_path / "bpe", InBpe(vocab=300))) == both(data)
 
 
@@ -139,7 +139,7 @@ def test_sequences_come_back_from_groups_of_any_size(
     draw = random.Random(2)
     lines = ["".join(draw.choices("ACGTacgtNRY*-", k=draw.randint(1, 90))) for _ in range(records)]
     (tmp_path / "a.fa").write_text("".join(f">r\n{line}\n" for line in lines))
-    data = prepared(tmp_path / "a.fa", Settings(kind="fasta", kmer=2, unusual=unusual))
+    data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta", kmer=2, unusual=unusual))
     for k in (1, 3):
         other = retokenised(data, tmp_path / f"k{k}", InKmers(k=k))
         assert both(other) == both(data)
@@ -154,10 +154,10 @@ def test_a_long_document_is_decoded_in_pieces(
     rare = "".join(chr(0x4E00 + 7 * n) for n in range(300))  # several tokens each
     source = jsonl(tmp_path, ["".join(texts()), "漢字漢字é" * 90, rare, *texts()])
     datas = [
-        prepare(str(source), tmp_path / f"d{vocab}", Settings(kind="text", vocab=vocab)).data
+        prepare(str(source), tmp_path / f"d{vocab}", DataSettings(kind="text", vocab=vocab)).data
         for vocab in (257, 300)
     ]
-    monkeypatch.setattr("archfit.data.decoding.IDS_AT_ONCE", 7)
+    monkeypatch.setattr("archfit.data.retokenise.IDS_AT_ONCE", 7)
     for data in datas:
         for wanted in (InBytes(), InBpe(vocab=290)):
             out = tmp_path / f"{data.folder.name}-{wanted.label}"
@@ -167,7 +167,7 @@ def test_a_long_document_is_decoded_in_pieces(
 def test_finished_work_is_found_without_decoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text"))
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text"))
     made = retokenised(data, tmp_path / "other", InBpe(vocab=300))
     again = retokenised(data, tmp_path / "twice", InBpe(vocab=300))
     assert made.description == again.description
@@ -180,22 +180,22 @@ def test_finished_work_is_found_without_decoding(
 
 
 def test_what_the_data_has_is_given_back(tmp_path: Path) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text", vocab=300))
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
     for wanted in (AsGiven(), InBpe(vocab=300)):
         assert retokenised(data, tmp_path / "other", wanted) is data
     assert not (tmp_path / "other").exists()
 
 
 def test_a_foreign_tokenizer_is_not_taken_for_one_of_ours(tmp_path: Path) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text", vocab=300))
-    settings = Settings(kind="text", tokenizer=data.folder / "tokenizer.json")
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
+    settings = DataSettings(kind="text", tokenizer=data.folder / "tokenizer.json")
     foreign = prepare(str(tmp_path / "source.jsonl"), tmp_path / "foreign", settings).data
     assert given_tokenisation(foreign) == AsGiven()
     assert both(retokenised(foreign, tmp_path / "bytes", InBytes())) == both(data)
 
 
 def test_damaged_data_is_refused(tmp_path: Path) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text"))
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text"))
     ids = bytearray((data.folder / "train.bin").read_bytes())
     ids[0] ^= 1
     (data.folder / "train.bin").write_bytes(ids)
@@ -207,12 +207,12 @@ def test_damaged_data_is_refused(tmp_path: Path) -> None:
 @pytest.mark.slow  # as that of `prepare`, which is tried every time
 def test_a_killed_run_leaves_nothing_after_the_next(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"some words and some more " * 800_000)
-    data, out = prepared(tmp_path / "a", Settings(kind="bytes")), tmp_path / "other"
+    data, out = prepared(tmp_path / "a", DataSettings(kind="bytes")), tmp_path / "other"
     code = (
         "import sys; from pathlib import Path\n"
         "from archfit.data.prepared import open_prepared\n"
         "from archfit.data.retokenise import retokenised\n"
-        "from archfit.data.tokenisations import InBpe\n"
+        "from archfit.data.retokenise import InBpe\n"
         "retokenised(open_prepared(Path(sys.argv[1])), Path(sys.argv[2]), InBpe(vocab=280))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(data.folder), str(out)]) as process:
@@ -228,7 +228,7 @@ def test_a_killed_run_leaves_nothing_after_the_next(tmp_path: Path) -> None:
 
 
 def test_texts_can_have_bytes_and_bpe_of_the_sizes_wished_for(tmp_path: Path) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text", vocab=300))
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
     found = possible_vocabularies(data, (100, 257, 500, 2000, 500, 1 << 25))
     assert found == (InBytes(), InBpe(vocab=500), InBpe(vocab=2000))
     assert [one.label for one in found] == ["bytes", "bpe-500", "bpe-2000"]
@@ -248,13 +248,13 @@ def test_sequences_can_have_groups_up_to_the_largest_size(
     tmp_path: Path, given: int, sizes: tuple[int, ...], labels: list[str]
 ) -> None:
     (tmp_path / "a.fa").write_text(">r\n" + "ACGT" * 300)
-    data = prepared(tmp_path / "a.fa", Settings(kind="fasta", kmer=given))
+    data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta", kmer=given))
     assert [one.label for one in possible_vocabularies(data, sizes)] == labels
 
 
 def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(str, range(2000))))
-    data = prepared(tmp_path / "a.csv", Settings(kind="series"))
+    data = prepared(tmp_path / "a.csv", DataSettings(kind="series"))
     assert [one.label for one in possible_vocabularies(data, (257, 500))] == ["as given"]
     assert larger_vocabularies(data, 1000) == ()
     with pytest.raises(
@@ -267,12 +267,12 @@ def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
     ("at_least", "vocab"), [(1, 512), (256, 512), (257, 1024), (768, 1024), (5000, 8192)]
 )
 def test_a_larger_bpe_has_that_many_merges(tmp_path: Path, at_least: int, vocab: int) -> None:
-    data = prepared(jsonl(tmp_path, texts()), Settings(kind="text"))
+    data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text"))
     assert larger_vocabularies(data, at_least) == (InBpe(vocab=vocab),)
 
 
 def test_no_smaller_bpe_is_called_larger(tmp_path: Path) -> None:
-    data = prepared(jsonl(tmp_path, texts(2000)), Settings(kind="text", vocab=512))
+    data = prepared(jsonl(tmp_path, texts(2000)), DataSettings(kind="text", vocab=512))
     assert data.vocab == 512
     assert larger_vocabularies(data, 256) == ()
     assert larger_vocabularies(data, 1 << 24) == ()
@@ -287,7 +287,7 @@ def test_longer_groups_must_occur_often_enough(
     """4^4 + 5 rows, 50 times each, need 261 * 50 * 4 = 52,200 letters; 5-mers many more."""
     letters = "".join(random.Random(3).choices("ACGT", k=55_000))
     (tmp_path / "a.fa").write_text(f">r\n{letters}\n")
-    data = prepared(tmp_path / "a.fa", Settings(kind="fasta"))
+    data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta"))
     assert larger_vocabularies(data, at_least) == tuple(InKmers(k=k) for k in found)
 
 

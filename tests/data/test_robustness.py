@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepare import prepare
-from archfit.data.settings import Settings
-from archfit.data.shards import appearing_folder
+from archfit.data.shards import atomic_folder
+from archfit.data.sources import DataSettings
 
 TEXT = "".join(f"document {n} says {n * n}\n<|doc|>\n" for n in range(300))
 
@@ -32,7 +32,7 @@ def test_a_file_system_without_locks_is_no_reason_to_wait(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with appearing_folder(tmp_path / "data", overwrite=False) as folder:
+    with atomic_folder(tmp_path / "data", overwrite=False) as folder:
         (folder / "a").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
@@ -40,7 +40,9 @@ def test_a_file_system_without_locks_is_no_reason_to_wait(
 def test_a_refused_run_leaves_no_parents_behind(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(ValueError, match="empty"):
-        prepare(str(tmp_path / "empty.txt"), tmp_path / "new" / "deep" / "x", Settings(kind="text"))
+        prepare(
+            str(tmp_path / "empty.txt"), tmp_path / "new" / "deep" / "x", DataSettings(kind="text")
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
 
 
@@ -49,7 +51,7 @@ def test_a_data_set_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
     aside = tmp_path / ".data.partial-1234-old"
     aside.mkdir()
     (aside / "old").touch()
-    with pytest.raises(KeyError), appearing_folder(tmp_path / "data", overwrite=True):
+    with pytest.raises(KeyError), atomic_folder(tmp_path / "data", overwrite=True):
         raise KeyError
     assert (tmp_path / "data" / "old").exists()
 
@@ -67,15 +69,15 @@ def test_the_same_bytes_under_another_ending_are_other_work(tmp_path: Path) -> N
     lines = "".join(json.dumps({"text": f"line {n}"}) + "\n" for n in range(300))
     for name in ("w.txt", "w.jsonl"):
         (tmp_path / name).write_text(lines)
-    prepare(str(tmp_path / "w.txt"), tmp_path / "data", Settings(kind="text"))
+    prepare(str(tmp_path / "w.txt"), tmp_path / "data", DataSettings(kind="text"))
     with pytest.raises(ValueError, match="made from other data or settings"):
-        prepare(str(tmp_path / "w.jsonl"), tmp_path / "data", Settings(kind="text"))
+        prepare(str(tmp_path / "w.jsonl"), tmp_path / "data", DataSettings(kind="text"))
 
 
 def test_output_inside_a_source_of_bytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc" * 100)
     with pytest.raises(ValueError, match="lies inside"):
-        prepare(str(tmp_path), tmp_path / "out", Settings(kind="bytes"))
+        prepare(str(tmp_path), tmp_path / "out", DataSettings(kind="bytes"))
 
 
 def test_a_folder_that_cannot_be_listed_is_named(
@@ -92,20 +94,20 @@ def test_a_folder_that_cannot_be_listed_is_named(
     (tmp_path / "closed").mkdir()
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(ValueError, match="closed cannot be read"):
-        prepare(str(tmp_path), tmp_path / "out", Settings(kind="text"))
+        prepare(str(tmp_path), tmp_path / "out", DataSettings(kind="text"))
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"kind": "bytes", "vocab": 1 << 31}, "--vocab 2147483648 is not in"),
+        ({"kind": "bytes", "vocab": 1 << 31}, "vocab=2147483648 is not in"),
         ({"kind": "tokens", "separator": "99999999999"}, "not a token id below"),
-        ({"kind": "fasta", "kmer": 10**9}, "is not in 1..24 letters"),
+        ({"kind": "fasta", "kmer": 10**9}, r"kmer=1000000000 is not in 1\.\.24"),
     ],
 )
 def test_sizes_that_no_memory_holds_are_refused(options: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Settings(**options)  # type: ignore[arg-type]  # wrong on purpose
+        DataSettings(**options)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_sizes_that_no_memory_holds_are_refused(options: dict[str, object], sent
 )
 def test_a_damaged_description_is_one_sentence(damage: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
-    prepare(str(tmp_path / "a.txt"), tmp_path / "data", Settings(kind="text"))
+    prepare(str(tmp_path / "a.txt"), tmp_path / "data", DataSettings(kind="text"))
     file = tmp_path / "data" / "data.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | damage))
     done = archfit("inspect", str(tmp_path / "data"))

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from archfit.data.series import series_blocks
-from archfit.data.settings import Settings
-from archfit.data.unpack import Ledger, SourceFile, lines_of
+from archfit.data.sources import DataSettings
+from archfit.data.streams import Ledger, SourceFile, lines_of
 
 Writer = Callable[[str, bytes], SourceFile]
 CSV = b'day,price,"odd, name",volume\nmon,1.5,7,10\ntue,-2e3,8,20\n\nwed,0,9,30\n'
 
 
 def series(file: SourceFile, ledger: Ledger, *columns: str) -> list[list[float]]:
-    settings = Settings(kind="series", columns=columns)
+    settings = DataSettings(kind="series", columns=columns)
     found: list[list[float]] = [[]]
     for block in series_blocks(file, settings, ledger):
         found[-1] += np.frombuffer(b"".join(block.parts), "<f8").tolist()

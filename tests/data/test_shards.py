@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archfit.data.shards import ShardWriter, appearing_folder, dtype_for
+from archfit.data.shards import ShardWriter, atomic_folder, dtype_for
 
 
 @pytest.mark.parametrize(("vocab", "dtype"), [(65536, "<u2"), (65537, "<u4")])
@@ -17,7 +17,7 @@ def test_ids_are_written_flat_hashed_and_counted(tmp_path: Path, vocab: int, dty
     with ShardWriter(tmp_path / "x.bin", vocab) as writer:
         for part in (ids[:3000], ids[:0], ids[3000:]):
             writer.write(part)
-        digest = writer.finish()
+        digest = writer.finish([]).sha256
     content = (tmp_path / "x.bin").read_bytes()
     assert content == ids.astype(dtype).tobytes()
     assert digest == hashlib.sha256(content).hexdigest()
@@ -31,7 +31,7 @@ def hidden(folder: Path) -> list[str]:
 
 def test_the_folder_appears_only_when_all_went_well(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "data"
-    with appearing_folder(target, overwrite=False) as folder:
+    with atomic_folder(target, overwrite=False) as folder:
         (folder / "file").write_text("x")
         assert not target.exists()
     assert (target / "file").read_text() == "x"
@@ -40,7 +40,7 @@ def test_the_folder_appears_only_when_all_went_well(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     def fail() -> None:
-        with appearing_folder(tmp_path / "data", overwrite=False):
+        with atomic_folder(tmp_path / "data", overwrite=False):
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -50,7 +50,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     def fill() -> None:
-        with appearing_folder(tmp_path / "data", overwrite=False):
+        with atomic_folder(tmp_path / "data", overwrite=False):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(OSError, match=r"^no space left while writing data; free some or choose"):
@@ -61,7 +61,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
 def test_a_really_full_device_is_met_by_the_writer(tmp_path: Path) -> None:
     def fill() -> None:
         with (
-            appearing_folder(tmp_path / "data", overwrite=False),
+            atomic_folder(tmp_path / "data", overwrite=False),
             ShardWriter(Path("/dev/full"), 257) as writer,
         ):
             writer.write(np.zeros(100_000, np.uint16))
@@ -73,8 +73,8 @@ def test_a_really_full_device_is_met_by_the_writer(tmp_path: Path) -> None:
 def test_what_a_dead_process_left_is_removed_and_a_live_one_kept(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from archfit.data.shards import appearing_folder\n"
-        "with appearing_folder(Path(sys.argv[1]), overwrite=False) as folder:\n"
+        "from archfit.data.shards import atomic_folder\n"
+        "with atomic_folder(Path(sys.argv[1]), overwrite=False) as folder:\n"
         "    print(folder.name, flush=True); time.sleep(60)\n"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "data")]
@@ -88,7 +88,7 @@ def test_what_a_dead_process_left_is_removed_and_a_live_one_kept(tmp_path: Path)
         dead.kill()
         dead.wait()
         assert set(hidden(tmp_path)) == {left, kept}
-        with appearing_folder(tmp_path / "data", overwrite=False):
+        with atomic_folder(tmp_path / "data", overwrite=False):
             assert kept in hidden(tmp_path)
             assert left not in hidden(tmp_path)
         live.kill()
@@ -96,7 +96,7 @@ def test_what_a_dead_process_left_is_removed_and_a_live_one_kept(tmp_path: Path)
 
 def test_a_target_that_appears_meanwhile_is_not_mixed_with(tmp_path: Path) -> None:
     def race() -> None:
-        with appearing_folder(tmp_path / "data", overwrite=False) as folder:
+        with atomic_folder(tmp_path / "data", overwrite=False) as folder:
             (folder / "mine").write_text("x")
             (tmp_path / "data").mkdir()
             (tmp_path / "data" / "theirs").write_text("y")
@@ -110,7 +110,7 @@ def test_a_target_that_appears_meanwhile_is_not_mixed_with(tmp_path: Path) -> No
 def test_overwriting_replaces_the_whole_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "old").write_text("x")
-    with appearing_folder(tmp_path / "data", overwrite=True) as folder:
+    with atomic_folder(tmp_path / "data", overwrite=True) as folder:
         (folder / "new").write_text("y")
     assert os.listdir(tmp_path / "data") == ["new"]
     assert hidden(tmp_path) == []

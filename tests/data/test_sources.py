@@ -1,20 +1,19 @@
 import hashlib
 import lzma
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from archfit.data.settings import Settings
 from archfit.data.sources import (
     RESOURCES,
     SAMPLE,
     SAMPLE_FILE,
     SAMPLE_HELDOUT_FILE,
+    DataSettings,
     find_files,
     guess_kind,
 )
-
-TEXT = Settings(kind="text")
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_gives_its_files_of_the_kind_in_order(folder: Path) -> None:
-    assert [file.name for file in find_files(str(folder), TEXT)] == [
+    assert [file.name for file in find_files(str(folder), "text")] == [
         "a.md",
         "b.txt",
         "deep/c.jsonl.gz",
@@ -35,27 +34,27 @@ def test_a_folder_gives_its_files_of_the_kind_in_order(folder: Path) -> None:
 
 
 def test_bytes_takes_every_file_that_is_not_hidden(folder: Path) -> None:
-    assert len(find_files(str(folder), Settings(kind="bytes"))) == 4
+    assert len(find_files(str(folder), "bytes")) == 4
 
 
 def test_a_pattern_gives_what_it_matches(folder: Path) -> None:
-    names = [file.name for file in find_files(f"{folder}/**/*.*", Settings(kind="bytes"))]
+    names = [file.name for file in find_files(f"{folder}/**/*.*", "bytes")]
     assert names == ["a.md", "b.txt", "deep/c.jsonl.gz", "photo.png"]
 
 
 def test_the_sample_ships_with_the_package() -> None:
-    (file,) = find_files(SAMPLE, TEXT)
+    (file,) = find_files(SAMPLE, "text")
     assert file.path.stat().st_size > 100_000
 
 
 def test_a_missing_source_says_what_could_be_given() -> None:
     with pytest.raises(ValueError, match=r"no file or folder 'nowhere\.txt'; give a path"):
-        find_files("nowhere.txt", TEXT)
+        find_files("nowhere.txt", "text")
 
 
 def test_a_folder_without_such_files_says_so(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"holds no file of kind fasta \(\.fasta"):
-        find_files(str(folder), Settings(kind="fasta"))
+        find_files(str(folder), "fasta")
 
 
 @pytest.mark.parametrize(
@@ -80,3 +79,39 @@ def test_the_sample_is_the_text_its_readme_names() -> None:
     readme = (RESOURCES / "README.md").read_text()
     for file in (SAMPLE_FILE, SAMPLE_HELDOUT_FILE):
         assert hashlib.sha256(lzma.decompress(file.read_bytes())).hexdigest() in readme
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kind": "txt"}, "kind='txt' is unknown; use one of text, bytes"),
+        ({"kind": "text", "vocab": 100}, "vocab=100 is smaller than the alphabet.*use 257"),
+        ({"kind": "bytes", "vocab": 256}, "vocab=256 is smaller than the alphabet"),
+        (
+            {"kind": "text", "kmer": 3},
+            "kmer=3 means nothing for data of kind text; it belongs to fasta",
+        ),
+        ({"kind": "fasta", "kmer": 0}, r"kmer=0 is not in 1\.\.24; use so many letters"),
+        ({"kind": "images", "levels": 10}, "levels=10 is no power of two"),
+        ({"kind": "images", "levels": 16, "clusters": 16}, "choose one"),
+        ({"kind": "images", "clusters": 1}, r"clusters=1 is not in 2\.\.65535"),
+        ({"kind": "series", "bins": 1}, "one bin carries no information"),
+        ({"kind": "tokens", "separator": "x"}, "separator='x' is not a token id"),
+        ({"kind": "text", "max_bytes": 0}, "max_bytes=0 allows no input"),
+        ({"kind": "abc", "vocab": 1}, r"vocab=1 is not in 2\.\."),
+        (
+            {"kind": "text", "errors": "ignore"},
+            "errors='ignore' is unknown; use one of strict, replace",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense_cannot_exist(
+    options: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        DataSettings(**cast("dict[str, str]", options))  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_the_limit_on_bytes_does_not_decide_the_tokens() -> None:
+    limited = DataSettings(kind="text", max_bytes=5)
+    assert limited.as_json() == DataSettings(kind="text").as_json()

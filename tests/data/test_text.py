@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pyarrow
 import pytest
@@ -7,16 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from archfit.data.blocks import Block
-from archfit.data.settings import Settings
-from archfit.data.text import character_blocks, checked_utf8, split_at_lines, text_blocks
-from archfit.data.unpack import Ledger, SourceFile
+from archfit.data.sources import DataSettings
+from archfit.data.streams import DocumentBlock, Ledger, SourceFile
+from archfit.data.text import (
+    character_blocks,
+    checked_utf8,
+    dataset_documents,
+    split_at_lines,
+    text_blocks,
+)
 
 Writer = Callable[[str, bytes], SourceFile]
-TEXT = Settings(kind="text")
+TEXT = DataSettings(kind="text")
 
 
-def documents(blocks: Iterable[Block]) -> list[bytes]:
+def documents(blocks: Iterable[DocumentBlock]) -> list[bytes]:
     found = [part for block in blocks for part in block.parts]
     return [part for part in found if part]
 
@@ -93,7 +99,7 @@ def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledge
 
 def test_character_data_is_split_at_blank_lines(source_file: Writer, ledger: Ledger) -> None:
     file = source_file("a.abc", b"X:1\nabc|\n\n\nX:2\ndef|\n")
-    found = documents(character_blocks(file, Settings(kind="abc"), ledger))
+    found = documents(character_blocks(file, DataSettings(kind="abc"), ledger))
     assert found == [b"X:1\nabc|", b"X:2\ndef|"]
 
 
@@ -123,14 +129,14 @@ def test_a_bad_json_line_is_named(
 
 def test_a_lone_surrogate_can_be_replaced(source_file: Writer, ledger: Ledger) -> None:
     file = source_file("a.jsonl", b'{"text": "a\\ud800b"}')
-    replacing = Settings(kind="text", errors="replace")
+    replacing = DataSettings(kind="text", errors="replace")
     assert documents(text_blocks(file, replacing, ledger)) == ["a\ufffdb".encode()]
 
 
 def test_parquet_gives_the_column(source_file: Writer, ledger: Ledger) -> None:
     file = source_file("a.parquet", b"")
     parquet.write_table(pyarrow.table({"body": ["one", None, "two"]}), file.path)
-    found = documents(text_blocks(file, Settings(kind="text", field="body"), ledger))
+    found = documents(text_blocks(file, DataSettings(kind="text", field="body"), ledger))
     assert found == [b"one", b"two"]
     with pytest.raises(ValueError, match="has no column 'text' but 'body'; choose one by --field"):
         list(text_blocks(file, TEXT, ledger))
@@ -147,5 +153,54 @@ def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
     file = source_file("a.jsonl", b'{"text": "a\xffb"}')
     with pytest.raises(ValueError, match=r"line 1 is not UTF-8: byte 0xff at offset 11; use --err"):
         list(text_blocks(file, TEXT, ledger))
-    replacing = Settings(kind="text", errors="replace")
+    replacing = DataSettings(kind="text", errors="replace")
     assert documents(text_blocks(file, replacing, ledger.again())) == ["a\ufffdb".encode()]
+
+
+TEXT = DataSettings(kind="text")
+ROWS = {"text": ["one", "", "twö"], "label": [0, 1, 2]}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import datasets
+
+    folder = tmp_path_factory.mktemp("hf")
+    train = datasets.Dataset.from_dict(ROWS)
+    datasets.DatasetDict({"train": train, "test": train.select([2])}).save_to_disk(folder / "both")
+    train.save_to_disk(folder / "single")
+    (folder / "plain").mkdir()
+    train.to_json(folder / "plain" / "train.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["both", "single", "both:train", "both:default:train"])
+def test_rows_of_a_saved_data_set_are_documents(name: str, saved: Path, ledger: Ledger) -> None:
+    found = list(dataset_documents(f"hf:{saved}/{name}", TEXT, ledger))
+    assert found == [b"one", "twö".encode()]
+    assert [file.bytes for file in ledger.files.values()] == [7]
+
+
+def test_another_split_and_field(saved: Path, ledger: Ledger) -> None:
+    assert list(dataset_documents(f"hf:{saved}/both:test", TEXT, ledger)) == ["twö".encode()]
+    with pytest.raises(ValueError, match=r"no split 'validation' but train, test"):
+        list(dataset_documents(f"hf:{saved}/both:validation", TEXT, ledger))
+    with pytest.raises(ValueError, match="no column 'body' but 'text', 'label'"):
+        list(dataset_documents(f"hf:{saved}/both", DataSettings(kind="text", field="body"), ledger))
+
+
+def test_a_folder_of_data_files(
+    saved: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    found = list(dataset_documents(f"hf:{saved}/plain", TEXT, ledger))
+    assert found == [b"one", "twö".encode()]
+
+
+def test_what_is_not_there_is_not_fetched(ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match=r"cannot be loaded offline .* give a folder"):
+        list(dataset_documents("hf:nobody/nothing", TEXT, ledger))
+    with pytest.raises(ValueError, match="is not hf:NAME"):
+        list(dataset_documents("hf:", TEXT, ledger))

@@ -4,16 +4,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archfit.data.settings import Settings
+from archfit.data.sources import DataSettings
+from archfit.data.streams import Ledger, SourceFile
 from archfit.data.token_files import token_blocks
-from archfit.data.unpack import Ledger, SourceFile
 
 Writer = Callable[[str, bytes], SourceFile]
 IDS = np.random.default_rng(0).integers(0, 50, 1000)
 
 
 def documents(file: SourceFile, ledger: Ledger, **options: str) -> list[list[int]]:
-    settings = Settings(kind="tokens", **options)  # type: ignore[arg-type]  # dtype or separator
+    settings = DataSettings(kind="tokens", **options)  # type: ignore[arg-type]  # dtype or separator
     found: list[list[int]] = [[]]
     for block in token_blocks(file, settings, ledger):
         for index, part in enumerate(block.parts):
@@ -46,7 +46,7 @@ def test_an_array_says_its_type_itself(dtype: str, source_file: Writer, ledger: 
 def test_the_separator_ends_documents(
     source_file: Writer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.data.unpack.BLOCK_BYTES", 66)
+    monkeypatch.setattr("archfit.data.streams.BLOCK_BYTES", 66)
     file = source_file("a.bin", IDS.astype("<u2").tobytes())
     expected = [[int(word) for word in part.split()] for part in f" {_words()} ".split(" 7 ")]
     assert documents(file, ledger, separator="7") == [one for one in expected if one]

@@ -21,8 +21,7 @@ from archfit.advise.design import (
     networks,
 )
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import retokenised
-from archfit.data.tokenisations import AsGiven
+from archfit.data.retokenise import AsGiven, retokenised
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.plan.planner import Plan
 from archfit.spec import RunRecord, RunSpec, canonical_json, loads, open_regular

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.data.tokenisations import AsGiven, InBpe, InKmers, Tokenisation
+from archfit.data.retokenise import AsGiven, InBpe, InKmers, Tokenisation
 from archfit.plan.law import WEIGHTS
 from archfit.plan.planner import Plan
 from archfit.plan.repairs import Repair

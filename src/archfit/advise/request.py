@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from archfit.data.looks import look_at
+from archfit.data.kinds import detect_kind
 from archfit.data.prepare import OtherDataError, prepare
-from archfit.data.prepared import DESCRIPTION, PreparedData, open_prepared
-from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE, guess_kind
+from archfit.data.prepared import PreparedData, open_prepared
+from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.plan.planner import Plan, make_plan
 from archfit.plan.request import (
     CHINCHILLA_TOKENS,
@@ -17,6 +16,7 @@ from archfit.plan.request import (
     TotalParams,
     Vocabulary,
 )
+from archfit.spec import files
 from archfit.spec.errors import InvalidValue, check_at_least
 
 DATA = "data"  # the folder of prepared data within that of the advice
@@ -37,7 +37,7 @@ class Source:
     @property
     def is_prepared(self) -> bool:
         """Whether it is a folder that `data prepare` made."""
-        return (Path(self.words) / DESCRIPTION).is_file()
+        return (Path(self.words) / files.DATA).is_file()
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData
     if source.is_prepared:
         return _as_it_is(source)
     kind = source.kind or guess_kind(source.words)
-    settings = Settings(kind=kind, vocab=source.vocab, field=source.field)
+    settings = DataSettings(kind=kind, vocab=source.vocab, field=source.field)
     try:
         return prepare(source.words, out, settings, heldout=source.heldout, report=report).data
     except OtherDataError as problem:
@@ -119,7 +119,7 @@ def _as_it_is(source: Source) -> PreparedData:
 
 def _explained(problem: ValueError, source: Source, kind: str) -> ValueError:
     """The same refusal, with the kind that might work."""
-    look = look_at(source.words)
+    look = detect_kind(source.words)
     if look is None or look.kind == kind or source.words == SAMPLE:
         return problem
     return ValueError(

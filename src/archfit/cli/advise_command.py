@@ -31,11 +31,11 @@ from archfit.cli.options import (
 from archfit.cli.output import print_json, version_line
 from archfit.cli.sweep_asked import MOST_SEEDS
 from archfit.cli.sweep_table import watched
-from archfit.data.settings import KINDS
 from archfit.data.sources import SAMPLE, is_sample
 from archfit.journey import check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.report.terminal import text_of
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.sweep.local import usual_slots
 from archfit.sweep.runner import DEVICES, SweepStopped
@@ -91,7 +91,7 @@ def advise(
     workers: Annotated[
         int | None, size("Networks trained at a time; else as many as cores.", "N", CHECK)
     ] = None,
-    kind: Annotated[str, word(f"{', '.join(KINDS)}; guessed if left out.", DATA)] = "",
+    kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", DATA)] = "",
     vocab: Annotated[int | None, size("Tokens to prepare.", "V", DATA)] = None,
     heldout: Annotated[str, word("Held-out source; else 5 % by content.", DATA)] = "",
     field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", DATA)] = "",

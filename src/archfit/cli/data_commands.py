@@ -14,13 +14,13 @@ from archfit.cli.output import print_json, print_table
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepare import silent
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.settings import DEFAULT_MAX_BYTES, KINDS, Settings
-from archfit.data.sources import SAMPLE, guess_kind
+from archfit.data.sources import DEFAULT_MAX_BYTES, SAMPLE, DataSettings, guess_kind
+from archfit.spec.data_kinds import DATA_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from archfit.data.reading import Report
+    from archfit.data.kinds import Report
 
 app = typer.Typer(
     help="Turn text, sequences, images or series into token shards with honest statistics.",
@@ -40,7 +40,7 @@ Source = Annotated[
 def prepare(
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     source: Source = SAMPLE,
-    kind: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}; guessed if left out.")] = "",
+    kind: Annotated[str, typer.Option(help=f"{', '.join(DATA_KINDS)}; guessed if left out.")] = "",
     vocab: Annotated[
         int | None,
         typer.Option(
@@ -82,7 +82,7 @@ def prepare(
     as_json: AsJson = False,
 ) -> None:
     """Make a data set: train.bin, heldout.bin (nanoGPT layout), tokenizer.json, data.json."""
-    settings = Settings(
+    settings = DataSettings(
         kind=kind or guess_kind(source),
         vocab=vocab,
         tokenizer=tokenizer,

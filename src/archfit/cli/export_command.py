@@ -12,7 +12,7 @@ from archfit.cli.options import size_option
 from archfit.cli.output import print_json
 from archfit.data.bpe import Bpe
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.shards import appearing_folder
+from archfit.data.shards import atomic_folder
 from archfit.export import (
     FORMATS,
     Export,
@@ -100,7 +100,7 @@ def export(
         made, positions = export_config(shape, format_name), shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
-    with appearing_folder(out, overwrite=overwrite) as folder:
+    with atomic_folder(out, overwrite=overwrite) as folder:
         write_files(made, folder)
         if trained is not None:
             write_weights(trained, folder)

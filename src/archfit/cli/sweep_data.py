@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import retokenised
-from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE
-from archfit.data.tokenisations import (
+from archfit.data.retokenise import (
     AsGiven,
     Tokenisation,
     expected_vocab,
     given_tokenisation,
     larger_vocabularies,
     possible_vocabularies,
+    retokenised,
 )
+from archfit.data.sources import SAMPLE, DataSettings
 from archfit.sweep.named import NAMED, REPAIRED
 from archfit.sweep.sweep import Corpus, Scale, Sweep
 
@@ -35,7 +34,7 @@ def given_data(folders: Sequence[Path], out: Path, scale: str) -> list[PreparedD
             f"--scale {scale} needs more text than the sample has; prepare data by "
             "archfit data prepare SOURCE --kind … --out DIR, and give --data DIR"
         )
-    return [prepare_data(SAMPLE, out / "data" / "bytes", Settings(kind="text")).data]
+    return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
 
 
 def data_for_named(

@@ -17,8 +17,7 @@ from archfit.cli.output import print_json, print_table, version_line
 from archfit.cli.train_progress import watchers as shown_progress
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.settings import Settings as DataSettings
-from archfit.data.sources import SAMPLE
+from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec import RunRecord, RunSpec, load_file, to_json
 from archfit.spec.asked import ATTENTIONS, AskedRun
 from archfit.spec.sizes import parse_size

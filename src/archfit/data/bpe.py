@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from archfit.data.blocks import Block, character_cut
-from archfit.data.settings import DOCUMENT_LINE, LARGEST_VOCAB
-from archfit.data.vocabulary import split_ids
+from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut
+from archfit.data.vocabulary import WORDS, split_ids
+from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
     from archfit.data.vocabulary import Ids
 
@@ -37,7 +38,8 @@ class Bpe:
     tokenizer: Tokenizer
     separator: int
     cuttable: bool  # whether encoding piece by piece is the same as at once
-    name: str = "bpe"
+    name: ClassVar[str] = "bpe"
+    unit_bytes: ClassVar[int] = WORDS
 
     @property
     def size(self) -> int:
@@ -48,32 +50,30 @@ class Bpe:
         """Between words."""
         return word_cut(part, limit)
 
-    def encode(self, block: Block) -> Ids:
+    @property
+    def is_plain(self) -> bool:
+        """Whether decoding its tokens is nothing but joining their bytes."""
+        return self.cuttable and type(self.tokenizer.decoder).__name__ == "ByteLevel"
+
+    def encode(self, block: DocumentBlock) -> Ids:
         """The ids of each document, encoded in pieces on all cores, and the separator after it."""
         import numpy as np
 
-        pieces: list[str] = []
-        counts: list[int] = []  # pieces of each part
-        cut = pieces_of if self.cuttable else _uncut
-        for part in block.parts:
-            before = len(pieces)
-            pieces += [piece.decode() for piece in cut(part)]
-            counts.append(len(pieces) - before)
-        encoded = iter(self._encodings(pieces))
-        ids: list[np.ndarray] = []
-        for place, count in enumerate(counts):
-            ids += [np.array(next(encoded).ids, np.uint32) for _ in range(count)]
-            if block.complete or place < len(counts) - 1:
-                ids.append(np.array([self.separator], np.uint32))
-        return np.concatenate(ids) if ids else np.empty(0, np.uint32)
-
-    def _encodings(self, pieces: list[str]) -> list[Encoding]:
+        most = PIECE_BYTES if self.cuttable else sys.maxsize
+        parts = [list(pieces_of(part, most)) for part in block.parts]
+        pieces = [piece.decode() for part in parts for piece in part]
         try:
-            return self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+            encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
         except Exception as problem:  # the library raises bare Exception
             raise ValueError(
                 f"the tokenizer cannot encode this text ({problem}); use another --tokenizer"
             ) from problem
+        ids: list[np.ndarray] = []
+        for place, part in enumerate(parts):
+            ids += [np.array(next(encoded).ids, np.uint32) for _ in part]
+            if block.complete or place < len(parts) - 1:
+                ids.append(np.array([self.separator], np.uint32))
+        return np.concatenate(ids) if ids else np.empty(0, np.uint32)
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The text of each document, in UTF-8."""
@@ -99,7 +99,7 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return with_separator(tokenizer)
+    return _with_separator(tokenizer)
 
 
 def read_bpe(text: str, name: str) -> Bpe:
@@ -112,12 +112,12 @@ def read_bpe(text: str, name: str) -> Bpe:
         raise ValueError(f"{name} is not a tokenizer.json of Hugging Face ({problem})") from problem
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    vocabulary = with_separator(tokenizer)
+    vocabulary = _with_separator(tokenizer)
     if vocabulary.size > LARGEST_VOCAB:
         raise ValueError(
             f"{name} has {vocabulary.size} tokens, more than {LARGEST_VOCAB}; use a smaller one"
         )
-    if vocabulary.decode(vocabulary.encode(Block([_SAMPLE], complete=True))) != [_SAMPLE]:
+    if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
         raise ValueError(
             f"{name} does not give text back as it was (unknown words, blanks or case are lost or "
             "added); use a byte-level tokenizer without a prefix space, or train one by --vocab"
@@ -125,11 +125,12 @@ def read_bpe(text: str, name: str) -> Bpe:
     return vocabulary
 
 
-def with_separator(tokenizer: Tokenizer) -> Bpe:
+def _with_separator(tokenizer: Tokenizer) -> Bpe:
     """`tokenizer` with its separator found or added; text that looks like one stays text."""
     from tokenizers import AddedToken
 
-    special = {one.content for one in tokenizer.get_added_tokens_decoder().values() if one.special}
+    added = tokenizer.get_added_tokens_decoder().values()
+    special = {token.content for token in added if token.special}
     known = [word for word in _SEPARATORS if word in special]
     if not known and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
         raise ValueError(
@@ -157,28 +158,19 @@ def _is_cuttable(tokenizer: Tokenizer) -> bool:
     )
 
 
-def word_cut(text: bytes, limit: int) -> int:
-    """The last gap between words shortly before `limit`; between characters if there is none."""
-    return _last_gap(text, 0, limit)
-
-
-def _uncut(part: bytes) -> list[bytes]:
-    return [part] if part else []
-
-
-def pieces_of(part: bytes) -> Iterator[bytes]:
-    """`part` in pieces of about `PIECE_BYTES`, cut between words."""
+def pieces_of(part: bytes, most: int) -> Iterator[bytes]:
+    """`part` in pieces of about `most` bytes, cut between words."""
     start = 0
-    while len(part) - start > PIECE_BYTES:
-        end = _last_gap(part, start, start + PIECE_BYTES)
+    while len(part) - start > most:
+        end = word_cut(part, start + most, start)
         yield part[start:end]
         start = end
     if start < len(part):
         yield part[start:]
 
 
-def _last_gap(text: bytes, start: int, limit: int) -> int:
-    """The last gap between words shortly before `limit`; `limit` or just below if there is none."""
+def word_cut(text: bytes, limit: int, start: int = 0) -> int:
+    """The last gap between words shortly before `limit`; between characters if there is none."""
     for low in (max(start, limit - 256), max(start, limit - LOOK_BACK_BYTES)):
         gaps = [gap.end() for gap in _WORD_GAP.finditer(text, low, limit + 2)]
         if gaps and gaps[-1] <= limit:

@@ -1,29 +1,47 @@
-"""FASTA files: one document a record, its letters without header, line ends and case."""
+"""FASTA files: one document a record, its letters, and groups of k of them as tokens."""
 
 from __future__ import annotations
 
+import re
 import string
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
-from archfit.data.blocks import Block, Separator, split_documents
-from archfit.data.unpack import unpacked_chunks
+from archfit.data.streams import ByteSeparator, DocumentBlock, split_documents, unpacked_chunks
+from archfit.data.vocabulary import UnitVocabulary, table_rows
+from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from archfit.data.settings import Settings
-    from archfit.data.unpack import Ledger, SourceFile
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.sources import DataSettings
+    from archfit.data.streams import Ledger, SourceFile
+    from archfit.data.vocabulary import Ids
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
+_SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")
 
 
-def fasta_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:  # noqa: ARG001  # readers are called alike
+def fasta_look(start: bytes) -> str:
+    """A word for FASTA, by its first bytes."""
+    return "sequences in FASTA" if _SEQUENCE.match(start) else ""
+
+
+def fasta_blocks(
+    file: SourceFile,
+    settings: DataSettings,  # noqa: ARG001  # readers are called alike
+    ledger: Ledger,
+) -> Iterator[DocumentBlock]:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in split_documents(_after_first_mark(file, ledger), Separator(between=b"\n>")):
+    for block in split_documents(_after_first_mark(file, ledger), ByteSeparator(between=b"\n>")):
         *ended, last = block.parts
         letters = []
         for part in ended:
@@ -31,7 +49,7 @@ def fasta_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterat
             in_body = False
         letters.append(_letters(last, file.name, in_body=in_body))
         in_body = not block.complete and (in_body or b"\n" in last)
-        yield Block(letters, complete=block.complete)
+        yield DocumentBlock(letters, complete=block.complete)
 
 
 def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
@@ -54,13 +72,10 @@ def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
 
 def _letters(record: bytes, name: str, *, in_body: bool) -> bytes:
     """The sequence in a part of a record, which starts in its header unless `in_body`."""
-    if in_body:
-        return _checked(record, name)
-    header, _, body = record.partition(b"\n")
-    return _checked(body, f"{name}, record {header[:40].decode('latin-1').strip()!r},")
-
-
-def _checked(body: bytes, where: str) -> bytes:
+    where, body = name, record
+    if not in_body:
+        header, _, body = record.partition(b"\n")
+        where = f"{name}, record {header[:40].decode('latin-1').strip()!r},"
     letters = body.translate(_UPPER, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
         raise ValueError(
@@ -97,3 +112,121 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
         )
     seen = {letter for letter in counts if letter in usual} | {unknown}
     return "".join(sorted(seen)), {letter: unknown for letter in strange if letter != unknown}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kmers(UnitVocabulary):
+    """Groups of `k` letters, single letters for what is left over at the end, and the separator.
+
+    With A letters the ids are A^k groups (the first letter weighs most), then, if k > 1, A single
+    letters. `mapped` says which letters are read as another.
+    """
+
+    name: ClassVar[str] = "k-mers"
+    unit_bytes: ClassVar[int] = 1
+    alphabet: str
+    k: int
+    mapped: dict[str, str] = field(default_factory=dict)
+    size: int
+
+    @property
+    def separator(self) -> int:
+        """The id after groups and single letters."""
+        letters = len(self.alphabet)
+        return int(letters**self.k) + (letters if self.k > 1 else 0)
+
+    def cut(self, part: bytes, limit: int) -> int:  # noqa: ARG002  # the content does not matter
+        """Between groups."""
+        return limit - limit % self.k
+
+    def encode(self, block: DocumentBlock) -> Ids:
+        """One id for each k letters, then the letters left over, then the separator."""
+        import numpy as np
+
+        letters = self._letters(b"".join(block.parts))
+        lengths = np.array([len(part) for part in block.parts], np.int64)
+        starts = np.cumsum(lengths) - lengths
+        groups, singles = lengths // self.k, lengths % self.k
+        ends_here = np.ones(len(lengths), np.int64)
+        ends_here[-1] = block.complete
+        sizes = groups + singles + ends_here
+        places = np.cumsum(sizes) - sizes
+        ids = np.full(int(sizes.sum()), self.separator, np.uint32)
+        base = len(self.alphabet)
+        weights = base ** np.arange(self.k - 1, -1, -1)
+        first = _ranges(starts, groups, step=self.k)
+        ids[_ranges(places, groups)] = letters[first[:, None] + np.arange(self.k)] @ weights
+        left = _ranges(starts + groups * self.k, singles)
+        ids[_ranges(places + groups, singles)] = letters[left] + base**self.k
+        return ids
+
+    def _letters(self, content: bytes) -> NDArray[np.int64]:
+        """Places in the alphabet."""
+        import numpy as np
+
+        table = np.full(256, -1, np.int64)
+        for place, letter in enumerate(self.alphabet):
+            table[ord(letter)] = place
+        for letter, other in self.mapped.items():
+            table[ord(letter)] = self.alphabet.index(other)
+        letters = table[np.frombuffer(content, np.uint8)]
+        if letters.size and letters.min() < 0:
+            strange = chr(content[int(letters.argmin())])
+            raise ValueError(
+                f"letter {strange!r} is not in the alphabet {self.alphabet}; prepare again with it"
+            )
+        return letters
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The letters (after mapping)."""
+        import numpy as np
+
+        base = len(self.alphabet)
+        group = ids.astype(np.int64)[:, None] // base ** np.arange(self.k - 1, -1, -1) % base
+        single = (ids >= base**self.k)[:, None]
+        group = np.where(single, ids.astype(np.int64)[:, None] - base**self.k, group)
+        keep = ~single | (np.arange(self.k) == 0)
+        letters = np.frombuffer(self.alphabet.encode(), np.uint8)
+        return bytes(letters[group[keep]])
+
+
+def _ranges(
+    starts: NDArray[np.int64], counts: NDArray[np.int64], step: int = 1
+) -> NDArray[np.int64]:
+    """`start, start + step, ...`, `count` of them, for each start and count, in one array."""
+    import numpy as np
+
+    offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(starts, counts) + step * offsets
+
+
+class KmerVocabularyBuilder:
+    """How often each letter occurs in sequences."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        import numpy as np
+
+        self._settings = settings
+        self._counts = np.zeros(256, np.int64)
+
+    def add(self, content: bytes) -> None:
+        """Count the letters."""
+        import numpy as np
+
+        self._counts += np.bincount(np.frombuffer(content, np.uint8), minlength=256)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The count of each letter that occurs."""
+        return {chr(code): int(count) for code, count in enumerate(self._counts) if count}
+
+    def build(self) -> Kmers:
+        """Groups of as many of the letters as the settings say."""
+        alphabet, mapped = sequence_alphabet(self.counts, self._settings.unusual)
+        letters, k = len(alphabet), self._settings.kmer
+        needed = letters**k + (letters if k > 1 else 0) + 1
+        if needed > LARGEST_VOCAB:
+            rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
+            raise InvalidValue("kmer", k, rule, "use a smaller one")
+        rows = table_rows(self._settings.vocab, needed, "k-mers" if k > 1 else "letters")
+        return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)

@@ -1,4 +1,7 @@
-"""Arrays (.npz, .npy) and PNG or JPEG files as pixels in raster order, one document an image."""
+"""Arrays (.npz, .npy) and PNG or JPEG files as pixels in raster order, one document an image.
+
+A pixel is a token: its grey level, or the nearest colour of a palette.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +9,63 @@ import io
 import math
 import warnings
 import zipfile
-from typing import IO, TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, ClassVar
 
-from archfit.data.blocks import BLOCK_BYTES, Block, blocks_of
-from archfit.data.unpack import SourceFile, raw_chunks, read_and_hash
+from archfit.data.statistics import EvenSample
+from archfit.data.streams import BLOCK_BYTES, DocumentBlock, blocks_of, raw_chunks, read_and_hash
+from archfit.data.vocabulary import UnitVocabulary, encode_upper_bits, table_rows
+from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from archfit.data.settings import Settings
-    from archfit.data.unpack import Ledger
+    from archfit.data.sources import DataSettings
+    from archfit.data.streams import Ledger, SourceFile
+    from archfit.data.vocabulary import Ids
 
-ARRAY_ENDINGS = (".npz", ".npy")
+ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
 LARGEST_IMAGE = 1 << 26  # pixels of one image, which is held in memory as a whole
 GREYED_AT_ONCE = 1 << 20  # pixels
+DEFAULT_LEVELS, DEFAULT_CLUSTERS = 256, 512
+KMEANS_ROUNDS = 25
+_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
+
+
+def image_look(start: bytes) -> str:
+    """A word for images, by their first bytes."""
+    return "images or arrays" if start.startswith(_MAGIC) else ""
+
+
+def image_blocks(
+    files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
+    """The images of all files: those in arrays, then pictures."""
+    reader = ImageReader(settings, ledger)
+    for file in files:
+        if file.suffix in ARRAY_SUFFIXES:
+            yield from reader.array_blocks(file)
+    yield from blocks_of(
+        reader.picture(file) for file in files if file.suffix not in ARRAY_SUFFIXES
+    )
 
 
 class ImageReader:
     """Images of one size and depth; the first one decides, and any that differs is refused."""
 
-    def __init__(self, files: Sequence[SourceFile], settings: Settings, ledger: Ledger) -> None:
-        self._files = files
-        self._settings = settings
-        self._ledger = ledger
+    def __init__(self, settings: DataSettings, ledger: Ledger) -> None:
+        self._field, self._ledger = settings.field, ledger
         self.channels = GREY if settings.levels else RGB if settings.clusters else 0
         self.shape = (0, 0)  # rows and columns
         self._first = ""
 
-    def blocks(self) -> Iterator[Block]:
-        """The images of all files."""
-        for file in self._files:
-            if file.suffix in ARRAY_ENDINGS:
-                yield from self._array_blocks(file)
-        yield from blocks_of(
-            self._picture(file) for file in self._files if file.suffix not in ARRAY_ENDINGS
-        )
-
-    def _array_blocks(self, file: SourceFile) -> Iterator[Block]:
+    def array_blocks(self, file: SourceFile) -> Iterator[DocumentBlock]:
+        """The images of one .npy or .npz file."""
         read_and_hash(file, self._ledger)
         if file.suffix == ".npy":
             with open(file.path, "rb") as stream:
@@ -67,13 +85,12 @@ class ImageReader:
         """The arrays to read: the one that --field names, or every one with the form of images."""
         members = [member for member in archive.namelist() if member.endswith(".npy")]
         arrays = ", ".join(member.removesuffix(".npy") for member in members) or "nothing"
-        if self._settings.field is not None:
-            if f"{self._settings.field}.npy" not in members:
+        if self._field is not None:
+            if f"{self._field}.npy" not in members:
                 raise ValueError(
-                    f"{name} has no array {self._settings.field!r} but {arrays}; "
-                    "choose one by --field"
+                    f"{name} has no array {self._field!r} but {arrays}; choose one by --field"
                 )
-            return [f"{self._settings.field}.npy"]
+            return [f"{self._field}.npy"]
         found = []
         for member in members:
             with archive.open(member) as stream:
@@ -87,7 +104,7 @@ class ImageReader:
             )
         return found
 
-    def _array(self, stream: IO[bytes], name: str) -> Iterator[Block]:
+    def _array(self, stream: IO[bytes], name: str) -> Iterator[DocumentBlock]:
         """Images of one array, read a few megabytes at a time and never as a whole."""
         import numpy as np
 
@@ -113,9 +130,10 @@ class ImageReader:
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
-            yield Block([image.tobytes() for image in pixels.reshape(images, -1)], complete=True)
+            parts = [image.tobytes() for image in pixels.reshape(images, -1)]
+            yield DocumentBlock(parts, complete=True)
 
-    def _picture(self, file: SourceFile) -> bytes:
+    def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
         try:
             from PIL import Image
@@ -227,3 +245,123 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
         piece = slice(start, start + GREYED_AT_ONCE)
         grey[piece] = (pixels[piece].astype(np.uint32) @ weights + 0x8000) >> 16
     return grey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Levels(UnitVocabulary):
+    """Grey levels: the upper bits of a pixel, and the separator."""
+
+    name: ClassVar[str] = "levels"
+    unit_bytes: ClassVar[int] = GREY
+    levels: int
+    size: int
+
+    @property
+    def separator(self) -> int:
+        """The id after the lightest level."""
+        return self.levels
+
+    def encode(self, block: DocumentBlock) -> Ids:
+        """One id a pixel."""
+        return encode_upper_bits(block, self.levels.bit_length() - 1, self.separator)
+
+    def content_of(self, ids: Ids) -> bytes:
+        """Pixels from 0 to 255; with 256 levels the same as before, else each level's own value."""
+        import numpy as np
+
+        return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)[ids].tobytes()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Palette(UnitVocabulary):
+    """Colours, of which a pixel takes the nearest in RGB, and the separator."""
+
+    name: ClassVar[str] = "palette"
+    unit_bytes: ClassVar[int] = RGB
+    colours: tuple[tuple[int, int, int], ...]
+    size: int
+
+    @property
+    def separator(self) -> int:
+        """The id after the last colour."""
+        return len(self.colours)
+
+    def ids_of(self, content: bytes) -> Ids:
+        """The nearest colour of each pixel."""
+        import numpy as np
+        from scipy.spatial import KDTree
+
+        pixels = np.frombuffer(content, np.uint8).reshape(-1, 3).astype(np.uint32)
+        packed = pixels @ np.array([65536, 256, 1], np.uint32)
+        different, places = np.unique(packed, return_inverse=True)
+        unpacked = np.stack([different >> 16, different >> 8 & 255, different & 255], axis=1)
+        _, nearest = KDTree(np.array(self.colours)).query(unpacked)
+        ids: Ids = nearest.astype(np.uint32)[places]
+        return ids
+
+    def content_of(self, ids: Ids) -> bytes:
+        """RGB pixels."""
+        import numpy as np
+
+        return np.array(self.colours, np.uint8)[ids].tobytes()
+
+
+def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int, int, int], ...]:
+    """At most `clusters` colours by k-means in RGB, as Image GPT makes its palette.
+
+    Lloyd's rounds from colours evenly spaced among the sorted different ones; no randomness, so
+    equal pixels give an equal palette. Fewer colours than clusters: the colours themselves.
+    """
+    import numpy as np
+    from scipy.spatial import KDTree
+
+    colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+    chosen = np.unique(np.linspace(0, len(colours) - 1, clusters).round().astype(np.int64))
+    centres = colours[chosen].astype(np.float64)
+    for _ in range(KMEANS_ROUNDS):
+        _, nearest = KDTree(centres).query(colours)
+        weight = np.bincount(nearest, counts, len(centres))
+        sums = [np.bincount(nearest, counts * colours[:, c], len(centres)) for c in range(3)]
+        used = weight > 0
+        centres[used] = (np.stack(sums, axis=1)[used].T / weight[used]).T
+    rounded = np.unique(centres.round().astype(np.int64), axis=0)
+    return tuple((int(red), int(green), int(blue)) for red, green, blue in rounded)
+
+
+def settled_images(settings: DataSettings, facts: Callable[[], dict[str, int]]) -> DataSettings:
+    """Settings that say how many levels or colours; `facts` looks whether the first is grey."""
+    if settings.levels or settings.clusters:
+        return settings
+    beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
+    if facts().get("channels", GREY) == RGB:
+        return replace(settings, clusters=min(beside or DEFAULT_CLUSTERS, 65535))
+    levels = min(beside or DEFAULT_LEVELS, DEFAULT_LEVELS)
+    if levels & (levels - 1) or levels < 2:
+        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
+        way_out = f"use {(1 << levels.bit_length()) + 1}, or choose {{levels}}"
+        raise InvalidValue("vocab", settings.vocab, rule, way_out)
+    return replace(settings, levels=levels)
+
+
+class PixelVocabularyBuilder:
+    """A sample of the colours, where a palette is wanted; grey levels need none."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        self._settings = settings
+        self._sample = EvenSample("u1", RGB)
+
+    def add(self, content: bytes) -> None:
+        """Look at the pixels."""
+        if self._settings.clusters:
+            self._sample.add(content)
+
+    def build(self) -> Levels | Palette:
+        """The palette that fits the sample, or the levels asked for."""
+        import numpy as np
+
+        vocab, clusters = self._settings.vocab, self._settings.clusters
+        if not clusters:
+            levels = self._settings.levels or DEFAULT_LEVELS
+            return Levels(levels=levels, size=table_rows(vocab, levels + 1, "levels"))
+        colours = colour_clusters(self._sample.values.astype(np.uint8), clusters)
+        return Palette(colours=colours, size=table_rows(vocab, len(colours) + 1, "colours"))

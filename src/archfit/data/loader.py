@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from archfit.spec.errors import InvalidValue, check_at_least
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,17 +38,12 @@ class Loader:
     world: int = 1
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or self.context < 1:
-            raise ValueError(
-                f"batch={self.batch} x context={self.context} holds no token; use 1 or more"
-            )
+        check_at_least(1, batch=self.batch, context=self.context)
         if not 0 <= self.seed < 1 << 64:
-            raise ValueError(f"seed={self.seed} is not in 0..2^64-1")
+            raise InvalidValue("seed", self.seed, "is not in 0..2^64-1", "use one that is")
         if not 0 <= self.rank < self.world or self.batch % self.world:
-            raise ValueError(
-                f"rank={self.rank} of world={self.world} has no equal share of batch={self.batch}; "
-                "use a world that divides the batch"
-            )
+            rule = f"of {{world}}={self.world} has no equal share of {{batch}}={self.batch}"
+            raise InvalidValue("rank", self.rank, rule, "use a {world} that divides the {batch}")
         for side in ("train", "heldout"):
             tokens = len(self.data.tokens(side))
             if tokens <= self.context:
@@ -60,7 +57,7 @@ class Loader:
         import numpy as np
 
         if not 0 <= step < 1 << 64:
-            raise ValueError(f"step={step} is not in 0..2^64-1; count steps from 0")
+            raise InvalidValue("step", step, "is not in 0..2^64-1", "count steps from 0")
         generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
         places = len(self.data.tokens("train")) - self.context
         return (generator.random_raw(self.batch) % np.uint64(places)).astype(np.int64)

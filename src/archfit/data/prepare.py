@@ -1,4 +1,8 @@
-"""From a source to a prepared data set, which appears whole or was there already."""
+"""From a source to a prepared data set, which appears whole or was there already.
+
+The first reading counts and hashes documents and looks at their content; then the split and the
+vocabulary are known, and the second reading writes the tokens of both sides.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,57 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.assemble import examine, write_data_set
-from archfit.data.description import described_origin, work_hash
-from archfit.data.images import GREY
-from archfit.data.prepared import FILES, PreparedData, open_prepared
-from archfit.data.readers import hash_inputs
-from archfit.data.reading import Reading
-from archfit.data.shards import AppearedError, appearing_folder
+from archfit.data.bpe import PIECE_BYTES, TRAINING_BYTES, Bpe, pieces_of, train_bpe, word_cut
+from archfit.data.kinds import HANDLERS, Documents, SourceDocuments, hash_inputs
+from archfit.data.prepared import (
+    FILES,
+    PreparedData,
+    described_origin,
+    described_split,
+    described_tokens,
+    description_text,
+    mapped_ids,
+    open_prepared,
+    work_hash,
+)
+from archfit.data.shards import (
+    FolderAppearedError,
+    ShardWriter,
+    WrittenShard,
+    atomic_folder,
+    dtype_for,
+    write_text,
+)
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
-from archfit.data.vocabulary_choice import check_tokenizer_file, settled
+from archfit.data.split import (
+    BY_SOURCE,
+    Divider,
+    Leakage,
+    NgramSketch,
+    leakage_between,
+    sampling,
+    split_places,
+    survey,
+)
+from archfit.data.statistics import cooccurrence
+from archfit.data.tokenizer_files import check_tokenizer_file
+from archfit.spec.data_kinds import DATA_KINDS
+from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from archfit.data.reading import Report
-    from archfit.data.settings import Settings
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.kinds import Report
+    from archfit.data.sources import DataSettings
+    from archfit.data.split import Survey
+    from archfit.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Preparation:
     """A prepared data set, and whether it was there already."""
 
     data: PreparedData
@@ -43,61 +79,71 @@ def silent(stage: str, done: int, total: int) -> None:
 def prepare(
     source: str,
     out: Path,
-    settings: Settings,
+    settings: DataSettings,
     *,
     heldout: str | None = None,
     overwrite: bool = False,
     report: Report = silent,
-) -> Outcome:
+) -> Preparation:
     """The data set of `source` in the folder `out`, made now or found there finished.
 
     `heldout` is a source of its own for the held-out side; without it the split is by content.
     """
     if heldout is None and is_sample(source):
         heldout = str(SAMPLE_HELDOUT_FILE)
-    readings = [Reading(source, settings, report)]
+    sources = [SourceDocuments(source, settings, report)]
     if heldout is not None:
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
-        readings.append(Reading(heldout, other, report))
-    _refuse_own_output(source, out, settings.kind)
+        sources.append(SourceDocuments(heldout, other, report))
+    _refuse_output_inside(source, out, settings.kind)
     if settings.tokenizer is not None:
         check_tokenizer_file(settings.tokenizer)
-    return found_or_made(
-        out,
-        work=lambda: _work_hash(readings),
-        write=lambda folder: _write(folder, readings),
-        overwrite=overwrite,
-    )
+
+    def work() -> str:
+        files = [hash_inputs(each.source, each.settings).values() for each in sources]
+        return work_hash(settings, files)
+
+    def write(folder: Path) -> None:
+        settle = HANDLERS[settings.kind].settle  # the first block of the source decides for both
+        settled = [
+            SourceDocuments(each.source, settle(each.settings, sources[0].first_facts), report)
+            for each in sources
+        ]
+        examined = examine(settled)
+        write_data_set(folder, examined, described_origin(settings, settled))
+
+    return find_or_write(out, work=work, write=write, overwrite=overwrite)
 
 
-def found_or_made(
+def find_or_write(
     out: Path, *, work: Callable[[], str], write: Callable[[Path], None], overwrite: bool
-) -> Outcome:
+) -> Preparation:
     """The data set in `out`: found there, if its work has the hash `work`, or written now."""
     if there := _what_is_there(out, overwrite=overwrite):
         return _same_work(there, work())
     try:
-        with appearing_folder(out, overwrite=overwrite) as folder:
+        with atomic_folder(out, overwrite=overwrite) as folder:
             write(folder)
-    except AppearedError:  # another process was faster; was it the same work?
+    except FolderAppearedError:  # another process was faster; was it the same work?
         return _same_work(open_prepared(out), work())
-    return Outcome(open_prepared(out), already_there=False)
+    return Preparation(open_prepared(out), already_there=False)
 
 
-def _same_work(there: PreparedData, work: str) -> Outcome:
+def _same_work(there: PreparedData, work: str) -> Preparation:
     """The data set that is there, if it is what would be made."""
     if there.description["work_hash"] == work:
-        return Outcome(there, already_there=True)
+        return Preparation(there, already_there=True)
     raise OtherDataError(
         f"{str(there.folder)!r} holds a data set made from other data or settings; "
         "use --overwrite to replace it, or choose another --out"
     )
 
 
-def _refuse_own_output(source: str, out: Path, kind: str) -> None:
+def _refuse_output_inside(source: str, out: Path, kind: str) -> None:
     """Refuse to write where a later run, reading every file of the source, would find it."""
     folder = Path(source).resolve()
-    if kind in ("bytes", "tokens") and folder.is_dir() and out.resolve().is_relative_to(folder):
+    is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
+    if is_inside and DATA_KINDS[kind].reads_shards:
         raise ValueError(
             f"--out {str(out)!r} lies inside {source!r}, all of whose files are read; "
             "choose a folder outside"
@@ -121,24 +167,126 @@ def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
     raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
 
 
-def _work_hash(readings: list[Reading]) -> str:
-    files = [hash_inputs(reading.source, reading.settings).values() for reading in readings]
-    return work_hash(readings[0].settings, files)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExaminedDocuments:
+    """What is decided before anything is encoded."""
+
+    sources: Sequence[Documents]
+    surveys: list[Survey]
+    places: list[NDArray[np.int64]]  # for each source: bytes for training, document by document
+    rule: str
+    vocabulary: Vocabulary
+
+    def shared_documents(self) -> int:
+        """Held-out documents that the training source has too; a split by content has none."""
+        import numpy as np
+
+        if len(self.surveys) == 1:
+            return 0
+        return int(np.isin(self.surveys[1].digests, self.surveys[0].digests).sum())
 
 
-def _write(folder: Path, readings: list[Reading]) -> None:
-    settled_readings = _settled_readings(readings)
-    examined = examine(settled_readings)
-    write_data_set(folder, examined, described_origin(readings[0].settings, settled_readings))
+def examine(sources: Sequence[Documents]) -> ExaminedDocuments:
+    """Read everything once, then split and choose the vocabulary."""
+    main, settings = sources[0], sources[0].settings
+    builder = HANDLERS[settings.kind].builder(settings)
+    line_ends = b"\r\n" if DATA_KINDS[settings.kind].units == "bytes" else b""
+    surveys = [survey(each.blocks("reading"), builder.add, line_ends) for each in sources]
+    for each, found in zip(sources, surveys, strict=True):
+        if not found.bytes:
+            raise ValueError(
+                f"{each.source!r} is empty: it holds no document of kind {settings.kind}; "
+                "give another source or --kind"
+            )
+        if each.facts != main.facts:
+            raise ValueError(
+                f"{each.source!r} has images of another size than {main.source!r}; "
+                "crop or resize them"
+            )
+    places, rule = [surveys[0].lengths], BY_SOURCE
+    if len(surveys) == 1:
+        places[0], rule = split_places(surveys[0])
+    else:
+        places.append(surveys[1].lengths * 0)
+    vocabulary = builder.build() or _trained_bpe(main, places[0], surveys[0].bytes)
+    return ExaminedDocuments(
+        sources=sources, surveys=surveys, places=places, rule=rule, vocabulary=vocabulary
+    )
 
 
-def _settled_readings(readings: list[Reading]) -> list[Reading]:
-    """The same readings, told whether images are grey or coloured: the first image decides."""
-    main = readings[0]
-    if main.settings.kind == "images":
-        next(main.blocks("reading"), None)
-    channels = main.facts.get("channels", GREY)
-    return [
-        Reading(reading.source, settled(reading.settings, channels), reading.report)
-        for reading in readings
-    ]
+def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> Bpe:
+    """A BPE learnt from the training side, of which it sees blocks evenly spread if it is large."""
+    every = -(-content // TRAINING_BYTES)
+
+    def texts() -> Iterator[str]:
+        divider = Divider(places, word_cut)
+        for number, block in enumerate(source.blocks("training the tokenizer")):
+            train, _ = divider.divide(block)
+            if number % every == 0:
+                yield from (
+                    piece.decode() for part in train.parts for piece in pieces_of(part, PIECE_BYTES)
+                )
+
+    vocab = source.settings.vocab
+    assert vocab is not None  # without a size there is nothing to train
+    return train_bpe(texts(), vocab)
+
+
+def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, object]) -> None:
+    """Everything a data set consists of, data.json last; `about` is what tokens do not say."""
+    train, heldout, leakage = _write_tokens(folder, examined)
+    vocabulary, tokenizer = examined.vocabulary, examined.vocabulary.as_json()
+    write_text(folder / TOKENIZER, tokenizer)
+    ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, dtype_for(vocabulary.size)))
+    description = (
+        about
+        | {"documents": sum(len(found.lengths) for found in examined.surveys)}
+        | described_tokens(vocabulary, tokenizer, train, heldout)
+        | {"cooccurrence": dataclasses.asdict(ranks)}
+        | described_split(examined.rule, leakage)
+        | {"warnings": _size_warnings(examined.sources[0].settings, vocabulary)}
+        | about
+    )
+    write_text(folder / DATA, description_text(description))
+
+
+def _size_warnings(settings: DataSettings, vocabulary: Vocabulary) -> list[str]:
+    """What to tell a user who asked for more tokens than the data has."""
+    is_bpe = isinstance(vocabulary, Bpe)
+    wanted = settings.vocab if is_bpe else settings.clusters or settings.bins
+    have = vocabulary.size if is_bpe else vocabulary.separator
+    if wanted is None or have is None or have >= wanted:
+        return []
+    return [f"the data has only {have} of the {wanted} tokens, colours or bins asked for"]
+
+
+def _write_tokens(
+    folder: Path, examined: ExaminedDocuments
+) -> tuple[WrittenShard, WrittenShard, Leakage]:
+    """The second reading: documents divided, encoded and written, with n-grams noted on the way."""
+    vocabulary, unit = examined.vocabulary, examined.vocabulary.unit_bytes
+    content = sum(found.bytes for found in examined.surveys)
+    dividers = [Divider(places, vocabulary.cut) for places in examined.places]
+    one_in = sampling(content, unit)
+    sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
+    with (
+        ShardWriter(folder / TRAIN_TOKENS, vocabulary.size) as train,
+        ShardWriter(folder / HELDOUT_TOKENS, vocabulary.size) as heldout,
+    ):
+        for source, divider in zip(examined.sources, dividers, strict=True):
+            for block in source.blocks("encoding"):
+                sides = zip((train, heldout), sketches, divider.divide(block), strict=True)
+                for shard, sketch, part in sides:
+                    if part.parts:
+                        shard.write(vocabulary.encode(part))
+                        sketch.add(part)
+        if not train.tokens or not heldout.tokens:
+            raise ValueError(
+                f"{examined.sources[0].source!r} is too small ({content} bytes of content) "
+                "to hold out 5 % of it; give more, or a --heldout source"
+            )
+        written = (
+            train.finish([divider.train for divider in dividers]),
+            heldout.finish([divider.heldout for divider in dividers]),
+        )
+    return (*written, leakage_between(*sketches, shared_documents=examined.shared_documents()))

@@ -1,23 +1,36 @@
-"""A prepared data set on disk: its description, its tokens, and the way back to content."""
+"""A prepared data set on disk: what its data.json says, its tokens, and the way back to content."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from archfit.data.shards import dtype_for
+from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN
+from archfit.data.statistics import unigram_entropy_bits
+from archfit.data.streams import InputFile
+from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from archfit.data.kinds import SourceDocuments
+    from archfit.data.shards import WrittenShard
+    from archfit.data.sources import DataSettings
+    from archfit.data.split import Leakage
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
-DESCRIPTION, TOKENIZER = "data.json", "tokenizer.json"
-SIDES = ("train", "heldout")
-FILES = {"train.bin", "heldout.bin", TOKENIZER, DESCRIPTION}
+SIDES = {"train": TRAIN_TOKENS, "heldout": HELDOUT_TOKENS}
+FILES = {*SIDES.values(), TOKENIZER, DATA}
+LISTED_FILES = 100
 REQUIRED = (
     "kind", "vocab", "tokens", "bytes", "documents", "unigram_entropy_bits",
     "embedding_rank_limit", "dtype", "data_hash", "work_hash", "tokenizer_sha256",
@@ -34,6 +47,11 @@ class PreparedData:
     description: dict[str, object]
 
     @property
+    def kind(self) -> str:
+        """The kind of data that it was made from."""
+        return str(self.description["kind"])
+
+    @property
     def vocab(self) -> int:
         """Rows an embedding table needs."""
         return int(str(self.description["vocab"]))
@@ -45,11 +63,11 @@ class PreparedData:
 
     def tokens(self, side: str) -> NDArray[np.unsignedinteger]:
         """The ids of `train` or `heldout`, mapped from disk and not read."""
-        return mapped_ids(self.folder / f"{side}.bin", str(self.description["dtype"]))
+        return mapped_ids(self.folder / SIDES[side], str(self.description["dtype"]))
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""
-        from archfit.data.vocabulary_files import read_vocabulary
+        from archfit.data.tokenizer_files import read_vocabulary
 
         return read_vocabulary((self.folder / TOKENIZER).read_text(encoding="utf-8"), TOKENIZER)
 
@@ -59,20 +77,15 @@ class PreparedData:
 
     def verify(self) -> None:
         """Read every file and compare its hash with the one noted when it was written."""
-        for name, expected in self._hashes().items():
-            digest = hashlib.sha256()
+        hashes = {file: _member(self.description, side, "sha256") for side, file in SIDES.items()}
+        for name, noted in (hashes | {TOKENIZER: self.description["tokenizer_sha256"]}).items():
             with open(self.folder / name, "rb") as file:
-                while chunk := file.read(1 << 22):
-                    digest.update(chunk)
-            if digest.hexdigest() != expected:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != str(noted):
                 raise ValueError(
                     f"{self.folder.name}/{name} is not what was written: its hash differs; "
                     "prepare it again with --overwrite"
                 )
-
-    def _hashes(self) -> dict[str, str]:
-        tokens = {f"{side}.bin": str(_member(self.description, side, "sha256")) for side in SIDES}
-        return tokens | {TOKENIZER: str(self.description["tokenizer_sha256"])}
 
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
@@ -84,20 +97,20 @@ def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
 
 def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
-    path = folder / DESCRIPTION
+    path = folder / DATA
     if not path.is_file():
         raise ValueError(
-            f"{str(folder)!r} is not a prepared data set: it has no {DESCRIPTION}; "
+            f"{str(folder)!r} is not a prepared data set: it has no {DATA}; "
             "make one by archfit data prepare"
         )
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:
-        raise _damaged(folder, f"{DESCRIPTION} is not JSON ({problem})") from problem
+        raise _damaged(folder, f"{DATA} is not JSON ({problem})") from problem
     if not isinstance(description, dict) or description.get("format") != FORMAT_VERSION:
-        raise _damaged(folder, f"{DESCRIPTION} is not of format {FORMAT_VERSION}")
+        raise _damaged(folder, f"{DATA} is not of format {FORMAT_VERSION}")
     if missing := [key for key in REQUIRED if key not in description]:
-        raise _damaged(folder, f"{DESCRIPTION} lacks {', '.join(missing)}")
+        raise _damaged(folder, f"{DATA} lacks {', '.join(missing)}")
     _check_sizes(folder, description)
     return PreparedData(folder, description)
 
@@ -108,11 +121,11 @@ def _check_sizes(folder: Path, description: dict[str, object]) -> None:
         raise _damaged(folder, f"dtype {description['dtype']!r} is neither uint16 nor uint32")
     if not (folder / TOKENIZER).is_file():
         raise _damaged(folder, f"{TOKENIZER} is missing")
-    for side in SIDES:
-        path, tokens = folder / f"{side}.bin", _member(description, side, "tokens")
+    for side, name in SIDES.items():
+        path, tokens = folder / name, _member(description, side, "tokens")
         known = isinstance(tokens, int) and path.is_file()
         if not known or path.stat().st_size != int(str(tokens)) * width:
-            raise _damaged(folder, f"{path.name} does not hold {tokens} tokens")
+            raise _damaged(folder, f"{name} does not hold {tokens} tokens")
         content = _member(description, side, "bytes")
         if not isinstance(content, int) or min(content, path.stat().st_size) < 1:
             raise _damaged(folder, f"its {side} side is empty")
@@ -121,9 +134,97 @@ def _check_sizes(folder: Path, description: dict[str, object]) -> None:
 def _member(description: dict[str, object], side: str, key: str) -> object:
     part = description[side]
     if not isinstance(part, dict) or key not in part:
-        raise ValueError(f"{DESCRIPTION} has no {side}.{key}; prepare the data again")
+        raise ValueError(f"{DATA} has no {side}.{key}; prepare the data again")
     return part[key]
 
 
 def _damaged(folder: Path, what: str) -> ValueError:
     return ValueError(f"{str(folder)!r} is not usable: {what}; prepare it again with --overwrite")
+
+
+def described_tokens(
+    vocabulary: Vocabulary, tokenizer: str, train: WrittenShard, heldout: WrittenShard
+) -> dict[str, object]:
+    """What depends on the tokens alone; the statistics are those of the training side."""
+    tokens, content = train.tokens + heldout.tokens, train.bytes + heldout.bytes
+    used = int((train.counts > 0).sum())
+    return {
+        "vocabulary": vocabulary.name,
+        "vocab": vocabulary.size,
+        "used_vocab": used,
+        "embedding_rank_limit": used,  # rows that never occur are never trained
+        "separator": vocabulary.separator,
+        "dtype": dtype_for(vocabulary.size),
+        "tokens": tokens,
+        "bytes": content,
+        "bytes_per_token": content / tokens,
+        "unigram_entropy_bits": unigram_entropy_bits(train.counts),
+        "train": train.as_json(),
+        "heldout": heldout.as_json(),
+        "tokenizer_sha256": _sha256(tokenizer),
+        "data_hash": data_hash(vocabulary.size, tokenizer, train.sha256, heldout.sha256),
+    }
+
+
+def described_split(rule: str, leakage: Leakage) -> dict[str, object]:
+    """How the held-out side was chosen and how much of it the training side has too."""
+    share = None if rule == BY_SOURCE else 1 / HELDOUT_ONE_IN
+    return {
+        "split": {"rule": rule, "heldout_share": share},
+        "leakage": dataclasses.asdict(leakage) | {"share": leakage.share},
+    }
+
+
+def described_origin(settings: DataSettings, sources: list[SourceDocuments]) -> dict[str, object]:
+    """The settings as given, the input files, and the hash that recognises finished work."""
+    files = [list(source.files.values()) for source in sources]
+    return {
+        "kind": settings.kind,
+        "settings": settings.as_json(),
+        "input": _listed(files[0]),
+        "heldout_input": _listed([file for each in files[1:] for file in each]),
+        "image": sources[0].facts or None,
+        "work_hash": work_hash(settings, files),
+    }
+
+
+def _listed(files: list[InputFile]) -> list[dict[str, object]]:
+    """Each file, or of very many only how many they are, with one hash over theirs."""
+    if len(files) > LISTED_FILES:
+        size, hashes = sum(file.bytes for file in files), "".join(file.sha256 for file in files)
+        files = [InputFile(f"{len(files)} files", size, _sha256(hashes))]
+    return [dataclasses.asdict(file) for file in files]
+
+
+def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> str:
+    """The name of a piece of work: equal settings and equal inputs, wherever they lie."""
+    tokenizer = settings.tokenizer
+    work = {
+        "format": FORMAT_VERSION,
+        "settings": settings.as_json(),
+        "tokenizer": None if tokenizer is None else _sha256(tokenizer.read_text("utf-8")),
+        "inputs": [[(file.sha256, _suffixes(file)) for file in each] for each in files],
+    }
+    return _sha256(json.dumps(work, sort_keys=True))
+
+
+def _suffixes(file: InputFile) -> str:
+    """The part of a file's name that decides how it is read: the same bytes as .txt and .jsonl."""
+    return "".join(PurePath(file.name).suffixes[-2:]).lower()
+
+
+def data_hash(vocab: int, tokenizer: str, train_sha256: str, heldout_sha256: str) -> str:
+    """The name a run gives its data: it depends on tokens, tokenizer and vocabulary only."""
+    parts = {"tokenizer": _sha256(tokenizer), "train": train_sha256, "heldout": heldout_sha256}
+    return _sha256(json.dumps({"vocab": vocab} | parts, sort_keys=True))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def description_text(description: dict[str, object]) -> str:
+    """The text of data.json; the keys people look for first come first."""
+    first = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")
+    ordered = {key: description[key] for key in first} | description
+    return json.dumps({"format": FORMAT_VERSION} | ordered, indent=1, ensure_ascii=False) + "\n"

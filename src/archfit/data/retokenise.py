@@ -1,27 +1,197 @@
-"""The documents of a prepared data set in another vocabulary, each on the side where it was."""
+"""The documents of a prepared data set in another vocabulary, each on the side where it was.
+
+Text, bytes and ABC can be had as bytes, or as BPE of any larger size; sequences as groups of k
+letters; images, series and tokens only as they are, since their rounding cannot be undone.
+"""
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from archfit.data.assemble import examine, write_data_set
-from archfit.data.decoding import decoded_blocks
-from archfit.data.description import work_hash
-from archfit.data.prepare import found_or_made, silent
-from archfit.data.prepared import SIDES, PreparedData
-from archfit.data.tokenisations import AsGiven, given_tokenisation, settings_for
-from archfit.data.unpack import InputFile
+from archfit.data.bpe import Bpe
+from archfit.data.fasta import Kmers
+from archfit.data.prepare import examine, find_or_write, silent, write_data_set
+from archfit.data.prepared import SIDES, PreparedData, work_hash
+from archfit.data.sources import DataSettings
+from archfit.data.streams import DocumentBlock, InputFile
+from archfit.data.vocabulary import Bytes
+from archfit.spec.data_kinds import BYTE_VOCAB, DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
+from archfit.spec.errors import InvalidValue
+from archfit.spec.parts import bpe_vocab_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from archfit.data.blocks import Block
-    from archfit.data.reading import Report
-    from archfit.data.settings import Settings
-    from archfit.data.tokenisations import Tokenisation
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.kinds import Report
+    from archfit.data.vocabulary import Ids, Vocabulary
+
+USUAL_KMERS = (1, 2, 3)
+MOST_KMER_ROWS = 1 << 16
+OCCURRENCES = 50  # of a k-mer on average; a row that is rarer is hardly trained
+IDS_AT_ONCE = 1 << 18  # a 24-mer takes some hundred bytes to decode
+
+
+@dataclass(frozen=True, slots=True)
+class AsGiven:
+    """The vocabulary that the data has, whatever it is."""
+
+    label: ClassVar[str] = "as given"
+
+
+@dataclass(frozen=True, slots=True)
+class InBytes:
+    """256 bytes and the separator."""
+
+    label: ClassVar[str] = "bytes"
+
+    @property
+    def settings(self) -> DataSettings:
+        """What prepares it."""
+        return DataSettings(kind="text", vocab=BYTE_VOCAB)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InBpe:
+    """Byte-level BPE of `vocab` tokens."""
+
+    vocab: int
+
+    def __post_init__(self) -> None:
+        if not BYTE_VOCAB < self.vocab <= LARGEST_VOCAB:
+            rule = f"is not in {BYTE_VOCAB + 1}..{LARGEST_VOCAB}, the sizes of a BPE"
+            raise InvalidValue("vocab", self.vocab, rule, f"for {BYTE_VOCAB} use bytes")
+
+    @property
+    def label(self) -> str:
+        """What tells it from its siblings."""
+        return f"bpe-{self.vocab}"
+
+    @property
+    def settings(self) -> DataSettings:
+        """What prepares it."""
+        return DataSettings(kind="text", vocab=self.vocab)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InKmers:
+    """Groups of k letters."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= LARGEST_KMER:
+            rule = f"is not in 1..{LARGEST_KMER} letters"
+            raise InvalidValue("k", self.k, rule, "use one that is")
+
+    @property
+    def label(self) -> str:
+        """What tells it from its siblings."""
+        return f"kmer-{self.k}"
+
+    @property
+    def settings(self) -> DataSettings:
+        """What prepares it: all letters are kept, since unusual ones were dealt with before."""
+        return DataSettings(kind="fasta", kmer=self.k)
+
+
+Tokenisation: TypeAlias = AsGiven | InBytes | InBpe | InKmers
+
+
+def given_tokenisation(data: PreparedData) -> Tokenisation:
+    """What the data has; `AsGiven` for what nobody else would ask for: padding, a foreign BPE."""
+    asked = data.description.get("settings")
+    vocab = asked.get("vocab") if isinstance(asked, dict) else None
+    match data.description["vocabulary"]:
+        case "bytes" if data.vocab == BYTE_VOCAB:
+            return InBytes()
+        case "bpe" if isinstance(vocab, int) and vocab > BYTE_VOCAB:
+            return InBpe(vocab=vocab)
+        case "k-mers" if vocab is None:
+            return InKmers(k=_kmers(data).k)
+    return AsGiven()
+
+
+def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tokenisation, ...]:
+    """The vocabularies of about these sizes that the data can have, each once.
+
+    Sequences: 1-, 2- and 3-mers up to the largest size, and the given one in any case.
+    """
+    units = DATA_KINDS[data.kind].units
+    if units == "bytes":
+        fitting = [size for size in dict.fromkeys(sizes) if BYTE_VOCAB <= size <= LARGEST_VOCAB]
+        return tuple(InBytes() if size == BYTE_VOCAB else InBpe(vocab=size) for size in fitting)
+    given = given_tokenisation(data)
+    if units != "letters":
+        return (given,)
+    letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
+    sizes_of_groups = {k for k in USUAL_KMERS if letters**k <= largest}
+    if isinstance(given, InKmers):
+        sizes_of_groups.add(given.k)
+    kmers = tuple(InKmers(k=k) for k in sorted(sizes_of_groups))
+    return kmers if given in kmers else (given, *kmers)
+
+
+def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation, ...]:
+    """A vocabulary of rank `at_least` that the data could have in place of its own, if any.
+
+    BPE: the size that plans propose too. k-mers: the smallest k that has as many groups, if it
+    needs at most 2^16 rows and each occurs 50 times in training on average.
+    """
+    units = DATA_KINDS[data.kind].units
+    if units == "bytes":
+        vocab = bpe_vocab_for(at_least)
+        return (InBpe(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
+    if units != "letters":
+        return ()
+    given, train = _kmers(data), data.description["train"]
+    assert isinstance(train, dict)  # checked when it was opened
+    for k in range(given.k + 1, LARGEST_KMER + 1):
+        most = min(MOST_KMER_ROWS, int(train["bytes"]) // k // OCCURRENCES)
+        if expected_vocab(data, InKmers(k=k)) > most:
+            return ()
+        if len(given.alphabet) ** k >= at_least:
+            return (InKmers(k=k),)
+    return ()
+
+
+def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
+    """Rows that `wanted` will need, before it is made; a BPE of little text may stay smaller."""
+    match wanted:
+        case InBytes():
+            return BYTE_VOCAB
+        case InBpe(vocab=vocab):
+            return vocab
+        case InKmers(k=k):
+            return replace(_kmers(data), k=k).separator + 1
+    return data.vocab
+
+
+def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataSettings:
+    """What prepares `wanted` from this data, if it can be had."""
+    needed = "letters" if isinstance(wanted, InKmers) else "bytes"
+    if DATA_KINDS[data.kind].units != needed:
+        raise ValueError(
+            f"data of kind {data.kind} cannot be had as {wanted.label}; text, bytes and abc can be "
+            "bytes or a BPE, fasta can be k-mers, and anything can stay as given"
+        )
+    if isinstance(wanted, InBytes) and data.kind == "bytes":
+        return replace(wanted.settings, kind="bytes")  # it need not be UTF-8
+    return wanted.settings
+
+
+def _kmers(data: PreparedData) -> Kmers:
+    vocabulary = data.vocabulary()
+    if not isinstance(vocabulary, Kmers):
+        raise ValueError(
+            f"{str(data.folder)!r} says {data.kind} but holds {vocabulary.name}; prepare it again"
+        )
+    return vocabulary
 
 
 def retokenised(
@@ -36,32 +206,26 @@ def retokenised(
     settings = settings_for(data, wanted)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_Side(data=data, side=side, settings=settings, report=report) for side in SIDES]
+    sides = [_SideDocuments(data, side, settings, report) for side in SIDES]
 
     def write(folder: Path) -> None:
         data.verify()
-        write_data_set(folder, examine(sides), _about(data, settings) | {"work_hash": work})
+        kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
+        about: dict[str, object] = {"kind": settings.kind, "settings": settings.as_json()}
+        about |= {"made_from": data.data_hash}
+        about |= {key: data.description[key] for key in kept if key in data.description}
+        write_data_set(folder, examine(sides), about | {"work_hash": work})
 
-    return found_or_made(out, work=lambda: work, write=write, overwrite=False).data
-
-
-def _about(data: PreparedData, settings: Settings) -> dict[str, object]:
-    """What stays true of the documents, whatever their tokens."""
-    kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
-    return {
-        "kind": settings.kind,
-        "settings": settings.as_json(),
-        "made_from": data.data_hash,
-    } | {key: data.description[key] for key in kept if key in data.description}
+    return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Side:
+@dataclass(frozen=True, slots=True)
+class _SideDocuments:
     """The documents of one side, decoded as often as needed and never kept."""
 
     data: PreparedData
     side: str
-    settings: Settings
+    settings: DataSettings
     report: Report
     facts: dict[str, int] = field(default_factory=dict)
 
@@ -70,26 +234,26 @@ class _Side:
         """The folder of the data set."""
         return str(self.data.folder)
 
-    def blocks(self, stage: str) -> Iterator[Block]:
+    def blocks(self, stage: str) -> Iterator[DocumentBlock]:
         """All documents once more; text is refused if it is not UTF-8."""
         ids = self.data.tokens(self.side)
-        check = _Utf8(self.side) if self.settings.kind == "text" else None
+        check = _Utf8Check(self.side) if self.settings.kind == "text" else None
         self.report(stage, 0, ids.nbytes)
-        for block, done in decoded_blocks(self.data.vocabulary(), ids):
+        for block, done in _decoded_blocks(self.data.vocabulary(), ids):
             if check is not None:
                 check.add(block)
             self.report(stage, done * ids.itemsize, ids.nbytes)
             yield block
 
 
-class _Utf8:
+class _Utf8Check:
     """Refuses documents that are not UTF-8; they come in parts."""
 
     def __init__(self, side: str) -> None:
         self._side, self._number = side, 1
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
-    def add(self, block: Block) -> None:
+    def add(self, block: DocumentBlock) -> None:
         """Look at the parts of a block."""
         last = len(block.parts) - 1
         for index, part in enumerate(block.parts):
@@ -105,3 +269,48 @@ class _Utf8:
             if ends:
                 self._decoder.reset()
                 self._number += 1
+
+
+def _decoded_blocks(vocabulary: Vocabulary, ids: Ids) -> Iterator[tuple[DocumentBlock, int]]:
+    """The content of `ids`, cut between characters, and how many of them it took so far."""
+    begins = _beginnings(vocabulary)
+    start = 0
+    while start < len(ids):
+        end = _end(ids, start, vocabulary.separator, begins)
+        piece = ids[start:end]
+        complete = bool(piece[-1] == vocabulary.separator)
+        yield DocumentBlock(vocabulary.decode(piece), complete=complete), end
+        start = end
+
+
+def _end(ids: Ids, start: int, separator: int | None, begins: NDArray[np.bool_]) -> int:
+    """Where to stop: after a document, or, in one that is very long, where it may be cut."""
+    import numpy as np
+
+    for low in range(start, len(ids) - IDS_AT_ONCE, IDS_AT_ONCE):
+        window = ids[low : low + IDS_AT_ONCE]
+        ended = np.flatnonzero(window == separator)
+        if ended.size:
+            return low + int(ended[-1]) + 1
+        allowed = np.flatnonzero(begins[window])
+        if allowed.size and low + allowed[-1] > start:
+            return low + int(allowed[-1])
+    return len(ids)
+
+
+def _beginnings(vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """Which tokens begin with a whole character: the text before them can be decoded apart.
+
+    A tokenizer that adds or drops blanks at the start of a text has no such token.
+    """
+    import numpy as np
+
+    begins = np.ones(vocabulary.size, bool)
+    if isinstance(vocabulary, Bytes):
+        begins[0x80:0xC0] = False  # they go on with a character of UTF-8
+    if isinstance(vocabulary, Bpe):
+        begins[:] = False
+        known = vocabulary.tokenizer.get_vocab(with_added_tokens=False)
+        for token, number in known.items() if vocabulary.is_plain else ():
+            begins[number] = token[:1].isascii() or token[:1] in "ĠĊ"  # a blank, a line end
+    return begins

@@ -1,4 +1,4 @@
-"""CSV columns as series: one document a column, its values as little-endian float64."""
+"""CSV columns as series: one document a column, its float64 values, and bins of them as tokens."""
 
 from __future__ import annotations
 
@@ -7,25 +7,43 @@ import csv
 import itertools
 import math
 from array import array
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
-from archfit.data.blocks import Block
+from archfit.data.statistics import EvenSample
+from archfit.data.streams import DocumentBlock, lines_of
 from archfit.data.text import checked_utf8
-from archfit.data.unpack import lines_of
+from archfit.data.vocabulary import UnitVocabulary, table_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from archfit.data.settings import Settings
-    from archfit.data.unpack import Ledger, SourceFile
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from archfit.data.sources import DataSettings
+    from archfit.data.streams import Ledger, SourceFile
+    from archfit.data.vocabulary import Ids
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
 VALUES_HELD = (256 << 20) // VALUE_BYTES  # columns are read together as long as they fit
 MISSING = frozenset(["", "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "?", "-", "--", "."])
+DEFAULT_BINS = 256
+ROWS_LOOKED_AT = 50
 
 
-def series_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+def series_look(start: bytes) -> str:
+    """A word for a table, by its first bytes: most lines after the first hold several numbers."""
+    lines = start.decode(errors="ignore").splitlines()[1:]
+    rows = list(itertools.islice(csv.reader(lines), ROWS_LOOKED_AT))
+    numeric = [row for row in rows if len(row) > 1 and any(map(_is_number, row))]
+    return "columns of numbers" if len(rows) > 1 and len(numeric) > len(rows) / 2 else ""
+
+
+def series_blocks(
+    file: SourceFile, settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
     """The wanted columns one after another, from as few readings as their values have room for."""
     rows = _rows(file, ledger)
     first = next(rows, [])
@@ -43,7 +61,7 @@ def series_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Itera
 
 def _columns(
     rows: Iterator[tuple[int, list[str]]], columns: list[int], name: str
-) -> Iterator[Block]:
+) -> Iterator[DocumentBlock]:
     """Each of `columns` as one document; a column alone is not held but passed on as it is read."""
     import numpy as np
 
@@ -51,14 +69,14 @@ def _columns(
     for number, row in rows:
         values.extend(_values(row, columns, name, number))
         if len(columns) == 1 and len(values) >= VALUES_AT_ONCE:
-            yield Block([np.array(values, "<f8").tobytes()], complete=False)
+            yield DocumentBlock([np.array(values, "<f8").tobytes()], complete=False)
             values = array("d")
     table = np.frombuffer(values, np.float64).reshape(-1, len(columns))
     for column in table.T:
         for start in range(0, len(column), VALUES_AT_ONCE):
             part = column[start : start + VALUES_AT_ONCE].astype("<f8")
-            yield Block([part.tobytes()], complete=False)
-        yield Block([b""], complete=True)
+            yield DocumentBlock([part.tobytes()], complete=False)
+        yield DocumentBlock([b""], complete=True)
 
 
 def _first_filled(rows: Iterator[list[str]]) -> tuple[list[str], int]:
@@ -132,17 +150,15 @@ def _values(row: list[str], columns: list[int], name: str, number: int) -> list[
         values = [float(row[column]) for column in columns]
     except (ValueError, IndexError):
         values = [math.nan]
-    if not all(map(math.isfinite, values)):
-        raise _not_finite(row, columns, name, number)
-    return values
-
-
-def _not_finite(row: list[str], columns: list[int], name: str, number: int) -> ValueError:
+    if all(map(math.isfinite, values)):
+        return values
     cells = [(column, row[column] if column < len(row) else "") for column in columns]
     column, cell = next(
-        one for one in cells if not (_is_number(one[1]) and math.isfinite(float(one[1])))
+        (column, cell)
+        for column, cell in cells
+        if not (_is_number(cell) and math.isfinite(float(cell)))
     )
-    return ValueError(
+    raise ValueError(
         f"{name}, column {column + 1}, row {number} holds {cell!r}, which is not a finite number; "
         "fill or drop it, or leave the column out by --columns"
     )
@@ -158,3 +174,79 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bins(UnitVocabulary):
+    """Intervals between `edges` (values outside fall into the first or last), and the separator."""
+
+    name: ClassVar[str] = "bins"
+    unit_bytes: ClassVar[int] = VALUE_BYTES
+    edges: tuple[float, ...]
+    size: int
+
+    @property
+    def separator(self) -> int:
+        """The id after the last bin."""
+        return len(self.edges) - 1
+
+    def ids_of(self, content: bytes) -> Ids:
+        """The bin of each value."""
+        import numpy as np
+
+        values = np.frombuffer(content, "<f8")
+        return np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The middle of each value's bin, as little-endian float64."""
+        import numpy as np
+
+        edges = np.array(self.edges)
+        middles: NDArray[np.float64] = edges[:-1] + (edges[1:] - edges[:-1]) / 2
+        return middles[ids].astype("<f8").tobytes()
+
+
+def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
+    """Edges of at most `bins` bins: equally wide, or equally full as far as ties allow."""
+    import numpy as np
+
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        raise ValueError(f"every value of the series is {low}; there is nothing to predict")
+    if not math.isfinite(high - low):
+        raise ValueError(f"values from {low} to {high} span more than a float64 can; scale them")
+    if binning == "uniform":
+        edges = low + (high - low) * (np.arange(bins + 1) / bins)
+    else:
+        edges = np.quantile(values, np.arange(bins + 1) / bins)
+    return tuple(float(edge) for edge in np.unique(edges))
+
+
+def settled_series(settings: DataSettings, _: Callable[[], dict[str, int]]) -> DataSettings:
+    """Settings that say how many bins."""
+    if settings.bins is not None:
+        return settings
+    bins = DEFAULT_BINS if settings.vocab is None else settings.vocab - 1  # one row separates
+    return replace(settings, bins=min(bins, 65535))
+
+
+class BinVocabularyBuilder:
+    """The range of the values, and a sample of them."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        self._settings = settings
+        self._sample = EvenSample("<f8", 1)
+
+    def add(self, content: bytes) -> None:
+        """Look at the values."""
+        self._sample.add(content)
+
+    def build(self) -> Bins:
+        """Bins that are equally wide or equally full."""
+        import numpy as np
+
+        settings, values = self._settings, self._sample.values.astype(np.float64)[:, 0]
+        if settings.binning == "uniform":
+            values = np.array([self._sample.lowest, self._sample.highest])
+        edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
+        return Bins(edges=edges, size=table_rows(settings.vocab, len(edges), "bins"))

@@ -15,6 +15,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.data.statistics import counts_of
@@ -27,19 +28,35 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from archfit.data.split import SplitSide
     from archfit.data.vocabulary import Ids
 
 _ASIDE = "-old"  # ends the name of a data set that is being replaced
 SMALL_VOCAB = 1 << 16  # ids below this fit uint16
 
 
-class AppearedError(ValueError):
+class FolderAppearedError(ValueError):
     """The target was made by somebody else meanwhile."""
 
 
 def dtype_for(vocab: int) -> str:
     """The type of ids on disk: uint16 as nanoGPT has it, uint32 when the vocabulary needs it."""
     return "uint16" if vocab <= SMALL_VOCAB else "uint32"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WrittenShard:
+    """What was written for one side, its hash, and how often each token occurs."""
+
+    tokens: int
+    bytes: int  # of the content
+    documents: int
+    sha256: str
+    counts: NDArray[np.int64]
+
+    def as_json(self) -> dict[str, object]:
+        """What data.json says of it."""
+        return {name: getattr(self, name) for name in ("tokens", "bytes", "documents", "sha256")}
 
 
 class ShardWriter:
@@ -70,16 +87,25 @@ class ShardWriter:
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
-    def finish(self) -> str:
-        """Put everything on disk; the SHA-256 of the file."""
+    def finish(self, sides: list[SplitSide]) -> WrittenShard:
+        """Put everything on disk; what was written of these sides of one or more sources."""
         os.fsync(self._file.fileno())
-        return self._digest.hexdigest()
+        return WrittenShard(
+            tokens=self.tokens,
+            bytes=sum(side.bytes for side in sides),
+            documents=sum(side.documents for side in sides),
+            sha256=self._digest.hexdigest(),
+            counts=self.counts,
+        )
 
 
 @contextlib.contextmanager
-def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
+def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A folder to write into that becomes `target` when all went well and vanishes otherwise."""
-    target = _resolved(target)
+    try:
+        target = target.resolve()
+    except RuntimeError as problem:  # before Python 3.13 no OSError
+        raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(target)
@@ -101,13 +127,6 @@ def appearing_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         for parent in made:
             with contextlib.suppress(OSError):  # not empty: the data set is there
                 parent.rmdir()
-
-
-def _resolved(target: Path) -> Path:
-    try:
-        return target.resolve()
-    except RuntimeError as problem:  # before Python 3.13 no OSError
-        raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
 
 
 def write_text(path: Path, text: str) -> None:
@@ -174,7 +193,7 @@ def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            raise AppearedError(
+            raise FolderAppearedError(
                 f"{target.name} appeared while it was being prepared; "
                 "use --overwrite or choose another --out"
             ) from problem

@@ -1,37 +1,106 @@
-"""What SOURCE means: a file, a folder, a pattern, the sample that ships with archfit."""
+"""What SOURCE means (a file, a folder, a pattern, the sample) and how it becomes tokens."""
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from archfit.data.unpack import PACKED, SourceFile
-
-if TYPE_CHECKING:
-    from archfit.data.settings import Settings
+from archfit.data.streams import PACKED, SourceFile
+from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
+from archfit.spec.errors import InvalidValue, check_choice
 
 SAMPLE = "sample"
 HUGGING_FACE = "hf:"
 RESOURCES = Path(__file__).parents[1] / "resources"
 SAMPLE_FILE = RESOURCES / "sample-english.txt.xz"
 SAMPLE_HELDOUT_FILE = RESOURCES / "sample-english-heldout.txt.xz"
+DEFAULT_MAX_BYTES = 64 * 10**9
 
-# What is picked out of a folder; a file named directly is taken whatever its ending.
-ENDINGS: dict[str, tuple[str, ...]] = {
-    "text": (".txt", ".md", ".jsonl", ".parquet"),
-    "bytes": (),  # every file
-    "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn"),
-    "images": (".npz", ".npy", ".png", ".jpg", ".jpeg"),
-    "series": (".csv",),
-    "abc": (".abc", ".txt"),
-    "tokens": (".bin", ".npy"),
-}
-_GUESSES = {
-    ending: kind for kind in ("tokens", "abc", "series", "images", "fasta", "text")
-    for ending in ENDINGS[kind]
-}  # fmt: skip
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataSettings:
+    """What decides the tokens, apart from the data. None and () mean: as the data has it."""
+
+    kind: str
+    vocab: int | None = None  # rows of the embedding table
+    tokenizer: Path | None = None  # text: reuse this tokenizer.json instead of training one
+    field: str | None = None  # key of a .jsonl line, column of a .parquet, array of an .npz
+    heldout_field: str | None = None  # the same in the held-out source
+    separator: str | None = None  # the line between documents; tokens: the id that ends one
+    errors: str = "strict"  # invalid UTF-8: refuse, or put U+FFFD in its place
+    unusual: str = "keep"  # letters beyond ACGT or the 20 amino acids
+    kmer: int = 1  # letters in a token
+    levels: int | None = None  # grey levels, a power of two
+    clusters: int | None = None  # RGB colours in the palette
+    bins: int | None = None  # values a series is rounded to
+    binning: str = "uniform"
+    columns: tuple[str, ...] = ()  # of a CSV file, by name or number from 1
+    dtype: str = "uint16"  # of a .bin file of tokens
+    max_bytes: int = DEFAULT_MAX_BYTES  # the unpacked input may not be larger
+
+    def __post_init__(self) -> None:
+        check_choice(tuple(DATA_KINDS), kind=self.kind)
+        self._refuse_foreign_options()
+        check_choice(("strict", "replace"), errors=self.errors)
+        check_choice(("keep", "map", "refuse"), unusual=self.unusual)
+        check_choice(("uniform", "quantile"), binning=self.binning)
+        check_choice(("uint16", "uint32"), dtype=self.dtype)
+        if self.max_bytes < 1:
+            raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
+        self._check_vocab()
+        _check_range(1, LARGEST_KMER, "use so many letters", kmer=self.kmer)
+        _check_range(2, 65535, "use so many colours", clusters=self.clusters)
+        _check_range(2, 65535, "one bin carries no information", bins=self.bins)
+        if self.levels is not None and self.levels not in (2, 4, 8, 16, 32, 64, 128, 256):
+            raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
+        if self.levels is not None and self.clusters is not None:
+            rule = "makes grey tokens and {clusters} coloured ones"
+            raise InvalidValue("levels", self.levels, rule, "choose one of them")
+        if self.separator is not None and DATA_KINDS[self.kind].units == "values":
+            self._check_separating_id(self.separator)
+
+    def _refuse_foreign_options(self) -> None:
+        known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
+        for field in dataclasses.fields(self):
+            if field.name not in known and getattr(self, field.name) != field.default:
+                kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
+                rule = f"means nothing for data of kind {self.kind}"
+                way_out = f"it belongs to {' and '.join(kinds)}"
+                raise InvalidValue(field.name, getattr(self, field.name), rule, way_out)
+
+    def _check_vocab(self) -> None:
+        reason = "one token carries no information, and no table has more rows"
+        _check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
+        least = DATA_KINDS[self.kind].least_vocab
+        if self.vocab is not None and self.vocab < least:
+            rule = "is smaller than the alphabet: 256 bytes and a separator"
+            raise InvalidValue("vocab", self.vocab, rule, f"use {least} or more")
+        if self.vocab is not None and self.tokenizer is not None:
+            rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
+            raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
+
+    def _check_separating_id(self, separator: str) -> None:
+        if not separator.isdecimal() or int(separator[:12]) >= LARGEST_VOCAB:
+            rule = f"is not a token id below {LARGEST_VOCAB}"
+            raise InvalidValue("separator", separator, rule, "give the id that ends a document")
+
+    def as_json(self) -> dict[str, object]:
+        """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
+        names = ("kind", "vocab", *DATA_KINDS[self.kind].options)
+        values = {name: getattr(self, name) for name in names if name != "tokenizer"}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+
+def _check_range(least: int, most: int, way_out: str, **sizes: int | None) -> None:
+    for name, size in sizes.items():
+        if size is not None and not least <= size <= most:
+            raise InvalidValue(name, size, f"is not in {least}..{most}", way_out)
 
 
 def guess_kind(source: str) -> str:
@@ -40,9 +109,9 @@ def guess_kind(source: str) -> str:
         return "text"
     path = Path(source)
     if path.is_dir():
-        found = [_GUESSES.get(file.suffix, "bytes") for file in _walk(path)]
+        found = [kind_of_suffix(file.suffix) for file in _walk(path)]
         return max(sorted(set(found)), key=found.count, default="bytes")
-    return _GUESSES.get(SourceFile(path, path.name).suffix, "bytes")
+    return kind_of_suffix(SourceFile(path, path.name).suffix)
 
 
 def is_sample(source: str) -> bool:
@@ -50,51 +119,49 @@ def is_sample(source: str) -> bool:
     return source == SAMPLE and not Path(source).exists()
 
 
-def find_files(source: str, settings: Settings) -> list[SourceFile]:
+def find_files(source: str, kind: str) -> list[SourceFile]:
     """The files that `source` stands for, in an order that does not depend on the machine."""
     path = Path(source)
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
     if path.is_dir():
-        return _in_folder(path, settings.kind)
+        return _in_folder(path, kind)
     if path.exists():
         return [SourceFile(path, path.name)]
-    found = sorted(glob.glob(source, recursive=True))
-    files = [SourceFile(Path(name), name) for name in found if not Path(name).is_dir()]
-    if not files:
+    found = [name for name in sorted(glob.glob(source, recursive=True)) if not Path(name).is_dir()]
+    if not found:
         raise ValueError(
             f"there is no file or folder {source!r}; give a path, a pattern in quotes, "
             f"hf:NAME or {SAMPLE!r}"
         )
-    prefix = len(os.path.commonpath([str(file.path.parent) for file in files]))
-    return [SourceFile(file.path, file.name[prefix:].lstrip("/")) for file in files]
+    prefix = len(os.path.commonpath([str(Path(name).parent) for name in found]))
+    return [SourceFile(Path(name), name[prefix:].lstrip("/")) for name in found]
 
 
 def _in_folder(folder: Path, kind: str) -> list[SourceFile]:
-    endings = ENDINGS[kind]
-    files = [file for file in _walk(folder) if not endings or file.suffix in endings]
+    suffixes = DATA_KINDS[kind].suffixes
+    files = [file for file in _walk(folder) if not suffixes or file.suffix in suffixes]
     if not files:
-        wanted = " ".join(endings) or "any"
         raise ValueError(
-            f"folder {folder.name!r} holds no file of kind {kind} ({wanted}, also packed as "
-            f"{' '.join(PACKED)}); name the files or choose another --kind"
+            f"folder {folder.name!r} holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, "
+            f"also packed as {' '.join(PACKED)}); name the files or choose another --kind"
         )
     return files
-
-
-def _unreadable(problem: OSError) -> None:
-    """A folder that cannot be listed would silently leave its files out."""
-    raise ValueError(
-        f"{problem.filename} cannot be read ({problem.strerror}); change its permissions, or name "
-        "the files"
-    ) from problem
 
 
 def _walk(folder: Path) -> list[SourceFile]:
     """Files below `folder` by relative name; hidden ones and linked folders are left out."""
     found: list[str] = []
-    for place, folders, names in os.walk(folder, onerror=_unreadable):
+    for place, folders, names in os.walk(folder, onerror=_refuse_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
     relative = sorted(Path(name).relative_to(folder).as_posix() for name in found)
     return [SourceFile(folder / name, name) for name in relative]
+
+
+def _refuse_unreadable(problem: OSError) -> None:
+    """A folder that cannot be listed would silently leave its files out."""
+    raise ValueError(
+        f"{problem.filename} cannot be read ({problem.strerror}); change its permissions, or name "
+        "the files"
+    ) from problem

@@ -1,4 +1,4 @@
-"""What the tokens say about the data: entropy, and the rank of their co-occurrence.
+"""What the tokens say about the data: entropy, the rank of their co-occurrence, even samples.
 
 The co-occurrence matrix P(i, j) is the share of neighbouring pairs with token i followed by j. Its
 numerical rank at energy e is the least r whose r largest singular values hold the share e of the
@@ -25,6 +25,7 @@ COUNTED_AT_ONCE = 1 << 17
 STRETCHES = 64  # the pairs come from this many places, evenly spaced
 DENSE_TOKENS = 4224  # up to this many tokens all singular values are computed
 LARGEST_VALUES = 128  # beyond that, this many
+SAMPLE_UNITS = 1 << 18  # values of a sample
 ROUNDING = 1e-12  # less energy than this beyond independence is none
 
 
@@ -70,8 +71,7 @@ def unigram_entropy_bits(counts: NDArray[np.int64]) -> float:
 def normalised_spectrum(ids: Ids) -> tuple[float, ...]:
     """The singular values of the normalised co-occurrence beyond independence, largest first."""
     matrix = pair_counts(ids)
-    shares = matrix / max(int(matrix.sum()), 1)
-    scaled = _scaled(shares, shares.sum(axis=1), shares.sum(axis=0))
+    scaled = _scaled(matrix / max(int(matrix.sum()), 1))
     return tuple(float(value) for value in _singular_values(scaled)[1:])
 
 
@@ -79,17 +79,17 @@ def cooccurrence(ids: Ids) -> Cooccurrence:
     """Ranks at `ENERGIES` of the matrix of neighbouring pairs in `ids`, or in stretches of it."""
     matrix = pair_counts(ids)
     pairs = int(matrix.sum())
+    tokens = matrix.shape[0]
     shares = matrix / max(pairs, 1)
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    scaled = _scaled(shares, rows, columns)
+    scaled = _scaled(shares)
     excess = float((scaled.data**2).sum()) - 1
     excess = excess if excess > ROUNDING else 0.0
-    chance = (len(rows) - 1) * (len(columns) - 1) / max(pairs, 1)
+    chance = (tokens - 1) ** 2 / max(pairs, 1)
     return Cooccurrence(
         pairs=pairs,
-        tokens=len(rows),
-        plain=_ranks(_singular_values(shares), float((shares.data**2).sum()), len(rows)),
-        normalised=_ranks(_singular_values(scaled)[1:], excess, len(rows), counted=1),
+        tokens=tokens,
+        plain=_ranks(_singular_values(shares), float((shares.data**2).sum()), tokens),
+        normalised=_ranks(_singular_values(scaled)[1:], excess, tokens, counted=1),
         chance_energy=min(1.0, chance / excess) if excess else 1.0,
     )
 
@@ -120,15 +120,14 @@ def _stretches(ids: Ids) -> list[Ids]:
     return [ids[start : start + length] for start in range(0, STRETCHES * distance, distance)]
 
 
-def _scaled(
-    shares: csr_array, rows: NDArray[np.float64], columns: NDArray[np.float64]
-) -> csr_array:
+def _scaled(shares: csr_array) -> csr_array:
     """P(i, j) / sqrt(p_i q_j); a token that starts or ends no pair has an empty row or column."""
     import numpy as np
     from scipy.sparse import diags_array
 
     with np.errstate(divide="ignore"):
-        left, right = (np.where(side > 0, side**-0.5, 0.0) for side in (rows, columns))
+        sums = (shares.sum(axis=axis) for axis in (1, 0))
+        left, right = (np.where(side > 0, side**-0.5, 0.0) for side in sums)
     return (diags_array(left) @ shares @ diags_array(right)).tocsr()
 
 
@@ -161,3 +160,50 @@ def _ranks(
         rank = min(rank, tokens - counted)
         ranks.append(EnergyRank(energy=share, rank=counted + rank, exact=rank <= len(values)))
     return tuple(ranks)
+
+
+class EvenSample:
+    """Values chosen by a hash of their number, at most `SAMPLE_UNITS`, and the extremes of all."""
+
+    def __init__(self, dtype: str, columns: int) -> None:
+        import numpy as np
+
+        self._dtype, self._columns = dtype, columns
+        self._kept = np.empty((0, columns), dtype)
+        self._hashes = np.empty(0, np.uint64)  # of the numbers of the values kept
+        self._seen, self._highest_hash = 0, (1 << 64) - 1
+        self.lowest, self.highest = float("inf"), float("-inf")
+
+    def add(self, content: bytes) -> None:
+        """Keep the values whose number has a small hash; halve what is small when too many."""
+        import numpy as np
+
+        values = np.frombuffer(content, self._dtype).reshape(-1, self._columns)
+        if not len(values):
+            return
+        self.lowest = min(self.lowest, float(values.min()))
+        self.highest = max(self.highest, float(values.max()))
+        hashes = self._next_hashes(len(values))
+        small = hashes <= np.uint64(self._highest_hash)
+        self._kept = np.concatenate([self._kept, values[small]])
+        self._hashes = np.concatenate([self._hashes, hashes[small]])
+        while len(self._kept) > SAMPLE_UNITS:
+            self._highest_hash >>= 1
+            small = self._hashes <= np.uint64(self._highest_hash)
+            self._kept, self._hashes = self._kept[small], self._hashes[small]
+
+    def _next_hashes(self, count: int) -> NDArray[np.uint64]:
+        """SplitMix64 of the next `count` numbers: no period of the data falls in step with it."""
+        import numpy as np
+
+        numbers = np.arange(self._seen + 1, self._seen + count + 1, dtype=np.uint64)
+        self._seen += count
+        mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        return mixed ^ (mixed >> np.uint64(31))
+
+    @property
+    def values(self) -> NDArray[np.generic]:
+        """What was kept, in order."""
+        return self._kept

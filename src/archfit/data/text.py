@@ -1,53 +1,97 @@
-"""Plain text, JSON lines, Parquet and Hugging Face data sets as documents."""
+"""Text and bytes as documents: plain files, JSON lines, Parquet, and Hugging Face data sets.
+
+`hf:NAME[:CONFIG][:SPLIT]` means the rows of a data set in a folder or in the local cache.
+"""
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import json
+import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.blocks import Block, LineSeparator, blocks_of, character_cut, split_documents
-from archfit.data.settings import DOCUMENT_LINE
-from archfit.data.unpack import lines_of, read_and_hash, unpacked_chunks
+from archfit.data.bpe import read_bpe
+from archfit.data.sources import HUGGING_FACE
+from archfit.data.streams import (
+    DOCUMENT_LINE,
+    DocumentBlock,
+    InputFile,
+    LineSeparator,
+    blocks_of,
+    character_cut,
+    lines_of,
+    read_and_hash,
+    split_documents,
+    unpacked_chunks,
+)
+from archfit.data.vocabulary import Bytes, Characters, table_rows
+from archfit.spec.data_kinds import BYTE_VOCAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from archfit.data.settings import Settings
-    from archfit.data.unpack import Ledger, SourceFile
+    from datasets import Dataset
+
+    from archfit.data.sources import DataSettings
+    from archfit.data.streams import Ledger, SourceFile
+    from archfit.data.vocabulary import Vocabulary
 
 DEFAULT_FIELD = "text"
+DEFAULT_SPLIT = "train"
 ROWS_AT_ONCE = 1024
+_SPLITS = ("train", "test", "validation", "valid", "dev", "heldout")
+_TUNE = re.compile(rb"^X:\s*\d+", re.MULTILINE)
 
 
-def text_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+def binary_look(start: bytes) -> str:
+    """A word for content that is no text, by its first bytes."""
+    try:
+        start[: _whole_characters(start)].decode()
+    except UnicodeDecodeError:
+        return "bytes that are no UTF-8 text"
+    return "binary data" if b"\0" in start else ""
+
+
+def abc_look(start: bytes) -> str:
+    """A word for music in ABC notation, by its first bytes."""
+    return "tunes in ABC notation" if _TUNE.search(start) and b"\nK:" in start else ""
+
+
+def text_blocks(
+    file: SourceFile, settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
     """The documents of one file of kind text, by its ending."""
     if file.suffix == ".jsonl":
         return blocks_of(_json_documents(file, settings, ledger))
     if file.suffix == ".parquet":
         return blocks_of(_parquet_documents(file, settings, ledger))
     chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
-    return split_at_lines(chunks, _line(settings, DOCUMENT_LINE))
+    return split_at_lines(chunks, settings.separator, DOCUMENT_LINE)
 
 
-def character_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+def character_blocks(
+    file: SourceFile, settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
     """The documents of one file of character data: between blank lines, unless told otherwise."""
     chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
-    return split_at_lines(chunks, _line(settings, ""))
+    return split_at_lines(chunks, settings.separator, "")
 
 
-def byte_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+def byte_blocks(
+    file: SourceFile, settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
     """The documents of any file: between lines `<|doc|>`, or else the file is one document."""
-    return split_at_lines(unpacked_chunks(file, ledger), _line(settings, DOCUMENT_LINE))
+    return split_at_lines(unpacked_chunks(file, ledger), settings.separator, DOCUMENT_LINE)
 
 
-def _line(settings: Settings, default: str) -> str:
-    return default if settings.separator is None else settings.separator
-
-
-def split_at_lines(chunks: Iterable[bytes], line: str) -> Iterator[Block]:
+def split_at_lines(
+    chunks: Iterable[bytes], line: str | None, default: str = ""
+) -> Iterator[DocumentBlock]:
     """The documents between lines that read `line`; an empty one means blank lines."""
-    mark = line.encode()
+    mark = (default if line is None else line).encode()
     return split_documents(_ended(chunks, b"\n" + mark) if mark else chunks, LineSeparator(mark))
 
 
@@ -100,7 +144,7 @@ def _valid(text: bytes, name: str, offset: int, errors: str) -> bytes:
     return text
 
 
-def _json_documents(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[bytes]:
+def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     field = settings.field or DEFAULT_FIELD
     for number, line in enumerate(lines_of(file, ledger), start=1):
         if not line.strip():
@@ -136,7 +180,7 @@ def _encoded(value: object, where: str, errors: str) -> bytes:
         ) from problem
 
 
-def _parquet_documents(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[bytes]:
+def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -144,25 +188,29 @@ def _parquet_documents(file: SourceFile, settings: Settings, ledger: Ledger) -> 
         raise ValueError(
             f"{file.name} needs the pyarrow package; run pip install 'archfit[data]'"
         ) from problem
-    field = settings.field or DEFAULT_FIELD
     read_and_hash(file, ledger)
     try:
         table = parquet.ParquetFile(file.path)
-        if field not in table.schema_arrow.names:
-            names = ", ".join(map(repr, table.schema_arrow.names))
-            raise ValueError(
-                f"{file.name} has no column {field!r} but {names}; choose one by --field"
-            )
+        field = _column(table.schema_arrow.names, file.name, settings)
         for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[field]):
-            yield from column_documents(batch.column(0).to_pylist(), file.name, settings, ledger)
+            yield from _column_documents(batch.column(0).to_pylist(), file.name, settings, ledger)
     except pyarrow.ArrowException as problem:
         raise ValueError(
             f"{file.name} is not readable Parquet ({problem}); write it again"
         ) from problem
 
 
-def column_documents(
-    values: Iterable[object], name: str, settings: Settings, ledger: Ledger
+def _column(names: list[str], where: str, settings: DataSettings) -> str:
+    """The column of text to read, if it is there."""
+    field = settings.field or DEFAULT_FIELD
+    if field not in names:
+        there = ", ".join(map(repr, names))
+        raise ValueError(f"{where} has no column {field!r} but {there}; choose one by --field")
+    return field
+
+
+def _column_documents(
+    values: Iterable[object], name: str, settings: DataSettings, ledger: Ledger
 ) -> Iterator[bytes]:
     """The values of a text column that hold something, counted against the limit."""
     for value in values:
@@ -172,3 +220,108 @@ def column_documents(
         ledger.spend(len(document), name)
         if document:
             yield document
+
+
+def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
+    """The text field of each row of a data set; the ledger gets a hash over all of them."""
+    dataset, name = _load_dataset(source)
+    field = _column(dataset.column_names, name, settings)
+    digest, size = hashlib.sha256(), 0
+    for rows in dataset.select_columns([field]).iter(batch_size=ROWS_AT_ONCE):
+        for document in _column_documents(rows[field], name, settings, ledger):
+            digest.update(len(document).to_bytes(8, "little") + document)
+            size += len(document)
+            ledger.advance(len(document))
+            yield document
+    ledger.add(InputFile(name, size, digest.hexdigest()))
+
+
+def _load_dataset(source: str) -> tuple[Dataset, str]:
+    """The rows that `source` names and a name for them without the folders above."""
+    try:
+        # Offline unless the user says otherwise; the library reads this when first imported.
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        import datasets
+    except ImportError as problem:
+        raise ValueError(
+            f"{source} needs the datasets package; run pip install 'archfit[data]'"
+        ) from problem
+    name, config, split = _dataset_parts(source)
+    try:
+        if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
+            rows = datasets.load_from_disk(name)
+        else:
+            rows = datasets.load_dataset(name, config)
+    except Exception as problem:  # whatever a builder, a cache or a damaged file may raise
+        raise ValueError(
+            f"data set {name!r} cannot be loaded offline ({problem}); give a folder written by "
+            "save_to_disk, a folder of data files, or a data set that is in the local cache"
+        ) from problem
+    if isinstance(rows, datasets.DatasetDict):
+        if split not in rows:
+            raise ValueError(
+                f"{source} has no split {split!r} but {', '.join(rows)}; name one of them"
+            )
+        rows = rows[split]
+    return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
+
+
+def _dataset_parts(source: str) -> tuple[str, str | None, str]:
+    """Name, configuration and split; one word after the name is a split if it looks like one."""
+    name, *rest = source.removeprefix(HUGGING_FACE).split(":")
+    if not name or len(rest) > 2:
+        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
+    if len(rest) == 1:
+        return (name, None, rest[0]) if rest[0] in _SPLITS else (name, rest[0], DEFAULT_SPLIT)
+    config, split = rest or (None, DEFAULT_SPLIT)
+    return name, config or None, split or DEFAULT_SPLIT
+
+
+class TextVocabularyBuilder:
+    """Bytes, a given tokenizer, or nothing yet: a BPE is trained when the split is known."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        self._settings = settings
+
+    def add(self, content: bytes) -> None:
+        """Pass over the content: bytes and given tokenizers do not depend on it."""
+
+    def build(self) -> Vocabulary | None:
+        """The vocabulary, or None where a BPE has to be trained first."""
+        settings = self._settings
+        if settings.tokenizer is not None:
+            return read_bpe(_tokenizer_text(settings.tokenizer), settings.tokenizer.name)
+        if settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB):
+            return Bytes(size=table_rows(settings.vocab, BYTE_VOCAB, "bytes"))
+        return None
+
+
+def _tokenizer_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path.name} is not a tokenizer.json: it is not UTF-8") from problem
+
+
+class CharacterVocabularyBuilder:
+    """Which characters occur in UTF-8 text."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        import numpy as np
+
+        self._settings = settings
+        self._seen = np.zeros(0x110000, bool)
+
+    def add(self, content: bytes) -> None:
+        """Mark the characters of the text."""
+        import numpy as np
+
+        self._seen[np.frombuffer(content.decode().encode("utf-32-le"), "<u4")] = True
+
+    def build(self) -> Characters:
+        """All characters seen, by code point."""
+        import numpy as np
+
+        alphabet = "".join(map(chr, np.flatnonzero(self._seen)))
+        rows = table_rows(self._settings.vocab, len(alphabet) + 1, "characters")
+        return Characters(alphabet=alphabet, size=rows)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from archfit.data.blocks import Block
 from archfit.data.images import array_header
-from archfit.data.settings import LARGEST_VOCAB
-from archfit.data.unpack import unpacked_chunks
+from archfit.data.statistics import EvenSample
+from archfit.data.streams import DocumentBlock, unpacked_chunks
+from archfit.data.vocabulary import UnitVocabulary, table_rows
+from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
     from numpy import dtype, integer, uint32
     from numpy.typing import NDArray
 
-    from archfit.data.settings import Settings
-    from archfit.data.unpack import Ledger, SourceFile
+    from archfit.data.sources import DataSettings
+    from archfit.data.streams import Ledger, SourceFile
+    from archfit.data.vocabulary import Ids
 
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 
 
-def token_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterator[Block]:
+def token_blocks(
+    file: SourceFile, settings: DataSettings, ledger: Ledger
+) -> Iterator[DocumentBlock]:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     import numpy as np
 
@@ -33,12 +38,12 @@ def token_blocks(file: SourceFile, settings: Settings, ledger: Ledger) -> Iterat
     for piece in _whole_items(chunks, kind.itemsize, file.name):
         ids = _checked(np.frombuffer(piece, kind), file.name)
         if settings.separator is None:
-            yield Block([ids.tobytes()], complete=False)
+            yield DocumentBlock([ids.tobytes()], complete=False)
             continue
         ends = np.flatnonzero(ids == int(settings.separator))
         parts = [part.tobytes() for part in np.split(ids, ends)]
-        yield Block([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
-    yield Block([b""], complete=True)
+        yield DocumentBlock([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
+    yield DocumentBlock([b""], complete=True)
 
 
 def _array_content(chunks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], dtype[integer]]:
@@ -87,3 +92,43 @@ def _checked(ids: NDArray[integer], name: str) -> NDArray[uint32]:
             f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
         )
     return ids.astype("<u4")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlainIds(UnitVocabulary):
+    """Ids as they came, with the separator they came with, if any."""
+
+    name: ClassVar[str] = "ids"
+    unit_bytes: ClassVar[int] = ID_BYTES
+    size: int
+    separator: int | None
+
+    def ids_of(self, content: bytes) -> Ids:
+        """The ids themselves, from little-endian uint32."""
+        import numpy as np
+
+        return np.frombuffer(content, "<u4")
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The ids as little-endian uint32."""
+        return ids.astype("<u4").tobytes()
+
+
+class IdVocabularyBuilder:
+    """The largest id that occurs."""
+
+    def __init__(self, settings: DataSettings) -> None:
+        self._settings = settings
+        self._sample = EvenSample("<u4", 1)
+
+    def add(self, content: bytes) -> None:
+        """Look at the ids."""
+        self._sample.add(content)
+
+    def build(self) -> PlainIds:
+        """All ids up to the largest, that of the separator included."""
+        said = self._settings.separator
+        separator = None if said is None else int(said)
+        needed = max(int(self._sample.highest), -1 if separator is None else separator) + 1
+        rows = table_rows(self._settings.vocab, needed, "ids")
+        return PlainIds(separator=separator, size=rows)

@@ -22,8 +22,8 @@ from archfit.plan.repairs import Repair, repairs_for
 from archfit.plan.request import FLOPS, PlanRequest, RankLimit
 from archfit.plan.shapes import RoundedShape, cost, ideal_for, parts, rounded_for, within
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
+from archfit.spec.data_kinds import DATA_KINDS
 
-TEXT_KINDS = ("text", "bytes")
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
 BATCH_SEQUENCES = 8  # for which activations are stated
 RATE_RANGE = (1e17, 2e19)  # FLOPs that the rules for rate and batch were fitted at
@@ -159,7 +159,8 @@ def _network_facts(request: PlanRequest, allowed: IdealShape) -> NetworkFacts:
     vocab = request.vocabulary.size if request.vocabulary else 0
     is_text = request.patch is None and vocab >= TEXT_VOCAB
     if request.data:
-        is_text = request.data.kind in TEXT_KINDS
+        kind = DATA_KINDS.get(request.data.kind)
+        is_text = kind is not None and kind.is_prose
     has_full_table = request.patch is None and request.rank is None
     return NetworkFacts(
         block_params=allowed.block_params,

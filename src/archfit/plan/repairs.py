@@ -14,10 +14,9 @@ from typing import TypeAlias
 from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TrainingFlops, Vocabulary
 from archfit.plan.shapes import BudgetTooSmall, RoundedShape, ideal_for, parts, rounded_for
 from archfit.spec.counting import Parts
+from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
 
-LARGEST_KMER = 24  # letters, as data prepare takes them
-LARGEST_VOCAB = 1 << 24
 LETTERS = 100  # an alphabet; more are not letters
 LEAST_POSITIONS = 8  # of a context: what is shorter is hardly a sequence
 
@@ -53,18 +52,17 @@ def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
         return (_full_table,)
     if request.patch is not None:
         return (_larger_patch,)
-    kind = request.data.kind if request.data else None
-    ways: dict[str | None, tuple[Way, ...]] = {
-        "text": (_bpe, _convolution),
-        "bytes": (_bpe, _convolution),
-        "abc": (_bpe, _convolution),
-        "fasta": (_kmer, _convolution),
-        "images": (_convolution, _pixels),
-        "series": (_bins, _convolution),
-        "tokens": (_convolution,),
-        None: (_bpe, _kmer, _convolution),
+    if request.data is None:
+        return (_bpe, _kmer, _convolution)
+    kind = DATA_KINDS.get(request.data.kind)
+    ways: dict[str, Way] = {
+        "bpe": _bpe,
+        "k-mer": _kmer,
+        "convolution": _convolution,
+        "patch": _pixels,
+        "bins": _bins,
     }
-    return ways.get(kind, (_convolution,))
+    return tuple(ways[name] for name in (kind.repairs if kind else ("convolution",)))
 
 
 def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:

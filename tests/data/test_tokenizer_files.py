@@ -15,9 +15,8 @@ from tokenizers.trainers import (
 
 from archfit.data.prepare import prepare
 from archfit.data.prepared import open_prepared
-from archfit.data.settings import Settings
-from archfit.data.sources import SAMPLE
-from archfit.data.tokenizer_size import tokenizer_rows
+from archfit.data.sources import SAMPLE, DataSettings
+from archfit.data.tokenizer_files import tokenizer_rows
 
 TEXT = ["the depth of a network and the width of a network", "which shape fits my data"] * 5
 
@@ -43,7 +42,7 @@ def test_rows_are_those_of_the_library(
 
 
 def test_our_own_tokenizers_count_as_well(tmp_path: Path) -> None:
-    prepare(SAMPLE, tmp_path / "data", Settings(kind="bytes"))
+    prepare(SAMPLE, tmp_path / "data", DataSettings(kind="bytes"))
     rows = tokenizer_rows(tmp_path / "data" / "tokenizer.json")
     assert rows == open_prepared(tmp_path / "data").vocab == 257
 

@@ -1,0 +1,367 @@
+"""Files as streams of unpacked bytes, hashed and bounded, and streams as blocks of documents.
+
+Whatever the kind, the content of a document is bytes: UTF-8 text, sequence letters, pixels in
+raster order (RGB: three bytes each), series values (little-endian float64), token ids. A document
+larger than a block travels in several parts, so nothing here grows with the largest document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+BLOCK_BYTES = 1 << 22
+HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
+DOCUMENT_LINE = "<|doc|>"  # between documents of text; the separator of a BPE is called so, too
+PACKED = (".gz", ".xz", ".zst")
+XZ_MEMORY_BYTES = 512 << 20  # dictionaries beyond this are refused; `xz -9` needs 65 MB
+ZSTD_WINDOW_BYTES = 128 << 20  # what `zstd -d` itself accepts without --long
+ZSTD_FEED_BYTES = 1 << 11  # one zstd block of 4 bytes can give 128 KB: feed little at a time
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read and the name it goes by: relative to the folder it was found in."""
+
+    path: Path
+    name: str
+
+    @property
+    def suffix(self) -> str:
+        """Lower-case ending that says the format: `.txt` for `Notes.TXT.xz`."""
+        return self.path.with_suffix("").suffix.lower() if self.packed else self.path.suffix.lower()
+
+    @property
+    def packed(self) -> bool:
+        """Whether reading it means unpacking it."""
+        return self.path.suffix.lower() in PACKED
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """What was read: a file's name, its size on disk and its hash."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Ledger:
+    """What one reading has met so far: files with their hashes, and bytes against the limit."""
+
+    def __init__(self, max_bytes: int, progress: Callable[[int], None] = lambda _: None) -> None:
+        self.files: dict[str, InputFile] = {}
+        self.facts: dict[str, int] = {}  # rows, columns and channels of images
+        self.advance = progress  # called with the bytes of files read since the last call
+        self._max_bytes = self._left = max_bytes
+
+    def add(self, file: InputFile) -> None:
+        """Note a file that was read to its end; read twice, it must be the same."""
+        if self.files.setdefault(file.name, file) != file:
+            raise changed_error(file.name)
+
+    def again(self) -> Ledger:
+        """A ledger for reading the same files once more, with the full limit and no progress."""
+        other = Ledger(self._max_bytes)
+        other.files = self.files
+        return other
+
+    def spend(self, count: int, name: str) -> None:
+        """Count bytes that `name` unpacks to; refuse those past the limit."""
+        self._left -= count
+        if self._left < 0:
+            raise ValueError(
+                f"{name} takes the unpacked input past {self._max_bytes} bytes; "
+                "if that is what you expect, raise --max-bytes"
+            )
+
+
+def changed_error(name: str) -> ValueError:
+    """The refusal of a file that is not what it was."""
+    return ValueError(
+        f"{name} changed while it was read; run again when nothing writes to it any more"
+    )
+
+
+def unpacked_chunks(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The content of `file`, unpacked by its ending (.gz, .xz, .zst), a few megabytes at a time."""
+    chunks = raw_chunks(file, ledger)
+    if file.packed:
+        chunks = _unpack(chunks, file)
+    for chunk in chunks:
+        ledger.spend(len(chunk), file.name)
+        yield chunk
+
+
+def raw_chunks(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The bytes of `file` as they lie on disk; afterwards its hash is in the ledger.
+
+    A file that changes meanwhile is refused: its hash would name something that never existed.
+    """
+    if not stat.S_ISREG(os.stat(file.path).st_mode):  # a pipe would block, a device never end
+        raise ValueError(f"{file.name} is not a regular file; write its content to one first")
+    digest, size = hashlib.sha256(), 0
+    with open(file.path, "rb") as stream:
+        before = os.fstat(stream.fileno())
+        while size <= before.st_size and (chunk := stream.read(BLOCK_BYTES)):
+            digest.update(chunk)
+            size += len(chunk)
+            ledger.advance(len(chunk))
+            yield chunk
+        after = os.fstat(stream.fileno())
+    if (size, after.st_size, after.st_mtime_ns) != (before.st_size, size, before.st_mtime_ns):
+        raise changed_error(file.name)
+    ledger.add(InputFile(file.name, size, digest.hexdigest()))
+
+
+def read_and_hash(file: SourceFile, ledger: Ledger) -> None:
+    """Put the hash of a file into the ledger that some library then reads by itself."""
+    for _ in raw_chunks(file, ledger):
+        pass
+
+
+def lines_of(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The lines of a file without their ends; none may be longer than a few blocks."""
+    rest = b""
+    for chunk in unpacked_chunks(file, ledger):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        if len(rest) > 16 * BLOCK_BYTES:
+            raise ValueError(
+                f"{file.name} has a line of more than {16 * BLOCK_BYTES} bytes; "
+                f"is it really {file.suffix}?"
+            )
+    if rest:
+        yield rest
+
+
+class _Decompressor(Protocol):
+    """A decompressor as `lzma` has them: bounded output, the rest kept for the next call.
+
+    The file objects of gzip, lzma and zstandard are no substitute: they have no limit of memory
+    (lzma), and take a truncated file for a whole one (zstandard).
+    """
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
+    """The unpacked stream; packed streams may follow one another, with zeros between them."""
+    suffix = file.path.suffix.lower()
+    unpacker = _decompressor(suffix)
+    for data in chunks:
+        while data or not unpacker.needs_input:
+            if unpacker.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                unpacker = _decompressor(suffix)
+            try:
+                unpacked = unpacker.decompress(data, BLOCK_BYTES)
+            except Exception as problem:  # each library has its own error class
+                raise ValueError(
+                    f"{file.name} is damaged or needs more memory to unpack than allowed "
+                    f"({problem}); fetch or pack it again"
+                ) from problem
+            yield unpacked
+            data = unpacker.unused_data if unpacker.eof else b""
+    if not unpacker.eof:
+        raise ValueError(
+            f"{file.name} is truncated: its packed data ends too early; fetch it again"
+        )
+
+
+def _decompressor(suffix: str) -> _Decompressor:
+    if suffix == ".gz":
+        return _Gzip()
+    if suffix == ".zst":
+        return _Zstd()
+    import lzma
+
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
+
+
+class _Gzip:
+    """zlib's decompressor, which hands back input it did not get to, used as lzma's is."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        unpacked = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+        self.needs_input = len(unpacked) < max_length
+        return unpacked
+
+
+class _Zstd:
+    """zstandard's decompressor, whose output has no bound of its own, used as lzma's is."""
+
+    def __init__(self) -> None:
+        try:
+            import zstandard
+        except ImportError as problem:
+            raise ValueError(
+                ".zst files need the zstandard package; run pip install 'archfit[data]'"
+            ) from problem
+        self._zstd = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
+        self._waiting = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._zstd.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._waiting
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zstd.unused_data + self._waiting
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        waiting, place, size = self._waiting + data, 0, 0
+        unpacked: list[bytes] = []
+        while place < len(waiting) and size < max_length and not self.eof:
+            unpacked.append(self._zstd.decompress(waiting[place : place + ZSTD_FEED_BYTES]))
+            place += ZSTD_FEED_BYTES
+            size += len(unpacked[-1])
+        self._waiting = waiting[place:]
+        return b"".join(unpacked)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBlock:
+    """Parts of documents: each ends one, except that the last does so only if `complete`.
+
+    A document whose parts are all empty is none: readers may yield such, nobody counts them.
+    """
+
+    parts: list[bytes]
+    complete: bool
+
+
+def blocks_of(documents: Iterable[bytes]) -> Iterator[DocumentBlock]:
+    """Whole documents gathered into blocks of about `BLOCK_BYTES`."""
+    parts: list[bytes] = []
+    size = 0
+    for document in documents:
+        parts.append(document)
+        size += len(document)
+        if size >= BLOCK_BYTES:
+            yield DocumentBlock(parts, complete=True)
+            parts, size = [], 0
+    if parts:
+        yield DocumentBlock(parts, complete=True)
+
+
+class ByteSeparator:
+    """Bytes between documents, wherever they stand."""
+
+    def __init__(self, *, between: bytes) -> None:
+        self.between = between
+        self.longest = len(between)
+
+    def split(self, text: bytes) -> list[bytes]:
+        """What lies between separators; repetitions of them may still cling to it."""
+        return text.split(self.between)
+
+    def start_of(self, part: bytes) -> bytes:
+        """`part`, which starts a document, without what clings to its start."""
+        return part
+
+    def end_of(self, part: bytes) -> bytes:
+        """`part`, which ends a document, without what clings to its end."""
+        return part
+
+
+class LineSeparator(ByteSeparator):
+    """A line between documents that reads `mark`; an empty mark means blank lines.
+
+    Lines end with `\\n` or `\\r\\n`, each as it likes; the end of the line before belongs to it.
+    """
+
+    def __init__(self, mark: bytes) -> None:
+        super().__init__(between=b"\r\n" + mark + b"\r\n")
+        self.mark = mark
+        line = re.escape(mark) + rb"\r?\n"
+        self._found = re.compile(rb"\n" + line)
+        self._leads = re.compile(rb"(?:" + line + rb")*")
+
+    def split(self, text: bytes) -> list[bytes]:
+        """What lies between separators, of which `between` is the longest form."""
+        *ended, rest = self._found.split(text)
+        return [*(part.removesuffix(b"\r") for part in ended), rest]
+
+    def start_of(self, part: bytes) -> bytes:
+        """`part`, which starts a document, without separators; nothing if it is just a mark."""
+        leads = self._leads.match(part)
+        part = part[leads.end() :] if leads else part
+        return b"" if part == self.mark else part
+
+    def end_of(self, part: bytes) -> bytes:
+        """`part`, which ends a document, without blank lines if those are separators."""
+        while not self.mark and part.endswith(b"\n"):
+            part = part[:-1].removesuffix(b"\r")
+        return part
+
+
+def split_documents(chunks: Iterable[bytes], separator: ByteSeparator) -> Iterator[DocumentBlock]:
+    """What lies between separators in a stream (empty documents are no documents).
+
+    What follows the last separator of a chunk waits for more unless it is long; then all of it but
+    a possible beginning of the next separator goes out, cut between UTF-8 characters.
+    """
+    rest, begun = b"", False  # begun: a part of the document that `rest` belongs to is already out
+    for chunk in chunks:
+        *ended, rest = separator.split(rest + chunk)
+        parts = _trimmed(ended, separator, begun=begun)
+        begun = begun and not ended
+        if len(rest) >= HELD_PART_BYTES + 2 * separator.longest:
+            rest = rest if begun else separator.start_of(rest)
+            cut = character_cut(rest, len(rest) - separator.longest)
+            yield DocumentBlock([*parts, rest[:cut]], complete=False)
+            rest, begun = rest[cut:], True
+        elif parts:
+            yield DocumentBlock(parts, complete=True)
+    yield DocumentBlock(_trimmed([rest], separator, begun=begun), complete=True)
+
+
+def _trimmed(ended: list[bytes], separator: ByteSeparator, *, begun: bool) -> list[bytes]:
+    """Ends of documents, of which the first may have begun before, without what clings to them."""
+    started = [
+        part if begun and index == 0 else separator.start_of(part)
+        for index, part in enumerate(ended)
+    ]
+    return [separator.end_of(part) for part in started]
+
+
+def character_cut(text: bytes, cut: int) -> int:
+    """The last place up to `cut` that is not inside a UTF-8 character."""
+    for place in range(cut, max(cut - 4, -1), -1):
+        if place >= len(text) or text[place] & 0xC0 != 0x80:
+            return place
+    return cut  # four continuation bytes in a row: not UTF-8, any cut will do

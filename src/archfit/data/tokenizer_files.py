@@ -1,0 +1,100 @@
+"""Any tokenizer.json: read back as a vocabulary, or only asked how many rows its table needs."""
+
+from __future__ import annotations
+
+import json
+import stat
+from typing import TYPE_CHECKING, Any
+
+from archfit.data.bpe import read_bpe
+from archfit.data.kinds import HANDLERS
+from archfit.data.vocabulary import FORMAT, FORMAT_VERSION
+from archfit.spec.files import LARGEST_TOKENIZER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from archfit.data.vocabulary import Vocabulary
+
+
+def read_vocabulary(text: str, name: str) -> Vocabulary:
+    """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
+    try:
+        document = json.loads(text)
+    except ValueError as problem:
+        raise ValueError(f"{name} is not JSON ({problem}); prepare the data again") from problem
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+        return read_bpe(text, name)
+    version = document.pop("version", None)
+    if version != FORMAT_VERSION:
+        raise ValueError(f"{name} has version {version}, not {FORMAT_VERSION}; prepare again")
+    try:
+        return _described(document)
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"{name} is incomplete ({problem}); prepare the data again") from problem
+
+
+def _described(document: dict[str, Any]) -> Vocabulary:
+    """The vocabulary with these fields; a KeyError or a TypeError if there is none."""
+    wanted = document.pop("vocabulary")
+    for handler in HANDLERS.values():
+        for vocabulary in handler.vocabularies:
+            if vocabulary.name == wanted:
+                fields = {key: _as_tuples(value) for key, value in document.items()}
+                made: Vocabulary = vocabulary(**fields)
+                return made
+    raise KeyError(f"unknown vocabulary {wanted!r}")
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def check_tokenizer_file(path: Path) -> None:
+    """Refuse what is not a file of reasonable size."""
+    name, found = path.name, path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
+    if found.st_size > LARGEST_TOKENIZER:
+        raise ValueError(
+            f"--tokenizer {name} has {found.st_size} bytes, more than {LARGEST_TOKENIZER}; "
+            "give a smaller tokenizer.json"
+        )
+
+
+def tokenizer_rows(path: Path) -> int:
+    """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
+    check_tokenizer_file(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(f"{path.name} is not a tokenizer.json: {problem}") from problem
+    if not isinstance(document, dict):
+        document = {}
+    if document.get("format") == FORMAT:
+        return read_vocabulary(text, path.name).size
+    rows = max([*_model_ids(document), *_added_ids(document)], default=-1) + 1
+    if rows < 2:
+        raise ValueError(
+            f"{path.name} is not a tokenizer.json: it has no model.vocab; save the tokenizer by "
+            "save_pretrained of Hugging Face's fast tokenizers"
+        )
+    return rows
+
+
+def _model_ids(document: dict[str, Any]) -> list[int]:
+    """Ids of the model: a mapping to ids (BPE, WordPiece, WordLevel), or a list (Unigram)."""
+    model = document.get("model")
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocab, list):
+        return [len(vocab) - 1]
+    ids = vocab.values() if isinstance(vocab, dict) else ()
+    return [number for number in ids if type(number) is int]
+
+
+def _added_ids(document: dict[str, Any]) -> list[int]:
+    added = document.get("added_tokens")
+    tokens = added if isinstance(added, list) else ()
+    ids = [token.get("id") for token in tokens if isinstance(token, dict)]
+    return [number for number in ids if type(number) is int]

@@ -1,0 +1,86 @@
+"""The kinds of data, an entry each: what every room may know of them.
+
+How a kind is recognised, read and given a vocabulary stands in `archfit.data.kinds`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from archfit.spec.parts import BYTE_TOKENS
+
+BYTE_VOCAB = BYTE_TOKENS + 1  # and the separator: also the smallest byte-level BPE
+LARGEST_VOCAB = 1 << 24  # rows: ten times any tokenizer; counts of them fit memory
+LARGEST_KMER = 24  # 2^24: beyond it even two letters make too many groups
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataKind:
+    """One kind of data, as `archfit data prepare --kind` names it."""
+
+    suffixes: tuple[str, ...]  # of its files in a folder; none: every file
+    options: tuple[str, ...]  # it understands besides vocab and max_bytes
+    units: Literal["bytes", "letters", "values"]  # BPE merges bytes, k-mers group letters
+    repairs: tuple[str, ...]  # of a vocabulary that is too small for a network, the best first
+    is_prose: bool = False  # what was seen of networks trained on text holds for it
+    least_vocab: int = 2  # one token carries no information
+
+    @property
+    def reads_shards(self) -> bool:
+        """Whether a folder of it would take the .bin files of a prepared data set for input."""
+        return not self.suffixes or ".bin" in self.suffixes
+
+
+# A suffix that two kinds have means the first of them.
+DATA_KINDS: dict[str, DataKind] = {
+    "text": DataKind(
+        suffixes=(".txt", ".md", ".jsonl", ".parquet"),
+        options=("tokenizer", "field", "heldout_field", "separator", "errors"),
+        units="bytes",
+        repairs=("bpe", "convolution"),
+        is_prose=True,
+        least_vocab=BYTE_VOCAB,
+    ),
+    "bytes": DataKind(
+        suffixes=(),
+        options=("separator",),
+        units="bytes",
+        repairs=("bpe", "convolution"),
+        is_prose=True,
+        least_vocab=BYTE_VOCAB,
+    ),
+    "fasta": DataKind(
+        suffixes=(".fasta", ".fa", ".faa", ".fna", ".ffn"),
+        options=("kmer", "unusual"),
+        units="letters",
+        repairs=("k-mer", "convolution"),
+    ),
+    "images": DataKind(
+        suffixes=(".npz", ".npy", ".png", ".jpg", ".jpeg"),
+        options=("levels", "clusters", "field", "heldout_field"),
+        units="values",
+        repairs=("convolution", "patch"),
+    ),
+    "series": DataKind(
+        suffixes=(".csv",),
+        options=("bins", "binning", "columns"),
+        units="values",
+        repairs=("bins", "convolution"),
+    ),
+    "abc": DataKind(
+        suffixes=(".abc", ".txt"),
+        options=("separator", "errors"),
+        units="bytes",
+        repairs=("bpe", "convolution"),
+    ),
+    "tokens": DataKind(
+        suffixes=(".bin", ".npy"),
+        options=("dtype", "separator"),
+        units="values",
+        repairs=("convolution",),
+    ),
+}
+
+
+def kind_of_suffix(suffix: str) -> str:
+    """The first kind whose files end so; bytes if none does."""
+    return next((name for name, kind in DATA_KINDS.items() if suffix in kind.suffixes), "bytes")
