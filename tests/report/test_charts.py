@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from archfit.audit.audited import audited
+from archfit.audit.auditor import audit_model
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.plan.planner import make_plan
@@ -57,7 +57,7 @@ def test_names_never_lie_on_one_another() -> None:
 
 
 def test_the_gallery_chart_has_every_stack_and_every_bottleneck() -> None:
-    models = [audited(zoo_model(name)) for name in ("t5-11b", "esm-1b", "gpt2")]
+    models = [audit_model(zoo_model(name)) for name in ("t5-11b", "esm-1b", "gpt2")]
     text = json.dumps(gallery_chart(models).to_dict())
     assert text.count('"name": "T5-11B"') == 3  # two stacks and an attention ratio
     assert text.count('"name": "ESM-1b"') == 2  # a stack and a rank ratio
@@ -70,7 +70,7 @@ def test_the_spectrum_names_its_rank() -> None:
         tolerance=1e-3, stable_rank=1.5, effective_rank=1.8,
         singular_values=(4.0, 2.0, 1e-7, 0.0), bytes_read=160,
     )  # fmt: skip
-    text = json.dumps(spectrum_chart([audited(zoo_model("gpt2"), spectrum)]).to_dict())
+    text = json.dumps(spectrum_chart([audit_model(zoo_model("gpt2"), spectrum)]).to_dict())
     assert "rank 2 of 4" in text
     assert '"share": 0.5' in text
 

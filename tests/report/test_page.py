@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.audit.audited import audited
+from archfit.audit.auditor import audit_model
 from archfit.audit.zoo import zoo_models
 from archfit.plan.planner import make_plan
 from archfit.report.audit_document import gallery_document
@@ -51,7 +51,7 @@ def test_a_table_on_a_terminal_has_the_columns_that_it_has_room_for() -> None:
 
 def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> None:
     file = tmp_path / "gallery.html"
-    models = [audited(model) for model in zoo_models()]
+    models = [audit_model(model) for model in zoo_models()]
     save_page(gallery_document(models, "archfit <test>"), file)
     page = file.read_text()
     assert "archfit &lt;test&gt;" in page

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.audit.audited import Audited, audited
-from archfit.audit.auditor import audit_target
+from archfit.audit.auditor import AuditResult, audit_model, audit_target
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
 from archfit.cli.options import AsJson, Chart, flag, word
@@ -58,7 +57,7 @@ def audit(
     _check_options(targets or [], everything, weights, chart, sort)
     failing = _failing(fail_on or [])
     if everything:
-        models = sorted(map(audited, zoo_models()), key=lambda one: _key(one, sort))
+        models = sorted(map(audit_model, zoo_models()), key=lambda one: _key(one, sort))
         document = gallery_document(models, version_line())
     else:
         models = [
@@ -101,7 +100,7 @@ def _failing(ids: list[str]) -> set[str]:
     return set(IDS) if "any" in ids else set(ids)
 
 
-def _key(one: Audited, sort: str) -> tuple[bool, float, str]:
+def _key(one: AuditResult, sort: str) -> tuple[bool, float, str]:
     """What is not known comes last, equals by name."""
     model, name = one.model, one.model.name.lower()
     numbers = {
@@ -126,7 +125,7 @@ def _draw(document: Document, chart: Path, everything: bool) -> None:
     return save_figure(document.figure("models" if everything else "spectrum"), chart)
 
 
-def _fail(models: Sequence[Audited], failing: set[str]) -> None:
+def _fail(models: Sequence[AuditResult], failing: set[str]) -> None:
     caught = [
         f"{one.model.name}: {finding.id}"
         for one in models

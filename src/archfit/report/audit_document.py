@@ -5,27 +5,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archfit.audit.audited import Audited, audit_json
+from archfit.audit.auditor import AuditResult, audit_json
 from archfit.audit.claims import checked_claims
-from archfit.audit.findings import Finding
+from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
 from archfit.report.document import Document, Figure, Layout, Section, Table, sections_with_words
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing
 
-SHORT = {  # a line of the gallery holds three of them
-    "vocabulary-bottleneck": "vocabulary",
-    "low-rank-embedding": "low-rank",
-    "patch-bottleneck": "patch",
-    "attention-bottleneck": "attention",
-    "below-depth-threshold": "threshold",
-    "deeper-than-law": "deeper",
-    "shallower-than-law": "shallower",
-}
+SHORT = {rule.id: rule.short for rule in RULES}
 
 
-def audit_document(models: Sequence[Audited]) -> Document:
+def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
     spectra = [one for one in models if one.spectrum is not None]
     drawn = (_spectrum_figure(spectra),) if spectra else ()
@@ -40,7 +32,7 @@ def audit_document(models: Sequence[Audited]) -> Document:
     )
 
 
-def model_sections(one: Audited) -> tuple[Section, ...]:
+def model_sections(one: AuditResult) -> tuple[Section, ...]:
     """A model's sizes, each finding with its evidence and fix, and what is not known."""
     model = one.model
     remarks = [
@@ -69,7 +61,7 @@ def _finding_section(found: Finding) -> Section:
     )
 
 
-def _nothing_found(one: Audited) -> str:
+def _nothing_found(one: AuditResult) -> str:
     """What was looked at and is well, and what could not be judged."""
     first = one.model.stacks[0]
     unknown = {
@@ -83,7 +75,7 @@ def _nothing_found(one: Audited) -> str:
     return "Nothing found: no bottleneck, and depth within 1.5 times the law."
 
 
-def _facts(one: Audited) -> Iterator[tuple[str, str]]:
+def _facts(one: AuditResult) -> Iterator[tuple[str, str]]:
     model, source, parts = one.model, one.model.input, one.model.parameters
     for stack in model.stacks:
         heads = f"{_whole(stack.heads)} heads of {_whole(stack.head_dim)}"
@@ -107,7 +99,7 @@ def _facts(one: Audited) -> Iterator[tuple[str, str]]:
         yield "published", f"{model.published_params:,}"
 
 
-def _spectrum_figure(models: Sequence[Audited]) -> Figure:
+def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
     ranks = [(one.model.name, one.spectrum.numerical_rank) for one in models if one.spectrum]
     return Figure(
         name="spectrum",
@@ -118,14 +110,14 @@ def _spectrum_figure(models: Sequence[Audited]) -> Figure:
     )
 
 
-def _spectrum_chart(models: Sequence[Audited], _layout: Layout) -> "Drawing":
+def _spectrum_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
     from archfit.report.spectrum_chart import spectrum_chart
 
     return spectrum_chart(models)
 
 
 # The row of a model in the gallery, without its findings; what is not known is empty.
-MODEL_COLUMNS: Mapping[str, Callable[[Audited], str]] = {
+MODEL_COLUMNS: Mapping[str, Callable[[AuditResult], str]] = {
     "model": lambda one: one.model.name,
     "modality": lambda one: (one.model.modality or "").replace("_", " "),
     "depth": lambda one: _whole(one.model.depth, ""),
@@ -140,7 +132,7 @@ MODEL_COLUMNS: Mapping[str, Callable[[Audited], str]] = {
 }
 
 
-def gallery_document(models: Sequence[Audited], version: str) -> Document:
+def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     return Document(
         title=f"{len(models)} published Transformers, audited",
@@ -156,21 +148,21 @@ def gallery_document(models: Sequence[Audited], version: str) -> Document:
     )
 
 
-def gallery_summary(models: Sequence[Audited]) -> str:
+def gallery_summary(models: Sequence[AuditResult]) -> str:
     """How many models have which bottleneck."""
     counts = Counter(id_ for one in models for id_ in {found.id for found in one.findings})
     found = [f"{count} with {id_}" for id_, count in counts.most_common()]
     return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
 
 
-def claims_table(models: Sequence[Audited]) -> Table:
+def claims_table(models: Sequence[AuditResult]) -> Table:
     """What Wies et al. 2021 say about published models, and what this audit finds."""
     rows = tuple((one.model, one.says, one.found, one.verdict) for one in checked_claims(models))
     columns = ("model", "Wies et al. 2021", "this audit", "verdict")
     return Table(title="What Wies et al. 2021 say about them", columns=columns, rows=rows)
 
 
-def gallery_figure(models: Sequence[Audited]) -> Figure:
+def gallery_figure(models: Sequence[AuditResult]) -> Figure:
     """Depth against width of all models, and their bottlenecks."""
     return Figure(
         name="models",
@@ -182,13 +174,13 @@ def gallery_figure(models: Sequence[Audited]) -> Figure:
     )
 
 
-def _gallery_chart(models: Sequence[Audited], _layout: Layout) -> "Drawing":
+def _gallery_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
     from archfit.report.gallery_chart import gallery_chart
 
     return gallery_chart(models)
 
 
-def _all_models(models: Sequence[Audited]) -> Table:
+def _all_models(models: Sequence[AuditResult]) -> Table:
     """A row for each model; its findings by their short names."""
     rows = tuple(
         (
@@ -207,7 +199,7 @@ def _all_models(models: Sequence[Audited]) -> Table:
     )  # fmt: skip
 
 
-def _all_findings(models: Sequence[Audited]) -> Table:
+def _all_findings(models: Sequence[AuditResult]) -> Table:
     return Table(
         title="Redundancy is a share of the parameters, as an interval, where measurements of "
         "archfit or of Wies et al. 2021 support one. Sources and caveats of each row: archfit "

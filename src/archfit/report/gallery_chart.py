@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from archfit.audit.audited import Audited
+from archfit.audit.auditor import AuditResult
+from archfit.audit.findings import RULES
 from archfit.plan.law import law_width
 
 if TYPE_CHECKING:
@@ -12,19 +13,14 @@ if TYPE_CHECKING:
 
 Row = dict[str, str | float]
 
-WORDS = {
-    "vocabulary-bottleneck": "vocabulary",
-    "low-rank-embedding": "low rank",
-    "patch-bottleneck": "patch",
-    "attention-bottleneck": "attention",
-}
+WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
-COLOURS = ("#b5241b", "#d08a2e", "#6a3d9a", "#14365e", "#9a9a9a")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+COLOURS = ("#d08a2e", "#b5241b", "#6a3d9a", "#14365e", "#9a9a9a")
+SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 
 
-def gallery_chart(models: Sequence[Audited]) -> "altair.VConcatChart":
+def gallery_chart(models: Sequence[AuditResult]) -> "altair.VConcatChart":
     """Depth against width with the law; below it rank ratios and attention ratios."""
     import altair
 
@@ -45,7 +41,7 @@ def gallery_chart(models: Sequence[Audited]) -> "altair.VConcatChart":
     return chart
 
 
-def _shapes(models: Sequence[Audited]) -> "altair.LayerChart | altair.FacetChart":
+def _shapes(models: Sequence[AuditResult]) -> "altair.LayerChart | altair.FacetChart":
     import altair
 
     points = altair.Chart(altair.InlineData(values=list(_points(models)))).mark_point(
@@ -82,7 +78,7 @@ def _shapes(models: Sequence[Audited]) -> "altair.LayerChart | altair.FacetChart
     )
 
 
-def _points(models: Iterable[Audited]) -> Iterator[Row]:
+def _points(models: Iterable[AuditResult]) -> Iterator[Row]:
     for one in models:
         for stack in one.model.stacks:
             if stack.depth is not None:
@@ -95,7 +91,7 @@ def _points(models: Iterable[Audited]) -> Iterator[Row]:
                 }
 
 
-def _bottleneck(one: Audited) -> str:
+def _bottleneck(one: AuditResult) -> str:
     """The severest one."""
     return next((WORDS[found.id] for found in one.findings if found.id in WORDS), NOTHING)
 
@@ -111,19 +107,19 @@ def _lines() -> Iterator[Row]:
         }
 
 
-def _rank_ratios(models: Iterable[Audited]) -> Iterator[Row]:
+def _rank_ratios(models: Iterable[AuditResult]) -> Iterator[Row]:
     for one in models:
         ratio = one.rank_ratio
         if ratio is not None and ratio < 1:
             yield {"name": one.model.name, "ratio": ratio, "bottleneck": _input_kind(one)}
 
 
-def _input_kind(one: Audited) -> str:
+def _input_kind(one: AuditResult) -> str:
     found = (finding.id for finding in one.findings if finding.stack == "input")
     return next((WORDS[id_] for id_ in found if id_ in WORDS), NOTHING)
 
 
-def _attention_ratios(models: Iterable[Audited]) -> Iterator[Row]:
+def _attention_ratios(models: Iterable[AuditResult]) -> Iterator[Row]:
     for one in models:
         ids = {finding.id for finding in one.findings}
         ratio = max((stack.attention_ratio or 0 for stack in one.model.stacks), default=0)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from archfit.audit.audited import Audited
+from archfit.audit.auditor import AuditResult
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 
 if TYPE_CHECKING:
     import altair
 
 
-def spectrum_chart(models: Sequence[Audited]) -> "altair.LayerChart | altair.FacetChart":
+def spectrum_chart(models: Sequence[AuditResult]) -> "altair.LayerChart | altair.FacetChart":
     """One curve for each model, as a share of its largest value; a rule marks its rank."""
     import altair
 

@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Mapping
 
-from archfit.audit.audited import Audited, audit_json, audited
-from archfit.audit.bounded_json import parse_object
+from archfit.audit.auditor import AuditResult, audit_json, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
 from archfit.plan.planner import Plan, make_plan
@@ -20,6 +19,7 @@ from archfit.report.explorer.parameters import (
     read_parameters,
 )
 from archfit.report.plan_document import plan_document as document_of_plan
+from archfit.spec.bounded_json import parse_object
 from archfit.theory.bounds import bounds_report
 
 PASTED = "config.json"
@@ -55,7 +55,7 @@ def audit_document(asked: Asked) -> object:
     return [audit_json(audited_of(asked))]
 
 
-def audited_of(asked: Asked) -> Audited:
+def audited_of(asked: Asked) -> AuditResult:
     """The model of this name in the built-in table, or the one whose config.json is the body."""
     if asked.body:
         if asked.query:
@@ -64,15 +64,15 @@ def audited_of(asked: Asked) -> Audited:
     return audited_name(str(read_parameters(asked.query, AUDIT)["name"]))
 
 
-def audited_name(name: str) -> Audited:
+def audited_name(name: str) -> AuditResult:
     """A model of the built-in table; no other place is looked into."""
-    return audited(zoo_model(name))
+    return audit_model(zoo_model(name))
 
 
-def audited_config(content: bytes) -> Audited:
+def audited_config(content: bytes) -> AuditResult:
     """The model that the text of a config.json describes."""
     document = parse_object(content, where=PASTED)
-    return audited(model_from_config(document, name=PASTED, origin="the text that was sent"))
+    return audit_model(model_from_config(document, name=PASTED, origin="the text that was sent"))
 
 
 def command_line(asked: Asked) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archfit.audit.audited import audited
+from archfit.audit.auditor import audit_model
 from archfit.audit.zoo import known_shapes, zoo_models
 from archfit.plan.planner import Plan
 from archfit.report.bounds_chart import bounds_over_depth
@@ -45,7 +45,7 @@ def bounds_chart(asked: Asked, *, is_narrow: bool) -> object:
 
 def models_chart(_asked: Asked, *, is_narrow: bool) -> object:
     """The published models of the gallery."""
-    spec = _spec(gallery_chart([audited(model) for model in zoo_models()]))
+    spec = _spec(gallery_chart([audit_model(model) for model in zoo_models()]))
     if not is_narrow:
         return _document(spec, [spec])
     shapes, ratios = spec["vconcat"]

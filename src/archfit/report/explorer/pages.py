@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from archfit import __version__
-from archfit.audit.audited import Audited, audited
+from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
@@ -90,7 +90,7 @@ def gallery_page(asked: Asked) -> Reply:
     )
 
 
-def _audited(form: Form) -> Audited:
+def _audited(form: Form) -> AuditResult:
     if form.problem:
         raise ValueError(form.problem)
     name, config = form.fields["name"], form.fields["config"]
@@ -136,8 +136,8 @@ def _sorted(rows: Sequence[Row], at: int, *, down: bool) -> list[Row]:
 
 
 @cache
-def _published() -> tuple[Audited, ...]:
-    return tuple(audited(model) for model in zoo_models())
+def _published() -> tuple[AuditResult, ...]:
+    return tuple(audit_model(model) for model in zoo_models())
 
 
 @cache
