@@ -29,9 +29,8 @@ from archfit.exact.witness_inputs import Vectors
 from archfit.exact.witness_network import Head, Matrix
 from archfit.exact.witness_promise import InnerProductPower
 from archfit.theory import quantity
-from archfit.theory.counterexample import grow_plan
-from archfit.theory.disputed import refute_formula
-from archfit.theory.monomial_witness import Plan, example_plan
+from archfit.theory.counterexample import refute_formula
+from archfit.theory.witness_formula import Plan, example_plan, grow_plan
 
 ANOTHER_PRIME = 1_073_741_789  # the largest p = 1 mod 4 below 2^30
 

@@ -19,8 +19,7 @@ from archfit.exact.witness_simplified import simplified_network, simplified_temp
 from archfit.model import Transformer, parametrisation
 from archfit.model.layers import LinearAttention
 from archfit.spec import Linear, standard_architecture
-from archfit.theory.counterexample import grow_plan
-from archfit.theory.monomial_witness import final_exponents
+from archfit.theory.witness_formula import final_exponents, grow_plan
 
 
 def _real(weights: Matrix, positions: int) -> Tensor:

@@ -7,11 +7,8 @@ import pytest
 from flint import arb, ctx
 
 from archfit.theory import quantity
-from archfit.theory.applicable import lower_bounds, upper_bounds
-from archfit.theory.bound import Bound
-from archfit.theory.bounds import bounds_report, regime
-from archfit.theory.disputed import refute_for_shape
-from archfit.theory.shape import Shape
+from archfit.theory.bounds import Bound, Shape, bounds_report, lower_bounds, regime, upper_bounds
+from archfit.theory.counterexample import refute_for_shape
 
 
 def _listed(**sizes: object) -> dict[str, Bound]:
@@ -169,7 +166,7 @@ def test_logarithms_of_fillings_are_those_of_the_counts(inside: int, outside: in
 
 
 def test_the_cut_sum_of_layer_factors_holds_the_whole_sum() -> None:
-    from archfit.theory.upper_residual import _cubed_layer_factors
+    from archfit.theory.residual import _cubed_layer_factors
 
     with ctx.workprec(20):
         ball = _cubed_layer_factors(60)

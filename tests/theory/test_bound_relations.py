@@ -9,15 +9,13 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from archfit.theory import catalogue, quantity
-from archfit.theory.applicable import lower_bounds, upper_bounds
-from archfit.theory.certified import Certified
-from archfit.theory.shape import Shape
+from archfit.theory import quantity
+from archfit.theory.arithmetic import Certified
+from archfit.theory.bounds import Shape, lower_bounds, upper_bounds
+from archfit.theory.catalogue import ENTRIES
 
 CASES = 1200
-WITH_LOGARITHM = {
-    name: f"{name}_log3" for name in catalogue.FUNCTIONS if f"{name}_log3" in catalogue.FUNCTIONS
-}
+WITH_LOGARITHM = {name: f"{name}_log3" for name in ENTRIES if f"{name}_log3" in ENTRIES}
 SIMPLE_SPLIT = {"ub_stat_vocab", "ub_stat_pos"}  # their logarithm takes the middle split
 
 
@@ -41,21 +39,20 @@ def _random_inputs(chance: random.Random, name: str) -> dict[str, object]:
         sizes["r"] = int(str(sizes["H"])) + 3 + chance.randint(0, 4)
     if name == "monomial_witness":
         sizes |= {"d_x": 4, "H": 4, "plan": "example", "L": chance.randint(4, 9)}
-    needed = catalogue.input_letters(name)
-    return {letter: sizes[letter] for letter in needed if letter in sizes}
+    return {letter: sizes[letter] for letter in ENTRIES[name].letters if letter in sizes}
 
 
 @pytest.mark.parametrize("name", WITH_LOGARITHM)
 def test_exact_values_lie_inside_their_certified_balls(name: str) -> None:
     """At a low working precision, so that the ball is wide and the containment means something."""
     chance = random.Random(name)
-    function = catalogue.FUNCTIONS[WITH_LOGARITHM[name]]
+    function = ENTRIES[WITH_LOGARITHM[name]].function
     assert isinstance(function, Certified)
     for _ in range(CASES // len(WITH_LOGARITHM) + 1):
         inputs = _random_inputs(chance, name)
         exact = quantity(name, **inputs)
         assert isinstance(exact.value, int | Fraction)
-        words = {catalogue.WORDS[letter]: value for letter, value in exact.inputs.items()}
+        words = {ENTRIES[name].words[letter]: value for letter, value in exact.inputs.items()}
         with ctx.workprec(40):
             ball = function.ball(**words)
         with ctx.workprec(4000):

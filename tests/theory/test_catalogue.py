@@ -1,34 +1,43 @@
 """Quantities by name: their status, their inputs, and what is said of wrong ones."""
 
+import json
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from archfit.theory import catalogue, quantity
+from archfit.theory import quantity
+from archfit.theory.catalogue import ENTRIES
+from archfit.theory.quantities import LETTERS
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
 NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
 
 
-@pytest.mark.parametrize("name", catalogue.FUNCTIONS)
-def test_every_quantity_says_its_meaning_source_and_status(name: str) -> None:
-    assert catalogue.meaning(name).endswith((".", ":"))
-    assert catalogue.source(name)
-    assert re.match(r"(proved|derived|disputed)\b", catalogue.status_line(name))
+def test_every_quantity_says_its_meaning_source_and_status() -> None:
+    assert len(ENTRIES) == 55
+    for entry in ENTRIES.values():
+        assert entry.meaning.endswith((".", ":"))
+        assert len(entry.basis.source) > 10
+        assert re.fullmatch(
+            r"(proved|derived|disputed)($|, | \(.+\)$| with ).*", entry.basis.status_line
+        )
 
 
-@pytest.mark.parametrize("name", [n for n in catalogue.FUNCTIONS if "thm2" in n or "thm4" in n])
-def test_deep_upper_bounds_are_always_called_disputed(name: str) -> None:
-    if name.startswith("ub"):
-        assert catalogue.status_line(name) == "disputed (its proof has a gap)"
+def test_deep_upper_bounds_are_always_called_disputed() -> None:
+    deep = {name for name in ENTRIES if re.match("ub_.*thm[24]", name)}
+    assert len(deep) == 6
+    gap = "disputed (its proof has a gap)"
+    assert {ENTRIES[name].basis.status_line for name in deep} == {gap}
 
 
 def test_every_letter_is_explained_in_the_notation() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", NOTATION.read_text(), re.MULTILINE)
     explained = dict(rows)
-    assert {letter: explained.get(letter) for letter in catalogue.WORDS} == catalogue.WORDS
+    assert {word: letter for letter, word in explained.items() if word in LETTERS} == LETTERS
 
 
 def test_the_document_has_the_keys_of_the_contract() -> None:
@@ -38,6 +47,17 @@ def test_the_document_has_the_keys_of_the_contract() -> None:
     assert document["value"] == 4503599627370496
     assert document["status"] == "proved"
     assert "unmasked" in str(document["network"])
+
+
+def test_a_quantity_is_the_same_where_python_drops_docstrings() -> None:
+    command = ["-m", "archfit", "theory", "ub_thm1", "L=2", "d_x=6", "H=3", "--json"]
+    plain, stripped = (
+        subprocess.run([sys.executable, *flags, *command], check=True, capture_output=True).stdout
+        for flags in ([], ["-OO"])
+    )
+    assert (
+        json.loads(stripped) == json.loads(plain) == quantity("ub_thm1", L=2, d_x=6, H=3).as_json()
+    )
 
 
 def test_large_integers_fractions_and_reals_are_strings() -> None:
@@ -79,7 +99,7 @@ def test_minimal_depths_are_those_of_table_1(power: int, printed: int) -> None:
 
 @pytest.mark.parametrize(("d", "lam", "c", "largest"), [(1, 1, 1, 1), (3, 3, 41, 6), (4, 3, 18, 4)])
 def test_smallest_spheres_of_lemma_8(d: int, lam: int, c: int, largest: int) -> None:
-    from archfit.theory.veronese import smallest_full_rank_sphere
+    from archfit.theory.vocabulary import smallest_full_rank_sphere
 
     sphere = smallest_full_rank_sphere(d, lam)
     assert (sphere.squared_norm, sphere.largest_entry) == (c, largest)
@@ -101,7 +121,7 @@ def test_whole_floats_and_sizes_are_taken() -> None:
         ("C", {"L": -4}, "L=-4 is not in"),
         ("C", {"L": 2.5}, "L=2.5 is not a whole number"),
         ("C", {"L": True}, "L=True is not a whole number"),
-        ("C", {"L": "many"}, "L=many is not a whole number"),
+        ("C", {"L": "many"}, "L='many' is not a whole number"),
         ("C", {"L": 10**6 + 1}, "L=1000001 is not in"),
         ("depth_threshold", {"d_x": 10**9 + 1}, "the nearest is 1000000000"),
         ("lb", {"L": 3, "d_x": 4, "H": 5}, "H=5 exceeds d_x=4.*use at most 4 heads"),
@@ -126,7 +146,7 @@ def test_whole_floats_and_sizes_are_taken() -> None:
         ("corollary2_beta", {"L_deep": 9, "d_deep": 9, "H": 1, "upper": {}}, "is not a word"),
         ("monomial_witness", {"L": 2, "d_x": 2, "H": 2, "plan": 3.0}, "or the word example"),
         ("lemma7_N", {"L": 10**6, "H": 1, "r": 10}, "use L <= 6"),
-        ("C", {"L": -(10**300)}, "L=-about 10.300 is not in"),
+        ("C", {"L": -(10**300)}, "L=a number below -10.40 is not in"),
     ],
 )
 def test_wrong_inputs_get_one_sentence(name: str, inputs: dict[str, object], sentence: str) -> None:
@@ -158,7 +178,7 @@ def test_a_tiny_required_width_keeps_its_digits() -> None:
 @pytest.mark.parametrize("value", [0, 1, 2, 7, 8, 9, 26, 27, 28, 10**30])
 @pytest.mark.parametrize("degree", [1, 2, 3, 13, 121])
 def test_roots_from_above_are_the_least(value: int, degree: int) -> None:
-    from archfit.theory.required_width import _root_above
+    from archfit.theory.thresholds import _root_above
 
     root = _root_above(value, degree)
     assert root**degree >= value

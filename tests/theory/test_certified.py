@@ -8,8 +8,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.theory.certified import digits, ln_binomial, log3, log3_of_one_plus
-from archfit.theory.counting import binomial
+from archfit.theory.arithmetic import binomial, digits, ln_binomial, log3, log3_of_one_plus
 
 POSITIVE = st.integers(1, 10**60)
 

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from archfit.theory import quantity
-from archfit.theory.bounds import bounds_report
-from archfit.theory.counterexample import grow_plan
-from archfit.theory.disputed import disputed_bounds, refute_for_shape, refute_formula
-from archfit.theory.monomial_witness import Plan, example_plan, final_exponents, monomial_witness
-from archfit.theory.shape import Shape
+from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.counterexample import disputed_bounds, refute_for_shape, refute_formula
+from archfit.theory.witness_formula import (
+    Plan,
+    example_plan,
+    final_exponents,
+    grow_plan,
+    monomial_witness,
+)
 from tests_network import PRIME, Weights, random_matrix, run, separation_rank
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from archfit.theory.counting import binomial, interaction_count, multiset, power
+from archfit.theory.arithmetic import binomial, interaction_count, multiset, power
 
 
 @pytest.mark.parametrize("n", range(5))

@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archfit.theory.bounds import bounds_report
-from archfit.theory.counting import interaction_count, multiset, symmetric_entries
-from archfit.theory.shape import Shape
-from archfit.theory.upper_statistics import (
+from archfit.theory.arithmetic import interaction_count, multiset, symmetric_entries
+from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.statistics import (
     best_split,
     statistics_upper_bound,
     statistics_upper_bound_positions,
+    statistics_upper_bound_short,
+    statistics_upper_bound_vocabulary,
 )
-from archfit.theory.upper_statistics_short import statistics_upper_bound_short
-from archfit.theory.upper_statistics_vocabulary import statistics_upper_bound_vocabulary
 from tests_network import PRIME, random_matrix, random_weights, rank, separation_rank
 
 
@@ -71,7 +70,7 @@ def test_counted_polynomials_are_the_independent_ones(
     width: int, positions: int, degree: int
 ) -> None:
     """D_Q and D_P of the short-sequence bound, against ranks of evaluated polynomials."""
-    from archfit.theory.upper_statistics_short import _with_own_vector, _without
+    from archfit.theory.statistics import _with_own_vector, _without
 
     rng = np.random.default_rng(1)
     points = [random_matrix(rng, width, positions) for _ in range(260)]

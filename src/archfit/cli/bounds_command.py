@@ -10,12 +10,9 @@ from archfit.cli.options import size_option
 from archfit.cli.output import print_json, print_table, short_real
 from archfit.cli.theory_command import print_verdict
 from archfit.report.document import Figure, Layout
-from archfit.theory.bound import Bound
-from archfit.theory.bounds import SATURATION_IS, BoundsReport, bounds_report, notes
+from archfit.theory.bounds import SATURATION_IS, Bound, BoundsReport, Shape, bounds_report, notes
 from archfit.theory.catalogue import NETWORK
-from archfit.theory.counterexample import Verdict
-from archfit.theory.disputed import refute_for_shape
-from archfit.theory.shape import Shape
+from archfit.theory.counterexample import Verdict, refute_for_shape
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing

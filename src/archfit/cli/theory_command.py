@@ -10,10 +10,11 @@ import typer
 
 from archfit.cli.output import print_json, short_integer
 from archfit.spec.sizes import parse_size
-from archfit.theory import catalogue, disputed
-from archfit.theory.catalogue import Quantity
-from archfit.theory.counterexample import Verdict
-from archfit.theory.counting import TooManyDigitsError
+from archfit.theory import catalogue
+from archfit.theory.arithmetic import TooManyDigitsError
+from archfit.theory.catalogue import ENTRIES, Quantity
+from archfit.theory.counterexample import Verdict, refute_formula
+from archfit.theory.quantities import Entry
 
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 
@@ -39,7 +40,7 @@ def theory(
     if len(given) < len(inputs or []):
         raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
     result = catalogue.quantity(name, **given)
-    verdict = disputed.refute_formula(name, result.inputs) if counterexample else None
+    verdict = refute_formula(name, result.inputs) if counterexample else None
     document: dict[str, object] = dict(result.as_json())
     if name in WITNESSES:
         document |= _compared_with_formula(result)
@@ -106,7 +107,7 @@ def _print_for_people(document: dict[str, object], verdict: Verdict | None) -> N
     assert isinstance(inputs, dict)
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
     typer.echo(f"{document['quantity']}({given}) = {_text(document['value'])}")
-    typer.echo(f"  {catalogue.meaning(str(document['quantity']))}")
+    typer.echo(f"  {ENTRIES[str(document['quantity'])].meaning}")
     typer.echo(f"  status: {document['status_line']}")
     typer.echo(f"  source: {document['source']}")
     typer.echo(f"  network: {document['network']}")
@@ -141,25 +142,20 @@ def _text(value: object) -> str:
 
 def _list_quantities(as_json: bool) -> None:
     if as_json:
-        return print_json([_listed(name) for name in catalogue.FUNCTIONS])
+        return print_json([_listed(entry) for entry in ENTRIES.values()])
     typer.echo(f"Quantities of the {catalogue.NETWORK}.")
     typer.echo("Example: archfit theory ub_stat L=3 d_x=4\n")
-    for name in catalogue.FUNCTIONS:
-        status = catalogue.status_line(name).partition(",")[0]
-        typer.echo(f"{name} {_call(name)}  [{status}]\n    {catalogue.meaning(name)}")
+    for entry in ENTRIES.values():
+        status = entry.basis.status_line.partition(",")[0]
+        typer.echo(f"{entry.name} {' '.join(entry.takes)}  [{status}]\n    {entry.meaning}")
     return None
 
 
-def _listed(name: str) -> dict[str, object]:
+def _listed(entry: Entry) -> dict[str, object]:
     return {
-        "quantity": name,
-        "inputs": catalogue.input_letters(name),
-        "meaning": catalogue.meaning(name),
-        "status": catalogue.status_line(name),
-        "source": catalogue.source(name),
+        "quantity": entry.name,
+        "inputs": entry.letters,
+        "meaning": entry.meaning,
+        "status": entry.basis.status_line,
+        "source": entry.basis.source,
     }
-
-
-def _call(name: str) -> str:
-    letters = catalogue.input_letters(name)
-    return " ".join(letter if needed else f"[{letter}]" for letter, needed in letters.items())

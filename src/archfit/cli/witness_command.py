@@ -65,7 +65,7 @@ def witness(
         vocab=vocab,
         patch=patch,
         channels=channels,
-        plan=None if plan is None else as_plan(parse_input(f"plan={plan}")[1]),
+        plan=None if plan is None else as_plan(*parse_input(f"plan={plan}")),
         entry=entry,
     )
     recipe = recipe_for(wanted)

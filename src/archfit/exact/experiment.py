@@ -14,19 +14,16 @@ from archfit.exact.inputs import (
     fillings,
 )
 from archfit.exact.network import Network
-from archfit.theory.bounds import bounds_report
-from archfit.theory.counting import interaction_count
-from archfit.theory.shape import Shape
-from archfit.theory.upper_every_depth import every_depth_upper_bound
-from archfit.theory.upper_statistics import (
+from archfit.theory.arithmetic import interaction_count
+from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.continuous import every_depth_upper_bound
+from archfit.theory.statistics import (
+    degree_upper_bounds,
     statistics_upper_bound,
     statistics_upper_bound_positions,
-)
-from archfit.theory.upper_statistics_short import (
-    degree_upper_bounds,
     statistics_upper_bound_short,
+    statistics_upper_bound_vocabulary,
 )
-from archfit.theory.upper_statistics_vocabulary import statistics_upper_bound_vocabulary
 
 MOST_DIGITS = 18  # bounds that a matrix could have as its rank
 WIDEST = 64  # sums over the width stay exact

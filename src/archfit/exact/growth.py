@@ -12,11 +12,13 @@ from archfit.exact.cost import estimate
 from archfit.exact.experiment import Experiment
 from archfit.exact.inputs import Continuous, Partition
 from archfit.exact.network import Network
-from archfit.theory.lower_bound import lower_bound
-from archfit.theory.lower_strong import strong_lower_bound
-from archfit.theory.upper_deep_disputed import deep_upper_formula
-from archfit.theory.upper_every_depth import every_depth_upper_bound
-from archfit.theory.upper_statistics_short import statistics_upper_bound_short
+from archfit.theory.continuous import (
+    deep_upper_formula,
+    every_depth_upper_bound,
+    lower_bound,
+    strong_lower_bound,
+)
+from archfit.theory.statistics import statistics_upper_bound_short
 
 DEPTHS = range(1, 6)
 WIDTHS = range(2, 9)

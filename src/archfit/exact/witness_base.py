@@ -22,8 +22,8 @@ from archfit.exact.witness_inputs import first_then_filler
 from archfit.exact.witness_network import Head, Matrix, Network, NetworkShape, Vector, matrix
 from archfit.exact.witness_parts import Witness, check_depth, check_fits, unit_rows
 from archfit.exact.witness_promise import InnerProductPower
-from archfit.theory.counting import multiset
-from archfit.theory.lower_bound import doubled_degree, lower_bound
+from archfit.theory.arithmetic import multiset
+from archfit.theory.continuous import doubled_degree, lower_bound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

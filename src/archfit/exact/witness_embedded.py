@@ -19,9 +19,9 @@ from archfit.exact.witness_inputs import Patches, Tokens
 from archfit.exact.witness_network import Matrix, NetworkShape, Vector, matrix
 from archfit.exact.witness_parts import Witness, check_fits, unit_rows
 from archfit.spec.checks import check_at_least
-from archfit.theory.counting import multiset
-from archfit.theory.lower_bound import doubled_degree
-from archfit.theory.lower_vocabulary import vocabulary_lower_bound, vocabulary_needed
+from archfit.theory.arithmetic import multiset
+from archfit.theory.continuous import doubled_degree
+from archfit.theory.vocabulary import vocabulary_lower_bound, vocabulary_needed
 
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000

@@ -16,9 +16,8 @@ from archfit.exact.witness_embedded import active_coordinates, used_columns
 from archfit.exact.witness_long import spelled_columns
 from archfit.exact.witness_parts import check_run
 from archfit.spec.checks import check_choice
-from archfit.theory.counterexample import grow_plan
-from archfit.theory.lower_vocabulary import positions_needed, vocabulary_needed
-from archfit.theory.monomial_witness import Plan, monomial_witness
+from archfit.theory.vocabulary import positions_needed, vocabulary_needed
+from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
 # Each kind, and the options that it takes besides depth, width, heads and positions.
 KINDS: dict[str, tuple[str, ...]] = {

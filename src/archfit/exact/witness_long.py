@@ -14,9 +14,13 @@ from archfit.exact.witness_embedded import check_vocab
 from archfit.exact.witness_inputs import Tokens
 from archfit.exact.witness_network import Matrix, NetworkShape, Vector
 from archfit.exact.witness_parts import Witness, check_fits
-from archfit.theory.lower_bound import doubled_degree
-from archfit.theory.lower_vocabulary import long_sequence_lower_bound, positions_needed
-from archfit.theory.veronese import Sphere, smallest_full_rank_sphere
+from archfit.theory.continuous import doubled_degree
+from archfit.theory.vocabulary import (
+    Sphere,
+    long_sequence_lower_bound,
+    positions_needed,
+    smallest_full_rank_sphere,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """The witness whose output is one monomial in the second moments of the inputs.
 
 Head h of each layer uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T for its pair (p, q) of
-the plan, and only the first H coordinates are at work. `archfit.theory.monomial_witness` has the
+the plan, and only the first H coordinates are at work. `archfit.theory.witness_formula` has the
 separation rank that follows; here are the weights, run at random inputs.
 
 Source: derived here (docs/theory.md, "The counterexample").
@@ -14,7 +14,7 @@ from archfit.exact.witness_inputs import Vectors
 from archfit.exact.witness_network import Head, Network, NetworkShape, matrix
 from archfit.exact.witness_parts import MOST_MULTIPLICATIONS, MOST_ROWS, Witness, check_run
 from archfit.exact.witness_promise import MomentMonomial
-from archfit.theory.monomial_witness import Plan, check_plan, final_exponents, monomial_witness
+from archfit.theory.witness_formula import Plan, check_plan, final_exponents, monomial_witness
 
 SURPLUS = 6  # samples beyond the promised rank, so that a larger one would show
 FEW_SAMPLES = 30  # where the rank is too large to be measured, and only values are compared

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.exact.residues import product
-from archfit.theory.sizes import check_sizes
+from archfit.theory.quantities import check_sizes
 
 if TYPE_CHECKING:
     from archfit.exact.residues import Residues

@@ -7,9 +7,8 @@ from archfit.exact.residues import check_witness_prime
 from archfit.exact.witness_inputs import Inputs
 from archfit.exact.witness_network import Matrix, Network, NetworkShape
 from archfit.exact.witness_promise import Promise
-from archfit.theory.counting import multiset
-from archfit.theory.lower_bound import doubled_degree
-from archfit.theory.sizes import shown
+from archfit.theory.arithmetic import multiset, rough
+from archfit.theory.continuous import doubled_degree
 
 MOST_ROWS = 2000  # of the matrix: elimination takes seconds
 MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
@@ -72,7 +71,7 @@ def check_fits(shape: NetworkShape, dimension: int) -> None:
         free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
         raise ValueError(
             f"depth={shape.depth} with {dimension} coordinates free for the vectors makes a matrix "
-            f"of {shown(rows)} rows or more, over the {MOST_ROWS} that are built; "
+            f"of {rough(rows)} rows or more, over the {MOST_ROWS} that are built; "
             f"use {free} free coordinates (less width, less rank or more heads)"
         )
     check_run(shape)
@@ -103,7 +102,7 @@ def check_run(shape: NetworkShape) -> None:
     if shape.multiplications > MOST_RUN_MULTIPLICATIONS:
         raise ValueError(
             f"depth={shape.depth}, width={shape.width} and positions={shape.positions} take "
-            f"{shown(shape.multiplications)} multiplications (about "
+            f"{rough(shape.multiplications)} multiplications (about "
             f"{shape.multiplications / 10**8:.1g} s) for one entry of the matrix, over the "
             f"{MOST_RUN_MULTIPLICATIONS:,} allowed; use less of the three"
         )

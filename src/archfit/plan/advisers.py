@@ -21,7 +21,7 @@ from archfit.plan.law import (
     IdealShape,
     ideal_shape,
 )
-from archfit.theory.sizes import RANGES
+from archfit.theory.quantities import SIZE
 from archfit.theory.thresholds import minimal_depth
 
 TRAINED_SIZES = (110_000, 6_000_000)  # block parameters of our runs
@@ -187,7 +187,7 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
 
 
 def _log3(facts: NetworkFacts) -> Named:
-    least, most = RANGES["size"]
+    least, most = SIZE
     depth = minimal_depth(min(max(round(facts.block_params), least), most)).min_depth
     return facts.of_depth(max(1, depth))
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from archfit.theory.bounds import bounds_report, regime
-from archfit.theory.shape import Shape
-from archfit.theory.sizes import WIDTH
+from archfit.theory.bounds import Shape, bounds_report, regime
+from archfit.theory.quantities import WIDTH
 
 if TYPE_CHECKING:
     import altair

@@ -246,7 +246,7 @@ def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
 
 def _bounds_chart(plan: Plan, layout: Layout) -> "Drawing":
     from archfit.report.bounds_chart import bounds_over_depth
-    from archfit.theory.shape import Shape
+    from archfit.theory.bounds import Shape
 
     width, heads = plan.shape.width, plan.shape.heads
     shape = Shape(depth=plan.shape.depth, width=width, heads=heads, rank=plan.embedding_rank)

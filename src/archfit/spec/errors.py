@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from types import UnionType
 
 MOST = 10**12  # no size of any network; beyond it somebody mistyped
@@ -49,7 +50,7 @@ def brief(value: object) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) > 10**40:  # its digits may take minutes to write
         return "a number above 10^40" if value > 0 else "a number below -10^40"
-    return f"{value!r:.60}"
+    return f"{value!s:.60}" if isinstance(value, Number) else f"{value!r:.60}"
 
 
 def ascii_unless_printable(text: str) -> str:

@@ -1,15 +1,115 @@
 """All bounds for one architecture, the best proved pair first, and where the depth stands."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
 
-from archfit.theory.applicable import lower_bounds, upper_bounds
-from archfit.theory.bound import Bound, real
-from archfit.theory.catalogue import NETWORK, Json
-from archfit.theory.counting import symmetric_entries
-from archfit.theory.shape import Shape
-from archfit.theory.upper_statistics_vocabulary import count_variables
+from archfit.theory.arithmetic import digits, log3, symmetric_entries
+from archfit.theory.catalogue import ENTRIES, NETWORK, Json, as_json_value, quantity
+from archfit.theory.quantities import Status, check_heads_fit, check_sizes
+from archfit.theory.statistics import (
+    count_variables,
+    statistics_upper_bound_log3,
+    statistics_upper_bound_positions_log3,
+    statistics_upper_bound_vocabulary_log3,
+)
+from archfit.theory.thresholds import corrected_depth_threshold, depth_threshold
+from archfit.theory.vocabulary import (
+    positions_needed,
+    vocabulary_lower_bound_log3,
+    vocabulary_needed,
+)
+from archfit.theory.witness_formula import grow_plan
+
+Side = Literal["lower", "upper"]
+Inputs = Mapping[str, object]
+
+# 3^9000 has 4,295 digits. Python refuses to read integers over 4,300 unless told to, so
+# longer ones would break the programs that read ours; `archfit theory` prints up to a million.
+EXACT_LOG3_SHOWN = 9000
+_FRACTIONS = ("ub_thm2", "ub_residual_thm4", "ub_vocab_proof")
+_WIDEST_FRACTION = 1000
+_LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
+_WITNESS_HEADS = 8  # enough to matter, few enough to cost milliseconds
+SATURATION_IS = (
+    "log3 of the statistics upper bound over its large-depth slope times depth: "
+    "a reading of an upper bound, not advice"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """What the bounds are asked about; None where the question leaves a size open."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int | None = None  # None: width / heads
+    positions: int | None = None  # None: upper bounds for every N, lower for N long enough
+    vocab: int | None = None  # None: continuous inputs
+    rank: int | None = None  # None: as large as width and vocabulary allow
+    position_rank: int = 0
+    residual: bool = False
+
+    def __post_init__(self) -> None:
+        sizes = {
+            "depth": self.depth,
+            "width": self.width,
+            "heads": self.heads,
+            "position_rank": self.position_rank,
+            "head_dim": self.head_dim,
+            "positions": self.positions,
+            "vocab": self.vocab,
+            "embedding_rank": self.rank,
+        }
+        check_sizes(**{name: size for name, size in sizes.items() if size is not None})
+        if self.head_dim is None:
+            check_heads_fit(self.heads, width=self.width)
+
+    @property
+    def embedding_rank(self) -> int:
+        """r = min(rank, width, vocabulary)."""
+        limits = (self.rank, self.width, self.vocab)
+        return min(limit for limit in limits if limit is not None)
+
+    @property
+    def is_rank_limited(self) -> bool:
+        """Whether the inputs reach the network through fewer dimensions than its width."""
+        return self.embedding_rank < self.width
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Heads h and their dimension b <= d_a of the network with h b <= d_x found in this one.
+
+        It is the whole network when H d_a = d_x. A lower bound for it is one for the whole,
+        whose other weights may be zero.
+        """
+        b = self.head_dim if self.head_dim is not None else self.width // self.heads
+        h = min(self.heads, max(1, self.width // b))
+        more = min(h + 1, self.heads, self.width)
+        options = [(count, min(b, self.width // count)) for count in (h, more)]
+        return max(options, key=lambda option: option[0] * (option[1] - 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """One bound on log3 of the separation rank: its value, and how far to trust it."""
+
+    id: str
+    side: Side
+    log3: Decimal
+    exact: int | Fraction | None
+    status: Status
+    status_line: str
+    source: str
+
+    def as_json(self) -> dict[str, Json]:
+        """The bound as `archfit bounds --json` prints it."""
+        exact = None if self.exact is None else as_json_value(self.exact)
+        return asdict(self) | {"log3": str(self.log3), "exact": exact}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,35 +153,17 @@ class BoundsReport:
 
     def as_json(self) -> dict[str, Json]:
         """The document that `archfit bounds --json` prints."""
-        shape = self.shape
-        inputs: dict[str, Json] = {
-            "depth": shape.depth,
-            "width": shape.width,
-            "heads": shape.heads,
-            "head_dim": shape.head_dim,
-            "positions": shape.positions,
-            "vocab": shape.vocab,
-            "rank": shape.rank,
-            "position_rank": shape.position_rank,
-            "residual": shape.residual,
-        }
         return {
-            "inputs": inputs,
-            "embedding_rank": shape.embedding_rank,
+            "inputs": asdict(self.shape),
+            "embedding_rank": self.shape.embedding_rank,
             "network": NETWORK,
             "regime": self.regime.as_json(),
             "lower": self.lower.as_json(),
             "upper": self.upper.as_json(),
             "bounds": [bound.as_json() for bound in self.bounds],
             "saturation": {"share": f"{self.saturation:.6g}", "is": SATURATION_IS},
-            "notes": list(notes(shape)),
+            "notes": list(notes(self.shape)),
         }
-
-
-SATURATION_IS = (
-    "log3 of the statistics upper bound over its large-depth slope times depth: "
-    "a reading of an upper bound, not advice"
-)
 
 
 def bounds_report(shape: Shape, witness_tries: int = 4) -> BoundsReport:
@@ -117,8 +199,8 @@ def regime(depth: int, width: int) -> Regime:
     else:
         name = "above both thresholds: the proved upper bound grows linearly in depth"
     return Regime(
-        paper_threshold=real("depth_threshold", {"d_x": width}),
-        corrected_threshold=real("depth_threshold_corrected", {"d_x": width}),
+        paper_threshold=depth_threshold(width),
+        corrected_threshold=corrected_depth_threshold(width),
         name=name,
     )
 
@@ -145,12 +227,168 @@ def _saturation(shape: Shape) -> Decimal:
     """log3 of the statistics bound over (its number of statistics) times depth."""
     L, r = shape.depth, shape.embedding_rank
     if shape.vocab is not None and shape.position_rank == 0:
-        slope = count_variables(L, shape.vocab, r) - 1
-        log = real("ub_stat_vocab_log3", {"L": L, "V": shape.vocab, "r": r})
+        slope = count_variables(shape.vocab, r) - 1
+        log = statistics_upper_bound_vocabulary_log3(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
         slope = symmetric_entries(r) + r * shape.position_rank
-        log = real("ub_stat_pos_log3", {"L": L, "r": r, "r_e": shape.position_rank})
+        log = statistics_upper_bound_positions_log3(L, r, shape.position_rank)
     else:
         slope = symmetric_entries(r)
-        log = real("ub_stat_simple_log3", {"L": L, "d_x": r})
+        log = statistics_upper_bound_log3(L, r)
     return log / (max(slope, 1) * L)
+
+
+def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
+    """Every lower bound whose conditions the shape meets; the last resort is that y is not 0."""
+    yield Bound(
+        id="nonzero",
+        side="lower",
+        log3=Decimal(0),
+        exact=1,
+        status="proved",
+        status_line="proved",
+        source="a function that is not zero",
+    )
+    if shape.vocab is not None:
+        yield from _vocabulary_lower_bounds(shape, shape.vocab)
+        return
+    L, (h, b) = shape.depth, shape.blocks
+    r = shape.embedding_rank
+    if shape.positions is None or shape.positions >= 2 * shape.width:
+        yield _best_monomial_witness(shape, witness_tries)
+    if L < 2 or b < 2 or r < 2:
+        return
+    network = {"L": L, "d_x": h * b, "H": h}
+    yield _bound("lower", "lb_strong", network | {"r": r})
+    if shape.is_rank_limited:
+        usable = min(r, h + _halves(shape))
+        if usable - h >= 2:
+            yield _bound("lower", "lb_vocab", {"L": L, "d_x": shape.width, "H": h, "r": usable})
+        return
+    yield from _paper_lower_bounds(h * b - h, network)
+
+
+def _paper_lower_bounds(free: int, network: Inputs) -> Iterator[Bound]:
+    """The lower bound of Levine et al. and its relaxations, where `free` = d_x - H allows them."""
+    is_even = free % 2 == 0
+    needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
+    for name, least in needs.items():
+        if free >= least and (is_even or "closed" not in name):
+            yield _bound("lower", name, network)
+
+
+def _halves(shape: Shape) -> int:
+    """Coordinates in the two halves of all heads of the papers' witness, 2 h floor((b - 1) / 2).
+
+    An embedding of rank r reaches h constants and these; more rank adds nothing to the witness.
+    """
+    h, b = shape.blocks
+    return 2 * h * ((b - 1) // 2)
+
+
+def _best_monomial_witness(shape: Shape, tries: int) -> Bound:
+    heads = min(shape.heads, shape.embedding_rank, _WITNESS_HEADS)
+    plans = [grow_plan(shape.depth, heads, seed=seed) for seed in range(tries)]
+    inputs = {"L": shape.depth, "d_x": shape.width, "H": heads}
+    found = [
+        _bound("lower", "monomial_witness", {"plan": plan, "entry": entry} | inputs)
+        for plan, entry in plans
+    ]
+    return max(found, key=lambda bound: bound.log3)
+
+
+def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
+    """Those whose conditions on vocabulary and length this shape meets."""
+    L, d, h = shape.depth, shape.width, shape.blocks[0]
+    if L < 2:
+        return
+    r = min(shape.embedding_rank, h + _halves(shape))
+    if r - h >= 2 and _has_enough_tokens(vocab, L, d, h, r):
+        yield _bound("lower", "lb_vocab", {"L": L, "d_x": d, "H": h, "r": r})
+    r = min(shape.embedding_rank, h + 1 + _halves(shape))
+    if r - h >= 3 and (shape.positions is None or _is_long_enough(shape.positions, L, h, r)):
+        yield _bound("lower", "lb_vocab_long", {"L": L, "H": h, "r": r})
+
+
+def _has_enough_tokens(vocab: int, L: int, d: int, h: int, r: int) -> bool:
+    """Whether lemma 6 is met; the number of tokens it asks for may be astronomic."""
+    is_astronomic = vocabulary_lower_bound_log3(L, d, h, r) > _LARGEST_VOCAB_LOG3
+    return not is_astronomic and vocab >= vocabulary_needed(L, d, h, r)
+
+
+def _is_long_enough(positions: int, L: int, h: int, r: int) -> bool:
+    """Whether lemma 7 is met; where its search is too long, we claim nothing."""
+    try:
+        return positions >= positions_needed(L, h, r)
+    except ValueError:
+        return False
+
+
+def upper_bounds(shape: Shape) -> Iterator[Bound]:
+    """Every upper bound that speaks of the shape, the disputed ones among them."""
+    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    if not shape.residual:
+        d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
+        yield _bound("upper", "ub_thm1", {"L": L, "d_x": d, "H": shape.heads} | d_a)
+    yield from _statistics_upper_bounds(shape)
+    yield _bound("upper", "ub_residual_thm4" if shape.residual else "ub_thm2", {"L": L, "d_x": d})
+    if shape.is_rank_limited or shape.vocab is not None:
+        yield _bound("upper", "ub_vocab_statement", {"L": L, "r": r, "r_e": r_e})
+        yield _bound("upper", "ub_vocab_proof", {"L": L, "r": r, "r_e": r_e})
+    elif d < 3**L and not shape.residual:
+        yield _bound("upper", "ub_thm2_closed", {"L": L, "d_x": d})
+    if shape.residual and shape.positions is not None and shape.heads <= d:
+        network = {"L": L, "d_x": d, "H": shape.heads, "N": shape.positions}
+        for form in ("recursion", "product_corrected", "product_paper", "closed_paper"):
+            yield _bound("upper", f"ub_residual_{form}", network)
+
+
+def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
+    """ub_stat of the dimensions the inputs can use; positions widen a low rank again."""
+    L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    used = r
+    if shape.is_rank_limited and r_e > 0:
+        yield _bound("upper", "ub_stat_pos", {"L": L, "r": r, "r_e": r_e})
+        used = d
+    yield _bound("upper", "ub_stat", {"L": L, "d_x": used}, log_name="ub_stat_simple_log3")
+    if shape.vocab is not None and r_e == 0:
+        yield _worst_split(shape, "ub_stat_vocab", {"L": L, "V": shape.vocab, "r": r})
+    elif shape.positions is not None and shape.positions // 2 < used:
+        with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
+            yield _worst_split(shape, "ub_stat_N", {"L": L, "d_x": used})
+    if shape.vocab is not None and shape.positions is not None:
+        yield _bound("upper", "ub_fill", {"V": shape.vocab, "N": shape.positions})
+
+
+def _worst_split(shape: Shape, name: str, inputs: dict[str, int]) -> Bound:
+    """The bound for a balanced partition; of an odd length the output may have either side."""
+    if shape.positions is None:
+        return _bound("upper", name, inputs)
+    half, rest = shape.positions // 2, shape.positions - shape.positions // 2
+    found = [
+        _bound("upper", name, inputs | {"n_P": inside, "n_Q": shape.positions - inside})
+        for inside in {half, rest}
+    ]
+    return max(found, key=lambda bound: bound.log3)
+
+
+def _bound(side: Side, name: str, inputs: Inputs, log_name: str = "") -> Bound:
+    """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
+    log_name = log_name or f"{name}_log3"
+    found = quantity(log_name if log_name in ENTRIES else name, **inputs)
+    if name in ENTRIES and isinstance(found.value, Decimal):
+        widths = (int(str(inputs.get(letter, 0))) for letter in ("d_x", "r", "r_e"))
+        is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
+        if found.value < EXACT_LOG3_SHOWN and not is_long_fraction:
+            found = quantity(name, **inputs)
+    value = found.value
+    assert isinstance(value, int | Fraction | Decimal)
+    return Bound(
+        id=found.name.removesuffix("_log3"),
+        side=side,
+        log3=value if isinstance(value, Decimal) else digits(lambda: log3(value)),
+        exact=None if isinstance(value, Decimal) else value,
+        status=found.status,
+        status_line=found.status_line,
+        source=found.source,
+    )

@@ -1,20 +1,24 @@
-"""The search for weights that exceed a disputed formula."""
+"""Which disputed formulas can be tested, and the search for weights that exceed them."""
 
-import math
-import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations_with_replacement, count
+from itertools import count
 from typing import TYPE_CHECKING
 
-from archfit.theory.certified import Certified, digits, log3
-from archfit.theory.counting import interaction_count, symmetric_entries
-from archfit.theory.monomial_witness import Layer, Plan, monomial_witness_log3, next_layer
-from archfit.theory.sizes import check_heads_fit, check_sizes
+from archfit.theory.arithmetic import (
+    Certified,
+    digits,
+    interaction_count,
+    log3,
+    symmetric_entries,
+)
+from archfit.theory.bounds import Bound, BoundsReport
+from archfit.theory.catalogue import ENTRIES, quantity
+from archfit.theory.quantities import check_heads_fit
+from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness_log3
 
 if TYPE_CHECKING:
     from flint import arb
@@ -22,8 +26,10 @@ if TYPE_CHECKING:
 SEARCH_SECONDS = 10.0
 _ACTIVE_HEADS = 48  # a plan over more takes seconds to grow, and none was needed
 _NO_SEARCH = f"the search goes up to {_ACTIVE_HEADS} heads, and none of so few can"
-_GROWN_LAYERS = 24  # then the best entry repeats itself, which triples every exponent
-_PAIRS_TRIED = 12  # for each head and layer; trying all of them finds less, being less random
+_OVER_A_VOCABULARY = (
+    "explicit weights have a larger separation rank on long enough sequences, since the "
+    "vocabulary has more tokens than S has entries"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,16 +57,78 @@ class Verdict:
         }
 
 
-def find_counterexample(
-    formula: "Callable[[], arb]", depth: int, width: int, heads: int, *, seconds: float
+def disputed_bounds() -> list[str]:
+    """The names of the bounds whose proofs have a gap."""
+    return [
+        name
+        for name, entry in ENTRIES.items()
+        if name.startswith("ub_") and entry.basis.status == "disputed"
+    ]
+
+
+def refute_formula(name: str, inputs: Mapping[str, object], *, heads: int | None = None) -> Verdict:
+    """Weights whose separation rank exceeds the disputed formula `name`, if a search finds any.
+
+    Formulas that do not name the heads claim to hold for any number of them, so that H = d_x is
+    theirs to survive. With an embedding of rank r the network may as well have width r.
+    """
+    if name not in disputed_bounds():
+        raise ValueError(
+            f"{name} is no disputed bound; --counterexample takes {', '.join(disputed_bounds())}"
+        )
+    entry = ENTRIES[name if "_log3" in name else f"{name}_log3"]
+    formula = entry.function
+    assert isinstance(formula, Certified)
+    checked = quantity(entry.name, **inputs).inputs  # its own checks refuse what is no size
+    sizes = {entry.words[at]: size for at, size in checked.items() if isinstance(size, int)}
+    width = sizes["embedding_rank"] if "embedding_rank" in sizes else sizes["width"]
+    return _find_counterexample(
+        lambda: formula.ball(**sizes),
+        depth=sizes["depth"],
+        width=width,
+        heads=min(heads or sizes.get("heads", width), width),
+    )
+
+
+def refute_for_shape(report: BoundsReport) -> Verdict:
+    """Whether the disputed bound of this shape fails; it holds where a proved one is below it."""
+    shape = report.shape
+    targets = {"ub_thm2", "ub_residual_thm4"}
+    if shape.is_rank_limited or shape.vocab is not None:
+        targets = {"ub_vocab_statement"}
+    target = next(bound for bound in report.bounds if bound.id in targets)
+    if report.upper.log3 <= target.log3:
+        return _not_refuted(target, f"it holds here, because {report.upper.id} is below it")
+    if shape.vocab is not None and shape.vocab <= symmetric_entries(shape.embedding_rank):
+        return _not_refuted(target, f"no witness is known for a vocabulary of only {shape.vocab}")
+    if shape.vocab is not None and shape.positions is not None:
+        return _not_refuted(target, "over a vocabulary the witness needs sequences of any length")
+    if shape.positions is not None and shape.positions < 2 * shape.width:
+        return _not_refuted(target, f"the witness needs {2 * shape.width} positions or more")
+    inputs: dict[str, object] = {"L": shape.depth}
+    if target.id == "ub_vocab_statement":
+        inputs |= {"r": shape.embedding_rank, "r_e": shape.position_rank}
+    else:
+        inputs |= {"d_x": shape.width}
+    verdict = refute_formula(target.id, inputs, heads=shape.heads)
+    if verdict.refuted and shape.vocab is not None:
+        return replace(verdict, reason=_OVER_A_VOCABULARY)
+    return verdict
+
+
+def _not_refuted(target: Bound, reason: str) -> Verdict:
+    return Verdict(refuted=False, reason=f"{target.id}: {reason}", formula_log3=target.log3)
+
+
+def _find_counterexample(
+    formula: "Callable[[], arb]", depth: int, width: int, heads: int
 ) -> Verdict:
     """A monomial witness above `formula` (log3, on balls) for this shape, if a search finds one.
 
     Whether one can exist is decided first: with sum E = C over m pairs, prod (E + 1) is at most
     (C/m + 1)^m. A ball above the formula's ball is then proof, whatever found the weights.
     """
-    check_sizes(depth=depth, width=width, heads=heads)
-    check_heads_fit(width=width, heads=heads)
+    check_heads_fit(heads, width=width)
     formula_log3 = digits(formula)
     active = min(heads, _ACTIVE_HEADS)
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
@@ -68,7 +136,7 @@ def find_counterexample(
             reason = f"{why} exceed it at depth {depth}"
             return Verdict(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
-    for plan, entry in _plans(depth, active, time.monotonic() + seconds):
+    for plan, entry in _plans(depth, active, time.monotonic() + SEARCH_SECONDS):
         witness_log3 = monomial_witness_log3(depth, width, len(plan[0]), plan, entry)
         if witness_log3 > formula_log3:
             return Verdict(
@@ -85,51 +153,12 @@ def find_counterexample(
     return Verdict(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
 
 
-def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
-    """A plan whose exponents are spread evenly, and its best entry.
-
-    In each layer every head takes, of a few random pairs, the one with the largest
-    sum log(E + 1). After some layers the best entry repeats itself up to the depth.
-    """
-    return _grown_plan(min(depth, _GROWN_LAYERS + 1), heads, seed)
-
-
-@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
-def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
-    """The plan of networks up to this depth; deeper ones than are grown all have the last."""
-    chance = random.Random(seed)
-    pairs = list(combinations_with_replacement(range(heads), 2))
-    index = {pair: at for at, pair in enumerate(pairs)}
-    state = [[0] * len(pairs) for _ in range(heads)]
-    plan: list[Layer] = []
-    for _ in range(min(depth, _GROWN_LAYERS)):
-        candidates = [
-            tuple(chance.choice(pairs) for _ in range(heads)) for _ in range(_PAIRS_TRIED)
-        ]
-        grown = [next_layer(state, layer, index) for layer in candidates]
-        scores = [[_evenness(exponents) for exponents in option] for option in grown]
-        chosen = [
-            max(range(_PAIRS_TRIED), key=[row[head] for row in scores].__getitem__)
-            for head in range(heads)
-        ]
-        plan.append(tuple(candidates[c][head] for head, c in enumerate(chosen)))
-        state = [grown[c][head] for head, c in enumerate(chosen)]
-    entry = max(range(heads), key=lambda head: _evenness(state[head]))
-    if depth > len(plan):
-        plan.append(((entry, entry),) * heads)
-    return tuple(plan), entry
-
-
 def _plans(depth: int, heads: int, deadline: float) -> Iterator[tuple[Plan, int]]:
     """One plan at least, then more until the deadline."""
     for seed in count():
         yield grow_plan(depth, heads, seed=seed)
         if time.monotonic() > deadline:
             return
-
-
-def _evenness(exponents: list[int]) -> float:
-    return sum(map(math.log1p, exponents))
 
 
 @Certified

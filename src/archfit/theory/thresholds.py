@@ -1,52 +1,89 @@
-"""Depths at which the bounds change their growth."""
+"""Where depth stops paying: thresholds of depth, the width that replaces depth, and sizes."""
 
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from archfit.theory.certified import Certified, digits, log3, log3_from_ln
-from archfit.theory.sizes import check_sizes
+from archfit.spec.errors import InvalidValue, check_choice
+from archfit.theory.arithmetic import (
+    Certified,
+    digits,
+    interaction_count,
+    ln_multiset,
+    log3,
+    log3_from_ln,
+)
+from archfit.theory.continuous import (
+    deep_upper_formula_log3,
+    doubled_degree,
+    every_depth_upper_bound_log3,
+    lower_bound,
+    lower_bound_log3,
+    lower_bound_wide_closed_log3,
+    lower_bound_wide_log3,
+)
+from archfit.theory.quantities import Basis, catalogued, check_heads_fit
+from archfit.theory.statistics import statistics_upper_bound_log3
 
 if TYPE_CHECKING:
     from flint import arb
 
+Lower = Literal["closed", "relaxA", "exact"]
+_LOWER = {
+    "closed": lower_bound_wide_closed_log3,
+    "relaxA": lower_bound_wide_log3,
+    "exact": lower_bound_log3,
+}
+Upper = Literal["paper", "stat"]
+_UPPER = {"paper": deep_upper_formula_log3, "stat": statistics_upper_bound_log3}
+_MOST_EXPONENT = 10**15
+_DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
+COROLLARY_1 = Basis("proved", "Levine et al. 2020, corollary 1")
+
+
+@catalogued(
+    "depth_threshold",
+    Basis(
+        "disputed",
+        "Levine et al. 2020, abstract",
+        " (as the point where depth stops paying; see corrected_depth_threshold)",
+    ),
+)
 @Certified
 def depth_threshold(width: int) -> "arb":
     """log3(d_x), the depth up to which the papers say that depth beats width.
 
     Below it both bounds grow doubly exponentially in depth, which is proved. That depth stops
     paying above it rests on the upper bound of theorem 2, whose proof has a gap.
-
-    Source: Levine et al. 2020, abstract.
-    Status: disputed (as the point where depth stops paying; see corrected_depth_threshold).
     """
-    check_sizes(width=width)
     return log3(width)
 
 
+@catalogued(
+    "depth_threshold_corrected",
+    Basis("derived", 'derived here (docs/theory.md, "What replaces it")'),
+)
 @Certified
 def corrected_depth_threshold(width: int) -> "arb":
     """2 log3(d_x) + log3(2), up to which the proved upper bound grows doubly exponentially.
 
     There C(L) / 2 passes m = d(d+1)/2, that is 3^L = 2 d^2.
-
-    Source: derived here (docs/theory.md, "What replaces it").
-    Status: derived.
     """
-    check_sizes(width=width)
     return log3(2 * width**2)
 
 
+@catalogued(
+    "bound_transition_depth",
+    Basis(
+        "proved",
+        "author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3)",
+    ),
+)
 @Certified
 def bound_transition_depth(width: int) -> "arb":
-    """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places.
-
-    Source: author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3).
-    Status: proved.
-    """
-    check_sizes(width=width)
+    """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places."""
     return log3(Fraction(width, 2)) + 2
 
 
@@ -59,25 +96,145 @@ class MinimalDepth:
     min_depth: int
 
 
+@catalogued(
+    "min_depth",
+    Basis(
+        "disputed",
+        "Levine et al. 2020, table 1 (the rule that reproduces it; floor is our choice)",
+        " (it uses the papers' threshold log3(d_x))",
+    ),
+)
 def minimal_depth(size: int) -> MinimalDepth:
     """The depth that a network of `size` block parameters should at least have.
 
     The real d with 12 log3(d) d^2 = size, then floor(log3 d). With u = 2 ln d this reads
     u e^u = size ln 3 / 6, so u is a Lambert W.
-
-    Source: Levine et al. 2020, table 1 (the rule that reproduces it; floor is our choice).
-    Status: disputed (it uses the papers' threshold log3(d_x)).
     """
-    check_sizes(size=size)
-    depth = digits(lambda: log3_from_ln(_twice_ln_width(size) / 2))
-    return MinimalDepth(
-        d_x=digits(lambda: (_twice_ln_width(size) / 2).exp()),
-        L_real=depth,
-        min_depth=int(depth),
+
+    def ln_width() -> "arb":
+        from flint import arb
+
+        return (arb(3).log() * size / 6).lambertw() / 2
+
+    depth = digits(lambda: log3_from_ln(ln_width()))
+    return MinimalDepth(d_x=digits(lambda: ln_width().exp()), L_real=depth, min_depth=int(depth))
+
+
+@catalogued("required_width", COROLLARY_1)
+@Certified
+def required_width(
+    deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
+) -> "arb":
+    """The width below which a shallow network cannot reach the deep one's separation rank.
+
+        (w + H)^C(L_shallow) = 3^lower,   lower = log3 of the deep network's lower bound
+
+    The paper's printed 2e17 and 2e5 (d = 1000, H = 16, L = 6 against 2 and 3) are `relaxA`.
+    """
+    from flint import arb, fmpz
+
+    check_choice(list(_LOWER), lower=lower)
+    deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
+    exponent = deep / fmpz(interaction_count(shallow_depth))
+    if exponent > _MOST_EXPONENT:
+        rule = f"needs a width over 3^(10^15) to match {{deep_depth}}={deep_depth}"
+        raise InvalidValue("shallow_depth", shallow_depth, rule, "bring the depths closer together")
+    width = (exponent * arb(3).log()).expm1() - (heads - 1)
+    if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
+        n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
+        bases = {
+            "closed": Fraction(deep_width - heads, 2 * lam) ** lam,
+            "relaxA": (1 + Fraction(n - 1, lam)) ** lam,
+            "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
+        }
+        if bases[lower] == heads ** interaction_count(shallow_depth):
+            return arb(0)
+    return width
+
+
+@catalogued("required_width_int", COROLLARY_1)
+def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
+    """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
+    deep = lower_bound(deep_depth, deep_width, heads)
+    return max(0, _root_above(deep, interaction_count(shallow_depth)) - heads)
+
+
+def _root_above(value: int, degree: int) -> int:
+    """The least x >= 0 with x^degree >= value."""
+    from flint import fmpz
+
+    if value <= 1:
+        return value
+    if degree >= value.bit_length():
+        return 2
+    below = int(fmpz(value).root(degree))
+    return below if below**degree == value else below + 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShallowEquivalent:
+    """A network of depth log3(d) + beta2 that provably beats the deep one."""
+
+    beta2: int
+    d_shallow: int
+    L_shallow: int
+
+
+@catalogued(
+    "corollary2_beta",
+    Basis(
+        "derived",
+        "Levine et al. 2020, corollary 2, made computable here",
+        " with upper=stat; disputed with upper=paper",
+        disputed_with=("upper", "paper"),
+    ),
+)
+def shallow_equivalent(
+    deep_width: int, heads: int, deep_depth: int, upper: Upper
+) -> ShallowEquivalent:
+    """The least beta2 >= 0 whose shallow network has a lower bound above the deep one's upper.
+
+        L_s = ceil(log3 d + beta2) >= 2,   d_s = 3^beta2 d,
+        log3 multiset(floor((d_s - H)/2), 3^(L_s - 2)) > UB(deep)
+
+    UB is the smaller of theorem 1 and the papers' formula for deep networks (`paper`) or the
+    bound of docs/theory.md (`stat`). It is asymptotic: in small cases L_s exceeds L_deep. At widths
+    that no network has the lower bound may say nothing (0).
+    """
+    check_heads_fit(heads, deep_width=deep_width)
+    check_choice(list(_UPPER), upper=upper)
+    threshold = next(t for t in range(deep_width + 1) if 3**t >= deep_width)
+    if 3**deep_depth <= deep_width:
+        rule = f"is not above log3({{deep_width}}={deep_width}), where the corollary speaks"
+        way_out = f"use {{deep_depth}} >= {threshold + 1}"
+        raise InvalidValue("deep_depth", deep_depth, rule, way_out)
+
+    def limit() -> "arb":
+        every_depth = every_depth_upper_bound_log3.ball(deep_depth, deep_width, heads)
+        return every_depth.min(_UPPER[upper].ball(deep_depth, deep_width))
+
+    def lower_log3(depth: int, width: int) -> Decimal:
+        n = (width - heads) // 2
+        return digits(lambda: log3_from_ln(ln_multiset(n, 3 ** (depth - 2)))) if n else Decimal(0)
+
+    upper_log3, beta2 = digits(limit), max(0, 2 - threshold)
+    while not lower_log3(threshold + beta2, 3**beta2 * deep_width) > upper_log3:
+        beta2 += 1
+    return ShallowEquivalent(
+        beta2=beta2, d_shallow=3**beta2 * deep_width, L_shallow=threshold + beta2
     )
 
 
-def _twice_ln_width(size: int) -> "arb":
-    from flint import arb
+@catalogued("params_12", Basis("proved", "Levine et al. 2020, introduction", " (a count)"))
+def standard_parameters(depth: int, width: int) -> int:
+    """12 L d_x^2: a standard Transformer without its embeddings."""
+    return 12 * depth * width**2
 
-    return (arb(3).log() * size / 6).lambertw()
+
+@catalogued("params_analysed", Basis("proved", "Levine et al. 2020, eq. 3", " (a count)"))
+def analysed_parameters(depth: int, width: int, heads: int, head_dim: int | None = None) -> int:
+    """4 L H d_a d_x: the analysed network, attention only; 4 L d_x^2 when d_a = d_x / H."""
+    if head_dim is None:
+        check_heads_fit(heads, width=width)
+        return 4 * depth * width**2
+    return 4 * depth * heads * head_dim * width

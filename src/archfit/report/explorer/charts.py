@@ -16,7 +16,7 @@ from archfit.report.explorer.exchange import Asked
 from archfit.report.explorer.forms import plan_from_page
 from archfit.report.gallery_chart import gallery_chart
 from archfit.report.plan_chart import NARROW_WIDTH, iso_parameter_chart
-from archfit.theory.shape import Shape
+from archfit.theory.bounds import Shape
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing

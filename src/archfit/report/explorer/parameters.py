@@ -8,7 +8,7 @@ from typing import Literal
 from archfit.plan.request import PlanOptions
 from archfit.report.explorer.limits import MOST_TEXT
 from archfit.spec.sizes import parse_size
-from archfit.theory.shape import Shape
+from archfit.theory.bounds import Shape
 
 Value = int | float | bool | str
 Pairs = Sequence[tuple[str, str]]

@@ -1,27 +1,102 @@
-"""Real numbers whose every printed digit is proved, by the ball arithmetic of python-flint.
+"""Numbers that are certain: exact integers, and reals whose every printed digit is proved.
 
-A ball is an interval that certainly holds the number. A formula is written once, on balls;
-`digits` evaluates it with more and more bits until all numbers in the ball round to the
-same decimals.
+Reals come from the ball arithmetic of python-flint. A ball is an interval that certainly holds the
+number. A formula is written once, on balls; `digits` evaluates it with more and more bits until all
+numbers in the ball round to the same decimals.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, ParamSpec
+
+from archfit.spec.errors import InvalidValue
+from archfit.theory.quantities import Basis, catalogued
 
 if TYPE_CHECKING:
     from flint import arb
 
 Inputs = ParamSpec("Inputs")
 
+EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 DIGITS = 20
 _FIRST_BITS, _MOST_BITS = 128, 2**15
+_FLINT_FROM = 2000  # factors; below, math.comb is as fast and needs no library
+
+LEMMA_1 = Basis("proved", "Levine et al. 2020, lemma 1", " (a count)")
+APPENDIX_A3 = Basis("proved", "Levine et al. 2020, appendix A.3", " (a count)")
+
+
+class TooManyDigitsError(ValueError):
+    """An exact integer that nobody would read; its logarithm is there instead."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} has more than {EXACT_DIGITS:,} digits and is not written out; "
+            "ask for the quantity whose name ends in _log3"
+        )
 
 
 class NotCertifiedError(ValueError):
     """A number whose leading digit could not be found: zero, or closer to it than we look."""
+
+
+@catalogued("C", LEMMA_1)
+def interaction_count(depth: int) -> int:
+    """C(L) = (3^L - 1) / 2, the number of attention products in a network of this depth."""
+    return int((3**depth - 1) // 2)
+
+
+def symmetric_entries(d: int) -> int:
+    """m(d) = d (d + 1) / 2, the free entries of a symmetric d x d matrix."""
+    return d * (d + 1) // 2
+
+
+@catalogued("multiset", APPENDIX_A3)
+def multiset(n: int, k: int) -> int:
+    """Ways to write k as an ordered sum of n nonnegative integers, binom(n + k - 1, k).
+
+    1 for k = 0 (also when n = 0), 0 for k < 0, and 0 for n = 0 < k.
+    """
+    if n < 0:
+        raise InvalidValue("n", n, "is negative", "multiset(n, k) counts sums of n >= 0 terms")
+    if k <= 0 or n == 0:
+        return int(k == 0)
+    return binomial(n + k - 1, min(k, n - 1))
+
+
+def binomial(n: int, k: int) -> int:
+    """binom(n, k) for 0 <= k <= n / 2, refused where it has over a million digits."""
+    what = f"binom({rough(n)}, {rough(k)})"
+    log10_ratio = math.log10(n) - math.log10(k) if k else 0.0
+    if k > 4 * EXACT_DIGITS or k * log10_ratio > EXACT_DIGITS:
+        raise TooManyDigitsError(what)
+    value = math.comb(n, k) if k < _FLINT_FROM else _binomial_by_flint(n, k)
+    if value.bit_length() * math.log10(2) > EXACT_DIGITS + 1:
+        raise TooManyDigitsError(what)
+    return value
+
+
+def _binomial_by_flint(n: int, k: int) -> int:
+    from flint import fmpz
+
+    if n < 2**63:
+        return int(fmpz.bin_uiui(n, k))
+    return int(fmpz(n - k + 1).rising(k) // fmpz.fac_ui(fmpz(k)))
+
+
+def power(base: int, exponent: int) -> int:
+    """base^exponent, refused where it has over a million digits."""
+    if base > 1 and exponent > EXACT_DIGITS / math.log10(base):
+        raise TooManyDigitsError(f"{rough(base)}^({rough(exponent)})")
+    return int(base**exponent)
+
+
+def rough(value: int) -> str:
+    """A count as a person wants to read it in a sentence: from 10^15 on by its power of ten."""
+    return str(value) if value < 10**15 else f"about 10^{math.log10(value):.0f}"
 
 
 class Certified(Generic[Inputs]):
@@ -138,13 +213,10 @@ def ln_binomial(n: int, k: int) -> "arb":
         return whole - chosen - rest
 
 
+@catalogued("multiset_log3", APPENDIX_A3)
 @Certified
 def multiset_log3(n: int, k: int) -> "arb":
-    """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0.
-
-    Source: Levine et al. 2020, appendix A.3.
-    Status: proved (a count).
-    """
+    """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0."""
     if n < 1 or k < 0:
-        raise ValueError(f"n={n}, k={k} has no logarithm; use n >= 1 and k >= 0")
+        raise InvalidValue("n", n, f"with {{k}}={k} has no logarithm", "use n >= 1 and k >= 0")
     return log3_from_ln(ln_multiset(n, k))

@@ -10,13 +10,22 @@ With n_P, n_Q >= d_x the entries of S_P are algebraically independent, and expan
 it is a lower bound for almost all weights.
 """
 
+import math
+import random
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
-from archfit.theory.certified import Certified, ln, log3_from_ln
-from archfit.theory.counting import EXACT_DIGITS, TooManyDigitsError
-from archfit.theory.sizes import check_heads_fit, check_sizes
+from archfit.spec.errors import InvalidValue
+from archfit.theory.arithmetic import (
+    EXACT_DIGITS,
+    Certified,
+    TooManyDigitsError,
+    ln,
+    log3_from_ln,
+)
+from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 
 if TYPE_CHECKING:
     from flint import arb
@@ -26,6 +35,14 @@ Layer = Sequence[Pair]  # one pair (p, q) for each head
 Plan = Sequence[Layer]  # one layer after the other; the last is repeated up to the depth
 
 _MOST_SINGLE_LAYERS = 5000
+_GROWN_LAYERS = 24  # then the best entry repeats itself, which triples every exponent
+_PAIRS_TRIED = 12  # for each head and layer; trying all of them finds less, being less random
+
+COUNTEREXAMPLE = Basis(
+    "derived",
+    'derived here (docs/theory.md, "The counterexample")',
+    ", for at least d_x positions on each side",
+)
 
 
 def example_plan() -> Plan:
@@ -41,30 +58,22 @@ def example_plan() -> Plan:
     )
 
 
+@catalogued("monomial_witness", COUNTEREXAMPLE)
 def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> int:
     """The separation rank that these explicit weights have, prod (E_ab + 1).
 
     A plan with fewer layers than the depth repeats its last one.
-
-    Source: derived here (docs/theory.md, "The counterexample").
-    Status: derived, for at least d_x positions on each side.
     """
     exponents = final_exponents(depth, width, heads, plan, entry)
     if sum(exponent.bit_length() for exponent in exponents) > EXACT_DIGITS * 3.33:
         raise TooManyDigitsError(f"the witness of depth {depth}")
-    product = 1
-    for exponent in exponents:
-        product *= exponent + 1
-    return product
+    return math.prod(exponent + 1 for exponent in exponents)
 
 
+@catalogued("monomial_witness_log3", COUNTEREXAMPLE)
 @Certified
 def monomial_witness_log3(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> "arb":
-    """Logarithm base 3 of the separation rank that these explicit weights have.
-
-    Source: derived here (docs/theory.md, "The counterexample").
-    Status: derived, for at least d_x positions on each side.
-    """
+    """Logarithm base 3 of the separation rank that these explicit weights have."""
     from flint import arb
 
     exponents = final_exponents(depth, width, heads, plan, entry)
@@ -81,7 +90,7 @@ def final_exponents(depth: int, width: int, heads: int, plan: Plan, entry: int) 
     index = {pair: at for at, pair in enumerate(combinations_with_replacement(range(heads), 2))}
     state = [[0] * len(index) for _ in range(heads)]
     for layer in plan[:depth]:
-        state = next_layer(state, layer, index)
+        state = _next_layer(state, layer, index)
     repeats = depth - len(plan)
     if repeats <= 0:
         return state[entry]
@@ -90,11 +99,11 @@ def final_exponents(depth: int, width: int, heads: int, plan: Plan, entry: int) 
         own = index[entry, entry]
         return [e * tripled + (at == own) * (tripled // 2) for at, e in enumerate(state[entry])]
     for _ in range(repeats):
-        state = next_layer(state, plan[-1], index)
+        state = _next_layer(state, plan[-1], index)
     return state[entry]
 
 
-def next_layer(state: list[list[int]], layer: Layer, index: dict[Pair, int]) -> list[list[int]]:
+def _next_layer(state: list[list[int]], layer: Layer, index: dict[Pair, int]) -> list[list[int]]:
     """The exponents of every head after one more layer; `index` numbers the pairs."""
     grown = []
     for own, (p, q) in zip(state, layer, strict=True):
@@ -106,20 +115,19 @@ def next_layer(state: list[list[int]], layer: Layer, index: dict[Pair, int]) -> 
 
 def check_plan(depth: int, width: int, heads: int, plan: Plan, entry: int) -> None:
     """Refuse a plan that does not describe weights of this network."""
-    check_sizes(depth=depth, width=width, heads=heads, entry=entry)
-    check_heads_fit(width=width, heads=heads)
-    if entry >= heads:
-        raise ValueError(f"entry={entry} is not in 0..{heads - 1}; use one of the {heads} heads")
+    check_heads_fit(heads, width=width)
+    if not 0 <= entry < heads:
+        way_out = f"use one of the {heads} heads"
+        raise InvalidValue("entry", entry, f"is not in 0..{heads - 1}", way_out)
     if not plan or len(plan) > depth:
         raise ValueError(
             f"the plan has {len(plan)} layers and the network {depth}; "
             f"give 1 to {depth} layers (the last is repeated)"
         )
     if depth - len(plan) > _MOST_SINGLE_LAYERS and plan[-1][entry] != (entry, entry):
-        raise ValueError(
-            f"depth={depth} repeats the last layer over {_MOST_SINGLE_LAYERS} times; "
-            f"end the plan with the pair ({entry}, {entry}) for head {entry}"
-        )
+        rule = f"repeats the last layer over {_MOST_SINGLE_LAYERS} times"
+        way_out = f"end the plan with the pair ({entry}, {entry}) for head {entry}"
+        raise InvalidValue("depth", depth, rule, way_out)
     for number, layer in enumerate(plan):
         _check_layer(number, layer, heads)
 
@@ -135,3 +143,42 @@ def _check_layer(number: int, layer: Layer, heads: int) -> None:
                 f"pair ({p}, {q}) in layer {number} of the plan is not 0 <= p <= q < {heads}; "
                 "count heads from zero and put the smaller first"
             )
+
+
+def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:
+    """A plan whose exponents are spread evenly, and its best entry.
+
+    In each layer every head takes, of a few random pairs, the one with the largest
+    sum log(E + 1). After some layers the best entry repeats itself up to the depth.
+    """
+    return _grown_plan(min(depth, _GROWN_LAYERS + 1), heads, seed)
+
+
+@lru_cache(maxsize=1024)  # a chart over depth asks for the same ones at every width
+def _grown_plan(depth: int, heads: int, seed: int) -> tuple[Plan, int]:
+    """The plan of networks up to this depth; deeper ones than are grown all have the last."""
+    chance = random.Random(seed)
+    pairs = list(combinations_with_replacement(range(heads), 2))
+    index = {pair: at for at, pair in enumerate(pairs)}
+    state = [[0] * len(pairs) for _ in range(heads)]
+    plan: list[Layer] = []
+    for _ in range(min(depth, _GROWN_LAYERS)):
+        candidates = [
+            tuple(chance.choice(pairs) for _ in range(heads)) for _ in range(_PAIRS_TRIED)
+        ]
+        grown = [_next_layer(state, layer, index) for layer in candidates]
+        scores = [[_evenness(exponents) for exponents in option] for option in grown]
+        chosen = [
+            max(range(_PAIRS_TRIED), key=[row[head] for row in scores].__getitem__)
+            for head in range(heads)
+        ]
+        plan.append(tuple(candidates[c][head] for head, c in enumerate(chosen)))
+        state = [grown[c][head] for head, c in enumerate(chosen)]
+    entry = max(range(heads), key=lambda head: _evenness(state[head]))
+    if depth > len(plan):
+        plan.append(((entry, entry),) * heads)
+    return tuple(plan), entry
+
+
+def _evenness(exponents: list[int]) -> float:
+    return sum(map(math.log1p, exponents))

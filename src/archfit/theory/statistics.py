@@ -1,0 +1,333 @@
+"""The upper bound that is true at every depth: count the statistics that one side can send.
+
+The output is sum_a x_{i,a} f_a(S_P + S_Q), with f of degree C(L) in the second moments
+S_P = X_P X_P^T and S_Q of the two sides. Split each term by its degree k in S_P. Terms with
+k <= k0 lie in a space of (P-side polynomials of degree <= k0), the others in one of (Q-side
+polynomials of degree <= C - 1 - k0); the separation rank is at most the sum of the two
+dimensions, for every k0. A residual connection only adds terms of lower degree, so the same
+numbers hold with it.
+
+On short sequences the second moments have low rank: with n < d vectors S = X X^T is a symmetric
+matrix of rank n, and fewer of its polynomials are independent. Those of degree j decompose into
+irreducible representations of GL(d), one for each partition of j into at most n parts, doubled;
+their dimensions are Weyl's product. Over a vocabulary all that counts is how often each token
+occurs.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from archfit.spec.errors import InvalidValue
+from archfit.spec.search import first_whole
+from archfit.theory.arithmetic import (
+    Certified,
+    TooManyDigitsError,
+    interaction_count,
+    ln,
+    ln_multiset,
+    log3,
+    log3_from_ln,
+    multiset,
+    power,
+    symmetric_entries,
+)
+from archfit.theory.quantities import Basis, catalogued
+
+if TYPE_CHECKING:
+    from flint import arb
+
+_MOST_FACTORS = 20_000_000  # of Weyl products: seconds
+
+Partition = tuple[int, ...]
+
+_HERE = 'derived here (docs/theory.md, "What replaces it")'
+COUNTED = Basis("derived", _HERE, ", with and without residual")
+FILLED = Basis(
+    "derived",
+    "derived here (a matrix has no more rank than rows or columns)",
+    ", for every network and positional embedding",
+)
+
+
+@catalogued("ub_stat", COUNTED)
+def statistics_upper_bound(depth: int, width: int) -> int:
+    """No network of this shape has a larger separation rank, for any N, partition and weights.
+
+        min_{k0 = -1..C} [ d multiset(m + 1, k0) + multiset(m + 1, C - 1 - k0) ],   m = d(d+1)/2
+
+    With a continuous embedding of rank r and no positions, r takes the place of d.
+    """
+    return best_split(width, symmetric_entries(width) + 1, interaction_count(depth))
+
+
+@catalogued("ub_stat_simple_log3", COUNTED)
+@Certified
+def statistics_upper_bound_log3(depth: int, width: int) -> "arb":
+    """Logarithm base 3 of the same with the split in the middle, k0 = floor((C - 1) / 2)."""
+    return _middle_split_log3(width, symmetric_entries(width) + 1, interaction_count(depth))
+
+
+def best_split(factor: int, variables: int, total: int) -> int:
+    """min over k0 in -1..C of factor multiset(v, k0) + multiset(v, C - 1 - k0).
+
+    Both terms are convex in k0, so the first k0 at which one more step no longer pays is the
+    best. A step from k0 adds factor multiset(v - 1, k0 + 1) and saves multiset(v - 1, C - 1 - k0).
+    """
+    if variables == 1:  # a single count, which the length fixes: nothing can be sent
+        return 1
+
+    def is_past_the_best(k: int) -> bool:
+        added = factor * multiset(variables - 1, k + 1)
+        return added >= multiset(variables - 1, total - 1 - k)
+
+    k = _first_near(is_past_the_best, _split_guess(factor, variables, total), total)
+    return factor * multiset(variables, k) + multiset(variables, total - 1 - k)
+
+
+def _first_near(holds: Callable[[int], bool], guess: int, last: int) -> int:
+    """The first k in -1..last that holds, looked for around the guess."""
+    reach = 1
+    while guess - reach > -1 and holds(guess - reach):
+        reach *= 2
+    low, reach = max(guess - reach, -1), 1
+    while guess + reach < last and not holds(guess + reach):
+        reach *= 2
+    return first_whole(holds, low, min(guess + reach, last))
+
+
+def _split_guess(factor: int, variables: int, total: int) -> int:
+    """C / (1 + factor^(1/(v-2))), where the leading powers of the two steps are equal."""
+    if variables <= 2:
+        return -1
+    if total < 2**50:
+        return int(total / (1 + math.exp(math.log(factor) / (variables - 2))))
+    from flint import arb, ctx, fmpz
+
+    with ctx.workprec(total.bit_length() + 64):
+        root = arb(factor).root(variables - 2)
+        return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
+
+
+def _middle_split_log3(factor: int, variables: int, total: int) -> "arb":
+    """log3 of factor multiset(v, k) + multiset(v, C - 1 - k) at k = floor((C - 1) / 2).
+
+    The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
+    a small fraction.
+    """
+    k = (total - 1) // 2
+    other_over_this = Fraction(1) if total % 2 else Fraction(variables + k, k + 1)
+    return log3_from_ln(ln_multiset(variables, k) + ln(factor + other_over_this))
+
+
+@catalogued("ub_stat_N", COUNTED)
+def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: int) -> int:
+    """No network on n_P + n_Q positions, the output among the n_P, has a larger separation rank.
+
+        sum_{k=0..C} min( D_P(k), D_Q(C - k) )
+
+    D_Q(j) counts independent polynomials of degree j in S_Q, D_P(k) those of degree k in S_P
+    times one coordinate of the output's own vector.
+    """
+    if min(inside, outside) >= width:
+        return statistics_upper_bound(depth, width)
+    return sum(degree_upper_bounds(depth, width, inside, outside))
+
+
+def degree_upper_bounds(depth: int, width: int, inside: int, outside: int) -> tuple[int, ...]:
+    """min( D_P(k), D_Q(C - k) ) for k = 0..C: bounds on the part of degree k in S_P.
+
+    Without residual connections the parts have ranks of their own, which add up.
+    """
+    C = interaction_count(depth)
+    short_sides = [n for n in (inside, outside) if n < width]
+    factors = sum(min(n * width, 2 * C + 1) * _partition_count(C, n) for n in short_sides)
+    if factors > _MOST_FACTORS:
+        raise ValueError(
+            f"a side of {min(short_sides)} positions, shorter than a width of {width}, makes this "
+            "sum over partitions too long at this depth; use ub_stat, which holds for every length"
+        )
+    return tuple(
+        min(_with_own_vector(width, inside, k), _without(width, outside, C - k))
+        for k in range(C + 1)
+    )
+
+
+def _without(d: int, n: int, j: int) -> int:
+    """D_Q(j): the sum over partitions of j into at most n parts of dim S_{2 la}."""
+    if n >= d:
+        return multiset(symmetric_entries(d), j)
+    return sum(_weyl_dimension(tuple(2 * part for part in la), d) for la in _partitions(j, n, j))
+
+
+def _with_own_vector(d: int, n: int, k: int) -> int:
+    """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
+    if n >= d:
+        return d * multiset(symmetric_entries(d), k)
+    return sum(_weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n))
+
+
+def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
+    filled = min(rows, len(la) + 1)  # a box can only go one row below the last filled one
+    doubled = [2 * part for part in la] + [0] * (filled - len(la))
+    for row in range(filled):
+        if row == 0 or doubled[row - 1] > doubled[row]:
+            yield tuple(part + (index == row) for index, part in enumerate(doubled))
+
+
+def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
+    """Partitions of `total` into at most `parts` parts of at most `largest`."""
+    if total == 0:
+        yield ()
+    elif parts > 0:
+        at_least = -(-total // parts)  # the largest part is no less than the mean
+        for first in range(min(total, largest), at_least - 1, -1):
+            for rest in _partitions(total - first, parts - 1, first):
+                yield (first, *rest)
+
+
+def _weyl_dimension(mu: Partition, d: int) -> int:
+    """dim S_mu(C^d) = prod_{i<j<=d} (mu_i - mu_j + j - i) / (j - i).
+
+    With the empty rows divided out it reads, for k filled rows counted from 0:
+        prod_i binom(d - 1 - i + mu_i, mu_i) prod_{i<j<k} (mu_i - mu_j + j - i)
+                                                   / prod_i (mu_i + 1) ... (mu_i + k - 1 - i)
+    """
+    rows = [part for part in mu if part > 0]
+    k = len(rows)
+    above = math.prod(math.comb(d - 1 - i + part, part) for i, part in enumerate(rows))
+    above *= math.prod(rows[i] - rows[j] + j - i for i in range(k) for j in range(i + 1, k))
+    return above // math.prod(part + t for i, part in enumerate(rows) for t in range(1, k - i))
+
+
+def _partition_count(total: int, parts: int) -> int:
+    """Partitions of 0..total into at most `parts` parts, counted by their conjugates."""
+    parts = min(parts, total)
+    if parts * total > _MOST_FACTORS:
+        return _MOST_FACTORS
+    counts = [1] + [0] * total
+    for part in range(1, parts + 1):
+        for size in range(part, total + 1):
+            counts[size] += counts[size - part]
+    return sum(counts)
+
+
+@catalogued("ub_stat_vocab", COUNTED)
+def statistics_upper_bound_vocabulary(
+    depth: int,
+    vocab: int,
+    embedding_rank: int,
+    inside: int | None = None,
+    outside: int | None = None,
+) -> int:
+    """No network over V tokens without positions has a larger separation rank.
+
+        min( min_{k0} [ r multiset(q, k0) + multiset(q, C - 1 - k0) ],
+             V multiset(V, n_P - 1),  multiset(V, n_Q) ),   q = min(V, r(r+1)/2 + 1)
+
+    The second moment of one side depends on its token counts alone, whose total is fixed. The
+    last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
+    """
+    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
+    fillings = list(_ways_to_fill_a_side(vocab, inside, outside))
+    if fillings and _any_split_exceeds(min(fillings), q, C):
+        return min(fillings)
+    return min([best_split(embedding_rank, q, C), *fillings])
+
+
+def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[int]:
+    """Token counts of each side, the output's own token apart; those of over a million digits
+    are left out, since something smaller must be found anyway.
+    """
+    with suppress(TooManyDigitsError):
+        if inside is not None:
+            yield vocab * multiset(vocab, inside - 1)
+    with suppress(TooManyDigitsError):
+        if outside is not None:
+            yield multiset(vocab, outside)
+
+
+def _any_split_exceeds(value: int, q: int, C: int) -> bool:
+    """Whether even the best split is larger, seen from logarithms: its integers may be huge.
+
+    A split below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one
+    side, one above on the other; and binom(n, j) >= (n / j)^j.
+    """
+    k = (C - 1) // 2
+    n, j = q + k - 1, min(k, q - 1)
+    return j > 0 and j * (math.log(n) - math.log(j)) > math.log(value)
+
+
+@catalogued("ub_stat_vocab_log3", COUNTED)
+@Certified
+def statistics_upper_bound_vocabulary_log3(
+    depth: int,
+    vocab: int,
+    embedding_rank: int,
+    inside: int | None = None,
+    outside: int | None = None,
+) -> "arb":
+    """Logarithm base 3 of the bound for a vocabulary, split in the middle."""
+    q = count_variables(vocab, embedding_rank)
+    best = _middle_split_log3(embedding_rank, q, interaction_count(depth))
+    if inside is not None:
+        best = best.min(log3_from_ln(ln(vocab) + ln_multiset(vocab, inside - 1)))
+    if outside is not None:
+        best = best.min(log3_from_ln(ln_multiset(vocab, outside)))
+    return best
+
+
+def count_variables(vocab: int, embedding_rank: int) -> int:
+    """q = min(V, r(r+1)/2 + 1): independent counts, one more than the effective dimension."""
+    if embedding_rank > vocab:
+        way_out = f"a table of {{vocab}}={vocab} rows has no more rank"
+        raise InvalidValue("embedding_rank", embedding_rank, f"is not in 1..{vocab}", way_out)
+    return min(vocab, symmetric_entries(embedding_rank) + 1)
+
+
+@catalogued("ub_fill", FILLED)
+def filling_upper_bound(vocab: int, positions: int) -> int:
+    """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
+
+    V^floor(N / 2),   for a balanced partition
+    """
+    return power(vocab, positions // 2)
+
+
+@catalogued("ub_fill_log3", FILLED)
+@Certified
+def filling_upper_bound_log3(vocab: int, positions: int) -> "arb":
+    """Logarithm base 3 of the ways to fill the smaller side."""
+    return log3(vocab) * (positions // 2)
+
+
+@catalogued("ub_stat_pos", COUNTED)
+def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> int:
+    """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
+
+        min_{k0} [ (r+1) multiset(m'+1, k0) + multiset(m'+1, C-1-k0) ],   m' = r(r+1)/2 + r r_e
+
+    The bound for the full width holds too; take the smaller.
+    """
+    variables = _moments_with_positions(embedding_rank, position_rank) + 1
+    return best_split(embedding_rank + 1, variables, interaction_count(depth))
+
+
+@catalogued("ub_stat_pos_log3", COUNTED)
+@Certified
+def statistics_upper_bound_positions_log3(
+    depth: int, embedding_rank: int, position_rank: int
+) -> "arb":
+    """Logarithm base 3 of the bound with positions, split in the middle."""
+    variables = _moments_with_positions(embedding_rank, position_rank) + 1
+    return _middle_split_log3(embedding_rank + 1, variables, interaction_count(depth))
+
+
+def _moments_with_positions(embedding_rank: int, position_rank: int) -> int:
+    """m' = r(r+1)/2 + r r_e, the second moments in which inputs have a part."""
+    if position_rank < 1:
+        way_out = "use {position_rank} >= 1, or the bound without positions"
+        raise InvalidValue("position_rank", 0, "is no positional embedding", way_out)
+    return symmetric_entries(embedding_rank) + embedding_rank * position_rank

@@ -1,0 +1,268 @@
+"""The papers' bounds for vocabulary and convolution embeddings: Wies et al.
+
+Their upper bounds (theorems 3 and 4) count groups of terms as theorem 2 of Levine et al. does, and
+have its gap (`archfit.theory.continuous`): they are disputed. For small vocabularies the formulas
+are nevertheless true, because the bound of `archfit.theory.statistics` lies far below them. Their
+lower bounds (corollaries 1 and 2) are proved; lemma 8 is a search for integer points on a sphere
+whose powers are independent.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement, count
+from typing import TYPE_CHECKING
+
+from archfit.spec.errors import InvalidValue
+from archfit.theory.arithmetic import (
+    Certified,
+    ln,
+    ln_multiset,
+    log3_from_ln,
+    multiset,
+    power,
+)
+from archfit.theory.continuous import doubled_degree
+from archfit.theory.quantities import Basis, catalogued, check_heads_fit, check_sizes
+
+if TYPE_CHECKING:
+    from flint import arb
+
+_DEEPEST_SEARCH = 6  # degree 81
+_MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes
+_MOST_STEPS = 3_000_000  # of the enumeration: seconds
+_MOST_POINTS = 20_000
+_PRIME = 2**61 - 1
+
+Point = tuple[int, ...]
+
+_GAP = " (its proof has a gap)"
+_DEEP = ", for L >= 2"
+STATEMENT = Basis("disputed", "Wies et al. 2021, theorems 3 and 4 (eqs. 9 and 11)", _GAP)
+END_OF_PROOF = Basis(
+    "disputed", "Wies et al. 2021, last display of the proofs of theorems 3 and 4", _GAP
+)
+COROLLARY_1 = Basis("proved", "Wies et al. 2021, corollary 1, lemmas 5 and 6", _DEEP)
+COROLLARY_2 = Basis("proved", "Wies et al. 2021, corollary 2, lemmas 7 and 8", _DEEP)
+
+
+@catalogued("ub_vocab_statement", STATEMENT)
+def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> int:
+    """The formula of the statement; not a bound.
+
+    multiset(r + r_e, T) multiset(4, T) (T + 1)^(r + r_e),   T = 3^L
+    """
+    T, total = int(3**depth), embedding_rank + position_rank
+    return multiset(total, T) * multiset(4, T) * power(T + 1, total)
+
+
+@catalogued("ub_vocab_statement_log3", STATEMENT)
+@Certified
+def vocabulary_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
+    """Logarithm base 3 of the formula of the statement; not a bound."""
+    T, total = int(3**depth), embedding_rank + position_rank
+    return log3_from_ln(ln_multiset(total, T) + ln_multiset(4, T) + ln(T + 1) * total)
+
+
+@catalogued("ub_vocab_proof", END_OF_PROOF)
+def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Fraction:
+    """The tighter formula at the end of the proof; not a bound.
+
+        multiset(r + r_e, T) multiset(4, T) (T/r + 1)^r (T/r_e + 1)^r_e,   T = 3^L
+
+    The last factor is 1 when r_e = 0.
+    """
+    T, total = int(3**depth), embedding_rank + position_rank
+    value = Fraction(multiset(total, T) * multiset(4, T))
+    for rank in (embedding_rank, position_rank):
+        if rank > 0:
+            value *= Fraction(power(T + rank, rank), power(rank, rank))
+    return value
+
+
+@catalogued("ub_vocab_proof_log3", END_OF_PROOF)
+@Certified
+def vocabulary_proof_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
+    """Logarithm base 3 of the tighter formula at the end of the proof; not a bound."""
+    T, total = int(3**depth), embedding_rank + position_rank
+    value = ln_multiset(total, T) + ln_multiset(4, T)
+    for rank in (embedding_rank, position_rank):
+        if rank > 0:
+            value += ln(Fraction(T, rank) + 1) * rank
+    return log3_from_ln(value)
+
+
+@catalogued("lb_vocab", COROLLARY_1)
+def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> int:
+    """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
+
+        multiset(floor((r - H) / 2), 3^(L-2)),   H < r <= d_x
+
+    `vocabulary_needed` says how large; for convolutions the patch needs r dimensions.
+    """
+    return multiset(*_lower_terms(depth, width, heads, embedding_rank))
+
+
+@catalogued("lb_vocab_log3", COROLLARY_1)
+@Certified
+def vocabulary_lower_bound_log3(depth: int, width: int, heads: int, embedding_rank: int) -> "arb":
+    """Logarithm base 3 of the lower bound for vocabulary and convolution embeddings."""
+    n, lam = _lower_terms(depth, width, heads, embedding_rank)
+    if n == 0:
+        rule = f"with {{heads}}={heads} gives the bound 0, which has no logarithm"
+        way_out = f"use {{embedding_rank}} >= {heads + 2}"
+        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
+    return log3_from_ln(ln_multiset(n, lam))
+
+
+def _lower_terms(depth: int, width: int, heads: int, embedding_rank: int) -> tuple[int, int]:
+    check_heads_fit(heads, width=width)
+    if not heads < embedding_rank <= width:
+        way_out = (
+            f"this bound needs more rank than {{heads}}={heads} and no more than {{width}}={width}"
+        )
+        rule = f"is not in {heads + 1}..{width}"
+        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
+    return (embedding_rank - heads) // 2, doubled_degree(depth)
+
+
+@catalogued("lb_vocab_long", COROLLARY_2)
+def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> int:
+    """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
+
+        multiset(d, 3^(L-2)),   d = floor((r - 1 - H) / 2)
+
+    `positions_needed` says how long.
+    """
+    return multiset(*_long_terms(depth, heads, embedding_rank))
+
+
+@catalogued("lb_vocab_long_log3", COROLLARY_2)
+@Certified
+def long_sequence_lower_bound_log3(depth: int, heads: int, embedding_rank: int) -> "arb":
+    """Logarithm base 3 of the lower bound for long sequences over r tokens."""
+    return log3_from_ln(ln_multiset(*_long_terms(depth, heads, embedding_rank)))
+
+
+@catalogued("lb_vocab_min_V", Basis("proved", "Wies et al. 2021, lemma 6", _DEEP))
+def vocabulary_needed(depth: int, width: int, heads: int, embedding_rank: int) -> int:
+    """The vocabulary size from which the lower bound is proved, 2 multiset(...) + 1."""
+    return 2 * vocabulary_lower_bound(depth, width, heads, embedding_rank) + 1
+
+
+@catalogued("lemma7_N", Basis("proved", "Wies et al. 2021, lemmas 7 and 8, corollary 2", _DEEP))
+def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
+    """The sequence length from which the lower bound for long sequences is proved.
+
+        N = 2 d E,   d = floor((r - 1 - H) / 2)
+
+    E is the largest entry of the integer points on the smallest sphere whose powers of degree
+    3^(L-2) have full rank (`smallest_full_rank_sphere`).
+    """
+    d, lam = _long_terms(depth, heads, embedding_rank)
+    if depth > _DEEPEST_SEARCH:
+        rule = "needs powers of degree 3^({depth} - 2), beyond this search"
+        raise InvalidValue("depth", depth, rule, f"use {{depth}} <= {_DEEPEST_SEARCH}")
+    return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
+
+
+def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
+    d = (embedding_rank - 1 - heads) // 2
+    if d < 1:
+        rule = f"with {{heads}}={heads} leaves no coordinate"
+        way_out = f"use {{embedding_rank}} >= {heads + 3}"
+        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
+    return d, doubled_degree(depth)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sphere:
+    """The smallest sphere with full rank, and the first of its points that span."""
+
+    squared_norm: int
+    points: tuple[Point, ...]
+
+    @property
+    def largest_entry(self) -> int:
+        """E of lemma 7."""
+        return max(max(point) for point in self.points)
+
+
+@catalogued(
+    "lemma8_smallest_c",
+    Basis("proved", "Wies et al. 2021, lemma 8, by search", " (each rank is exact)"),
+)
+def smallest_squared_norm(dimension: int, degree: int) -> int:
+    """The least c such that the points of squared norm c have full Veronese rank."""
+    return smallest_full_rank_sphere(dimension, degree).squared_norm
+
+
+def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
+    """The smallest c, and points of norm c whose degree-lambda monomials have full rank.
+
+    For c = 1, 2, ...: all nonnegative integer points with squared norm c, in lexicographic
+    order; full rank means multiset(dimension, degree); points that raise the rank are kept.
+    It is lemma 8 of Wies et al. 2021, made algorithmic here.
+    """
+    check_sizes(dimension=dimension, degree=degree)
+    wanted, way_out = multiset(dimension, degree), "use a smaller dimension or degree"
+    if wanted > _MOST_MONOMIALS:
+        rule = (
+            f"with {{degree}}={degree} has {wanted} monomials, over the {_MOST_MONOMIALS} that "
+            "this search takes"
+        )
+        raise InvalidValue("dimension", dimension, rule, way_out)
+    for squared_norm in _affordable_norms(dimension):
+        points = list(points_of_squared_norm(dimension, squared_norm))
+        if wanted <= len(points) <= _MOST_POINTS:
+            kept = _points_that_raise_the_rank(points, degree)
+            if len(kept) == wanted:
+                return Sphere(squared_norm=squared_norm, points=kept)
+    rule = f"with {{degree}}={degree} has no full-rank sphere that a search of seconds reaches"
+    raise InvalidValue("dimension", dimension, rule, way_out)
+
+
+def _affordable_norms(dimension: int) -> Iterator[int]:
+    """1, 2, 3, ... until listing the points of all of them has taken too many steps."""
+    steps = 0
+    for squared_norm in count(1):
+        steps += (math.isqrt(squared_norm) + 1) ** (dimension - 1)
+        if steps > _MOST_STEPS:
+            return
+        yield squared_norm
+
+
+def points_of_squared_norm(dimension: int, squared_norm: int) -> Iterator[Point]:
+    """All nonnegative integer points with this squared norm, in lexicographic order."""
+    if dimension == 1:
+        root = math.isqrt(squared_norm)
+        if root * root == squared_norm:
+            yield (root,)
+        return
+    for first in range(math.isqrt(squared_norm) + 1):
+        for rest in points_of_squared_norm(dimension - 1, squared_norm - first * first):
+            yield (first, *rest)
+
+
+def _points_that_raise_the_rank(points: list[Point], degree: int) -> tuple[Point, ...]:
+    """The points, in order, whose monomials are independent of those before; () if too few.
+
+    A rank mod a prime is never too large, so a full one is proof that the kept points span; a
+    deficient one is asked again over the integers before the sphere is given up.
+    """
+    from flint import fmpz_mat, nmod_mat
+
+    powers = [
+        [math.prod(chosen) for chosen in combinations_with_replacement(point, degree)]
+        for point in points
+    ]
+    monomials = fmpz_mat(powers).transpose()
+    reduced, rank = nmod_mat(monomials, _PRIME).rref()
+    if rank < monomials.nrows() and monomials.rank() < monomials.nrows():
+        return ()
+    pivots = (
+        next(col for col in range(len(points)) if int(reduced[row, col]) != 0)
+        for row in range(rank)
+    )
+    return tuple(points[pivot] for pivot in pivots)
