@@ -12,8 +12,8 @@ from archfit.evidence.findings import all_findings
 from archfit.evidence.records import Evidence, read_evidence
 from archfit.evidence.tables import written_page
 from archfit.fit.fitted import fitted
+from archfit.report.charts.sweep import sweep_figures
 from archfit.report.page import save_figure
-from archfit.report.sweep_figures import sweep_figures
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "evidence.md"

@@ -9,10 +9,9 @@ from archfit.audit.auditor import audit_model
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.plan.planner import make_plan
-from archfit.report.exact_chart import LINES, growth_chart
-from archfit.report.gallery_chart import gallery_chart
-from archfit.report.plan_chart import HEIGHT, LINE, iso_parameter_chart
-from archfit.report.spectrum_chart import spectrum_chart
+from archfit.report.charts.audit import gallery_chart, spectrum_chart
+from archfit.report.charts.plan import HEIGHT, LINE, iso_parameter_chart
+from archfit.report.charts.theory import LINES, growth_chart
 from tests_experiments import measured
 from tests_plans import question
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.report.check_chart import Trial, curve_figure, standing_figure
+from archfit.report.charts.check import Trial, curve_figure, standing_figure
 from archfit.report.document import WIDE
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.report.cooccurrence_chart import cooccurrence_figure
+from archfit.report.charts.check import cooccurrence_figure
 from archfit.report.document import WIDE
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from archfit.fit.fitted import Fits, fitted
+from archfit.report.charts.look import told_apart
+from archfit.report.charts.sweep import sweep_figures
 from archfit.report.document import NARROW, WIDE, Figure
-from archfit.report.family_words import told_apart
 from archfit.report.page import titled_chart
-from archfit.report.sweep_figures import sweep_figures
 from archfit.spec import RunRecord
 from tests_reports import attention_runs, depth_runs, repair_runs, table_runs
 

@@ -88,7 +88,7 @@ def bounds_figure(shape: Shape) -> Figure:
 
 
 def _bounds_chart(shape: Shape, layout: Layout) -> "Drawing":
-    from archfit.report.bounds_chart import bounds_over_depth
+    from archfit.report.charts.theory import bounds_over_depth
 
     return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
 

@@ -76,8 +76,8 @@ def run_growth(
     failed = tuple(index for index, one in enumerate(measured) if not one.is_exact)
     verdict = _verdict(len(measured), failed)
     if chart is not None:
+        from archfit.report.charts.theory import growth_chart
         from archfit.report.document import Figure
-        from archfit.report.exact_chart import growth_chart
         from archfit.report.page import save_figure
 
         figure = Figure(

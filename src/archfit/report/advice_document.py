@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import untested
@@ -17,8 +18,6 @@ from archfit.report.advice_words import (
     limits_of,
     reasons,
 )
-from archfit.report.check_chart import Trial, curve_figure, standing_figure
-from archfit.report.cooccurrence_chart import cooccurrence_figure
 from archfit.report.document import (
     Command,
     Document,
@@ -29,8 +28,10 @@ from archfit.report.document import (
 )
 from archfit.report.fit_document import Origin, provenance
 from archfit.report.plan_document import plan_document, plan_figures
-from archfit.report.sweep_figures import sweep_figures
 from archfit.spec import Evaluation
+
+if TYPE_CHECKING:
+    from archfit.report.charts.check import Trial
 
 Json = dict[str, object]
 SIZES = "loss-against-size"  # the figure of a sweep that shows depths crossing
@@ -100,6 +101,9 @@ def _check_section(plan: Plan, check: CheckResult | None) -> Section:
 
 
 def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterator[Figure]:
+    from archfit.report.charts.check import cooccurrence_figure, curve_figure, standing_figure
+    from archfit.report.charts.sweep import sweep_figures
+
     shapes, bounds = plan_figures(plan)
     if check is not None:
         trials = [_trial(check.trained, one) for one in check.verdict.standings]
@@ -121,8 +125,10 @@ def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterat
         yield spectrum
 
 
-def _trial(trained: CheckRuns, standing: RankedResult) -> Trial:
+def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
     """A network of the check as charts show it: its runs, its interval, its learning curve."""
+    from archfit.report.charts.check import Trial
+
     records, found = trained.of(standing.network), standing.against
     positions = standing.cell.recipe.batch_sequences * standing.cell.architecture.context
     steps = [evaluation.step for evaluation in records[0].evaluations if evaluation.step]

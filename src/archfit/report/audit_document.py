@@ -111,7 +111,7 @@ def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
 
 
 def _spectrum_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
-    from archfit.report.spectrum_chart import spectrum_chart
+    from archfit.report.charts.audit import spectrum_chart
 
     return spectrum_chart(models)
 
@@ -175,7 +175,7 @@ def gallery_figure(models: Sequence[AuditResult]) -> Figure:
 
 
 def _gallery_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
-    from archfit.report.gallery_chart import gallery_chart
+    from archfit.report.charts.audit import gallery_chart
 
     return gallery_chart(models)
 

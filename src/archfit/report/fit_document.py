@@ -93,7 +93,7 @@ def sweep_report(
     fits: Fits, records: Sequence[RunRecord], origins: Sequence[Origin], file: str, version: str
 ) -> Document:
     """The report of sweeps: what the fit says, its figures, and how to make it again as `file`."""
-    from archfit.report.sweep_figures import sweep_figures
+    from archfit.report.charts.sweep import sweep_figures
 
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
     questions = list(dict.fromkeys(one.question for one in origins if one.question))

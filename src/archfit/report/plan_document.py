@@ -239,13 +239,13 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
 
 def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
     from archfit.audit.zoo import known_shapes
-    from archfit.report.plan_chart import iso_parameter_chart
+    from archfit.report.charts.plan import iso_parameter_chart
 
     return iso_parameter_chart(plan, known_shapes(), is_narrow=layout.columns == 1)
 
 
 def _bounds_chart(plan: Plan, layout: Layout) -> "Drawing":
-    from archfit.report.bounds_chart import bounds_over_depth
+    from archfit.report.charts.theory import bounds_over_depth
     from archfit.theory.bounds import Shape
 
     width, heads = plan.shape.width, plan.shape.heads

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from archfit.cli.app import program
 from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
-from archfit.report.explorer.exchange import Asked, Reply
-from archfit.report.explorer.openapi import ADDRESS, openapi_document
-from archfit.report.explorer.parameters import NUMBER, SIZE_PATTERN
+from archfit.report.explorer.description import ADDRESS, openapi_document
+from archfit.report.explorer.documents import NUMBER, SIZE_PATTERN
+from archfit.report.explorer.exchange import ExplorerRequest, Reply
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
 EVIL = "<script>alert(1)</script>\"'&"
@@ -25,7 +25,7 @@ EVIL = "<script>alert(1)</script>\"'&"
 def asked(address: str, body: bytes = b"") -> Reply:
     parts = urlsplit(address)
     query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    return answer(Asked(path=parts.path, query=query, body=body))
+    return answer(ExplorerRequest(path=parts.path, query=query, body=body))
 
 
 def printed(*words: str) -> str:
@@ -271,7 +271,7 @@ def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
         sizes = st.integers(-1, 10**13) | st.none() | st.text(max_size=5)
         keys = st.sampled_from(["model_type", "n_embd", "n_layer", "n_head", "vocab_size", "width"])
         body = json.dumps(data.draw(st.dictionaries(keys, sizes))).encode()
-    check_reply(operation, answer(Asked(path=path, query=tuple(query), body=body)))
+    check_reply(operation, answer(ExplorerRequest(path=path, query=tuple(query), body=body)))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))

@@ -14,9 +14,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from archfit.report.explorer import server
-from archfit.report.explorer.guard import Guard
-from archfit.report.explorer.limits import MOST_BODY_BYTES, MOST_HEAD_BYTES
-from archfit.report.explorer.openapi import openapi_document
+from archfit.report.explorer.description import openapi_document
+from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_HEAD_BYTES
+from archfit.report.explorer.web import Guard
 from tests_explorer import running_explorer
 
 CONFIG = (Path(__file__).parents[2] / "audit" / "configs" / "albert-xxlarge-v1.json").read_bytes()

@@ -7,12 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.report.explorer.cache import OVERHEAD, Remembered
-from archfit.report.explorer.exchange import HEAD, Asked, Reply
-from archfit.report.explorer.workers import BusyError, CrashedError, Lane, Limits, TooLateError
+from archfit.report.explorer.exchange import HEAD, ExplorerRequest, Reply
+from archfit.report.explorer.workers import (
+    OVERHEAD,
+    BusyError,
+    CrashedError,
+    PoolLimits,
+    ReplyCache,
+    TooLateError,
+    WorkerPool,
+)
 
-LIMITS = Limits(processes=1, seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=30)
-QUICK = Asked(path="/api/bounds", query=(("depth", "2"), ("width", "8"), ("heads", "2")), body=b"")
+LIMITS = PoolLimits(processes=1, seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=30)
+QUICK = ExplorerRequest(
+    path="/api/bounds", query=(("depth", "2"), ("width", "8"), ("heads", "2")), body=b""
+)
 SLOW = replace(  # eight seconds: a search for the length that lemma 7 asks for
     QUICK,
     query=tuple(
@@ -27,8 +36,8 @@ SLOW = replace(  # eight seconds: a search for the length that lemma 7 asks for
 )
 
 
-async def _in_a_lane(limits: Limits, *asked: Asked) -> list[Reply | BaseException]:
-    lane = Lane("bounds", limits)
+async def _in_a_lane(limits: PoolLimits, *asked: ExplorerRequest) -> list[Reply | BaseException]:
+    lane = WorkerPool("bounds", limits)
     await lane.start()
     try:
         return await asyncio.gather(*map(lane.answer, asked), return_exceptions=True)
@@ -59,7 +68,7 @@ def test_an_answer_that_is_not_there_in_time_is_given_up() -> None:
 
 def test_who_comes_when_the_line_is_full_is_told_so() -> None:
     async def three() -> list[Reply | BaseException]:
-        lane = Lane("bounds", replace(LIMITS, most_waiting=2))  # nobody works in it
+        lane = WorkerPool("bounds", replace(LIMITS, most_waiting=2))  # nobody works in it
         waiting = [asyncio.ensure_future(lane.answer(QUICK)) for _ in range(3)]
         await asyncio.sleep(0.05)
         for task in waiting[:2]:
@@ -75,7 +84,7 @@ def test_who_comes_when_the_line_is_full_is_told_so() -> None:
 
 def test_a_process_that_dies_is_replaced() -> None:
     async def killed() -> tuple[BaseException | None, Reply]:
-        lane = Lane("bounds", replace(LIMITS, seconds=30))
+        lane = WorkerPool("bounds", replace(LIMITS, seconds=30))
         await lane.start()
         try:
             (process,) = lane._all
@@ -94,9 +103,9 @@ def test_a_process_that_dies_is_replaced() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff" * 10_000])
 def test_what_goes_through_a_pipe_comes_out_as_it_was(content: bytes) -> None:
-    asked = Asked(path="/", query=(("vocab", "é<&"), ("", "")), body=content)
+    asked = ExplorerRequest(path="/", query=(("vocab", "é<&"), ("", "")), body=content)
     reply = Reply(status=400, media="text/plain", content=content)
-    for one, kind in ((asked, Asked), (reply, Reply)):
+    for one, kind in ((asked, ExplorerRequest), (reply, Reply)):
         packed = one.packed()
         head, body = HEAD.unpack(packed[: HEAD.size])
         assert len(packed) == HEAD.size + head + body
@@ -110,7 +119,7 @@ class _Counted:
     def __init__(self) -> None:
         self.paths: list[str] = []
 
-    async def answer(self, asked: Asked) -> Reply:
+    async def answer(self, asked: ExplorerRequest) -> Reply:
         self.paths.append(asked.path)
         await asyncio.sleep(0)
         if asked.path == "/wrong":
@@ -121,10 +130,10 @@ class _Counted:
 def _computed(most_answers: int, *paths: str, body: bytes = b"") -> list[str]:
     async def ask_all() -> list[str]:
         counted = _Counted()
-        remembered = Remembered(counted.answer, most_answers * (OVERHEAD + 1000))
+        remembered = ReplyCache(counted.answer, most_answers * (OVERHEAD + 1000))
         for path in paths:
             try:
-                await remembered.answer(Asked(path=path, query=(), body=body))
+                await remembered.answer(ExplorerRequest(path=path, query=(), body=body))
             except BusyError:
                 continue
         return counted.paths
@@ -144,8 +153,8 @@ def test_neither_refusals_nor_what_was_sent_is_remembered() -> None:
 def test_one_question_asked_by_many_at_once_is_computed_once() -> None:
     async def ask_all() -> list[str]:
         counted = _Counted()
-        remembered = Remembered(counted.answer, 10**6)
-        asked = Asked(path="/a", query=(), body=b"")
+        remembered = ReplyCache(counted.answer, 10**6)
+        asked = ExplorerRequest(path="/a", query=(), body=b"")
         first, *others = [asyncio.ensure_future(remembered.answer(asked)) for _ in range(5)]
         await asyncio.sleep(0)
         first.cancel()  # who leaves does not take it from the others

@@ -1,28 +1,113 @@
-"""The pages as HTML: every state has an address, and each works without scripts."""
+"""The pages as HTML, with the charts and static files that they load.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+Every state has an address, and each page works without scripts. Titles of charts stand in the page,
+where they wrap and are read aloud; the drawings go without.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib import metadata, resources
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from archfit import __version__
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
-from archfit.audit.zoo import zoo_models, zoo_names
+from archfit.audit.zoo import known_shapes, zoo_models, zoo_names
 from archfit.plan.advisers import evidence_against
+from archfit.plan.planner import Plan
 from archfit.plan.repairs import plan_command
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary
-from archfit.report.explorer.api import audited_config, audited_name, plan_of
-from archfit.report.explorer.exchange import HTML, Asked, Reply
-from archfit.report.explorer.forms import BUDGETS, PLAN_FIELDS, Form, plan_query, read_form
-from archfit.report.explorer.static import links
+from archfit.report.document import NARROW
+from archfit.report.explorer.documents import Pairs, audited_config, audited_name, plan_of
+from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
 from archfit.report.plan_document import bottleneck_sentence, effect_sentence, named_shape
-from archfit.spec.sentence import one_line
+from archfit.spec.errors import one_line
+from archfit.theory.bounds import Shape
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from archfit.report.document import Drawing
+
+OWN = {"explorer.js": "text/javascript", "explorer.css": "text/css"}
+VEGA = "vega.js"
+
+
+@cache
+def links() -> dict[str, str]:
+    """The address of each file, from a page."""
+    return {name: f"static/{version}/{name}" for name, version in _versions().items()}
+
+
+@cache
+def own_file(name: str) -> bytes:
+    """A file of ours."""
+    folder = resources.files("archfit.report").joinpath("templates/explorer")
+    return folder.joinpath(name).read_bytes()
+
+
+def _versions() -> dict[str, str]:
+    own = {name: hashlib.sha256(own_file(name)).hexdigest()[:12] for name in OWN}
+    return own | {VEGA: metadata.version("vl-convert-python")}
+
+
+BUDGETS = {
+    "params": "all parameters",
+    "block_params": "parameters of the blocks",
+    "flops": "operations of the training",
+}
+PLAN_FIELDS = {  # with what an untouched page shows; empty: not said
+    "budget": "125M",
+    "of": "params",
+    "vocab": "",
+    "rank": "",
+    "patch": "",
+    "context": "1024",
+    "max_depth": "128",
+    "tied": "",
+    "multiple_of": "",
+    "tokens_per_param": "20",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """The fields of a page as they were sent."""
+
+    fields: dict[str, str]
+    problem: str  # with the form itself; empty: none
+
+
+def read_form(query: Pairs, defaults: dict[str, str]) -> Form:
+    """The fields, with the defaults for those that were not sent."""
+    sent = dict(query)
+    fields = {name: sent.get(name, default).strip() for name, default in defaults.items()}
+    unknown = [name for name in sent if name not in defaults]
+    problem = f"{unknown[0][:40]!r} is no field; use {', '.join(defaults)}" if unknown else ""
+    if len(sent) < len(query):
+        problem = "a field is sent twice; send it once"
+    return Form(fields=fields, problem=problem)
+
+
+def plan_query(form: Form) -> Sequence[tuple[str, str]]:
+    """The parameters of the API that the fields of the plan say."""
+    if form.problem:
+        raise ValueError(form.problem)
+    fields = dict(form.fields)
+    kind, budget = fields.pop("of"), fields.pop("budget")
+    if kind not in BUDGETS:
+        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(BUDGETS)}")
+    return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
+
+
+def plan_from_page(query: Pairs) -> Plan:
+    """The plan that the address of a page asks for."""
+    return plan_of(plan_query(read_form(query, PLAN_FIELDS)))
+
 
 AUDIT_FIELDS = {"name": "", "config": ""}
 GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
@@ -31,7 +116,7 @@ WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
 
-def plan_page(asked: Asked) -> Reply:
+def plan_page(asked: ExplorerRequest) -> Reply:
     """The plan for what the controls say."""
     form = read_form(asked.query, PLAN_FIELDS)
     shown: dict[str, object] = {"form": form.fields, "budgets": BUDGETS}
@@ -52,7 +137,7 @@ def plan_page(asked: Asked) -> Reply:
     return _page("plan.html", shown)
 
 
-def audit_page(asked: Asked) -> Reply:
+def audit_page(asked: ExplorerRequest) -> Reply:
     """The findings for a name of the table or a pasted config."""
     form = read_form(asked.query, AUDIT_FIELDS)
     fields = form.fields | ({"config": asked.body.decode(errors="replace")} if asked.body else {})
@@ -68,7 +153,7 @@ def audit_page(asked: Asked) -> Reply:
     return _page("audit.html", shown | {"one": one, "facts": facts, "api": api})
 
 
-def gallery_page(asked: Asked) -> Reply:
+def gallery_page(asked: ExplorerRequest) -> Reply:
     """The published models that match, sorted."""
     form = read_form(asked.query, GALLERY_FIELDS)
     shown: dict[str, object] = {
@@ -167,3 +252,97 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+Json = dict[str, Any]  # of a grammar that others define
+
+NARROW_WIDTH = NARROW.width + 20  # pixels: these charts have no panel beside them
+NARROW_BARS = 130  # pixels, beside the names of models
+
+
+def shapes_chart(asked: ExplorerRequest, *, is_narrow: bool) -> object:
+    """All shapes of the budget's size."""
+    from archfit.report.charts.plan import iso_parameter_chart
+
+    plan = plan_from_page(asked.query)
+    spec = _spec(iso_parameter_chart(plan, known_shapes(), is_narrow=is_narrow))
+    return _document(spec, [spec])
+
+
+def bounds_chart(asked: ExplorerRequest, *, is_narrow: bool) -> object:
+    """Bounds over depth around the shape of the plan."""
+    from archfit.report.charts.theory import bounds_over_depth
+
+    spec = _spec(bounds_over_depth(shape_of(plan_from_page(asked.query))))
+    if is_narrow:
+        spec["columns"] = 1
+        spec["spec"]["width"] = NARROW_WIDTH
+        _move_legends(spec["spec"]["layer"], orient="bottom", direction="vertical")
+    return _document(spec, [spec])
+
+
+def models_chart(_asked: ExplorerRequest, *, is_narrow: bool) -> object:
+    """The published models of the gallery."""
+    from archfit.report.charts.audit import gallery_chart
+
+    spec = _spec(gallery_chart([audit_model(model) for model in zoo_models()]))
+    if not is_narrow:
+        return _document(spec, [spec])
+    shapes, ratios = spec["vconcat"]
+    shapes["width"] = NARROW_WIDTH
+    del shapes["title"]
+    _move_legends(shapes["layer"], orient="bottom", columns=2)
+    for bars in ratios["hconcat"]:
+        bars["width"] = NARROW_BARS
+        for layer in bars["layer"]:
+            layer["encoding"]["x"]["axis"] = {"titleAnchor": "end"}
+    shared = {key: spec[key] for key in ("config", "datasets") if key in spec}
+    shared["config"]["legend"] = {
+        "layout": {"bottom": {"anchor": "start", "direction": "vertical"}}
+    }
+    return _document(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
+
+
+CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
+    f"/chart/{layout}/{name}": partial(chart, is_narrow=layout == "narrow")
+    for layout in ("wide", "narrow")
+    for name, chart in (
+        ("shapes", shapes_chart),
+        ("bounds", bounds_chart),
+        ("models", models_chart),
+    )
+}
+
+
+def shape_of(plan: Plan) -> Shape:
+    """The planned network as bounds are asked about it."""
+    shape, question = plan.shape, plan.request
+    network = Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
+    if question.patch is None:
+        return replace(network, vocab=question.input_dimensions, rank=question.rank)
+    limit = question.limit.limit
+    return replace(network, rank=limit) if limit < shape.width else network
+
+
+def _move_legends(layers: list[Json], **properties: object) -> None:
+    for layer in layers:
+        for channel in layer["encoding"].values():
+            if isinstance(channel, dict) and channel.get("legend"):
+                channel["legend"] |= properties
+
+
+def _spec(chart: "Drawing") -> Json:
+    spec: Json = chart.to_dict()
+    del spec["$schema"]  # an address; the page names the grammar itself
+    return spec
+
+
+def _document(whole: Json, drawings: list[Json]) -> Json:
+    """What a page needs to show the chart, as one drawing or as several."""
+    title = whole.pop("title")
+    return {
+        "title": title["text"],
+        "subtitle": title.get("subtitle", []),
+        "description": whole["description"],
+        "specs": drawings,
+    }

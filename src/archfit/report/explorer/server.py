@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from archfit.report.explorer.guard import LOOPBACK
-from archfit.report.explorer.limits import (
+from archfit.report.explorer.exchange import (
     IDLE_SECONDS,
     MOST_CONNECTIONS,
     MOST_HEAD_BYTES,
     REQUEST_SECONDS,
 )
-from archfit.report.explorer.web import Explorer, application
+from archfit.report.explorer.web import LOOPBACK, Explorer, application
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,10 +1,11 @@
-"""The application: from HTTP to questions for the workers and back."""
+"""The application: from HTTP to questions for the workers and back, behind a guard."""
 
 import asyncio
 import contextlib
 import gzip
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,12 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from archfit.report.explorer.answers import LANES, TAKE_A_CONFIG
-from archfit.report.explorer.api import command_line
-from archfit.report.explorer.cache import Remembered
-from archfit.report.explorer.exchange import Asked, Reply, json_reply, refusal
-from archfit.report.explorer.guard import Guard
-from archfit.report.explorer.limits import (
+from archfit.report.explorer.answers import POOLS, TAKE_A_CONFIG
+from archfit.report.explorer.description import ADDRESS, openapi_document
+from archfit.report.explorer.documents import command_line
+from archfit.report.explorer.exchange import (
     CACHED_BYTES,
     MOST_BODY_BYTES,
     MOST_SECONDS,
@@ -26,11 +25,104 @@ from archfit.report.explorer.limits import (
     PROCESSES,
     WAIT_SECONDS,
     WALL_SECONDS,
+    ExplorerRequest,
+    Reply,
+    json_reply,
+    refusal,
 )
-from archfit.report.explorer.openapi import ADDRESS, openapi_document
-from archfit.report.explorer.static import OWN, VEGA, links, own_file
-from archfit.report.explorer.workers import BusyError, CrashedError, Lane, Limits, TooLateError
-from archfit.spec.sentence import one_line
+from archfit.report.explorer.pages import OWN, VEGA, links, own_file
+from archfit.report.explorer.workers import (
+    BusyError,
+    CrashedError,
+    PoolLimits,
+    ReplyCache,
+    TooLateError,
+    WorkerPool,
+)
+from archfit.spec.errors import one_line
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+# Styles are in one sheet. Vega sets them through the object model, which no policy forbids.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Guard:
+    """The application behind a check of the host's name and of the body's size.
+
+    `hosts` are the names that it may be called by; none: any. A page elsewhere whose name was
+    made to lead to this machine sends another name, so that it learns nothing (DNS rebinding).
+    """
+
+    def __init__(self, app: "ASGIApp", hosts: Sequence[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def with_headers(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in HEADERS.items() if pair[0] not in own),
+                ]
+            await send(message)
+
+        problem = self._problem(scope["method"], scope["headers"])
+        if problem is None:
+            return await self._app(scope, receive, with_headers)
+        await _refuse(scope["path"], *problem, with_headers)
+        return None
+
+    def _problem(self, method: str, headers: Headers) -> tuple[int, str] | None:
+        host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1")
+        if self._hosts and _without_port(host) not in self._hosts:
+            return 400, (
+                f"host {host[:60]!r} is not this server; use http://127.0.0.1 and its port, and "
+                "let a proxy say the same"
+            )
+        length = next((value for name, value in headers if name == b"content-length"), b"0")
+        if not length.isdigit() or len(length) > 18:
+            return 400, "content-length is no size; send the number of bytes"
+        if int(length) > MOST_BODY_BYTES:
+            return 413, f"the body has {int(length):,} bytes; send at most {MOST_BODY_BYTES:,}"
+        is_sent = int(length) > 0 or any(name == b"transfer-encoding" for name, _ in headers)
+        if method != "POST" and is_sent:
+            return 400, f"{method} takes no body; send parameters in the address"
+        return None
+
+
+async def _refuse(path: str, status: int, sentence: str, send: "Send") -> None:
+    reply = refusal(path, status, sentence)
+    headers = [
+        (b"content-type", reply.media.encode()),
+        (b"content-length", str(len(reply.content)).encode()),
+        (b"connection", b"close"),  # a body that nobody wants is not read
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.content})
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
+
 
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
@@ -39,10 +131,10 @@ class Explorer:
     """The workers behind the pages, and what was answered before."""
 
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
-        self._lanes = {
-            name: Lane(
+        self._pools = {
+            name: WorkerPool(
                 name,
-                Limits(
+                PoolLimits(
                     processes=PROCESSES[name],
                     seconds=seconds,
                     wall_seconds=WALL_SECONDS,
@@ -50,12 +142,12 @@ class Explorer:
                     wait_seconds=WAIT_SECONDS,
                 ),
             )
-            for name in LANES
+            for name in POOLS
         }
         self._remembered = {
-            name: Remembered(lane.answer, CACHED_BYTES[name]) for name, lane in self._lanes.items()
+            name: ReplyCache(pool.answer, CACHED_BYTES[name]) for name, pool in self._pools.items()
         }
-        self._lane_of = {path: name for name, paths in LANES.items() for path in paths}
+        self._pool_of = {path: name for name, paths in POOLS.items() for path in paths}
         self._seconds = seconds
         self._vega: asyncio.Task[bytes] | None = None
 
@@ -64,14 +156,14 @@ class Explorer:
         """Its processes, from start to end; who asks for a chart first waits for the slow ones."""
         loop = asyncio.get_running_loop()
         self._vega = loop.create_task(_vega_script())
-        later = [loop.create_task(self._lanes[name].start()) for name in ("bounds", "charts")]
+        later = [loop.create_task(self._pools[name].start()) for name in ("bounds", "charts")]
         try:
-            await self._lanes["answers"].start()
+            await self._pools["answers"].start()
             yield
         finally:
             self._vega.cancel()
             await asyncio.gather(self._vega, *later, return_exceptions=True)
-            await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+            await asyncio.gather(*(pool.stop() for pool in self._pools.values()))
 
     async def answered(self, request: Request) -> Response:
         """The answer to a request for a page, a document or a chart."""
@@ -81,7 +173,7 @@ class Explorer:
             if request.method == "POST" and not body:
                 return _response(refusal(path, 400, "the body is empty; send a config.json"))
             query = tuple(request.query_params.multi_items())
-            asked = Asked(path=path, query=query, body=body)
+            asked = ExplorerRequest(path=path, query=query, body=body)
             return _response(await self._reply(asked))
         except _TooLongError:
             sentence = f"the body is over {MOST_BODY_BYTES:,} bytes; send less"
@@ -89,9 +181,9 @@ class Explorer:
         except ClientDisconnect:
             return Response(status_code=400)
 
-    async def _reply(self, asked: Asked) -> Reply:
+    async def _reply(self, asked: ExplorerRequest) -> Reply:
         try:
-            return await self._remembered[self._lane_of[asked.path]].answer(asked)
+            return await self._remembered[self._pool_of[asked.path]].answer(asked)
         except TooLateError:
             sentence = (
                 f"this takes longer than the {self._seconds:g} s that the explorer computes; run "
@@ -128,7 +220,7 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> ASGIApp:
         Route(
             path, explorer.answered, methods=["GET", "POST"] if path in TAKE_A_CONFIG else ["GET"]
         )
-        for paths in LANES.values()
+        for paths in POOLS.values()
         for path in paths
     ]
     routes += [

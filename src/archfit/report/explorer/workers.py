@@ -1,15 +1,21 @@
-"""Processes that compute answers; one that takes too long ends or is killed, and is replaced."""
+"""Processes that compute answers, and answers that were given before.
+
+A process that takes too long ends or is killed, and is replaced. Questions decide answers, so that
+those that are kept stay right.
+"""
 
 import asyncio
 import contextlib
 import os
 import signal
 import sys
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from archfit.report.explorer.exchange import HEAD, Asked, Reply
+from archfit.report.explorer.exchange import HEAD, ExplorerRequest, Reply
 
-MODULE = "archfit.report.explorer.worker"
+MODULE = "archfit.report.explorer.answers"
 SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # one core for each
 
 
@@ -26,8 +32,8 @@ class CrashedError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """How much a lane takes on."""
+class PoolLimits:
+    """How much a pool takes on."""
 
     processes: int
     seconds: float  # that an answer may compute
@@ -36,10 +42,10 @@ class Limits:
     wait_seconds: float
 
 
-class Lane:
+class WorkerPool:
     """Requests in one line, for as many processes as it has."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: PoolLimits) -> None:
         self._name, self._limits = name, limits
         self._idle: asyncio.Queue[asyncio.subprocess.Process] = asyncio.Queue()
         self._all: set[asyncio.subprocess.Process] = set()
@@ -58,7 +64,7 @@ class Lane:
         for process in tuple(self._all):
             await self._end(process)
 
-    async def answer(self, asked: Asked) -> Reply:
+    async def answer(self, asked: ExplorerRequest) -> Reply:
         """The answer of the next process that is free."""
         process = await self._free_process()
         try:
@@ -126,7 +132,7 @@ class Lane:
         await process.wait()
 
 
-async def _exchanged(process: asyncio.subprocess.Process, asked: Asked) -> Reply:
+async def _exchanged(process: asyncio.subprocess.Process, asked: ExplorerRequest) -> Reply:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(asked.packed())
@@ -134,3 +140,42 @@ async def _exchanged(process: asyncio.subprocess.Process, asked: Asked) -> Reply
     sizes = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
     head, content = [await process.stdout.readexactly(size) for size in sizes]
     return Reply.unpacked(head, content)
+
+
+OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
+
+
+class ReplyCache:
+    """The latest answers, up to a number of bytes; equal questions at one time are asked once."""
+
+    def __init__(self, ask: Callable[[ExplorerRequest], Awaitable[Reply]], most_bytes: int) -> None:
+        self._ask, self._most_bytes = ask, most_bytes
+        self._replies: OrderedDict[ExplorerRequest, Reply] = OrderedDict()
+        self._asking: dict[ExplorerRequest, asyncio.Future[Reply]] = {}
+        self._bytes = 0
+
+    async def answer(self, asked: ExplorerRequest) -> Reply:
+        """The answer, computed or remembered; what was sent in a body is not kept."""
+        if asked.body:
+            return await self._ask(asked)
+        if asked in self._replies:
+            self._replies.move_to_end(asked)
+            return self._replies[asked]
+        if asked not in self._asking:
+            self._asking[asked] = asyncio.ensure_future(self._ask(asked))
+            self._asking[asked].add_done_callback(lambda done: self._keep(asked, done))
+        return await asyncio.shield(self._asking[asked])  # who leaves does not take it from others
+
+    def _keep(self, asked: ExplorerRequest, done: "asyncio.Future[Reply]") -> None:
+        del self._asking[asked]
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._replies[asked] = done.result()
+        self._bytes += _size(asked, done.result())
+        while self._bytes > self._most_bytes:
+            self._bytes -= _size(*self._replies.popitem(last=False))
+
+
+def _size(asked: ExplorerRequest, reply: Reply) -> int:
+    query = sum(len(name) + len(value) for name, value in asked.query)
+    return OVERHEAD + 4 * query + len(reply.content)

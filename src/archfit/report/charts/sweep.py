@@ -1,22 +1,34 @@
-"""Networks of equal size that read different tokens, in bits per byte; and the spread of seeds."""
+"""The figures of a sweep: those its records support, comparisons of tokens and seeds among them."""
 
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import altair
+
 from archfit.fit.cells import Cell
 from archfit.fit.comparison import Comparison, Standing
 from archfit.fit.conclusions import short_size
 from archfit.fit.families import key_of
 from archfit.fit.fitted import Fits
+from archfit.report.charts.cost import redundancy_figure, side_figure
+from archfit.report.charts.look import (
+    COLOURS,
+    MOST_PANELS,
+    Row,
+    ends,
+    linear_x,
+    rows_of,
+    rows_y,
+    side_by_side,
+    told_apart,
+)
+from archfit.report.charts.rank import position_figure, rank_figure
+from archfit.report.charts.size import size_figure, size_panels
 from archfit.report.document import Figure, Layout
-from archfit.report.family_words import told_apart
-from archfit.report.sweep_look import COLOURS, MOST_PANELS, Row, ends, rows_of, rows_y, side_by_side
 
 if TYPE_CHECKING:
-    import altair
-
     from archfit.report.document import Drawing
 
 ROW = 36  # pixels
@@ -84,9 +96,7 @@ def _comparison_chart(
 
 def _compared(
     one: Comparison, labels: Mapping[str, str], width: int
-) -> "altair.LayerChart | altair.FacetChart":
-    import altair
-
+) -> altair.LayerChart | altair.FacetChart:
     names = _unlike([_reading(standing.cell, labels) for standing in one.standings])
     means = [_standing(*pair) for pair in zip(one.standings, names, strict=True)]
     runs: list[Row] = [
@@ -98,12 +108,14 @@ def _compared(
         [float(row[key]) for row in means for key in ("low", "high")]
         + [float(row["bits"]) for row in runs]
     )
-    y, x = rows_y(names), _x("bits", BITS, frame)
+    y, x = rows_y(names), linear_x("bits", BITS, frame)
     return altair.layer(
         rows_of([{"bits": one.standings[0].bits_per_byte}])
         .mark_rule(strokeDash=[1, 3], color="#555555")
         .encode(x=x),
-        rows_of(means).mark_rule(strokeWidth=2).encode(x=_x("low", BITS, frame), x2="high:Q", y=y),
+        rows_of(means)
+        .mark_rule(strokeWidth=2)
+        .encode(x=linear_x("low", BITS, frame), x2="high:Q", y=y),
         rows_of(runs)
         .mark_point(size=18, filled=True, color="#555555", opacity=0.7)
         .encode(x=x, y=y),
@@ -125,15 +137,6 @@ def _standing(standing: Standing, name: str) -> Row:
         "low": best + standing.low,
         "high": best + standing.high,
     }
-
-
-def _x(field: str, title: str, frame: tuple[float, float]) -> "altair.X":
-    import altair
-
-    scale = altair.Scale(domain=list(frame), nice=False, zero=False)
-    return altair.X(
-        f"{field}:Q", title=title, scale=scale, axis=altair.Axis(tickCount=5, labelOverlap=True)
-    )
 
 
 def _unlike(names: Sequence[str]) -> list[str]:
@@ -165,8 +168,6 @@ def _names(cells: Sequence[Cell], labels: Mapping[str, str]) -> list[str]:
 def _spread_chart(
     cells: Sequence[Cell], names: Sequence[str], noisy: frozenset[Cell], layout: Layout
 ) -> "Drawing":
-    import altair
-
     runs: list[Row] = [
         {"row": name, "difference": loss - cell.mean, "noisy": str(cell in noisy)}
         for cell, name in zip(cells, names, strict=True)
@@ -190,14 +191,32 @@ def _spread_chart(
     chart: altair.LayerChart | altair.FacetChart = altair.layer(
         rows_of([{"difference": 0.0}])
         .mark_rule(color="#999999")
-        .encode(x=_x("difference", title, frame)),
+        .encode(x=linear_x("difference", title, frame)),
         rows_of(bars)
         .mark_rule(strokeWidth=7, opacity=0.25, color="#555555")
-        .encode(x=_x("low", title, frame), x2="high:Q", y=y),
+        .encode(x=linear_x("low", title, frame), x2="high:Q", y=y),
         rows_of(runs)
         .mark_point(size=40, filled=True, color=COLOURS[0], opacity=0.85)
-        .encode(x=_x("difference", title, frame), y=y, shape=shape),
+        .encode(x=linear_x("difference", title, frame), y=y, shape=shape),
         width=layout.for_panels(1).width,
         height=30 * len(names),
     )
     return chart
+
+
+def sweep_figures(fits: Fits, labels: Mapping[str, str]) -> tuple[Figure, ...]:
+    """The papers' figures from these fits; `labels` names data sets by their hash."""
+    ranks, panels = rank_figure(fits, labels), size_panels(fits, labels)
+    has_depths = any(len(panel.depths) > 1 for panel in panels)
+    # Of one depth, the figure of ranks and widths shows the same curve.
+    sizes = size_figure(panels) if panels and (has_depths or ranks is None) else None
+    found = (
+        sizes,
+        ranks,
+        redundancy_figure(fits, labels),
+        position_figure(fits, labels),
+        side_figure(fits, labels),
+        comparison_figure(fits, labels),
+        spread_figure(fits, labels),
+    )
+    return tuple(figure for figure in found if figure is not None)

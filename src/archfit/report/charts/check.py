@@ -1,30 +1,33 @@
-"""A check in pictures: how each network ended, and how it got there."""
+"""A check in pictures: how networks ended and got there, and how tokens of the data co-occur."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Figure, Layout
-from archfit.report.sweep_look import (
+import altair
+
+from archfit.report.charts.look import (
     COLOURS,
     Row,
     ends,
     in_dashes,
     in_series,
+    linear_x,
     linear_y,
     rows_of,
     rows_y,
 )
+from archfit.report.document import Figure, Layout
 
 if TYPE_CHECKING:
-    import altair
-
     from archfit.report.document import Drawing
 
 ROW = 42  # pixels
 HEIGHT = 300
 BITS = "held-out loss (bits per byte)"
+DIFFERENCE = "bits per byte less those of the recommended network"
 FURTHEST = 3.0  # times as far as the second furthest: what lies beyond is drawn at the edge
 
 
@@ -77,8 +80,6 @@ def curve_figure(trials: Sequence[Trial]) -> Figure:
 
 
 def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
-    import altair
-
     base = next(trial for trial in trials if trial.low == trial.high)
     mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
     frame = _frame(trials)
@@ -91,10 +92,12 @@ def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
     ]
     means = [_mean_row(trial, frame) for trial in inside]
     beyond = [_edge_row(trial, frame) for trial in trials if trial not in inside]
-    y, x = rows_y(names), _x("bits", frame)
+    y, x = rows_y(names), linear_x("bits", DIFFERENCE, frame, ticks=6)
     chart: altair.LayerChart | altair.FacetChart = altair.layer(
         rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
-        rows_of(means).mark_rule(strokeWidth=2).encode(x=_x("low", frame), x2="high:Q", y=y),
+        rows_of(means)
+        .mark_rule(strokeWidth=2)
+        .encode(x=linear_x("low", DIFFERENCE, frame, ticks=6), x2="high:Q", y=y),
         rows_of(runs)
         .mark_tick(thickness=1.5, size=10, color="#333333", opacity=0.8, clip=True)
         .encode(x=x, y=y),
@@ -143,20 +146,7 @@ def _frame(trials: Sequence[Trial]) -> tuple[float, float]:
     return ends([0.0, *values, *(t.low for t in kept), *(t.high for t in kept)])
 
 
-def _x(field: str, frame: tuple[float, float]) -> "altair.X":
-    import altair
-
-    return altair.X(
-        f"{field}:Q",
-        title="bits per byte less those of the recommended network",
-        scale=altair.Scale(domain=list(frame), nice=False, zero=False),
-        axis=altair.Axis(tickCount=6, labelOverlap=True),
-    )
-
-
 def _curves(trials: Sequence[Trial], layout: Layout) -> "Drawing":
-    import altair
-
     rows: list[Row] = [
         {"network": trial.name, "tokens": tokens, "bits": bits}
         for trial in trials
@@ -179,5 +169,80 @@ def _curves(trials: Sequence[Trial], layout: Layout) -> "Drawing":
         ),
         width=layout.for_panels(1).width,
         height=HEIGHT,
+    )
+    return chart
+
+
+SPECTRUM_HEIGHT = 260
+LEAST = 1e-4  # of the largest: what is below is noise of counting
+
+
+def cooccurrence_figure(
+    values: Sequence[float], *, rank: int, limit: int, width: int
+) -> Figure | None:
+    """Singular values beyond independence, largest first, with the ranks that matter.
+
+    `rank` holds 99.9 % of their energy, `limit` is that of the embedding, `width` the plan's.
+    """
+    if not values or values[0] <= 0:
+        return None
+    shown = [value / values[0] for value in values if value > LEAST * values[0]]
+    rules = {f"99.9 % of the energy: {rank:,}": rank, f"embedding rank limit: {limit:,}": limit}
+    rules[f"recommended width: {width:,}"] = width
+    return Figure(
+        name="cooccurrence",
+        title="How many dimensions neighbouring tokens differ in",
+        caption="Singular values of the co-occurrence of neighbouring tokens, less what "
+        "independent tokens would show. A steep fall means that few dimensions tell tokens apart "
+        "from their neighbours alone; longer contexts may need more. Ranks count one more, that of "
+        "how often each token occurs.",
+        description=f"{len(shown)} singular values above {LEAST:g} of the largest; "
+        + "; ".join(rules)
+        + ".",
+        chart=partial(_drawn, shown, rules),
+    )
+
+
+def _drawn(shown: Sequence[float], rules: dict[str, int], layout: Layout) -> "Drawing":
+    rows: list[Row] = [{"place": at, "share": value} for at, value in enumerate(shown, start=1)]
+    lines: list[Row] = [{"at": at, "what": what} for what, at in rules.items()]
+    most = max(len(shown), *rules.values())
+    decades = [10.0**-power for power in range(max(1, math.ceil(-math.log10(shown[-1]))) + 1)]
+    scale = altair.Scale(type="log", domain=[1, most * 1.1], nice=False)
+    names = list(rules)
+    legend = altair.Legend(title=None, orient="bottom", columns=layout.legend_columns - 1 or 1)
+    legend.labelLimit = 300
+    chart: altair.LayerChart | altair.FacetChart = altair.layer(
+        rows_of(rows)
+        .mark_line(color=COLOURS[0], point=altair.OverlayMarkDef(size=16, color=COLOURS[0]))
+        .encode(
+            x=altair.X(
+                "place:Q",
+                title="singular value, by size",
+                scale=scale,
+                axis=altair.Axis(grid=False, labelOverlap=True),
+            ),
+            y=altair.Y(
+                "share:Q",
+                title="share of the largest",
+                scale=altair.Scale(type="log", domain=[decades[-1], 1], nice=False),
+                axis=altair.Axis(format="~g", values=decades),
+            ),
+        ),
+        rows_of(lines)
+        .mark_rule(strokeWidth=2)
+        .encode(
+            x=altair.X("at:Q", scale=scale),
+            color=altair.Color(
+                "what:N", scale=altair.Scale(domain=names, range=list(COLOURS[1:4])), legend=legend
+            ),
+            strokeDash=altair.StrokeDash(
+                "what:N",
+                scale=altair.Scale(domain=names, range=[[6, 3], [2, 2], [1, 0]]),
+                legend=legend,
+            ),
+        ),
+        width=layout.for_panels(1).width,
+        height=SPECTRUM_HEIGHT,
     )
     return chart

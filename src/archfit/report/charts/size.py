@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import altair
+
 from archfit.fit.conclusions import short_size
 from archfit.fit.crossing import Crossing
 from archfit.fit.curves import Curve
 from archfit.fit.families import Family, FamilyKey, families_of
 from archfit.fit.fitted import Fits
-from archfit.report.document import Figure, Layout
-from archfit.report.family_words import question_of, told_apart
-from archfit.report.sweep_look import (
+from archfit.report.charts.look import (
     MOST_PANELS,
     NATS,
     Row,
@@ -24,10 +24,13 @@ from archfit.report.sweep_look import (
     linear_y,
     log_ends,
     log_x,
+    question_of,
     rows_of,
     rows_y,
     side_by_side,
+    told_apart,
 )
+from archfit.report.document import Figure, Layout
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing
@@ -138,8 +141,6 @@ def _losses(panel: SizePanel) -> list[float]:
 def _panel(
     panel: SizePanel, names: Sequence[str], sizes: Ends, losses: Ends, layout: Layout
 ) -> "Drawing":
-    import altair
-
     x = log_x("size", "block parameters", sizes, layout)
     curves = [row for curve in panel.curves for row in curve_rows(curve)]
     crossings = [_crossing_row(one, panel, sizes) for one in panel.crossings]
@@ -180,8 +181,6 @@ def _panel(
 
 def _strip(crossings: Sequence[Row], sizes: Ends, layout: Layout) -> "Drawing":
     """The crossings below their panel, a row each."""
-    import altair
-
     x = log_x("size", "size at which they cross", sizes, layout)
     y = rows_y([str(row["row"]) for row in crossings])
     open_ends = [

@@ -6,15 +6,13 @@ Points crowd together, so their names stand in a list at the right, each with a 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import altair
 
 from archfit.plan.law import WEIGHTS, law_width
 from archfit.plan.planner import Plan
+from archfit.report.charts.look import Row, rows_of
 
-if TYPE_CHECKING:
-    import altair
-
-Row = dict[str, str | float]
 Known = tuple[str, int, int]  # name, depth, width
 
 WIDTH, HEIGHT = 560, 460  # pixels
@@ -45,13 +43,11 @@ class _Frame:
 
 def iso_parameter_chart(
     plan: Plan, known: Iterable[Known], *, is_narrow: bool = False
-) -> "altair.LayerChart | altair.FacetChart":
+) -> altair.LayerChart | altair.FacetChart:
     """Depth against width, both logarithmic; `known` are published models of any size.
 
     A narrow one has no room for the list of names: tooltips have them.
     """
-    import altair
-
     points = [*_points(plan), *_known_points(plan, known)]
     frame = _frame(plan, points)
     labels = _labels(points, frame)
@@ -160,36 +156,26 @@ def _point(name: str, depth: float, width: float, mark: str) -> Row:
     return {"name": name, "depth": float(depth), "width": float(width), "mark": mark}
 
 
-def _line(rows: list[Row], dash: list[int], colour: str, frame: _Frame) -> "altair.Chart":
-    import altair
-
+def _line(rows: list[Row], dash: list[int], colour: str, frame: _Frame) -> altair.Chart:
     line: altair.Chart = (
-        altair.Chart(altair.InlineData(values=rows))
-        .mark_line(strokeDash=dash, color=colour)
-        .encode(**_axes(frame))
+        rows_of(rows).mark_line(strokeDash=dash, color=colour).encode(**_axes(frame))
     )
     return line
 
 
-def _limit(plan: Plan, frame: _Frame) -> "altair.Chart":
-    import altair
-
+def _limit(plan: Plan, frame: _Frame) -> altair.Chart:
     limit = float(plan.request.limit.limit)
     rows: list[Row] = [{"width": limit}] if plan.bottleneck else []
     rule: altair.Chart = (
-        altair.Chart(altair.InlineData(values=rows))
-        .mark_rule(strokeDash=[1, 3], color="#555555")
-        .encode(x=_axes(frame)["x"])
+        rows_of(rows).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=_axes(frame)["x"])
     )
     return rule
 
 
-def _marks(points: list[Row], frame: _Frame, *, legend_columns: int) -> "altair.Chart":
-    import altair
-
+def _marks(points: list[Row], frame: _Frame, *, legend_columns: int) -> altair.Chart:
     legend = altair.Legend(title=None, orient="bottom", columns=legend_columns, labelLimit=300)
     marks: altair.Chart = (
-        altair.Chart(altair.InlineData(values=points[::-1]))  # ours on top
+        rows_of(points[::-1])  # ours on top
         .mark_point(filled=True, size=90, opacity=1)
         .encode(
             **_axes(frame),
@@ -205,10 +191,8 @@ def _marks(points: list[Row], frame: _Frame, *, legend_columns: int) -> "altair.
     return marks
 
 
-def _leaders(labels: list[Row]) -> "altair.Chart":
+def _leaders(labels: list[Row]) -> altair.Chart:
     """A thin line from each point to its name, in pixels."""
-    import altair
-
     rows = [
         {"name": str(label["name"]), "at": at, "x": x, "y": y}
         for label in labels
@@ -218,7 +202,7 @@ def _leaders(labels: list[Row]) -> "altair.Chart":
         )
     ]
     lines: altair.Chart = (
-        altair.Chart(altair.InlineData(values=rows))
+        rows_of(rows)
         .mark_line(color="#bbbbbb", strokeWidth=0.7)
         .encode(
             x=altair.X("x:Q", scale=None, axis=None),
@@ -230,11 +214,9 @@ def _leaders(labels: list[Row]) -> "altair.Chart":
     return lines
 
 
-def _names(labels: list[Row]) -> "altair.Chart":
-    import altair
-
+def _names(labels: list[Row]) -> altair.Chart:
     names: altair.Chart = (
-        altair.Chart(altair.InlineData(values=labels))
+        rows_of(labels)
         .transform_calculate(
             words="datum.name + ': ' + format(datum.depth, ',.3~r') + ' x ' + "
             "format(datum.width, ',.0f')"
@@ -250,8 +232,6 @@ def _names(labels: list[Row]) -> "altair.Chart":
 
 
 def _axes(frame: _Frame) -> "dict[str, altair.X | altair.Y]":
-    import altair
-
     def scale(ends: tuple[float, float]) -> altair.Scale:
         return altair.Scale(type="log", nice=False, domain=list(ends))
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import altair
+
 from archfit.fit.cells import Cell, without_rate
 from archfit.fit.contrasts import with_full
 from archfit.fit.curves import Curve
 from archfit.fit.families import FamilyKey, families_of, key_of
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
-from archfit.report.document import Figure, Layout
-from archfit.report.family_words import told_apart
-from archfit.report.size_chart import curve_rows
-from archfit.report.sweep_look import (
+from archfit.report.charts.look import (
     MOST_PANELS,
     NATS,
     Row,
@@ -27,12 +26,13 @@ from archfit.report.sweep_look import (
     log_x_at,
     rows_of,
     side_by_side,
+    told_apart,
 )
+from archfit.report.charts.size import curve_rows
+from archfit.report.document import Figure, Layout
 from archfit.spec import Factorised
 
 if TYPE_CHECKING:
-    import altair
-
     from archfit.report.document import Drawing
 
 Tables = tuple[str, ...]
@@ -202,9 +202,7 @@ def _frame(one: Ranked, cells: Sequence[Cell]) -> tuple[float, float]:
 
 def _ranks(
     one: Ranked, names: Sequence[str], losses: tuple[float, float], layout: Layout
-) -> "altair.LayerChart | altair.FacetChart":
-    import altair
-
+) -> altair.LayerChart | altair.FacetChart:
     width = one.full.architecture.width
     x = log_x_at("rank", "rank (inner size of the table)", (*one.ranks, width))
     means = [_mean(cell, one.noise) for cell in one.limited]
@@ -235,9 +233,7 @@ def _ranks(
 
 def _widths(
     one: Ranked, losses: tuple[float, float], layout: Layout
-) -> "altair.LayerChart | altair.FacetChart":
-    import altair
-
+) -> altair.LayerChart | altair.FacetChart:
     x = log_x_at("width", "width, full tables", [cell.architecture.width for cell in one.widths])
     y = linear_y("loss", NATS, losses)
     curves = [row for curve in one.curve for row in curve_rows(curve)]

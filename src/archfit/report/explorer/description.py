@@ -1,19 +1,22 @@
 """The OpenAPI description of the API, made of the tables that its code reads requests with."""
 
+import json
 from collections.abc import Sequence
+from importlib import resources
 
 from archfit import __version__
-from archfit.report.explorer import schemas
-from archfit.report.explorer.limits import (
+from archfit.report.explorer.documents import AUDIT, BOUNDS, PLAN, Parameter
+from archfit.report.explorer.exchange import (
     MOST_BODY_BYTES,
     MOST_HEAD_BYTES,
     MOST_SECONDS,
     REQUEST_SECONDS,
 )
-from archfit.report.explorer.parameters import AUDIT, BOUNDS, PLAN, Parameter
-from archfit.report.explorer.schemas import Schema
+
+Schema = dict[str, object]
 
 ADDRESS = "/api/openapi.json"
+_SCHEMAS = resources.files("archfit.resources").joinpath("explorer-schemas.json")
 REFUSALS = {
     "400": "A value is wrong; the sentence names it, the rule and the way out.",
     "405": "No such method here.",
@@ -60,12 +63,7 @@ def openapi_document() -> Schema:
             },
         },
         "components": {
-            "schemas": {
-                "plan": schemas.PLAN,
-                "bounds": schemas.BOUNDS,
-                "audit": schemas.AUDIT,
-                "error": schemas.ERROR,
-            },
+            "schemas": json.loads(_SCHEMAS.read_text(encoding="utf-8")),
         },
     }
 

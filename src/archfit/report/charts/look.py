@@ -1,15 +1,18 @@
-"""The one look of a sweep's figures: series by colour, shape and dash, and the axes they share."""
+"""The one look of all charts: series by colour, shape and dash, shared axes and words."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
+import altair
+
+from archfit.fit.families import FamilyKey
 from archfit.report.document import Layout
+from archfit.spec import Tied
 
 if TYPE_CHECKING:
-    import altair
-
     from archfit.report.document import Drawing
 
 Row = dict[str, str | float]
@@ -24,8 +27,6 @@ MOST_PANELS = 6
 
 def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
     """Colour and shape of points by the name of their series; also without colour they differ."""
-    import altair
-
     legend = _legend(title, layout)
     return {
         "color": altair.Color(f"{field}:N", scale=_scale(names, COLOURS), legend=legend),
@@ -35,8 +36,6 @@ def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> d
 
 def in_dashes(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
     """Colour and dash of lines by the name of their series."""
-    import altair
-
     legend = _legend(title, layout)
     return {
         "color": altair.Color(f"{field}:N", scale=_scale(names, COLOURS), legend=legend),
@@ -44,10 +43,8 @@ def in_dashes(field: str, title: str, names: Sequence[str], layout: Layout) -> d
     }
 
 
-def _legend(title: str, layout: Layout) -> "altair.Legend":
+def _legend(title: str, layout: Layout) -> altair.Legend:
     """The same for points and lines, so that they have one."""
-    import altair
-
     return altair.Legend(
         title=title,
         orient="bottom",
@@ -60,16 +57,12 @@ def _legend(title: str, layout: Layout) -> "altair.Legend":
     )
 
 
-def _scale(names: Sequence[str], looks: Iterable[str] | Iterable[list[int]]) -> "altair.Scale":
-    import altair
-
+def _scale(names: Sequence[str], looks: Iterable[str] | Iterable[list[int]]) -> altair.Scale:
     return altair.Scale(domain=list(names), range=list(islice(cycle(looks), len(names))))
 
 
-def rows_of(rows: Sequence[Row]) -> "altair.Chart":
+def rows_of(rows: Sequence[Row]) -> altair.Chart:
     """A chart of these rows."""
-    import altair
-
     return altair.Chart(altair.InlineData(values=list(rows)))
 
 
@@ -87,22 +80,20 @@ def ends(values: Iterable[float]) -> tuple[float, float]:
     return min(those) - room, max(those) + room
 
 
-def log_x(field: str, title: str, shown: tuple[float, float], layout: Layout) -> "altair.X":
+def log_x(field: str, title: str, shown: tuple[float, float], layout: Layout) -> altair.X:
     """A logarithmic axis with ticks at round numbers, as many as have room."""
     ticks = _round_numbers(shown, most=layout.width // 45)
     return _log_x(field, title, shown, ticks, "~s" if shown[1] >= 1000 else "~r")
 
 
-def log_x_at(field: str, title: str, values: Sequence[float]) -> "altair.X":
+def log_x_at(field: str, title: str, values: Sequence[float]) -> altair.X:
     """A logarithmic axis with ticks at the values that it shows."""
     return _log_x(field, title, log_ends(values), sorted(set(values)), "~r")
 
 
 def _log_x(
     field: str, title: str, shown: tuple[float, float], ticks: Sequence[float], number: str
-) -> "altair.X":
-    import altair
-
+) -> altair.X:
     return altair.X(
         f"{field}:Q",
         title=title,
@@ -121,19 +112,22 @@ def _round_numbers(shown: tuple[float, float], most: int) -> list[float]:
     return inside
 
 
-def linear_y(field: str, title: str, shown: tuple[float, float], number: str = "") -> "altair.Y":
+def linear_y(field: str, title: str, shown: tuple[float, float], number: str = "") -> altair.Y:
     """A linear axis that need not begin at zero."""
-    import altair
-
     scale = altair.Scale(domain=list(shown), nice=False, zero=False)
     axis = altair.Axis(format=number, tickCount=6) if number else altair.Axis(tickCount=6)
     return altair.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
-def rows_y(names: Sequence[str]) -> "altair.Y":
-    """A row for each name, which stands above it inside the panel, so that it may be long."""
-    import altair
+def linear_x(field: str, title: str, shown: tuple[float, float], ticks: int = 5) -> altair.X:
+    """The same across the page."""
+    scale = altair.Scale(domain=list(shown), nice=False, zero=False)
+    axis = altair.Axis(tickCount=ticks, labelOverlap=True)
+    return altair.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
+
+def rows_y(names: Sequence[str]) -> altair.Y:
+    """A row for each name, which stands above it inside the panel, so that it may be long."""
     return altair.Y(
         "row:N",
         title=None,
@@ -152,9 +146,38 @@ def rows_y(names: Sequence[str]) -> "altair.Y":
 
 def side_by_side(panels: "Sequence[Drawing]", layout: Layout) -> "Drawing":
     """Panels with one legend."""
-    import altair
-
     chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
         color="shared", shape="shared", strokeDash="shared"
     )
     return chart
+
+
+def question_of(key: FamilyKey) -> FamilyKey:
+    """The family without its depth: curves of one question are compared."""
+    return replace(key, depth=1)
+
+
+def told_apart(keys: Sequence[FamilyKey], labels: Mapping[str, str]) -> dict[FamilyKey, str]:
+    """What to call each of these; `labels` names data sets by their hash."""
+    parts = {key: _parts(key, labels) for key in keys}
+    columns = list(zip(*parts.values(), strict=True))
+    kept = [at for at, column in enumerate(columns) if len(set(column)) > 1]
+    return {
+        key: ", ".join(words[at] for at in kept if words[at]) or words[1]
+        for key, words in parts.items()
+    }
+
+
+def _parts(key: FamilyKey, labels: Mapping[str, str]) -> tuple[str, ...]:
+    patch = key.input.tokens_per_position
+    label = labels.get(key.data_hash, f"data {key.data_hash[:8]}")
+    return (
+        f"{label}, vocabulary {key.input.vocab:,}",
+        key.words or "full tables",
+        f"patches of {patch}" if patch > 1 else "",
+        "tied head" if isinstance(key.head, Tied) else "",
+        f"context {key.context}",
+        f"{key.recipe.steps:,} steps",
+        f"rule {key.recipe.learning_rate_rule}",
+        key.recipe.precision,
+    )

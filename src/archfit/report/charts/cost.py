@@ -1,4 +1,4 @@
-"""What a bottleneck wastes, over the rank or the attention in proportion to the width."""
+"""What a bottleneck costs: a low rank on input and output, and the parameters that it wastes."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import altair
+
+from archfit.fit.contrasts import Contrast
+from archfit.fit.families import FamilyKey
 from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
-from archfit.report.document import Figure, Layout
-from archfit.report.family_words import question_of, told_apart
-from archfit.report.sweep_look import (
+from archfit.report.charts.look import (
+    MOST_PANELS,
     Row,
     ends,
     in_dashes,
@@ -18,14 +21,122 @@ from archfit.report.sweep_look import (
     linear_y,
     log_ends,
     log_x,
+    log_x_at,
+    question_of,
     rows_of,
     side_by_side,
+    told_apart,
 )
+from archfit.report.document import Figure, Layout
 
 if TYPE_CHECKING:
-    import altair
-
     from archfit.report.document import Drawing
+
+SIDES = {
+    ("embedding",): "input (embedding)",
+    ("head",): "output (head)",
+    ("embedding", "head"): "both",
+}
+COST = "cost against full tables (nats per token)"
+APART = 7  # pixels
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _CostPanel:
+    """One network."""
+
+    title: str
+    width: int
+    costs: tuple[Contrast, ...]
+
+
+def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """Costs by rank; None where not both sides of a network were limited."""
+    networks: dict[tuple[FamilyKey, int], list[Contrast]] = defaultdict(list)
+    for item in fits.contrasts:
+        if item.kind == "cost" and item.first.factorised in SIDES:
+            networks[item.second, item.width].append(item)
+    both = {
+        network: items
+        for network, items in networks.items()
+        if {("embedding",), ("head",)} <= {item.first.factorised for item in items}
+    }
+    if not both:
+        return None
+    titles = told_apart([key for key, _ in both], labels)
+    panels = [
+        _CostPanel(title=_title(key, width, titles[key]), width=width, costs=tuple(items))
+        for (key, width), items in both.items()
+    ][:MOST_PANELS]
+    return Figure(
+        name="input-and-output-rank",
+        title="What a low rank costs on the input and on the output",
+        caption="The loss with a limited table less that with full tables, with 90 % intervals. "
+        "At the dotted rule the rank is the width, which limits nothing: a control. Points of one "
+        "rank are drawn a little apart.",
+        description="Cost in nats per token: " + " ".join(_costs_said(panel) for panel in panels),
+        chart=partial(_cost_chart, panels),
+    )
+
+
+def _title(key: FamilyKey, width: int, words: str) -> str:
+    more = "" if words == "full tables" else f", {words}"
+    return f"depth {key.depth}, width {width}{more}"
+
+
+def _costs_said(panel: _CostPanel) -> str:
+    costs = [
+        f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference:+.3f}"
+        for item in panel.costs
+    ]
+    return f"{panel.title}: {'; '.join(costs)}."
+
+
+def _cost_chart(panels: Sequence[_CostPanel], page: Layout) -> "Drawing":
+    layout = page.for_panels(len(panels))
+    return side_by_side([_cost_panel(panel, layout) for panel in panels], layout)
+
+
+def _cost_panel(panel: _CostPanel, layout: Layout) -> altair.LayerChart | altair.FacetChart:
+    ranks = log_ends((*(item.rank for item in panel.costs), panel.width))
+    apart = (ranks[1] / ranks[0]) ** (APART / layout.width)
+    rows = [_cost_row(item, apart) for item in panel.costs]
+    nats = ends((0.0, *(value for item in panel.costs for value in (item.low, item.high))))
+    names = list(SIDES.values())
+    look = in_series("side", "limited side", names, layout)
+    x = log_x_at("rank", "rank (inner size)", [*(item.rank for item in panel.costs), panel.width])
+    y = linear_y("cost", COST, nats)
+    return altair.layer(
+        rows_of([{"cost": 0.0}]).mark_rule(color="#999999").encode(y=y),
+        rows_of([{"rank": float(panel.width)}])
+        .mark_rule(strokeDash=[1, 3], color="#555555")
+        .encode(x=x),
+        rows_of(rows)
+        .mark_line(strokeWidth=1.5)
+        .encode(x=x, y=y, **in_dashes("side", "limited side", names, layout)),
+        rows_of(rows)
+        .mark_rule(strokeWidth=2)
+        .encode(x=x, y=linear_y("low", COST, nats), y2="high:Q", color=look["color"]),
+        rows_of(rows)
+        .mark_point(size=80, filled=True, opacity=1)
+        .encode(x=x, y=y, **look, tooltip=["side:N", "inner:Q", "cost:Q", "low:Q", "high:Q"]),
+        width=layout.width,
+        height=260,
+        title=altair.TitleParams(panel.title, fontSize=12),
+    )
+
+
+def _cost_row(item: Contrast, apart: float) -> Row:
+    place = list(SIDES).index(item.first.factorised) - 1
+    return {
+        "side": SIDES[item.first.factorised],
+        "inner": item.rank,
+        "rank": item.rank * apart**place,
+        "cost": item.difference,
+        "low": item.low,
+        "high": item.high,
+    }
+
 
 APART = 9  # pixels between points of one ratio
 AXES = {"rank": "rank / width", "attention": "attention ratio, heads x head_dim / width"}
@@ -61,7 +172,7 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     ]
     if not known:
         return None
-    points = _points(known, labels)
+    points = _share_points(known, labels)
     left = len(fits.redundancy) - len(known)
     return Figure(
         name="redundancy",
@@ -72,13 +183,13 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "trained. Points of one ratio are drawn a little apart."
         + (f" Of {left} more cells nothing can be said." if left else ""),
         description="Redundant share of the block parameters: "
-        + "; ".join(_said(point) for point in points)
+        + "; ".join(_share_said(point) for point in points)
         + ".",
-        chart=partial(_chart, points),
+        chart=partial(_share_chart, points),
     )
 
 
-def _points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[_Point]:
+def _share_points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[_Point]:
     """Series by what is limited, and by what else differs."""
     rest = {question_of(item.family.with_full_tables) for item in items if item.kind == "rank"}
     told = told_apart(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
@@ -92,33 +203,31 @@ def _points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[_Poi
     return found
 
 
-def _said(point: _Point) -> str:
+def _share_said(point: _Point) -> str:
     limit = "" if point.mark == "share" else f"{point.mark} "
     return f"{point.series} at ratio {point.item.ratio:.3g} {limit}{point.value:.1%}"
 
 
-def _chart(points: Sequence[_Point], page: Layout) -> "Drawing":
+def _share_chart(points: Sequence[_Point], page: Layout) -> "Drawing":
     names = list(dict.fromkeys(point.series for point in points))
     kinds = list(dict.fromkeys(point.item.kind for point in points))
     layout = page.for_panels(len(kinds))
     panels = [
-        _panel([point for point in points if point.item.kind == kind], names, layout)
+        _share_panel([point for point in points if point.item.kind == kind], names, layout)
         for kind in kinds
     ]
     return side_by_side(panels, layout)
 
 
-def _panel(
+def _share_panel(
     points: Sequence[_Point], names: Sequence[str], layout: Layout
-) -> "altair.LayerChart | altair.FacetChart":
-    import altair
-
+) -> altair.LayerChart | altair.FacetChart:
     kind = points[0].item.kind
     ratios = log_ends((*(point.item.ratio for point in points), 1.0))
     low, high = ends((*_known(points), 0.0))
     is_open = any(point.item.high is None for point in points)
     shares = low, 1.0 if is_open else min(high, 1.0)  # no share is above 1
-    rows = _rows(points, shares, (ratios[1] / ratios[0]) ** (APART / layout.width))
+    rows = _share_rows(points, shares, (ratios[1] / ratios[0]) ** (APART / layout.width))
     x, y = log_x("ratio", AXES[kind], ratios, layout), linear_y("share", SAVED, shares, "~%")
     look = in_series("series", "bottleneck", names, layout)
     limits = {"up": "at least", "down": "at most"}
@@ -150,7 +259,7 @@ def _known(points: Sequence[_Point]) -> list[float]:
     return [share for shares in every for share in shares if share is not None]
 
 
-def _rows(points: Sequence[_Point], shares: tuple[float, float], apart: float) -> list[Row]:
+def _share_rows(points: Sequence[_Point], shares: tuple[float, float], apart: float) -> list[Row]:
     """The points, those of one ratio side by side."""
     before: dict[float, int] = defaultdict(int)
     rows: list[Row] = []
