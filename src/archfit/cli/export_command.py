@@ -27,7 +27,7 @@ from archfit.export import (
     write_weights,
 )
 from archfit.journey import tokenizer_of, with_tokenizer_of
-from archfit.spec import Factorised, Full
+from archfit.spec import Factorised, Full, to_json
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 WEIGHTS_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
@@ -218,7 +218,7 @@ def _show(made: Export, files: list[str], *, as_json: bool) -> None:
             {
                 "format": made.format,
                 "files": files,
-                "params": made.params.as_json(),
+                "params": to_json(made.params),
                 "notes": list(made.notes),
             }
         )

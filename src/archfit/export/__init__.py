@@ -1,18 +1,20 @@
 """An architecture in, other tools' files out; trained weights in, a Hugging Face folder out."""
 
-from archfit.export.format import Export, Format, Params
-from archfit.export.formats import FORMATS, export_config, write_files
+from archfit.export.formats import FORMATS, Export, export_config, write_files
 from archfit.export.shape import ExportShape, gated_units, shape_of
-from archfit.export.tensor_file import check_weights, is_export, write_weights
-from archfit.export.tokenizer import with_tokenizer, without_tokenizer
-from archfit.export.trained import TrainedRun, export_run, open_run
+from archfit.export.trained import (
+    TrainedRun,
+    export_run,
+    open_run,
+    with_tokenizer,
+    without_tokenizer,
+)
+from archfit.export.weights import check_weights, is_export, write_weights
 
 __all__ = [
     "FORMATS",
     "Export",
     "ExportShape",
-    "Format",
-    "Params",
     "TrainedRun",
     "check_weights",
     "export_config",

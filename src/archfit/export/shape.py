@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from archfit.spec import Architecture, Factorised, Patches, Softmax, Table, Tied
-from archfit.spec.checks import check_at_least, check_type
+from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
+from archfit.spec.errors import check_at_least, check_type
 
 GATED_MULTIPLE = 64  # hidden units of a gated layer come in multiples that GPUs like
 
@@ -30,30 +30,21 @@ class ExportShape:
     separator: int | None  # the token that ends a document; None where there is no tokenizer
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1,
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=self.head_dim,
-            kv_heads=self.kv_heads,
-            context=self.context,
-        )
+        check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
+        check_at_least(1, head_dim=self.head_dim, kv_heads=self.kv_heads, context=self.context)
         check_at_least(2, vocab=self.vocab)
         if self.feed_forward != "usual":
             check_at_least(1, feed_forward=self.feed_forward)
         check_type(Table, embedding=self.embedding)
         if self.heads % self.kv_heads:
-            divisors = [one for one in range(1, min(self.heads, 10**4) + 1) if not self.heads % one]
-            nearest = min(divisors, key=lambda one: abs(one - self.kv_heads))
-            raise ValueError(
-                f"kv_heads={self.kv_heads} does not divide heads={self.heads}, so some would be "
-                f"shared by more heads than others; the nearest is {nearest}"
-            )
+            divisors = [n for n in range(1, min(self.heads, 10**4) + 1) if not self.heads % n]
+            nearest = min(divisors, key=lambda number: abs(number - self.kv_heads))
+            rule = f"does not divide {{heads}}={self.heads}, so some would be shared by more heads "
+            rule += "than others"
+            raise InvalidValue("kv_heads", self.kv_heads, rule, f"the nearest is {nearest}")
         if self.separator is not None and not 0 <= self.separator < self.vocab:
-            raise ValueError(
-                f"separator={self.separator} is not in 0..{self.vocab - 1}; use a vocab above it"
-            )
+            rule = f"is not in 0..{self.vocab - 1}"
+            raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")
 
     def hidden_units(self, *, gated: bool) -> int:
         """Units of the feed-forward layer: those asked for, or those of 8 width^2 weights."""
@@ -82,23 +73,6 @@ def shape_of(architecture: Architecture) -> ExportShape:
             f"patches of {architecture.input.size} tokens are embedded at once, which no format "
             "has; export a network that reads tokens"
         )
-    _check_tables(architecture)
-    return ExportShape(
-        depth=architecture.depth,
-        width=architecture.width,
-        heads=architecture.heads,
-        head_dim=architecture.head_dim,
-        kv_heads=architecture.heads,
-        feed_forward=architecture.feed_forward_multiple * architecture.width,
-        vocab=architecture.input.vocab,
-        context=architecture.context,
-        embedding=architecture.embedding,
-        tied=isinstance(architecture.head, Tied),
-        separator=None,
-    )
-
-
-def _check_tables(architecture: Architecture) -> None:
     if isinstance(architecture.positions, Factorised):
         raise ValueError(
             f"positions=factorised({architecture.positions.inner}) is a table that no format has; "
@@ -110,3 +84,16 @@ def _check_tables(architecture: Architecture) -> None:
             f"head=factorised({head.inner}) is not factorised as the embedding is, and no format "
             "has that; use a full or a tied head"
         )
+    return ExportShape(
+        depth=architecture.depth,
+        width=architecture.width,
+        heads=architecture.heads,
+        head_dim=architecture.head_dim,
+        kv_heads=architecture.heads,
+        feed_forward=architecture.feed_forward,
+        vocab=architecture.input.vocab,
+        context=architecture.context,
+        embedding=embedding,
+        tied=isinstance(head, Tied),
+        separator=None,
+    )

@@ -1,25 +1,24 @@
-"""The folder of a finished run, read with suspicion, and GPT-2's description of its network."""
+"""The folder of a finished run, read with suspicion, as GPT-2 and its tokenizer in Hugging Face."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archfit.export.format import Export
-from archfit.export.formats import export_config
-from archfit.export.gpt2 import HF_GPT2
+from archfit.export.formats import FORMATS, Export, as_json, export_config
 from archfit.export.shape import ExportShape, shape_of
-from archfit.spec import (
-    Architecture,
-    Factorised,
-    Full,
-    RunRecord,
-    RunSpec,
-    Tied,
-    load_file,
+from archfit.spec import Architecture, Factorised, Full, RunRecord, RunSpec, Tied, load_file
+from archfit.spec.counting import table_weights
+from archfit.spec.files import (
+    LARGEST_RECORD,
+    LARGEST_SPEC,
+    RECORD,
+    SPEC,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    WEIGHTS,
 )
 
-SPEC, RECORD, WEIGHTS = "spec.json", "record.json", "model.safetensors"
-LARGEST_JSON = 1 << 24  # bytes; a record of 50,000 evaluations has fewer
+TRAINED_FORMAT = "hf-gpt2"  # the only one with such blocks and learned positions
 Value = TypeVar("Value")
 
 
@@ -50,7 +49,8 @@ def open_run(folder: Path) -> TrainedRun:
             f"the run in {str(folder)!r} is not finished: it has no {RECORD}; "
             "give the command that trains it again, and it goes on"
         )
-    spec, record = _load(RunSpec, folder / SPEC), _load(RunRecord, folder / RECORD)
+    spec = _load(RunSpec, folder / SPEC, LARGEST_SPEC)
+    record = _load(RunRecord, folder / RECORD, LARGEST_RECORD)
     if record.spec != spec:
         raise ValueError(
             f"{str(folder)!r} is damaged: {RECORD} is of run {record.spec.name} and {SPEC} of "
@@ -75,12 +75,12 @@ def export_run(run: TrainedRun, *, separator: int | None) -> Export:
         shape = replace(shape_of(run.merged), separator=separator)
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
-    if obstacles := HF_GPT2.obstacles(shape):
+    if obstacles := FORMATS[TRAINED_FORMAT].obstacles(shape):
         raise ValueError(
-            f"hf-gpt2 cannot hold these weights: {obstacles[0]}, and no other format has such "
-            "blocks with learned positions; train with head_dim = width / heads to export"
+            f"{TRAINED_FORMAT} cannot hold these weights: {obstacles[0]}, and no other format has "
+            "such blocks with learned positions; train with head_dim = width / heads to export"
         )
-    export = export_config(shape, HF_GPT2.name)
+    export = export_config(shape, TRAINED_FORMAT)
     return replace(export, notes=(*export.notes, *_notes(run, shape)))
 
 
@@ -95,17 +95,36 @@ def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
     for name, table in tables.items():
         if isinstance(table, Factorised):
             rows = shape.context if name == "positions" else shape.vocab
+            before = table_weights(rows, shape.width, table.inner)
             notes.append(
                 f"the table of {name} was factorised to {table.inner} and is multiplied out: "
-                f"{(rows + shape.width) * table.inner:,} parameters became {rows * shape.width:,}"
+                f"{before:,} parameters became {rows * shape.width:,}"
             )
     if rule == "completep":
         notes.append("the multipliers of completep are folded into the weights")
     return notes
 
 
-def _load(kind: type[Value], path: Path) -> Value:
+def _load(kind: type[Value], path: Path, most_bytes: int) -> Value:
     try:
-        return load_file(kind, path, most_bytes=LARGEST_JSON)
+        return load_file(kind, path, most_bytes=most_bytes)
     except ValueError as problem:
         raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
+
+
+def with_tokenizer(export: Export, text: str, *, separator: str, context: int) -> Export:
+    """The export with a tokenizer.json of Hugging Face, and the file that says how to load it."""
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context,
+        "bos_token": separator,
+        "eos_token": separator,
+        "clean_up_tokenization_spaces": False,
+    }
+    files = export.files | {TOKENIZER: text, TOKENIZER_CONFIG: as_json(config)}
+    return replace(export, files=files)
+
+
+def without_tokenizer(export: Export, why: str) -> Export:
+    """The export with a note that says why it has no tokenizer."""
+    return replace(export, notes=(*export.notes, f"no tokenizer: {why}"))

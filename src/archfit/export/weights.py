@@ -6,16 +6,22 @@ Shape letters: R rows, I inner size, D width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+import os
+import shutil
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from archfit.export.multipliers import multipliers
 from archfit.spec import Factorised, Tied, open_regular
+from archfit.spec.files import WEIGHTS
+from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from typing import Protocol
+    from pathlib import Path
+    from typing import Literal, Protocol
 
     import numpy as np
     from numpy.typing import NDArray
@@ -54,7 +60,32 @@ if TYPE_CHECKING:
 SLICE_NUMBERS = 1 << 22  # in a slice of a table
 TENSORS_OF_A_BLOCK = 12
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
-LENGTH_BYTES, BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 8, 1000, 16 * 10**6  # an entry has about 120
+NUMBER_BYTES = 4
+ALIGNMENT = 8  # the header ends where a tensor may begin
+LENGTH_BYTES, SEPARATORS = 8, (",", ":")
+METADATA = {"format": "pt", "made_by": "archfit export"}  # "pt" is what transformers asks for
+MARK = f'{{"__metadata__":{json.dumps(METADATA, separators=SEPARATORS)}'.encode()
+BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 1000, 16 * 10**6  # an entry has about 120
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Multipliers:
+    """Constant factors of a trained network, which GPT-2 has not: they move into the weights."""
+
+    residual: float  # of what a branch adds to the stream
+    logit: float
+    query: float  # on top of 1 / sqrt(head_dim)
+
+
+def multipliers(architecture: Architecture, rule: Literal["standard", "completep"]) -> Multipliers:
+    """Those of a learning-rate rule; under `standard` all are one."""
+    if rule == "standard":
+        return Multipliers(residual=1.0, logit=1.0, query=1.0)
+    return Multipliers(
+        residual=BASE_DEPTH / architecture.depth,
+        logit=BASE_WIDTH / architecture.width,
+        query=math.sqrt(BASE_HEAD_DIM / architecture.head_dim),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +139,7 @@ def check_tensors(file: TensorFile, run: TrainedRun) -> None:
 def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     """Names and shapes of the tensors of a softmax network, as `archfit train` writes them."""
     width, inner = architecture.width, architecture.heads * architecture.head_dim
-    hidden = architecture.feed_forward_multiple * width
+    hidden = architecture.feed_forward
     vocab, context = architecture.input.vocab, architecture.context
     shapes = _table_shapes("embedding.tokens", vocab, width, architecture.embedding)
     shapes |= _table_shapes("embedding.positions", context, width, architecture.positions)
@@ -150,9 +181,7 @@ def gpt2_tensors(file: TensorFile, spec: RunSpec) -> list[Tensor]:
         )
     # A tied head is the embedding itself, so its factor goes where the head reads from.
     found += make.norm("trunk.norm", "ln_f", factors.logit if is_tied else 1.0)
-    body = [
-        Tensor(name=f"transformer.{one.name}", shape=one.shape, parts=one.parts) for one in found
-    ]
+    body = [replace(tensor, name=f"transformer.{tensor.name}") for tensor in found]
     if isinstance(architecture.head, Tied):
         return body
     return [*body, make.table("head", "lm_head.weight", vocab, architecture.head, factors.logit)]
@@ -236,3 +265,52 @@ def _layer_shapes(name: str, inputs: int, outputs: int) -> dict[str, Shape]:
 
 def _damaged(run: TrainedRun, what: str) -> ValueError:
     return ValueError(f"{run.weights} is damaged: {what}; train the run again")
+
+
+def check_weights(run: TrainedRun) -> None:
+    """Refuse weights that are not those of the run's network."""
+    with open_tensors(run) as file:
+        check_tensors(file, run)
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file starts as those that `write_weights` wrote."""
+    with open_regular(path) as file:
+        return file.read(LENGTH_BYTES + len(MARK))[LENGTH_BYTES:] == MARK
+
+
+def write_weights(run: TrainedRun, folder: Path) -> None:
+    """Write model.safetensors with the weights of the run as GPT-2 has them."""
+    with open_tensors(run) as file:
+        check_tensors(file, run)
+        tensors = gpt2_tensors(file, run.spec)
+        needed = sum(NUMBER_BYTES * math.prod(tensor.shape) for tensor in tensors)
+        free = shutil.disk_usage(folder).free
+        if needed > free:
+            raise ValueError(
+                f"the weights need {needed:,} bytes and the disk has {free:,} left; "
+                "free some or choose another --out"
+            )
+        _write(folder / WEIGHTS, tensors)
+
+
+def _write(path: Path, tensors: Sequence[Tensor]) -> None:
+    header = _header(tensors)
+    with open(path, "xb") as target:
+        target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
+        for tensor in tensors:
+            for part in tensor.parts():
+                target.write(part.astype("<f4").tobytes())
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _header(tensors: Sequence[Tensor]) -> bytes:
+    entries: dict[str, object] = {"__metadata__": METADATA}
+    start = 0
+    for tensor in tensors:
+        end = start + NUMBER_BYTES * math.prod(tensor.shape)
+        entries[tensor.name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": (start, end)}
+        start = end
+    text = json.dumps(entries, separators=SEPARATORS).encode()
+    return text + b" " * (-len(text) % ALIGNMENT)

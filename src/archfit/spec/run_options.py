@@ -22,7 +22,7 @@ from archfit.spec.parts import (
 )
 from archfit.spec.run import Recipe, RunSpec
 
-BASE_WIDTH = 256  # of completep
+BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
 ATTENTIONS: dict[str, Attention] = {
     "softmax": Softmax(),
     "linear": Linear(residual=False, causal=True),
