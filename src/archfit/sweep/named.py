@@ -102,6 +102,11 @@ def _rank_numbers(scale: Scale) -> RankNumbers:
     return RANK_SMOKE if scale == "smoke" else RANK_SMALL
 
 
+def _as_published(name: str, corpus: Corpus, recipe: RunOptions) -> Iterator[Cell]:
+    """The networks that a paper lists, all on one data set."""
+    return (Cell(corpus=corpus, options=replace(recipe, **row)) for row in published_runs(name))
+
+
 def levine_depth(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     """Depths at several sizes: the crossing of each two gives a point of the transition law.
 
@@ -109,8 +114,7 @@ def levine_depth(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     """
     (corpus,) = corpora
     if scale == "paper":
-        for row in published_runs("levine-depth"):
-            yield Cell(corpus=corpus, options=replace(LEVINE, **row))
+        yield from _as_published("levine-depth", corpus, LEVINE)
         return
     for size in DEPTH_SIZES[scale]:
         for depth in DEPTHS[scale]:
@@ -144,8 +148,7 @@ def wies_lowrank(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     """
     (corpus,), full = corpora, RECIPES[scale]
     if scale == "paper":
-        for row in published_runs("wies-lowrank"):
-            yield Cell(corpus=corpus, options=replace(full, **row))
+        yield from _as_published("wies-lowrank", corpus, full)
         return
     capped = [replace(full, embedding_inner=r, position_inner=r) for r in LOWRANK[scale]]
     for start in (full, *capped):
@@ -201,8 +204,7 @@ def wies_positions(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     """
     (corpus,), recipe = corpora, RECIPES[scale]
     if scale == "paper":
-        for row in published_runs("wies-positions"):
-            yield Cell(corpus=corpus, options=replace(recipe, **row))
+        yield from _as_published("wies-positions", corpus, recipe)
         return
     numbers, context = _rank_numbers(scale), POSITION_CONTEXTS[scale]
     full = replace(
@@ -247,9 +249,8 @@ def repeats(scale: Scale, corpora: Sequence[Corpus]) -> Iterator[Cell]:
     if scale == "paper":
         by_vocab = {corpus.vocab: corpus for corpus in corpora}
         plain = by_vocab.get(PAPERS_VOCAB, corpora[0])
-        for row in published_runs("repeats-levine"):
-            options = replace(LEVINE, **row)
-            yield Cell(corpus=plain, options=options, most_seeds=LEVINE_REPEATS)
+        for cell in _as_published("repeats-levine", plain, LEVINE):
+            yield replace(cell, most_seeds=LEVINE_REPEATS)
         for row in published_runs("repeats-wies"):
             corpus = by_vocab.get(row.pop("vocab"), plain)
             yield Cell(corpus=corpus, options=replace(RECIPES[scale], **row))

@@ -34,19 +34,25 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
 from archfit.spec import InvalidValue, RunSpec
-from archfit.spec.errors import MOST, brief, check_at_least
+from archfit.spec.errors import brief, check_at_least
 from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import RunOptions
-from archfit.spec.sizes import parse_size
 from archfit.sweep.matching import nearest_width, width_for
 from archfit.sweep.sweep import Corpus, Sweep, used_corpora
-from archfit.sweep.toml_file import KeyPath, TomlFile, read_toml
+from archfit.sweep.toml_file import (
+    LONGEST_WORD,
+    KeyPath,
+    TomlFile,
+    read_toml,
+    real,
+    whole,
+    word,
+)
 
 Value: TypeAlias = str | int | float
 
 MOST_CELLS = 10_000
 MOST_MISS = 0.05  # share by which a matched size may miss the one asked for
-LONGEST_WORD = 200  # characters of a label or a choice
 BLOCK_PARAMS, DATA, MATCH = "block_params", "data", "match"
 TOP_KEYS = ("name", "question", "seeds", "base", "grid", "list")
 # Keys of the file for those fields of a spec that have another name there.
@@ -115,48 +121,11 @@ def _value(file: TomlFile, path: KeyPath, value: object) -> Value:
         raise file.refusal(path, problem) from problem
 
 
-def _whole(key: str, value: object) -> int:
-    """A whole number: written as one, or as the command line takes it ("2M")."""
-    number = value
-    try:
-        if isinstance(value, str) and len(value) <= LONGEST_WORD:
-            number = parse_size(value)
-    except ValueError as problem:
-        raise ValueError(f"{key}={problem}") from problem
-    if isinstance(value, float) and value.is_integer():
-        number = int(value)  # 2e6
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidValue(key, value, "is not a whole number", 'write one, such as 12 or "2M"')
-    check_at_least(-MOST, **{key: number})
-    return number
-
-
 def _seed(key: str, value: object) -> int:
     """A whole number from 0 on."""
-    seed = _whole(key, value)
+    seed = whole(key, value)
     check_at_least(0, **{key: seed})
     return seed
-
-
-def _real(key: str, value: object) -> float:
-    """A finite number; 0 and 0.0 are the same run, so that it is always a float."""
-    way_out = "write one, such as 0.001"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidValue(key, value, "is not a number", way_out)
-    if not abs(value) <= MOST:  # NaN is in no range
-        raise InvalidValue(key, value, "is not a number up to 10^12", way_out)
-    return float(value)
-
-
-def _word(key: str, value: object) -> str:
-    """A short text."""
-    if not isinstance(value, str) or not value.isprintable() or not value.strip():
-        way_out = 'write one in quotes, such as "softmax"'
-        raise InvalidValue(key, value, "is not a word", way_out)
-    if len(value) > LONGEST_WORD:
-        rule = f"is over {LONGEST_WORD} characters"
-        raise InvalidValue(key, value, rule, "write a short word")
-    return value
 
 
 def _head(key: str, value: object) -> Value:
@@ -164,7 +133,7 @@ def _head(key: str, value: object) -> Value:
     if value in ("full", "tied"):
         return str(value)
     try:
-        return _whole(key, value)
+        return whole(key, value)
     except ValueError as problem:
         way_out = "use full, tied, or an inner size"
         raise InvalidValue(key, value, "is unknown", way_out) from problem
@@ -172,16 +141,16 @@ def _head(key: str, value: object) -> Value:
 
 def _readers() -> dict[str, Callable[[str, object], Value]]:
     """For each key of a run what reads its value, by the type that `RunOptions` gives it."""
-    kinds: dict[type, Callable[[str, object], Value]] = {int: _whole, float: _real, str: _word}
+    kinds: dict[type, Callable[[str, object], Value]] = {int: whole, float: real, str: word}
     readers = {
         name: next(kinds[kind] for kind in get_args(hint) or (hint,) if kind in kinds)
         for name, hint in get_type_hints(RunOptions).items()
     }
-    return readers | {"head": _head, DATA: _word}
+    return readers | {"head": _head, DATA: word}
 
 
 READERS = _readers()
-ROW_READERS = READERS | {BLOCK_PARAMS: _whole, MATCH: _word}
+ROW_READERS = READERS | {BLOCK_PARAMS: whole, MATCH: word}
 VALUE_READERS = ROW_READERS | {"seeds": _seed}
 
 

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from archfit.spec import open_regular
+from archfit.spec import InvalidValue, open_regular
+from archfit.spec.errors import MOST, check_at_least
+from archfit.spec.sizes import parse_size
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
 
+LONGEST_WORD = 200  # characters of a label or a choice
 MOST_KEY_PARTS = 16  # tomllib's time grows with their square; no sweep has more than two
 _OPENING = {"[": 1, "{": 1, "]": -1, "}": -1}
 _TOKEN = re.compile(
@@ -83,6 +86,43 @@ def _text(path: Path, most_bytes: int) -> str:
         raise ValueError(f"{path.name} is no sweep file: {what}") from problem
     except ValueError as problem:
         raise ValueError(f"{path.name} is no sweep file: {problem}") from problem
+
+
+def whole(key: str, value: object) -> int:
+    """A whole number: written as one, or as the command line takes it ("2M")."""
+    number = value
+    try:
+        if isinstance(value, str) and len(value) <= LONGEST_WORD:
+            number = parse_size(value)
+    except ValueError as problem:
+        raise ValueError(f"{key}={problem}") from problem
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)  # 2e6
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidValue(key, value, "is not a whole number", 'write one, such as 12 or "2M"')
+    check_at_least(-MOST, **{key: number})
+    return number
+
+
+def real(key: str, value: object) -> float:
+    """A finite number; 0 and 0.0 are the same run, so that it is always a float."""
+    way_out = "write one, such as 0.001"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(key, value, "is not a number", way_out)
+    if not abs(value) <= MOST:  # NaN is in no range
+        raise InvalidValue(key, value, "is not a number up to 10^12", way_out)
+    return float(value)
+
+
+def word(key: str, value: object) -> str:
+    """A short text."""
+    if not isinstance(value, str) or not value.isprintable() or not value.strip():
+        way_out = 'write one in quotes, such as "softmax"'
+        raise InvalidValue(key, value, "is not a word", way_out)
+    if len(value) > LONGEST_WORD:
+        rule = f"is over {LONGEST_WORD} characters"
+        raise InvalidValue(key, value, rule, "write a short word")
+    return value
 
 
 def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int:
