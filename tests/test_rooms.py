@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audit": {"spec", "theory", "evidence", "plan"},
     "exact": {"spec", "theory"},
     "export": {"spec"},
-    "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit", "advise"},
+    "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit", "sweep", "advise"},
     "advise": {"spec", "data", "plan", "sweep", "fit"},
     "journey": {"spec", "data", "plan", "export"},  # one file beside the rooms
     "cli": {

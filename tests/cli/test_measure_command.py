@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from archfit.cli.app import main
-from archfit.cli.measure_command import certificate
+from archfit.report.measure_document import certificate
 from tests_experiments import measured
 
 MEASURE = [sys.executable, "-m", "archfit", "measure"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from archfit.cli import witness_command
+from archfit.cli import exact_commands
 from archfit.cli.app import main
 from archfit.exact.witness import check_witness
 from archfit.exact.witness_parts import Witness
@@ -76,7 +76,7 @@ def test_people_get_a_table_and_a_sentence() -> None:
     said = archfit(*SIZES, "--kind", "vocabulary").stdout
     assert "lb_vocab = 4" in said
     assert "rank of the embedding   5" in said
-    assert said.splitlines()[-1].startswith("Verified: these weights have separation rank 4 or")
+    assert said.splitlines()[0].startswith("Verified: these weights have separation rank 4 or")
 
 
 def test_a_rank_too_large_to_measure_is_said_to_be() -> None:
@@ -101,7 +101,7 @@ def test_a_witness_that_fails_ends_with_status_one(
         last = tuple(replace(head, output=zeros) for head in witness.network[-1])
         return check_witness(replace(witness, network=(*witness.network[:-1], last)))
 
-    monkeypatch.setattr(witness_command, "check_witness", check_with_another_output)
+    monkeypatch.setattr(exact_commands, "check_witness", check_with_another_output)
     monkeypatch.setattr("sys.argv", ["archfit", "witness", *SIZES])
     with pytest.raises(SystemExit) as ended:
         main()

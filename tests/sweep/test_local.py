@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.cli.sweep_table import Silent
+from archfit.cli.sweep_progress import SilentWatcher
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.sweep.devices import Gpu, device_bytes
@@ -24,7 +24,7 @@ from tests_sweeps import (
 from tests_training import record_of, tiny_spec
 
 
-class Diary(Silent):
+class Diary(SilentWatcher):
     """Keeps how cells ended."""
 
     def __init__(self) -> None:
@@ -68,7 +68,11 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
         monkeypatch.setenv(name, word)
     cells = CellQueue([crashes], tmp_path)
     run_here(
-        cells, runner_options(data, tmp_path), device_slots((), workers=1), Silent(), wait=True
+        cells,
+        runner_options(data, tmp_path),
+        device_slots((), workers=1),
+        SilentWatcher(),
+        wait=True,
     )
     children = [int(line) for line in note.read_text().split()]
     for process in children:
@@ -84,7 +88,11 @@ def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_p
     cells.pending.clear()
     cells.last_look = time.monotonic() + 1e6  # nobody has looked
     run_here(
-        cells, runner_options(data, tmp_path), device_slots((), workers=1), Silent(), wait=False
+        cells,
+        runner_options(data, tmp_path),
+        device_slots((), workers=1),
+        SilentWatcher(),
+        wait=False,
     )
     assert cells.elsewhere == [spec]
 
@@ -99,7 +107,7 @@ def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_pa
         checkpoint_seconds=60.0,
     )
     with pytest.raises(ValueError, match=r"no worker can be started: it ended with status 2: arch"):
-        run_here(cells, nowhere, device_slots((), workers=1), Silent(), wait=True)
+        run_here(cells, nowhere, device_slots((), workers=1), SilentWatcher(), wait=True)
     assert (cells.left, len(cells.pending), cells.failed) == (2, 2, {})
 
 
@@ -112,7 +120,7 @@ class AtWork:
 
 def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _WorkerPool:
     return _WorkerPool(
-        cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, Silent()
+        cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, SilentWatcher()
     )
 
 

@@ -14,7 +14,6 @@ import typer
 from archfit.advise.request import AdviceRequest, Source, planned
 from archfit.advise.stored import check_place, store
 from archfit.advise.verdict import check_folder, checked
-from archfit.cli.data_commands import progress
 from archfit.cli.fit_command import figures_json
 from archfit.cli.options import (
     CONTEXT,
@@ -29,8 +28,9 @@ from archfit.cli.options import (
     word,
 )
 from archfit.cli.output import print_json, version_line
-from archfit.cli.sweep_asked import MOST_SEEDS
-from archfit.cli.sweep_table import watched
+from archfit.cli.progress import bar
+from archfit.cli.sweep_progress import watched
+from archfit.cli.sweep_request import MOST_SEEDS
 from archfit.data.sources import SAMPLE, is_sample
 from archfit.journey import check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
@@ -116,7 +116,7 @@ def advise(
     folder = out or Path(f"advice-{request.source.name}")
     check_place(folder, (REPORT, MODEL))
     check_replaceable(folder / MODEL)
-    with progress() as report:
+    with bar("reading", of_bytes=True) as report:
         data, plan = planned(request, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
     found = _checked(plan, data, folder, options, silent=as_json) if check else None

@@ -13,8 +13,8 @@ from archfit.spec.sentence import one_line
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
     "advise": ("advise_command", "advise"),
-    "theory": ("theory_command", "theory"),
-    "bounds": ("bounds_command", "bounds"),
+    "theory": ("theory_commands", "theory"),
+    "bounds": ("theory_commands", "bounds"),
     "plan": ("plan_command", "plan"),
     "audit": ("audit_command", "audit"),
     "export": ("export_command", "export"),
@@ -23,8 +23,8 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
     "report": ("fit_command", "report"),
-    "measure": ("measure_command", "measure_command"),
-    "witness": ("witness_command", "witness"),
+    "measure": ("exact_commands", "measure"),
+    "witness": ("exact_commands", "witness"),
     "serve": ("serve_command", "serve"),
 }
 

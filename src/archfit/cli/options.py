@@ -43,7 +43,7 @@ def flag(name: str, text: str, panel: str | None = None) -> OptionInfo:
     return option
 
 
-def chosen(kind: type[Value], invocation: typer.Context, **others: object) -> Value:
+def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) -> Value:
     """The options of a command that are fields of `kind` as that value, with `others` over them."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     given = {name: value for name, value in invocation.params.items() if name in names}

@@ -3,14 +3,12 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 
 import typer
 
 from archfit import __version__
-from archfit.report.document import Document, Section, Table
+from archfit.report.document import Document
 from archfit.report.terminal import text_of
 
 PACKAGE = Path(__file__).parents[1]
@@ -48,26 +46,3 @@ def commit() -> str:
         return said.stdout.strip() if said.returncode == 0 else "unknown"
     written = PACKAGE / "resources" / "commit.txt"
     return written.read_text().strip()[:12] if written.exists() else "unknown"
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table alone."""
-    table = Table(title=title, columns=tuple(columns), rows=tuple(map(tuple, rows)))
-    section = Section(tables=(table,))
-    typer.echo(text_of(Document(title=title, headline="", sections=(section,), data={})))
-
-
-def short_real(value: Decimal) -> str:
-    """A real as a person wants it in a table: six digits."""
-    if value == 0:
-        return "0"
-    if -4 <= value.adjusted() < 9:
-        return f"{value:.6g}"
-    return f"{value:.5e}".replace("e+", "e")
-
-
-def short_integer(digits: str) -> str:
-    """An integer that a line can hold: its first and last digits and their number."""
-    if len(digits) <= 60 or not digits.lstrip("-").isdigit():
-        return digits
-    return f"{digits[:20]}…{digits[-10:]} ({len(digits.lstrip('-')):,} digits)"

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from archfit.advise.request import facts_of, vocabulary_of
 from archfit.cli.options import CONTEXT, MAX_DEPTH, PARAMS, AsJson, Chart, chosen, flag, size, word
 from archfit.cli.output import show
 from archfit.plan.law import DEEPEST_TRAINED
@@ -47,6 +46,7 @@ def plan(
     if data is None:
         request = options.request()
     else:
+        from archfit.advise.request import facts_of, vocabulary_of
         from archfit.data.prepared import open_prepared
 
         prepared = open_prepared(data)

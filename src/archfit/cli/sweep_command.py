@@ -1,19 +1,19 @@
-"""`archfit sweep`: a named or own sweep, run here, on Ray or by Slurm, and what it shows."""
+"""`archfit sweep`: a named sweep or one of your own, run here, on Ray or by Slurm."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.options import size_option
-from archfit.cli.output import print_json
-from archfit.cli.sweep_asked import Asked
-from archfit.cli.sweep_output import list_cells, show_outcome
-from archfit.cli.sweep_table import watched
-from archfit.spec.checks import check_at_least
+from archfit.cli.options import CHECKPOINT_SECONDS, DEVICE, AsJson, chosen, size, word
+from archfit.cli.output import print_json, show
+from archfit.cli.sweep_progress import watched
+from archfit.cli.sweep_request import SweepRequest, data_there
+from archfit.report.sweep_document import cells_document, failures_document, outcome_document
+from archfit.spec.errors import check_at_least
 from archfit.sweep.devices import needs_a_gpu
 from archfit.sweep.folder import open_sweep, write_results
 from archfit.sweep.local import MOST_ON_A_GPU, run_here, usual_slots
@@ -26,159 +26,144 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
-What, Where = "What is trained", "Where and how"
+WHAT, WHERE = "What is trained", "Where and how"
+SCALE = word("smoke: minutes of a laptop; small: minutes of a GPU; paper: as published.", WHAT)
+DATA = word(
+    "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
+)
+PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
+RULE = word("standard or completep; auto: completep at small, else standard.", WHAT)
+WORKERS = size(
+    f"Cells trained at a time: on each GPU (at most {MOST_ON_A_GPU} if left out, as memory "
+    "allows), or on the CPU (its cores); with --slurm, tasks.",
+    "N",
+    WHERE,
+)
+THREADS = size("CPU threads of a worker; keep them, they decide the last bit.", "N", WHERE)
+SLURM = word("Write an sbatch array to this file, and end.", WHERE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerChoice:
+    """Who trains the cells of a sweep: workers here, a Ray cluster, or the tasks of a script."""
+
+    workers: int | None
+    ray: str | None
+    slurm: Path | None
+    wait: bool
+
+    def __post_init__(self) -> None:
+        """Refuse before anything is prepared what could not be done after it."""
+        if self.workers is not None:
+            check_at_least(1, workers=self.workers)
+        if self.ray is not None and (self.slurm is not None or self.workers is not None):
+            other = "--slurm" if self.slurm is not None else "--workers"
+            raise ValueError(
+                f"--ray {self.ray} and {other} cannot both say who trains; leave one out"
+            )
+        if self.slurm is not None:
+            check_script_file(self.slurm)
 
 
 def sweep(
+    invocation: typer.Context,
     which: Annotated[
         str,
         typer.Argument(
             metavar="NAME|FILE", help=f"{', '.join(NAMED)}; a sweep file (.toml); or a sweep.json."
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the sweep; the same one goes on with it.")
-    ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="smoke: minutes of a laptop; small: minutes of a GPU; paper: as published.",
-            rich_help_panel=What,
-        ),
-    ] = "smoke",
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Prepared data; repeatable where a sweep compares vocabularies. "
-            "Left out: the sample archfit ships with.",
-            rich_help_panel=What,
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            parser=size_option, metavar="N", help="Seeds of every cell.", rich_help_panel=What
-        ),
-    ] = None,
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="float32, bfloat16, or auto: float32 at smoke, else bfloat16.",
-            rich_help_panel=What,
-        ),
-    ] = "auto",
-    learning_rate_rule: Annotated[
-        str,
-        typer.Option(
-            help="standard or completep; auto: standard at paper, else completep.",
-            rich_help_panel=What,
-        ),
-    ] = "auto",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            parser=size_option,
-            metavar="N",
-            help=f"Cells trained at a time: on each GPU (at most {MOST_ON_A_GPU} if left out, as "
-            "memory allows), or on the CPU (its cores); with --slurm, tasks.",
-            rich_help_panel=Where,
-        ),
-    ] = None,
-    threads: Annotated[
-        int,
-        typer.Option(
-            parser=size_option,
-            metavar="N",
-            help="CPU threads of a worker. Keep it in a sweep: it decides the last bit.",
-            rich_help_panel=Where,
-        ),
-    ] = 1,
-    device: Annotated[
-        str, typer.Option(help="auto, cuda, mps or cpu.", rich_help_panel=Where)
-    ] = "auto",
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="Run on the Ray cluster at this address, or auto.", rich_help_panel=Where
-        ),
-    ] = None,
-    slurm: Annotated[
-        Path | None,
-        typer.Option(help="Write an sbatch array to this file, and end.", rich_help_panel=Where),
-    ] = None,
-    wait: Annotated[
-        bool,
-        typer.Option(help="Stay until cells are done that others train.", rich_help_panel=Where),
-    ] = True,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(help="From one checkpoint to the next.", rich_help_panel=Where)
-    ] = 60.0,
-    dry_run: Annotated[bool, typer.Option(help="List and count the cells; train nothing.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document and nothing else.")
-    ] = False,
+    out: Annotated[Path | None, word("Folder of the sweep; the same one goes on with it.")] = None,
+    scale: Annotated[str, SCALE] = "smoke",
+    data: Annotated[list[Path] | None, DATA] = None,
+    seeds: Annotated[int | None, size("Seeds of every cell.", "N", WHAT)] = None,
+    precision: Annotated[str, PRECISION] = "auto",
+    learning_rate_rule: Annotated[str, RULE] = "auto",
+    workers: Annotated[int | None, WORKERS] = None,
+    threads: Annotated[int, THREADS] = 1,
+    device: Annotated[str, DEVICE] = "auto",
+    ray: Annotated[str | None, word("Address of a Ray cluster to run on, or auto.", WHERE)] = None,
+    slurm: Annotated[Path | None, SLURM] = None,
+    wait: Annotated[bool, word("Stay until cells are done that others train.", WHERE)] = True,
+    checkpoint_seconds: Annotated[float, CHECKPOINT_SECONDS] = 60.0,
+    dry_run: Annotated[bool, word("List and count the cells; train nothing.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a sweep, skip what is done, and say what follows from it; killed, it goes on."""
-    asked = Asked(
-        which=which, scale=scale, data=tuple(data or ()), seeds=seeds,
-        precision=precision, learning_rate_rule=learning_rate_rule,
-    )  # fmt: skip
+    request = chosen(SweepRequest, invocation, data=tuple(data or ()))
     if dry_run:
-        list_cells(asked.counted(), as_json=as_json)
-        return
+        return show(cells_document(request.counted()), as_json=as_json)
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
-    options = RunnerOptions(
-        out=out.resolve(), data_folders=(), device=device, threads=threads,
-        checkpoint_seconds=checkpoint_seconds,
-    )  # fmt: skip
-    _check_who_trains(workers, ray, slurm)
-    opened = open_sweep(out, asked.with_data(out))
-    if slurm is not None:
-        _write_slurm(slurm, opened, options, tasks=workers or SLURM_TASKS, as_json=as_json)
-        return
+    options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
+    choice = chosen(RunnerChoice, invocation, slurm=slurm)
+    opened = open_sweep(out, request.with_data(out))
+    if choice.slurm is not None:
+        return _write_slurm(choice, opened, options, as_json=as_json)
     cells = CellQueue(opened.specs, out)
-    if not cells.all_done:
-        from archfit.cli.sweep_data import data_there
-
-        options = replace(options, data_folders=data_there(opened))
-    try:
-        with watched(silent=as_json) as watch:
-            if ray is not None:
-                from archfit.sweep.ray_runner import run_on_ray
-
-                run_on_ray(cells, options, watch, address=ray)
-            else:
-                run_here(cells, options, usual_slots(device, workers, threads), watch, wait=wait)
-    except SweepStopped as stopped:
-        write_results(out, opened)
-        typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
-        raise SystemExit(128 + stopped.signal_number) from stopped
-    show_outcome(cells, opened, out, as_json=as_json)
+    _train(cells, opened, options, choice, silent=as_json)
+    _show_outcome(cells, opened, out, as_json=as_json)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
+    return None
 
 
-def _check_who_trains(workers: int | None, ray: str | None, slurm: Path | None) -> None:
-    """Refuse before anything is prepared what could not be done after it."""
-    if workers is not None:
-        check_at_least(1, workers=workers)
-    if ray is not None and (slurm is not None or workers is not None):
-        other = "--slurm" if slurm is not None else "--workers"
-        raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
-    if slurm is not None:
-        check_script_file(slurm)
+def _train(
+    cells: CellQueue, opened: Sweep, options: RunnerOptions, choice: RunnerChoice, *, silent: bool
+) -> None:
+    """Train what is left of a sweep; a signal ends it with results.csv written."""
+    if not cells.all_done:
+        options = replace(options, data_folders=data_there(opened))
+    try:
+        with watched(silent=silent) as watch:
+            if choice.ray is not None:
+                from archfit.sweep.ray_runner import run_on_ray
+
+                run_on_ray(cells, options, watch, address=choice.ray)
+            else:
+                slots = usual_slots(options.device, choice.workers, options.threads)
+                run_here(cells, options, slots, watch, wait=choice.wait)
+    except SweepStopped as stopped:
+        write_results(options.out, opened)
+        typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
+        raise SystemExit(128 + stopped.signal_number) from stopped
+
+
+def _show_outcome(cells: CellQueue, opened: Sweep, out: Path, *, as_json: bool) -> None:
+    """Say how the sweep ended, and rebuild results.csv."""
+    if cells.failed and not as_json:  # said first: on a full disk the table cannot be written
+        show(failures_document(cells), as_json=False)
+    results = str(write_results(out, opened))
+    document = outcome_document(
+        cells, opened, folder=str(out), results=results, conclusions=_conclusions(out)
+    )
+    show(document, as_json=as_json)
+
+
+def _conclusions(out: Path) -> tuple[str, ...]:
+    """What the records say so far; too few of them are no failure of the sweep."""
+    from archfit.fit.conclusions import conclusions
+    from archfit.fit.fitted import fitted
+    from archfit.fit.reading import read_folders
+
+    try:
+        return conclusions(fitted(read_folders([out])))
+    except ValueError as problem:
+        return (f"No conclusion yet: {problem}.",)
 
 
 def _write_slurm(
-    file: Path, opened: Sweep, options: RunnerOptions, *, tasks: int, as_json: bool
+    choice: RunnerChoice, opened: Sweep, options: RunnerOptions, *, as_json: bool
 ) -> None:
+    """Write the script of a sweep whose tasks share its cells."""
+    file, tasks = choice.slurm, choice.workers or SLURM_TASKS
+    assert file is not None
     needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
     workers = MOST_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
     write_script(file, script)
     if as_json:
-        document = {"cells": len(opened.specs), "done": 0, "failed": 0, "skipped": 0}
-        print_json({"sweep": opened.name, **document, "script": str(file), "tasks": tasks})
-        return
-    typer.echo(f"{file}: {tasks} tasks for {len(opened.specs)} cells; submit it by sbatch {file}")
+        counts = {"cells": len(opened.specs), "done": 0, "failed": 0, "skipped": 0}
+        return print_json({"sweep": opened.name, **counts, "script": str(file), "tasks": tasks})
+    cells = f"{tasks} tasks for {len(opened.specs)} cells"
+    return typer.echo(f"{file}: {cells}; submit it by sbatch {file}")

@@ -21,6 +21,8 @@ from archfit.report.document import (
     Table,
     sections_with_words,
 )
+from archfit.report.theory_document import bounds_figure
+from archfit.theory.bounds import Shape
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing
@@ -225,16 +227,10 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
         + ".",
         chart=partial(_shapes_chart, plan),
     )
-    bounds = Figure(
-        name="bounds",
-        title="What depth can add",
-        caption="Bounds on the separation rank of the analysed network: no mask, linear attention. "
-        "Where the upper bound bends, more depth adds less than more width.",
-        description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
-        f"others, with embedding rank {plan.embedding_rank}.",
-        chart=partial(_bounds_chart, plan),
+    network = Shape(
+        depth=shape.depth, width=shape.width, heads=shape.heads, rank=plan.embedding_rank
     )
-    return shapes, bounds
+    return shapes, bounds_figure(network)
 
 
 def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
@@ -242,15 +238,6 @@ def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
     from archfit.report.charts.plan import iso_parameter_chart
 
     return iso_parameter_chart(plan, known_shapes(), is_narrow=layout.columns == 1)
-
-
-def _bounds_chart(plan: Plan, layout: Layout) -> "Drawing":
-    from archfit.report.charts.theory import bounds_over_depth
-    from archfit.theory.bounds import Shape
-
-    width, heads = plan.shape.width, plan.shape.heads
-    shape = Shape(depth=plan.shape.depth, width=width, heads=heads, rank=plan.embedding_rank)
-    return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
 
 
 def _plan_json(plan: Plan) -> Json:

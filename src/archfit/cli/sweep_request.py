@@ -1,8 +1,8 @@
-"""The data of a sweep: those given, the shipped sample, and either in other vocabularies."""
+"""Which sweep is asked for, on which data: a named one, a sweep file, or a folder to go on with."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,114 @@ from archfit.data.retokenise import (
     retokenised,
 )
 from archfit.data.sources import SAMPLE, DataSettings
-from archfit.sweep.named import NAMED, REPAIRED
-from archfit.sweep.sweep import Corpus, Scale, Sweep
+from archfit.spec.errors import check_choice
+from archfit.sweep.devices import gpus
+from archfit.sweep.folder import read_sweep
+from archfit.sweep.named import NAMED, REPAIRED, counted_corpora, named_sweep
+from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep
+from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepRequest:
+    """The options that say what is trained."""
+
+    which: str
+    scale: str
+    data: tuple[Path, ...]
+    seeds: int | None
+    precision: str
+    learning_rate_rule: str
+
+    def __post_init__(self) -> None:
+        check_choice(SCALES, scale=self.scale)
+        check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
+        check_choice(("auto", "standard", "completep"), learning_rate_rule=self.learning_rate_rule)
+        if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
+            raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
+        if self.which not in NAMED and not (self.is_sweep_file or self.is_stored):
+            raise ValueError(
+                f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
+            )
+        self._check_is_not_said_by_the_file()
+
+    def with_data(self, out: Path) -> Sweep:
+        """The sweep on its data, which are prepared where they are missing."""
+        if self.is_stored:
+            return moved(read_sweep(Path(self.which)), self.data)
+        if self.is_sweep_file:
+            self.counted()  # a file that is wrong is refused before anything is prepared
+        given = given_data(self.data, out, self.scale)
+        if self.is_sweep_file:
+            return self._from_file(labelled_data(given))
+        return self._named(data_for_named(self.which, self._scale(), given, out))
+
+    def counted(self) -> Sweep:
+        """The sweep on the data given, or on the vocabularies it asks for."""
+        if self.is_stored:
+            return read_sweep(Path(self.which))
+        if self.is_sweep_file:
+            return self._from_file(self._counted_corpora("levine-depth"))
+        return self._named(self._counted_corpora(self.which))
+
+    def _counted_corpora(self, name: str) -> tuple[Corpus, ...]:
+        if not self.data:
+            return counted_corpora(name, self._scale())
+        given = [open_prepared(folder) for folder in self.data]
+        if self.is_sweep_file:
+            return labelled_data(given)
+        return counted_for_named(name, self._scale(), given)
+
+    def _check_is_not_said_by_the_file(self) -> None:
+        """Refuse what would change nothing: a file says all of it."""
+        given = {
+            "--scale": self.scale != "smoke",
+            "--seeds": self.seeds is not None,
+            "--learning-rate-rule": self.learning_rate_rule != "auto",
+            "--precision": self.precision != "auto" and self.is_stored,
+        }
+        said = [option for option, is_given in given.items() if is_given]
+        if said and (self.is_sweep_file or self.is_stored):
+            raise ValueError(
+                f"{said[0]} is for named sweeps, and {self.which} says itself what is trained; "
+                "change it there"
+            )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a sweep.json says what to train."""
+        return self.which.endswith(".json")
+
+    @property
+    def is_sweep_file(self) -> bool:
+        """Whether a file of the user says what to train."""
+        return self.which.endswith(".toml")
+
+    def _scale(self) -> Scale:
+        return next(scale for scale in SCALES if scale == self.scale)
+
+    def _named(self, corpora: tuple[Corpus, ...]) -> Sweep:
+        named, scale = NAMED[self.which], self._scale()
+        changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
+        return named_sweep(
+            self.which,
+            scale,
+            corpora,
+            seeds=range(self.seeds or named.seeds[scale]),
+            changes={name: word for name, word in changes.items() if word != "auto"},
+        )
+
+    def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
+        has_gpu = bool(gpus())
+        precision = self.precision
+        if precision == "auto":
+            precision = "bfloat16" if has_gpu else "float32"
+        return read_sweep_file(Path(self.which), corpora, precision)
 
 
 def given_data(folders: Sequence[Path], out: Path, scale: str) -> list[PreparedData]:
@@ -75,7 +178,7 @@ def _wanted(
             f"--data names {len(given)} data sets, and {name} asks about one; give one of them"
         )
     if len(given) > 1 or not takes_several:
-        return [(_own_label(data), data, AsGiven()) for data in given]
+        return [(_folder_name(data), data, AsGiven()) for data in given]
     (data,) = given
     if wanted == "as given and larger":
         _, width = REPAIRED[scale]
@@ -94,7 +197,7 @@ def _hash_before(data: PreparedData, wanted: Tokenisation) -> str:
 
 def labelled_data(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
     """Data sets of an own sweep, each by its own label."""
-    return collected([(_own_label(data), data) for data in given])
+    return collected([(_folder_name(data), data) for data in given])
 
 
 def moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
@@ -154,5 +257,5 @@ def collected(labelled: Sequence[tuple[str, PreparedData]]) -> tuple[Corpus, ...
     return tuple(corpora.values())
 
 
-def _own_label(data: PreparedData) -> str:
+def _folder_name(data: PreparedData) -> str:
     return data.folder.resolve().name

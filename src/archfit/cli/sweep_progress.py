@@ -7,18 +7,19 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.spec import Factorised, RunSpec
+from archfit.report.sweep_document import cell_words, clock_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import RenderableType
     from rich.live import Live
 
+    from archfit.spec import RunSpec
     from archfit.sweep.runner import CellQueue, SweepWatcher
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -27,46 +28,39 @@ SHOWN_ENDS = 5  # cells that ended last
 HELD = "held"  # somebody else trains it: no news
 
 
-class Clock(Protocol):
-    """Seconds that only grow."""
-
-    def __call__(self) -> float:
-        """Now."""
-
-
 @contextlib.contextmanager
 def watched(*, silent: bool) -> Iterator[SweepWatcher]:
-    """Somebody who shows on stderr how the sweep goes, or nobody."""
+    """A watcher that shows on stderr how the sweep goes, unless all is silent."""
     if silent:
-        yield Silent()
+        yield SilentWatcher()
     elif sys.stderr.isatty():
-        with OnTerminal() as shown:
-            yield shown
+        with SweepTable() as table:
+            yield table
     else:
-        yield InLog()
+        yield SweepLog()
 
 
-class Silent:
-    """Nobody."""
+class SilentWatcher:
+    """A sweep's watcher that shows nothing."""
 
     def begins(self, cells: CellQueue) -> None:
-        """Say nothing."""
+        """Show nothing of the list."""
 
     def started(self, spec: RunSpec, step: int) -> None:
-        """Say nothing."""
+        """Show nothing of a cell that is under way."""
 
     def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """Say nothing."""
+        """Show nothing of its steps."""
 
     def ended(self, spec: RunSpec, how: str) -> None:
-        """Say nothing."""
+        """Show nothing of its end."""
 
     def passes(self) -> None:
-        """Say nothing."""
+        """Show nothing as time passes."""
 
 
 @dataclass
-class Running:
+class RunningCell:
     """A cell under way."""
 
     step: int
@@ -74,33 +68,33 @@ class Running:
     rate: float = 0.0
 
 
-class Standing(Silent):
+class SweepStatus(SilentWatcher):
     """Where a sweep stands, and when it will be done by the work that is left."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.cells: CellQueue
-        self.running: dict[RunSpec, Running] = {}
+        self.running: dict[RunSpec, RunningCell] = {}
         self.ends: deque[tuple[RunSpec, str]] = deque(maxlen=SHOWN_ENDS)
         self.began, self.work_done = clock(), 0.0  # floating point operations, of ended cells
 
     def begins(self, cells: CellQueue) -> None:
-        """The list is there."""
+        """Take the list, and start the clock."""
         self.cells, self.began = cells, self.clock()
 
     def started(self, spec: RunSpec, step: int) -> None:
         """A cell is under way."""
-        self.running[spec] = Running(step)
+        self.running[spec] = RunningCell(step)
 
     def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """It has come further."""
-        at = self.running.setdefault(spec, Running(0))
+        """Keep how far the cell has come."""
+        at = self.running.setdefault(spec, RunningCell(0))
         at.step = int(str(event["step"]))
         at.loss = float(str(event["training_nats_per_token"]))
         at.rate = float(str(event["tokens_per_second"]))
 
     def ended(self, spec: RunSpec, how: str) -> None:
-        """It is no longer under way."""
+        """The cell is no longer under way."""
         self.running.pop(spec, None)
         if how != HELD:
             self.ends.append((spec, how))
@@ -108,7 +102,7 @@ class Standing(Silent):
             self.work_done += spec.training_flops
 
     def summary(self) -> str:
-        """One line."""
+        """Where the sweep stands, in one line."""
         cells = self.cells
         done, there = len(cells.done), len(cells.skipped)
         parts = [f"{done + there}/{cells.total} cells done"]
@@ -130,21 +124,21 @@ class Standing(Silent):
             return "time left unknown"
         everything = [*self.cells.pending, *self.running]
         left = sum(spec.training_flops for spec in everything) - partly
-        return f"{minutes(seconds * left / made)} left"
+        return f"{clock_words(seconds * left / made)} left"
 
 
-class InLog(Standing):
+class SweepLog(SweepStatus):
     """One line a cell that ends, and one every ten seconds."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self.last_line = clock()
 
     def ended(self, spec: RunSpec, how: str) -> None:
-        """Say it."""
+        """Say how the cell ended."""
         super().ended(spec, how)
         if how != HELD:
-            typer.echo(f"{spec.name}  {described(spec)}: {how}", err=True)
+            typer.echo(f"{spec.name}  {cell_words(spec)}: {how}", err=True)
 
     def passes(self) -> None:
         """Say where the sweep stands, not too often."""
@@ -153,13 +147,13 @@ class InLog(Standing):
             typer.echo(self.summary(), err=True)
 
 
-class OnTerminal(Standing):
+class SweepTable(SweepStatus):
     """A table of the cells under way and those that ended last."""
 
     live: Live
     last_drawn = 0.0
 
-    def __enter__(self) -> OnTerminal:
+    def __enter__(self) -> SweepTable:
         from rich.console import Console
         from rich.live import Live
 
@@ -171,7 +165,7 @@ class OnTerminal(Standing):
         self.live.__exit__(None, None, None)
 
     def passes(self) -> None:
-        """Draw it again, not too often: drawing takes as long as a trivial cell."""
+        """Draw the table again, not too often: drawing takes as long as a trivial cell."""
         if self.clock() - self.last_drawn > SECONDS_BETWEEN_DRAWINGS:
             self.live.update(self._table(), refresh=True)
             self.last_drawn = self.clock()
@@ -184,31 +178,9 @@ class OnTerminal(Standing):
         for column in ("run", "cell", "step", "nats", "tokens/s"):
             table.add_column(column)
         for spec, how in self.ends:
-            table.add_row(spec.name, described(spec), how[:40], "", "", style="dim")
+            table.add_row(spec.name, cell_words(spec), how[:40], "", "", style="dim")
         for spec, at in self.running.items():
             steps = f"{at.step}/{spec.recipe.steps}"
             loss = "" if at.loss is None else f"{at.loss:.3f}"
-            table.add_row(spec.name, described(spec), steps, loss, f"{at.rate:,.0f}")
+            table.add_row(spec.name, cell_words(spec), steps, loss, f"{at.rate:,.0f}")
         return table
-
-
-def described(spec: RunSpec) -> str:
-    """A cell in a few words: what sweeps change."""
-    shape = spec.architecture
-    words = [f"depth {shape.depth} width {shape.width} vocab {shape.input.vocab}"]
-    if shape.attention_ratio != 1:
-        words.append(f"attention {shape.attention_ratio:g}")
-    if shape.input.tokens_per_position > 1:
-        words.append(f"patch {shape.input.tokens_per_position}")
-    tables = {"input": shape.embedding, "positions": shape.positions, "head": shape.head}
-    for name, table in tables.items():
-        if isinstance(table, Factorised):
-            words.append(f"{name} rank {table.inner}")
-    return f"{', '.join(words)}, seed {spec.seed}"
-
-
-def minutes(seconds: float) -> str:
-    """Hours, minutes and seconds as clocks show them."""
-    whole, rest = divmod(round(seconds), 60)
-    hours, left = divmod(whole, 60)
-    return f"{hours}:{left:02}:{rest:02}" if hours else f"{left}:{rest:02}"

@@ -1,0 +1,282 @@
+"""`archfit measure` and `archfit witness`: exact separation ranks, and weights that reach them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archfit.cli.options import (
+    DEPTH,
+    HEAD_DIM,
+    HEADS,
+    POSITION_RANK,
+    RANK,
+    RESIDUAL,
+    WIDTH,
+    AsJson,
+    Chart,
+    chosen,
+    flag,
+    size,
+    word,
+)
+from archfit.cli.output import show
+from archfit.cli.progress import bar
+from archfit.cli.theory_commands import parse_input
+from archfit.exact.claims import claims
+from archfit.exact.cost import check_cost, most_samples
+from archfit.exact.experiment import Experiment
+from archfit.exact.growth import growth_experiments
+from archfit.exact.inputs import Continuous, Partition, Vocabulary
+from archfit.exact.measure import Measurement
+from archfit.exact.measure import measure as measure_rank
+from archfit.exact.network import Network
+from archfit.exact.prime_field import check_prime
+from archfit.exact.residues import WITNESS_PRIME
+from archfit.exact.witness import build_witness, check_witness
+from archfit.exact.witness_kinds import KINDS, Wanted, recipe_for
+from archfit.report.measure_document import (
+    GROWTH,
+    claim_document,
+    claims_document,
+    growth_document,
+    measure_document,
+)
+from archfit.report.theory_document import witness_document
+from archfit.spec.architecture import head_dim_of
+from archfit.theory.catalogue import as_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from archfit.exact.arrays import Arrays
+    from archfit.exact.inputs import Inputs
+    from archfit.exact.measure import Progress
+    from archfit.report.document import Document
+
+DEVICES = ("cpu", "cuda", "auto")
+LIST = "list"  # of claims
+FAILED = 1  # exit status of a witness that is not what was promised
+
+
+def measure(
+    depth: Annotated[int | None, DEPTH] = None,
+    width: Annotated[int | None, WIDTH] = None,
+    heads: Annotated[int, HEADS] = 1,
+    positions: Annotated[int, size("Length of the sequence.")] = 4,
+    head_dim: Annotated[int | None, HEAD_DIM] = None,
+    residual: Annotated[bool, RESIDUAL] = False,
+    causal: Annotated[bool, flag("--causal", "Positions see those before them.")] = False,
+    vocab: Annotated[int | None, size("Tokens; else continuous inputs.", "V")] = None,
+    rank: Annotated[int | None, RANK] = None,
+    patch: Annotated[int | None, size("Values of a patch: a rank of at most K.", "K")] = None,
+    position_rank: Annotated[int, POSITION_RANK] = 0,
+    partition: Annotated[
+        str, word("balanced, first-half, interleaved, or positions: 0,2,5.")
+    ] = "balanced",
+    output_position: Annotated[int | None, size("Default: 0; the last if --causal.", "I")] = None,
+    prime: Annotated[list[int] | None, word("Modulo these instead; repeatable.")] = None,
+    device: Annotated[str, word(f"{', '.join(DEVICES)}.")] = "cpu",
+    limit: Annotated[float, word("Minutes that it may take.")] = 10.0,
+    claim: Annotated[
+        str | None, word("Test a claim instead; `list` names them.", metavar="NAME")
+    ] = None,
+    chart: Chart = None,
+    as_json: AsJson = False,
+) -> None:
+    """The generic separation rank of a network, measured exactly, with its certificate.
+
+    --chart draws --claim growth.
+    """
+    if chart is not None and claim != GROWTH:
+        raise ValueError(f"--chart {chart} draws --claim growth and nothing else; add that")
+    machine = _machine(device, limit, tuple(prime or ()))
+    if claim is not None:
+        if depth is not None or width is not None:
+            raise ValueError(f"--claim {claim} has networks of its own; leave out depth and width")
+        return show(_claim(claim, machine, chart), as_json=as_json, chart=chart)
+    if depth is None or width is None:
+        raise ValueError("--depth and --width say which network; give both, or --claim NAME")
+    output = (positions - 1 if causal else 0) if output_position is None else output_position
+    experiment = Experiment(
+        network=Network(
+            depth=depth,
+            width=width,
+            heads=heads,
+            head_dim=head_dim_of(width, heads) if head_dim is None else head_dim,
+            has_residual=residual,
+            is_causal=causal,
+        ),
+        inputs=_inputs(width, vocab, rank, patch),
+        position_rank=position_rank,
+        partition=_partition(partition, positions, output),
+        entry=0,
+    )
+    with bar("evaluating") as progress:
+        measured = machine.measure(experiment, progress)
+    return show(measure_document(measured), as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Machine:
+    """What measures, and how much of it may be used."""
+
+    arrays: Arrays
+    kind: str  # cpu or cuda
+    seconds: float
+    gigabytes: float
+    primes: tuple[int, ...]  # none: the usual ones
+
+    def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
+        """Its rank; one that would take too long or too much memory is refused."""
+        limits = {"seconds": self.seconds, "gigabytes": self.gigabytes}
+        check_cost(experiment, self.kind, **limits)
+        return measure_rank(
+            experiment,
+            self.arrays,
+            primes=self.primes,
+            progress=progress,
+            most_samples=most_samples(experiment, self.kind, **limits),
+        )
+
+
+def _machine(device: str, limit: float, primes: tuple[int, ...]) -> _Machine:
+    for number in primes:
+        check_prime(number)
+    if not 0 < limit < 1e6:
+        raise ValueError(f"--limit {limit} is no number of minutes; use one such as 10")
+    # Work is spread over the cores by us; two layers of threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    arrays, kind = _arrays(device)
+    return _Machine(
+        arrays=arrays, kind=kind, seconds=60 * limit, gigabytes=_memory(kind), primes=primes
+    )
+
+
+def _claim(name: str, machine: _Machine, chart: Path | None) -> Document:
+    """All cases of a claim, measured; the chart of growth is drawn, too."""
+    if name == LIST:
+        return claims_document()
+    known = {claim.name: claim for claim in claims()}
+    if name not in (*known, GROWTH):
+        names = ", ".join([*known, GROWTH, LIST])
+        raise ValueError(f"--claim {name!r} is unknown; use one of {names}")
+    if chart is not None:
+        from archfit.report.page import check_chart_file, save_figure
+
+        check_chart_file(chart)
+    with bar("evaluating") as progress:
+        if name != GROWTH:
+            claim = known[name]
+            groups = [[machine.measure(case, progress) for case in group] for group in claim.groups]
+            return claim_document(claim, groups)
+        cases = growth_experiments(machine.kind, machine.seconds, machine.gigabytes)
+        document = growth_document([machine.measure(case, progress) for case in cases])
+    if chart is not None:
+        save_figure(document.figure(GROWTH), chart)
+    return document
+
+
+def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) -> Inputs:
+    if vocab is not None and patch is not None:
+        raise ValueError("--vocab and --patch are given; a position reads tokens or a patch")
+    if vocab is not None:
+        return Vocabulary(vocab=vocab, rank=min(width, vocab) if rank is None else rank)
+    largest = width if patch is None else min(width, patch)
+    return Continuous(rank=largest if rank is None else min(rank, largest) if patch else rank)
+
+
+def _partition(words: str, positions: int, output: int) -> Partition:
+    if positions < 2:
+        raise ValueError(f"positions={positions} cannot be divided; use 2 or more")
+    if positions > 4096:
+        raise ValueError(f"positions={positions} is over 4096; no rank grows beyond 2 x width")
+    if not 0 <= output < positions:
+        raise ValueError(
+            f"output position {output} is not in 0..{positions - 1}; use one of them, or more "
+            "--positions"
+        )
+    chosen = _chosen(words, positions)
+    if max(chosen, default=0) >= positions or min(chosen, default=0) < 0:
+        raise ValueError(
+            f"--partition {words} names a position outside 0..{positions - 1}; use those, or more "
+            "--positions"
+        )
+    rest = tuple(place for place in range(positions) if place not in chosen)
+    inside, outside = (chosen, rest) if output in chosen else (rest, chosen)
+    return Partition(inside=inside, outside=outside, output=output)
+
+
+def _chosen(words: str, positions: int) -> tuple[int, ...]:
+    match words:
+        case "balanced" | "first-half":
+            return tuple(range(positions // 2))
+        case "interleaved":
+            return tuple(range(0, positions, 2))
+    try:
+        return tuple(sorted({int(word) for word in words.split(",")}))
+    except ValueError as problem:
+        raise ValueError(
+            f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
+            "positions such as 0,2,5"
+        ) from problem
+
+
+def _arrays(device: str) -> tuple[Arrays, str]:
+    from archfit.exact.arrays import NumpyArrays, TorchArrays
+
+    if device not in DEVICES:
+        raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")
+    if device == "cpu":
+        return NumpyArrays(), "cpu"
+    try:
+        import torch
+    except ImportError as problem:
+        if device == "auto":
+            return NumpyArrays(), "cpu"
+        raise ValueError("--device cuda needs torch; pip install 'archfit[train]'") from problem
+    if torch.cuda.is_available():
+        return TorchArrays("cuda"), "cuda"
+    if device == "auto":
+        return NumpyArrays(), "cpu"
+    raise ValueError("--device cuda: torch finds no GPU here; use --device cpu")
+
+
+def _memory(kind: str) -> float:
+    """Gigabytes that may be used: most of what there is."""
+    if kind == "cuda":
+        import torch
+
+        return 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
+    return 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+
+
+def witness(
+    invocation: typer.Context,
+    depth: Annotated[int, DEPTH],
+    width: Annotated[int, WIDTH],
+    heads: Annotated[int, HEADS],
+    kind: Annotated[str, word(f"One of {', '.join(KINDS)}.", metavar="KIND")] = "simplified",
+    positions: Annotated[int | None, size("Default: few that do.")] = None,
+    rank: Annotated[int | None, size("Of the embedding. Default: the most.", "R")] = None,
+    vocab: Annotated[int | None, size("Tokens. Default: the fewest that do.", "V")] = None,
+    patch: Annotated[int | None, size("Vectors of a patch. Default: 2.", "K")] = None,
+    channels: Annotated[int | None, size("Numbers of a patch's vector.", "C")] = None,
+    plan: Annotated[
+        str | None, word("Of a monomial: JSON, or example. Default: a search.", metavar="PLAN")
+    ] = None,
+    entry: Annotated[int | None, size("Output coordinate read.", "E")] = None,
+    prime: Annotated[int, size("All is exact modulo this.", "P")] = WITNESS_PRIME,
+    as_json: AsJson = False,
+) -> None:
+    """The weights of a lower bound on the separation rank, run and compared with their promise."""
+    given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
+    recipe = recipe_for(chosen(Wanted, invocation, plan=given))
+    check = check_witness(build_witness(recipe, prime=prime))
+    inputs = asdict(recipe)  # all that fixes it, the sizes that were left to its kind among them
+    show(witness_document(check, inputs.pop("shape") | inputs), as_json=as_json)
+    if not check.verified:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,245 @@
+"""Measured separation ranks as documents: one with its certificate, and claims put to the test."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from archfit.exact.claims import Claim, claims, failures
+from archfit.exact.experiment import Experiment
+from archfit.exact.growth import Bounds, growth_bounds
+from archfit.exact.inputs import Vocabulary
+from archfit.exact.measure import Measurement
+from archfit.report.document import Document, Figure, Section, Table
+
+if TYPE_CHECKING:
+    from archfit.report.document import Drawing
+
+NETWORK = "linear attention, no norm, no feed-forward layer"
+GROWTH = "growth"
+GROWTH_SAYS = "with one head the rank is the proved statistics bound"  # it is not at (3, 4, 4)
+Json = dict[str, object]
+
+
+def measure_document(measured: Measurement) -> Document:
+    """The rank, what is certain about it, and what each prime said."""
+    experiment, network = measured.experiment, measured.experiment.network
+    partition, mask = experiment.partition, "causal" if network.is_causal else "unmasked"
+    residual = ", residual" if network.has_residual else ""
+    positions = f"{len(partition.inside)} + {len(partition.outside)} positions"
+    lower = [] if measured.lower is None else [f"proved lower bound: {measured.lower:,}."]
+    title = (
+        f"Separation rank at depth {network.depth}, width {network.width}, heads {network.heads}"
+    )
+    table = Table.of(
+        title,
+        measured.trials,
+        {
+            "prime": lambda trial: str(trial.prime),
+            "rank": lambda trial: f"{trial.rank:,}",
+            "samples": lambda trial: f"{trial.samples:,}",
+            "seconds": lambda trial: f"{trial.seconds:.2f}",
+        },
+    )
+    return Document(
+        title=title,
+        headline=f"separation rank = {measured.rank:,}{' (exact)' if measured.is_exact else ''}",
+        sections=(
+            Section(
+                sentences=(
+                    f"{certificate(measured)}.",
+                    f"{mask} network, {NETWORK}{residual}; {positions}, output at "
+                    f"{partition.output}.",
+                    *lower,
+                )
+            ),
+            Section(tables=(table,)),
+        ),
+        data={
+            "separation_rank": measured.rank,
+            "exact": measured.is_exact,
+            "samples": measured.trials[-1].samples,
+            "primes": [trial.prime for trial in measured.trials],
+            "ranks": [trial.rank for trial in measured.trials],
+            "upper": measured.upper,
+            "lower": measured.lower,
+            "failure_probability": measured.failure_probability,
+            "certificate": certificate(measured),
+            "parts_by_degree": measured.trials[-1].parts,
+            "seconds": round(measured.seconds, 3),
+        },
+    )
+
+
+def certificate(measured: Measurement) -> str:
+    """What is certain, and what is likely, in a sentence."""
+    certain = f"at least {measured.rank:,} for almost all weights, for certain"
+    if measured.is_exact:
+        return f"{certain}; no more, by the proved upper bound: exact"
+    likely = (
+        f"no more with a failure probability of {measured.failure_probability:.1e} (if no prime "
+        "divides all minors of that size)"
+    )
+    experiment = measured.experiment
+    if isinstance(experiment.inputs, Vocabulary) and not experiment.lists_all:
+        likely = "it may be more, for not all fillings of both sides with tokens were tried"
+    bound = "no upper bound is known under a causal mask"
+    if measured.upper is not None:
+        bound = f"the proved upper bound is {measured.upper:,}"
+    return f"{certain}; {likely}; {bound}"
+
+
+def claims_document() -> Document:
+    """Names and sentences of all claims."""
+    rows = (*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS))
+    table = Table(title="Claims for --claim", columns=("name", "says"), rows=rows)
+    data = [{"claim": name, "says": says} for name, says in rows]
+    return Document(
+        title="Claims", headline="", sections=(Section(tables=(table,)),), data={"claims": data}
+    )
+
+
+def claim_document(claim: Claim, groups: Sequence[Sequence[Measurement]]) -> Document:
+    """All cases of a claim as they were measured, and whether it holds."""
+    failed = failures(claim, [[measured.rank for measured in group] for group in groups])
+    cases = [(number, one) for number, group in enumerate(groups, 1) for one in group]
+    verdict = _verdict(len(groups), failed)
+    table = Table.of(
+        f"Claim: {claim.says}",
+        cases,
+        {
+            "case": lambda case: str(case[0]),
+            "settings": lambda case: _settings(case[1].experiment),
+            "rank": lambda case: f"{case[1].rank:,}",
+            "upper bound": lambda case: (
+                "none known" if case[1].upper is None else f"{case[1].upper:,}"
+            ),
+            "exact": lambda case: "yes" if case[1].is_exact else "no",
+        },
+    )
+    return Document(
+        title=f"Claim: {claim.says}",
+        headline=f"{claim.name}: {verdict}.",
+        sections=(Section(tables=(table,)),),
+        data={
+            "claim": claim.name,
+            "says": claim.says,
+            "rows": [{"case": number} | _row_json(measured) for number, measured in cases],
+            "holds": not failed,
+            "verdict": verdict,
+        },
+    )
+
+
+def growth_document(measured: Sequence[Measurement]) -> Document:
+    """Ranks of one head over depth, width and positions, beside every bound."""
+    cases = [(one, growth_bounds(*_sizes(one.experiment))) for one in measured]
+    failed = tuple(index for index, one in enumerate(measured) if not one.is_exact)
+    verdict = _verdict(len(measured), failed)
+    table = Table(
+        title="Measured separation rank, one head, balanced partition",
+        columns=("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
+        rows=tuple(
+            (*map(str, _sizes(one.experiment)), f"{one.rank:,}", *_bounds_words(bounds))
+            for one, bounds in cases
+        ),
+    )
+    figure = Figure(
+        name=GROWTH,
+        title="Measured separation ranks beside their bounds",
+        caption="ub_thm2 is the papers' formula for deep networks, whose proof has a gap.",
+        description=f"Separation ranks of {len(measured)} networks of one head over depth.",
+        chart=lambda _layout: _growth_chart(measured),
+    )
+    return Document(
+        title=GROWTH_SAYS,
+        headline=f"{GROWTH}: {GROWTH_SAYS}: {verdict}.",
+        sections=(
+            Section(
+                sentences=(
+                    "ub_thm2 is the papers' formula for deep networks, whose proof has a gap.",
+                ),
+                tables=(table,),
+            ),
+            Section(figures=(figure,), is_detail=True),
+        ),
+        data={
+            "claim": GROWTH,
+            "says": GROWTH_SAYS,
+            "rows": [_row_json(one) | _bounds_json(bounds) for one, bounds in cases],
+            "holds": not failed,
+            "verdict": verdict,
+        },
+    )
+
+
+def _growth_chart(measured: Sequence[Measurement]) -> "Drawing":
+    from archfit.report.charts.theory import growth_chart
+
+    return growth_chart(list(measured))
+
+
+def _verdict(cases: int, failed: tuple[int, ...]) -> str:
+    if not failed:
+        return f"holds in all {cases} cases"
+    return f"fails in {len(failed)} of {cases} cases: {', '.join(str(n + 1) for n in failed)}"
+
+
+def _sizes(case: Experiment) -> tuple[int, int, int]:
+    positions = len(case.partition.inside) + len(case.partition.outside)
+    return case.network.depth, case.network.width, positions
+
+
+def _settings(case: Experiment) -> str:
+    network, partition, inputs = case.network, case.partition, case.inputs
+    depth, width, positions = _sizes(case)
+    words = [f"L={depth} d={width} H={network.heads} N={positions}"]
+    if isinstance(inputs, Vocabulary):
+        words.append(f"V={inputs.vocab}")
+    if inputs.rank < width or isinstance(inputs, Vocabulary):
+        words.append(f"r={inputs.rank}")
+    words += ["residual"] * network.has_residual + ["causal"] * network.is_causal
+    if partition.inside != tuple(range(len(partition.inside))):
+        words.append(f"P={','.join(map(str, partition.inside))}")
+    if partition.output:
+        words.append(f"output {partition.output}")
+    return " ".join(words)
+
+
+def _row_json(measured: Measurement) -> Json:
+    case = measured.experiment
+    network, inputs, (_, _, positions) = case.network, case.inputs, _sizes(case)
+    return {
+        "depth": network.depth,
+        "width": network.width,
+        "heads": network.heads,
+        "positions": positions,
+        "residual": network.has_residual,
+        "causal": network.is_causal,
+        "vocab": inputs.vocab if isinstance(inputs, Vocabulary) else None,
+        "rank": inputs.rank,
+        "inside": list(case.partition.inside),
+        "output_position": case.partition.output,
+        "separation_rank": measured.rank,
+        "upper": measured.upper,
+        "exact": measured.is_exact,
+        "failure_probability": measured.failure_probability,
+        "seconds": round(measured.seconds, 3),
+    }
+
+
+def _bounds_json(bounds: Bounds) -> Json:
+    return {
+        "ub_stat_N": bounds.statistics,
+        "ub_thm1": str(bounds.every_depth),
+        "ub_thm2": str(bounds.deep),
+        "lb": bounds.lower,
+        "lb_strong": bounds.strong_lower,
+    }
+
+
+def _bounds_words(bounds: Bounds) -> tuple[str, ...]:
+    values = (bounds.statistics, bounds.every_depth, bounds.deep, bounds.lower, bounds.strong_lower)
+    return tuple("-" if value is None else _short(float(value)) for value in values)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")

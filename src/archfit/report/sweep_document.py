@@ -1,0 +1,231 @@
+"""Sweeps, training runs and prepared data as documents."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from archfit.report.document import Document, Section, Table, sections_with_words
+from archfit.spec import Factorised, RunRecord, RunSpec, to_json
+from archfit.sweep.devices import gpu_seconds
+from archfit.sweep.runner import CellQueue
+from archfit.sweep.sweep import Sweep
+
+SECONDS_A_DAY = 86400
+Json = dict[str, object]
+
+
+def cells_document(sweep: Sweep) -> Document:
+    """A sweep before it is trained: cells, parameters, tokens, FLOPs and the GPU time they take."""
+    tokens = sum(spec.training_tokens for spec in sweep.specs)
+    flops = sum(spec.training_flops for spec in sweep.specs)
+    seconds = sum(gpu_seconds(spec) for spec in sweep.specs)
+    days = seconds / SECONDS_A_DAY
+    time = f"{days:,.1f} GPU-days" if days > 1 else clock_words(seconds)
+    table = Table.of(
+        f"{sweep.name}, {sweep.scale}: {len(sweep.specs)} cells",
+        sweep.specs,
+        {
+            "cell": cell_words,
+            "parameters": lambda spec: f"{spec.architecture.params:,}",
+            "in blocks": lambda spec: f"{spec.architecture.block_params:,}",
+            "tokens": lambda spec: f"{spec.training_tokens:.3g}",
+            "FLOPs": lambda spec: f"{spec.training_flops:.3g}",
+            "H200": lambda spec: _gpu_time(gpu_seconds(spec)),
+        },
+    )
+    total = (
+        f"In all {tokens:.3g} tokens, {flops:.3g} FLOPs, about {time} of one H200 (from our own "
+        "training speed by width, docs/performance.md)."
+    )
+    return Document(
+        title=table.title,
+        headline=sweep.question,  # a user's own sweep need not have one
+        sections=(Section(tables=(table,)), Section(sentences=(total,))),
+        data={
+            "sweep": sweep.name,
+            "scale": sweep.scale,
+            "question": sweep.question,
+            "cells": len(sweep.specs),
+            "done": 0,
+            "failed": 0,
+            "skipped": 0,
+            "runs": [_cell_json(spec) for spec in sweep.specs],
+            "tokens": tokens,
+            "flops": flops,
+            "gpu_days": days,
+        },
+    )
+
+
+def _cell_json(spec: RunSpec) -> Json:
+    shape = spec.architecture
+    sizes = ("depth", "width", "heads", "head_dim", "context", "embedding_rank", "position_rank")
+    return {
+        "run": spec.name,
+        **{name: getattr(shape, name) for name in sizes},
+        "vocab": shape.input.vocab,
+        "seed": spec.seed,
+        "steps": spec.recipe.steps,
+        "batch_sequences": spec.recipe.batch_sequences,
+        "params": shape.params,
+        "block_params": shape.block_params,
+        "tokens": spec.training_tokens,
+        "flops": spec.training_flops,
+        "gpu_days": gpu_seconds(spec) / SECONDS_A_DAY,
+    }
+
+
+def failures_document(cells: CellQueue) -> Document:
+    """The cells that failed, and why."""
+    failures = [
+        {"run": spec.name, "cell": cell_words(spec), "reason": reason}
+        for spec, reason in cells.failed.items()
+    ]
+    rows = tuple(tuple(failure.values()) for failure in failures)
+    table = Table(
+        title=f"{len(failures)} cells failed", columns=("run", "cell", "reason"), rows=rows
+    )
+    section = Section(tables=(table,))
+    return Document(title=table.title, headline="", sections=(section,), data=failures)
+
+
+def outcome_document(
+    cells: CellQueue, sweep: Sweep, *, folder: str, results: str, conclusions: Sequence[str]
+) -> Document:
+    """How a sweep ended, and what follows from its runs so far."""
+    parts = [f"{len(cells.done)} done now", f"{len(cells.skipped)} done before"]
+    if cells.elsewhere:
+        parts.append(f"{len(cells.elsewhere)} trained by others")
+    counts = f"{sweep.name}: {len(sweep.specs)} cells, {', '.join(parts)}"
+    question = (sweep.question,) if sweep.question else ()
+    return Document(
+        title=sweep.name,
+        headline=f"{counts}; table in {results}",
+        sections=sections_with_words(
+            Section(sentences=question),
+            Section(sentences=tuple(f"- {sentence}" for sentence in conclusions)),
+        ),
+        data={
+            "sweep": sweep.name,
+            "scale": sweep.scale,
+            "cells": len(sweep.specs),
+            "done": len(cells.done),
+            "failed": len(cells.failed),
+            "skipped": len(cells.skipped),
+            "elsewhere": len(cells.elsewhere),
+            "failures": failures_document(cells).data,
+            "folder": folder,
+            "results": results,
+            "conclusions": list(conclusions),
+        },
+    )
+
+
+def cell_words(spec: RunSpec) -> str:
+    """A cell in a few words: what sweeps change."""
+    shape = spec.architecture
+    words = [f"depth {shape.depth} width {shape.width} vocab {shape.input.vocab}"]
+    if shape.attention_ratio != 1:
+        words.append(f"attention {shape.attention_ratio:g}")
+    if shape.input.tokens_per_position > 1:
+        words.append(f"patch {shape.input.tokens_per_position}")
+    tables = {"input": shape.embedding, "positions": shape.positions, "head": shape.head}
+    for name, table in tables.items():
+        if isinstance(table, Factorised):
+            words.append(f"{name} rank {table.inner}")
+    return f"{', '.join(words)}, seed {spec.seed}"
+
+
+def clock_words(seconds: float) -> str:
+    """Hours, minutes and seconds as clocks show them."""
+    whole, rest = divmod(round(seconds), 60)
+    hours, left = divmod(whole, 60)
+    return f"{hours}:{left:02}:{rest:02}" if hours else f"{left}:{rest:02}"
+
+
+def _gpu_time(seconds: float) -> str:
+    return (
+        clock_words(seconds) if seconds < SECONDS_A_DAY else f"{seconds / SECONDS_A_DAY:.1f} days"
+    )
+
+
+def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
+    """Training runs with their held-out losses; `folder` holds a folder for each."""
+    documents = [
+        {"folder": f"{folder}/{record.spec.name}", "record": to_json(record)} for record in records
+    ]
+    table = Table(
+        title=folder,
+        columns=("run", "seed", "status", "held-out nats", "bits a byte"),
+        rows=tuple(_run_row(record) for record in records),
+    )
+    return Document(
+        title=folder,
+        headline="",
+        sections=(Section(tables=(table,)),),
+        data=documents[0] if len(documents) == 1 else {"runs": documents},
+    )
+
+
+def _run_row(record: RunRecord) -> tuple[str, ...]:
+    name, seed = record.spec.name, str(record.spec.seed)
+    if record.status == "diverged":
+        return name, seed, f"diverged at step {record.diverged_at_step}", "-", "-"
+    last = record.evaluations[-1]
+    nats, bits = last.heldout_nats_per_token, last.heldout_bits_per_byte
+    return name, seed, record.status, f"{nats:.4f}", f"{bits:.4f}"
+
+
+def data_document(description: Mapping[str, object], folder: str) -> Document:
+    """A prepared data set and what its tokens say, from its data.json."""
+    try:
+        rows = tuple(_data_rows(description))
+        notes = tuple(f"Note: {warning}" for warning in _list(description["warnings"]))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ValueError(
+            f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
+        ) from problem
+    table = Table(title=folder, columns=("quantity", "value"), rows=rows)
+    return Document(
+        title=folder,
+        headline="",
+        sections=sections_with_words(Section(tables=(table,)), Section(sentences=notes)),
+        data=dict(description),
+    )
+
+
+def _data_rows(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    leakage, ranks = _dict(about["leakage"]), _dict(about["cooccurrence"])
+    heldout = f"{_dict(about['heldout'])['tokens']:,} by {_dict(about['split'])['rule']}"
+    yield "kind", f"{about['kind']} as {about['vocabulary']}"
+    yield "documents", f"{about['documents']:,}"
+    yield "content", f"{about['bytes']:,} bytes"
+    yield "tokens", f"{about['tokens']:,} ({about['dtype']})"
+    yield "  for training", f"{_dict(about['train'])['tokens']:,}"
+    yield "  held out", heldout
+    yield "vocabulary", f"{about['vocab']:,}, of which {about['used_vocab']:,} used"
+    yield "embedding rank limit", f"{about['embedding_rank_limit']:,}"
+    yield "bytes a token", f"{about['bytes_per_token']:.3f}"
+    yield "unigram entropy", f"{about['unigram_entropy_bits']:.3f} bits a token"
+    for form in ("plain", "normalised"):
+        found = (_dict(rank) for rank in _list(ranks[form]))
+        words = [
+            f"{rank['rank']}{'' if rank['exact'] else '+'} at {rank['energy']:.1%}"
+            for rank in found
+        ]
+        yield f"co-occurrence rank, {form}", ", ".join(words)
+    shared = "not measured: the held-out side has no 13 words in a row"
+    if leakage["share"] is not None:
+        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"
+    yield "shared 13-grams", shared
+    yield "data hash", str(about["data_hash"])
+
+
+def _dict(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"data.json holds {value!r} where an object belongs; prepare it again")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"data.json holds {value!r} where a list belongs; prepare it again")
+    return value

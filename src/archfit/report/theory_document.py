@@ -1,0 +1,260 @@
+"""Bounds, quantities of the papers and witnesses as documents."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archfit.report.document import Document, Figure, Layout, Section, Table
+from archfit.theory import catalogue
+from archfit.theory.arithmetic import TooManyDigitsError
+from archfit.theory.bounds import SATURATION_IS, Bound, BoundsReport, Shape, notes
+from archfit.theory.catalogue import ENTRIES, NETWORK, Quantity
+from archfit.theory.counterexample import Verdict
+from archfit.theory.quantities import Entry
+
+if TYPE_CHECKING:
+    from archfit.exact.witness import WitnessCheck
+    from archfit.report.document import Drawing
+
+WITNESSES = {"monomial_witness", "monomial_witness_log3"}
+Json = dict[str, object]
+
+
+def bounds_document(report: BoundsReport, verdict: Verdict | None) -> Document:
+    """All bounds of one architecture, the best proved pair first."""
+    shape, regime = report.shape, report.regime
+    lower, upper = short_real(report.lower.log3), short_real(report.upper.log3)
+    table = Table.of(
+        f"Separation rank at depth {shape.depth}, width {shape.width}, heads {shape.heads} "
+        "(best that hold: first two)",
+        report.bounds,
+        {
+            "": lambda bound: bound.side,
+            "bound": lambda bound: bound.id,
+            "log3": lambda bound: short_real(bound.log3),
+            "status": _short_status,
+        },
+    )
+    return Document(
+        title=f"Bounds at depth {shape.depth}, width {shape.width}, heads {shape.heads}",
+        headline=f"3^{lower} <= separation rank <= 3^{upper}",
+        sections=(
+            Section(tables=(table,)),
+            Section(
+                sentences=(
+                    f"Network: {NETWORK}.",
+                    f"Regime: depth {shape.depth} is {regime.name}.",
+                    f"  paper's threshold      log3(d)             = {regime.paper_threshold:.3f}",
+                    "  corrected threshold    2 log3(d) + log3(2) = "
+                    f"{regime.corrected_threshold:.3f}",
+                    f"Saturation: {report.saturation:.2%}: {SATURATION_IS}.",
+                    *(f"Note: {note}." for note in notes(shape)),
+                )
+            ),
+            *([] if verdict is None else [_verdict_section(verdict)]),
+            Section(sentences=("Sources and conditions: --json, or `archfit theory`.",)),
+            Section(figures=(bounds_figure(shape),), is_detail=True),
+        ),
+        data=dict(report.as_json()) | ({} if verdict is None else verdict.as_json()),
+    )
+
+
+def bounds_figure(shape: Shape) -> Figure:
+    """Bounds on what a network of this width can tell apart, over depth."""
+    return Figure(
+        name="bounds",
+        title="What depth can add",
+        caption="Bounds on the separation rank of the analysed network: no mask, linear attention. "
+        "Where the upper bound bends, more depth adds less than more width.",
+        description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
+        f"others, with embedding rank {shape.embedding_rank}.",
+        chart=partial(_bounds_chart, shape),
+    )
+
+
+def _bounds_chart(shape: Shape, layout: Layout) -> "Drawing":
+    from archfit.report.charts.theory import bounds_over_depth
+
+    return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
+
+
+def _short_status(bound: Bound) -> str:
+    return bound.status_line if bound.status == "disputed" else bound.status
+
+
+def quantity_document(result: Quantity, verdict: Verdict | None) -> Document:
+    """One quantity of the papers with its status; a witness beside the formula it may exceed."""
+    data: Json = dict(result.as_json())
+    compared = _compared_with_formula(result) if result.name in WITNESSES else {}
+    inputs = data["inputs"]
+    assert isinstance(inputs, dict)
+    given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
+    about = (
+        ENTRIES[result.name].meaning,
+        f"status: {data['status_line']}",
+        f"source: {data['source']}",
+        f"network: {data['network']}",
+        *_comparison_sentence(compared),
+    )
+    return Document(
+        title=result.name,
+        headline=f"{result.name}({given}) = {_text(data['value'])}",
+        sections=(
+            Section(sentences=about),
+            *([] if verdict is None else [_verdict_section(verdict)]),
+        ),
+        data=data | compared | ({} if verdict is None else verdict.as_json()),
+    )
+
+
+def _compared_with_formula(witness: Quantity) -> Json:
+    """How the witness stands against the papers' formula for the same depth and width.
+
+    Exactly where both can be written out, by certified logarithms elsewhere.
+    """
+    shape = {letter: witness.inputs[letter] for letter in ("L", "d_x")}
+    # The formula is a fraction over width^width, quickly written out where that is narrow.
+    is_narrow = isinstance(shape["d_x"], int) and shape["d_x"] <= 1000
+    with suppress(TooManyDigitsError):
+        if witness.name == "monomial_witness" and is_narrow:
+            return _comparison(witness, catalogue.quantity("ub_thm2", **shape))
+    logarithm = catalogue.quantity("monomial_witness_log3", **witness.inputs)
+    return _comparison(logarithm, catalogue.quantity("ub_thm2_log3", **shape))
+
+
+def _comparison(witness: Quantity, formula: Quantity) -> Json:
+    assert isinstance(witness.value, int | Decimal)
+    assert isinstance(formula.value, int | Fraction | Decimal)
+    return {
+        "compared_with": {
+            "quantity": formula.name,
+            "value": catalogue.as_json_value(formula.value),
+            "status": formula.status,
+        },
+        "exceeds_formula": witness.value > formula.value,
+    }
+
+
+def _comparison_sentence(compared: Mapping[str, object]) -> Iterator[str]:
+    formula = compared.get("compared_with")
+    if isinstance(formula, dict):
+        relation = "above" if compared["exceeds_formula"] else "below"
+        value = f"{formula['quantity']} = {_text(formula['value'])}"
+        yield f"{relation} the papers' formula {value}"
+
+
+def _verdict_section(verdict: Verdict) -> Section:
+    """Whether a disputed formula was refuted, and by which weights."""
+    sentences = [f"formula: 3^{verdict.formula_log3}"]
+    if verdict.witness_log3 is not None:
+        sentences.append(f"best witness found: 3^{verdict.witness_log3}")
+    if verdict.refuted:
+        sentences.append(
+            "the weights are in --json (plan, entry); check them with monomial_witness"
+        )
+    word = "REFUTED" if verdict.refuted else "not refuted"
+    return Section(title=f"{word}: {verdict.reason}", sentences=tuple(sentences))
+
+
+def quantities_document() -> Document:
+    """Every quantity by name, with its inputs, status and meaning."""
+    entries = ENTRIES.values()
+    return Document(
+        title="Quantities of the papers",
+        headline=f"Quantities of the {NETWORK}.",
+        sections=(
+            Section(sentences=("Example: archfit theory ub_stat L=3 d_x=4",)),
+            *(Section(title=_call(entry), sentences=(entry.meaning,)) for entry in entries),
+        ),
+        data=[
+            {
+                "quantity": entry.name,
+                "inputs": entry.letters,
+                "meaning": entry.meaning,
+                "status": entry.basis.status_line,
+                "source": entry.basis.source,
+            }
+            for entry in entries
+        ],
+    )
+
+
+def _call(entry: Entry) -> str:
+    status = entry.basis.status_line.partition(",")[0]
+    return f"{entry.name} {' '.join(entry.takes)}  [{status}]"
+
+
+def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
+    """The weights of a lower bound, run and compared with their promise."""
+    found, shape = check.witness, check.witness.shape
+    (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
+    runs = "all" if check.extent == "all" else f"a random {check.entries_checked:,} of"
+    lines = [
+        ("promised output", found.promise.formula),
+        ("entries run", f"{runs} {rows * columns:,} ({rows:,} x {columns:,})"),
+        ("entries wrong", f"{check.entries_wrong:,}"),
+        ("expected rank", expected),
+        ("measured rank", _measured_rank(check)),
+        ("lower bound", f"{found.bound_id} = {short_integer(str(found.bound))}"),
+        ("modulo", f"{found.prime}"),
+    ]
+    if check.measured_embedding_rank is not None:
+        lines.insert(5, ("rank of the embedding", f"{check.measured_embedding_rank}"))
+    title = (
+        f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
+        f"{shape.heads}, on {shape.positions} positions"
+    )
+    return Document(
+        title=title,
+        headline=_witness_verdict(check, expected),
+        sections=(Section(tables=(Table(title=title, columns=("", ""), rows=tuple(lines)),)),),
+        data=check.as_json() | {"inputs": inputs},
+    )
+
+
+def _measured_rank(check: "WitnessCheck") -> str:
+    if check.measured_rank is None:
+        return "not measured: too large"
+    return f"{check.measured_rank:,}" + ("" if check.extent == "all" else " (of promised values)")
+
+
+def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
+    if not check.verified:
+        return "NOT verified: the network or its rank is not what was promised."
+    if check.measured_rank is None:
+        return (
+            "Verified: the network computes its promise at every pair run; the separation rank "
+            f"{expected} follows from it (docs/theory.md)."
+        )
+    return (
+        f"Verified: these weights have separation rank {expected} or more, and so have almost all "
+        "weights of this shape."
+    )
+
+
+def short_real(value: Decimal) -> str:
+    """A real as a person wants it in a table: six digits."""
+    if value == 0:
+        return "0"
+    if -4 <= value.adjusted() < 9:
+        return f"{value:.6g}"
+    return f"{value:.5e}".replace("e+", "e")
+
+
+def short_integer(digits: str) -> str:
+    """An integer that a line can hold: its first and last digits and their number."""
+    if len(digits) <= 60 or not digits.lstrip("-").isdigit():
+        return digits
+    return f"{digits[:20]}…{digits[-10:]} ({len(digits.lstrip('-')):,} digits)"
+
+
+def _text(value: object) -> str:
+    """A value in a line: long integers shortened, a plan by its length, an object by its parts."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items())
+    if isinstance(value, list):
+        return f"(a plan of {len(value)} layers)"
+    return short_integer(str(value))
