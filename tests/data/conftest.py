@@ -14,7 +14,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when the datasets library is first im
 
 @pytest.fixture
 def ledger() -> Ledger:
-    return Ledger(GENEROUS, lambda _: None)
+    return Ledger(GENEROUS)
 
 
 @pytest.fixture

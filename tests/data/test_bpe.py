@@ -44,7 +44,7 @@ def test_training_again_gives_the_same_file(trained: Bpe) -> None:
 
 
 @given(texts=st.lists(st.text(), min_size=1))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_any_text_comes_back(texts: list[str]) -> None:
     vocabulary = read_vocabulary(_small().as_json(), "tokenizer.json")
     documents = [text.encode() for text in texts]

@@ -1,9 +1,18 @@
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archfit.data import streams
-from archfit.data.fasta import AMINO_ACIDS, fasta_blocks, sequence_alphabet, usual_letters
+from archfit.data.fasta import (
+    AMINO_ACIDS,
+    KmerVocabularyBuilder,
+    fasta_blocks,
+    sequence_alphabet,
+    usual_letters,
+)
 from archfit.data.sources import DataSettings
 from archfit.data.streams import Ledger, SourceFile
 
@@ -14,9 +23,9 @@ FASTA = DataSettings(kind="fasta")
 def sequences(file: SourceFile, ledger: Ledger) -> list[bytes]:
     found, begun = [], b""
     for block in fasta_blocks(file, FASTA, ledger):
-        for index, part in enumerate(block.parts):
+        for part, ends in block.ends():
             begun += part
-            if index < len(block.parts) - 1 or block.complete:
+            if ends:
                 found.append(begun)
                 begun = b""
     return [one for one in found if one]
@@ -89,3 +98,11 @@ def test_unusual_letters_are_refused_by_choice() -> None:
 @pytest.mark.parametrize(("others", "usual"), [(10, "ACGT"), (11, AMINO_ACIDS)])
 def test_nine_letters_in_ten_make_nucleotides(others: int, usual: str) -> None:
     assert usual_letters({"A": 50, "N": 40, "L": others}) == usual
+
+
+@given(st.lists(st.text("ACGT")))
+def test_letters_are_counted(texts: list[str]) -> None:
+    letters = KmerVocabularyBuilder(DataSettings(kind="fasta"))
+    for text in texts:
+        letters.add(text.encode())
+    assert letters.counts == Counter("".join(texts))

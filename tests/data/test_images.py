@@ -60,7 +60,7 @@ def test_grey_from_colour_is_what_pillow_makes(source_file: Writer, ledger: Ledg
     np.save(stream, COLOUR)
     array = images([source_file("a.npy", stream.getvalue())], ledger, levels=256)
     files = [source_file(f"{place}.png", png(image)) for place, image in enumerate(COLOUR)]
-    assert array == images(files, Ledger(10**9, lambda _: None), levels=256)
+    assert array == images(files, Ledger(10**9), levels=256)
 
 
 def test_images_of_mixed_sizes_are_refused(source_file: Writer, ledger: Ledger) -> None:
@@ -112,7 +112,7 @@ def test_a_zip_bomb_is_stopped_before_it_unpacks(source_file: Writer) -> None:
     file = source_file("a.npz", npz(x=np.zeros((40, 1000, 1000), np.uint8)))
     assert file.path.stat().st_size < 100_000
     with pytest.raises(ValueError, match="past 1000000 bytes"):
-        images([file], Ledger(1_000_000, lambda _: None))
+        images([file], Ledger(1_000_000))
 
 
 def test_a_header_that_promises_too_much_is_truncated(source_file: Writer, ledger: Ledger) -> None:
@@ -187,7 +187,7 @@ def test_one_huge_image_of_an_archive_is_refused(source_file: Writer) -> None:
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("x.npy", npy(GREY).replace(b"(5, 4, 3), }", b"(1,50000,50000),}"))
     with pytest.raises(ValueError, match=r"a\.npz:x\.npy is 50000x50000, but one image may have"):
-        images([source_file("a.npz", stream.getvalue())], Ledger(10**12, lambda _: None))
+        images([source_file("a.npz", stream.getvalue())], Ledger(10**12))
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.png"])

@@ -152,7 +152,7 @@ def test_a_long_document_is_decoded_in_pieces(
 ) -> None:
     """Tiny pieces, so that characters and documents are cut wherever a token ends."""
     rare = "".join(chr(0x4E00 + 7 * n) for n in range(300))  # several tokens each
-    source = jsonl(tmp_path, ["".join(texts()), "漢字漢字é" * 90, rare, *texts()])
+    source = jsonl(tmp_path, ["".join(texts(60)), "漢字漢字é" * 90, rare, *texts(60)])
     datas = [
         prepare(str(source), tmp_path / f"d{vocab}", DataSettings(kind="text", vocab=vocab)).data
         for vocab in (257, 300)
@@ -261,6 +261,13 @@ def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
         ValueError, match="data of kind series cannot be had as bpe-300; text, bytes"
     ):
         retokenised(data, tmp_path / "other", InBpe(vocab=300))
+
+
+def test_data_of_a_kind_that_is_not_known_stays_as_given(tmp_path: Path) -> None:
+    data = prepared(jsonl(tmp_path, texts(5)), DataSettings(kind="text"))
+    strange = PreparedData(data.folder, data.description | {"kind": "scent", "vocabulary": "ids"})
+    assert possible_vocabularies(strange, (257, 500)) == (AsGiven(),)
+    assert larger_vocabularies(strange, 1000) == ()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from archfit.cli.app import main
 from archfit.data.prepare import prepare
 from archfit.data.shards import atomic_folder
 from archfit.data.sources import DataSettings
@@ -114,15 +115,22 @@ def test_sizes_that_no_memory_holds_are_refused(options: dict[str, object], sent
     "damage",
     [{"documents": None}, {"cooccurrence": {}}, {"leakage": {}}, {"train": {"tokens": "x"}}],
 )
-def test_a_damaged_description_is_one_sentence(damage: dict[str, object], tmp_path: Path) -> None:
+def test_a_damaged_description_is_one_sentence(
+    damage: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
     prepare(str(tmp_path / "a.txt"), tmp_path / "data", DataSettings(kind="text"))
     file = tmp_path / "data" / "data.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | damage))
-    done = archfit("inspect", str(tmp_path / "data"))
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("archfit: ")
+    monkeypatch.setattr(sys, "argv", ["archfit", "data", "inspect", str(tmp_path / "data")])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("archfit: ")
 
 
 def _interrupted(running: subprocess.Popen[str]) -> str:

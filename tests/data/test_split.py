@@ -1,6 +1,5 @@
 import hashlib
 import random
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.data.fasta import KmerVocabularyBuilder
 from archfit.data.prepare import prepare
 from archfit.data.sources import DataSettings
 from archfit.data.split import (
@@ -24,7 +22,6 @@ from archfit.data.split import (
     survey,
 )
 from archfit.data.streams import DocumentBlock
-from archfit.data.text import CharacterVocabularyBuilder
 from archfit.data.vocabulary import WORDS
 
 
@@ -145,22 +142,6 @@ def test_a_copy_at_the_end_of_a_file_is_on_the_same_side(kind: str, tmp_path: Pa
     leakage = data.description["leakage"]
     assert isinstance(leakage, dict)
     assert leakage["shared_documents"] == len(lines)
-
-
-@given(st.lists(st.text()))
-def test_the_alphabet_is_every_character_once(texts: list[str]) -> None:
-    seen = CharacterVocabularyBuilder(DataSettings(kind="abc"))
-    for text in texts:
-        seen.add(text.encode())
-    assert seen.build().alphabet == "".join(sorted(set("".join(texts))))
-
-
-@given(st.lists(st.text("ACGT")))
-def test_letters_are_counted(texts: list[str]) -> None:
-    letters = KmerVocabularyBuilder(DataSettings(kind="fasta"))
-    for text in texts:
-        letters.add(text.encode())
-    assert letters.counts == Counter("".join(texts))
 
 
 RANDOM = random.Random(0)

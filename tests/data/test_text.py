@@ -11,6 +11,7 @@ from pyarrow import parquet
 from archfit.data.sources import DataSettings
 from archfit.data.streams import DocumentBlock, Ledger, SourceFile
 from archfit.data.text import (
+    CharacterVocabularyBuilder,
     character_blocks,
     checked_utf8,
     dataset_documents,
@@ -204,3 +205,11 @@ def test_what_is_not_there_is_not_fetched(ledger: Ledger) -> None:
         list(dataset_documents("hf:nobody/nothing", TEXT, ledger))
     with pytest.raises(ValueError, match="is not hf:NAME"):
         list(dataset_documents("hf:", TEXT, ledger))
+
+
+@given(st.lists(st.text()))
+def test_the_alphabet_is_every_character_once(texts: list[str]) -> None:
+    seen = CharacterVocabularyBuilder(DataSettings(kind="abc"))
+    for text in texts:
+        seen.add(text.encode())
+    assert seen.build().alphabet == "".join(sorted(set("".join(texts))))

@@ -16,9 +16,9 @@ def documents(file: SourceFile, ledger: Ledger, **options: str) -> list[list[int
     settings = DataSettings(kind="tokens", **options)  # type: ignore[arg-type]  # dtype or separator
     found: list[list[int]] = [[]]
     for block in token_blocks(file, settings, ledger):
-        for index, part in enumerate(block.parts):
+        for part, ends in block.ends():
             found[-1] += np.frombuffer(part, "<u4").tolist()
-            if index < len(block.parts) - 1 or block.complete:
+            if ends:
                 found.append([])
     return [one for one in found if one]
 

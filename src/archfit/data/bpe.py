@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut
-from archfit.data.vocabulary import WORDS, split_ids
+from archfit.data.vocabulary import Ids, Vocabulary, split_ids
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from tokenizers import Tokenizer
-
-    from archfit.data.vocabulary import Ids
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
@@ -32,14 +30,13 @@ _WORD_GAP = re.compile(rb"[A-Za-z](?= [A-Za-z]|\n)")
 
 
 @dataclass(frozen=True, slots=True)
-class Bpe:
+class Bpe(Vocabulary):
     """A tokenizer of the tokenizers library and the id that ends a document."""
 
     tokenizer: Tokenizer
     separator: int
     cuttable: bool  # whether encoding piece by piece is the same as at once
     name: ClassVar[str] = "bpe"
-    unit_bytes: ClassVar[int] = WORDS
 
     @property
     def size(self) -> int:
@@ -60,8 +57,8 @@ class Bpe:
         import numpy as np
 
         most = PIECE_BYTES if self.cuttable else sys.maxsize
-        parts = [list(pieces_of(part, most)) for part in block.parts]
-        pieces = [piece.decode() for part in parts for piece in part]
+        parts = [([*pieces_of(part, most)], ends) for part, ends in block.ends()]
+        pieces = [piece.decode() for part, _ in parts for piece in part]
         try:
             encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
         except Exception as problem:  # the library raises bare Exception
@@ -69,9 +66,9 @@ class Bpe:
                 f"the tokenizer cannot encode this text ({problem}); use another --tokenizer"
             ) from problem
         ids: list[np.ndarray] = []
-        for place, part in enumerate(parts):
+        for part, ends in parts:
             ids += [np.array(next(encoded).ids, np.uint32) for _ in part]
-            if block.complete or place < len(parts) - 1:
+            if ends:
                 ids.append(np.array([self.separator], np.uint32))
         return np.concatenate(ids) if ids else np.empty(0, np.uint32)
 

@@ -7,8 +7,17 @@ import string
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from archfit.data.streams import ByteSeparator, DocumentBlock, split_documents, unpacked_chunks
-from archfit.data.vocabulary import UnitVocabulary, table_rows
+from archfit.data.sources import DataSettings, KindHandler, each_file
+from archfit.data.streams import (
+    Blocks,
+    ByteSeparator,
+    DocumentBlock,
+    Ledger,
+    SourceFile,
+    split_documents,
+    unpacked_chunks,
+)
+from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
 
@@ -18,10 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import Ledger, SourceFile
-    from archfit.data.vocabulary import Ids
-
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
@@ -29,26 +34,14 @@ _BLANKS = b"\r\n\t "
 _SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")
 
 
-def fasta_look(start: bytes) -> str:
-    """A word for FASTA, by its first bytes."""
-    return "sequences in FASTA" if _SEQUENCE.match(start) else ""
-
-
-def fasta_blocks(
-    file: SourceFile,
-    settings: DataSettings,  # noqa: ARG001  # readers are called alike
-    ledger: Ledger,
-) -> Iterator[DocumentBlock]:
+def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
     for block in split_documents(_after_first_mark(file, ledger), ByteSeparator(between=b"\n>")):
-        *ended, last = block.parts
         letters = []
-        for part in ended:
+        for part, ends in block.ends():
             letters.append(_letters(part, file.name, in_body=in_body))
-            in_body = False
-        letters.append(_letters(last, file.name, in_body=in_body))
-        in_body = not block.complete and (in_body or b"\n" in last)
+            in_body = not ends and (in_body or b"\n" in part)
         yield DocumentBlock(letters, complete=block.complete)
 
 
@@ -115,7 +108,7 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kmers(UnitVocabulary):
+class Kmers(Vocabulary):
     """Groups of `k` letters, single letters for what is left over at the end, and the separator.
 
     With A letters the ids are A^k groups (the first letter weighs most), then, if k > 1, A single
@@ -200,13 +193,13 @@ def _ranges(
     return np.repeat(starts, counts) + step * offsets
 
 
-class KmerVocabularyBuilder:
+class KmerVocabularyBuilder(VocabularyBuilder):
     """How often each letter occurs in sequences."""
 
     def __init__(self, settings: DataSettings) -> None:
         import numpy as np
 
-        self._settings = settings
+        super().__init__(settings)
         self._counts = np.zeros(256, np.int64)
 
     def add(self, content: bytes) -> None:
@@ -222,11 +215,19 @@ class KmerVocabularyBuilder:
 
     def build(self) -> Kmers:
         """Groups of as many of the letters as the settings say."""
-        alphabet, mapped = sequence_alphabet(self.counts, self._settings.unusual)
-        letters, k = len(alphabet), self._settings.kmer
+        alphabet, mapped = sequence_alphabet(self.counts, self.settings.unusual)
+        letters, k = len(alphabet), self.settings.kmer
         needed = letters**k + (letters if k > 1 else 0) + 1
         if needed > LARGEST_VOCAB:
             rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
             raise InvalidValue("kmer", k, rule, "use a smaller one")
-        rows = table_rows(self._settings.vocab, needed, "k-mers" if k > 1 else "letters")
+        rows = self.rows(needed, "k-mers" if k > 1 else "letters")
         return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
+
+
+FASTA = KindHandler(
+    look=lambda start: "sequences in FASTA" if _SEQUENCE.match(start) else "",
+    read=each_file(fasta_blocks),
+    builder=KmerVocabularyBuilder,
+    vocabularies=(Kmers,),
+)

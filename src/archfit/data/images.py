@@ -12,21 +12,27 @@ import zipfile
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, ClassVar
 
+from archfit.data.sources import DataSettings, Facts, KindHandler
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import BLOCK_BYTES, DocumentBlock, blocks_of, raw_chunks, read_and_hash
-from archfit.data.vocabulary import UnitVocabulary, encode_upper_bits, table_rows
+from archfit.data.streams import (
+    BLOCK_BYTES,
+    Blocks,
+    DocumentBlock,
+    Ledger,
+    SourceFile,
+    blocks_of,
+    raw_chunks,
+    read_and_hash,
+)
+from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder, encode_upper_bits
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
-
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import Ledger, SourceFile
-    from archfit.data.vocabulary import Ids
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -37,14 +43,7 @@ KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
 
 
-def image_look(start: bytes) -> str:
-    """A word for images, by their first bytes."""
-    return "images or arrays" if start.startswith(_MAGIC) else ""
-
-
-def image_blocks(
-    files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
     """The images of all files: those in arrays, then pictures."""
     reader = ImageReader(settings, ledger)
     for file in files:
@@ -64,7 +63,7 @@ class ImageReader:
         self.shape = (0, 0)  # rows and columns
         self._first = ""
 
-    def array_blocks(self, file: SourceFile) -> Iterator[DocumentBlock]:
+    def array_blocks(self, file: SourceFile) -> Blocks:
         """The images of one .npy or .npz file."""
         read_and_hash(file, self._ledger)
         if file.suffix == ".npy":
@@ -104,7 +103,7 @@ class ImageReader:
             )
         return found
 
-    def _array(self, stream: IO[bytes], name: str) -> Iterator[DocumentBlock]:
+    def _array(self, stream: IO[bytes], name: str) -> Blocks:
         """Images of one array, read a few megabytes at a time and never as a whole."""
         import numpy as np
 
@@ -248,7 +247,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(UnitVocabulary):
+class Levels(Vocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -273,7 +272,7 @@ class Levels(UnitVocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(UnitVocabulary):
+class Palette(Vocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -328,7 +327,7 @@ def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int
     return tuple((int(red), int(green), int(blue)) for red, green, blue in rounded)
 
 
-def settled_images(settings: DataSettings, facts: Callable[[], dict[str, int]]) -> DataSettings:
+def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSettings:
     """Settings that say how many levels or colours; `facts` looks whether the first is grey."""
     if settings.levels or settings.clusters:
         return settings
@@ -343,25 +342,33 @@ def settled_images(settings: DataSettings, facts: Callable[[], dict[str, int]]) 
     return replace(settings, levels=levels)
 
 
-class PixelVocabularyBuilder:
+class PixelVocabularyBuilder(VocabularyBuilder):
     """A sample of the colours, where a palette is wanted; grey levels need none."""
 
     def __init__(self, settings: DataSettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._sample = EvenSample("u1", RGB)
 
     def add(self, content: bytes) -> None:
         """Look at the pixels."""
-        if self._settings.clusters:
+        if self.settings.clusters:
             self._sample.add(content)
 
     def build(self) -> Levels | Palette:
         """The palette that fits the sample, or the levels asked for."""
         import numpy as np
 
-        vocab, clusters = self._settings.vocab, self._settings.clusters
-        if not clusters:
-            levels = self._settings.levels or DEFAULT_LEVELS
-            return Levels(levels=levels, size=table_rows(vocab, levels + 1, "levels"))
-        colours = colour_clusters(self._sample.values.astype(np.uint8), clusters)
-        return Palette(colours=colours, size=table_rows(vocab, len(colours) + 1, "colours"))
+        if not self.settings.clusters:
+            levels = self.settings.levels or DEFAULT_LEVELS
+            return Levels(levels=levels, size=self.rows(levels + 1, "levels"))
+        colours = colour_clusters(self._sample.values.astype(np.uint8), self.settings.clusters)
+        return Palette(colours=colours, size=self.rows(len(colours) + 1, "colours"))
+
+
+IMAGES = KindHandler(
+    look=lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
+    read=image_blocks,
+    builder=PixelVocabularyBuilder,
+    vocabularies=(Levels, Palette),
+    settle=settled_images,
+)

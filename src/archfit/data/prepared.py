@@ -13,6 +13,7 @@ from archfit.data.shards import dtype_for
 from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN
 from archfit.data.statistics import unigram_entropy_bits
 from archfit.data.streams import InputFile
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class PreparedData:
     def kind(self) -> str:
         """The kind of data that it was made from."""
         return str(self.description["kind"])
+
+    @property
+    def units(self) -> str:
+        """What its content is made of: bytes, letters, or values that cannot be regrouped."""
+        return DATA_KINDS[self.kind].units if self.kind in DATA_KINDS else "values"
 
     @property
     def vocab(self) -> int:

@@ -7,17 +7,18 @@ letters; images, series and tokens only as they are, since their rounding cannot
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from archfit.data.bpe import Bpe
 from archfit.data.fasta import Kmers
+from archfit.data.kinds import Documents, Report
 from archfit.data.prepare import examine, find_or_write, silent, write_data_set
 from archfit.data.prepared import SIDES, PreparedData, work_hash
 from archfit.data.sources import DataSettings
-from archfit.data.streams import DocumentBlock, InputFile
-from archfit.data.vocabulary import Bytes
-from archfit.spec.data_kinds import BYTE_VOCAB, DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
+from archfit.data.streams import Blocks, DocumentBlock, InputFile
+from archfit.data.vocabulary import Bytes, Ids, Vocabulary
+from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
 from archfit.spec.parts import bpe_vocab_for
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from archfit.data.kinds import Report
-    from archfit.data.vocabulary import Ids, Vocabulary
 
 USUAL_KMERS = (1, 2, 3)
 MOST_KMER_ROWS = 1 << 16
@@ -122,12 +120,11 @@ def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tok
 
     Sequences: 1-, 2- and 3-mers up to the largest size, and the given one in any case.
     """
-    units = DATA_KINDS[data.kind].units
-    if units == "bytes":
+    if data.units == "bytes":
         fitting = [size for size in dict.fromkeys(sizes) if BYTE_VOCAB <= size <= LARGEST_VOCAB]
         return tuple(InBytes() if size == BYTE_VOCAB else InBpe(vocab=size) for size in fitting)
     given = given_tokenisation(data)
-    if units != "letters":
+    if data.units != "letters":
         return (given,)
     letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
     sizes_of_groups = {k for k in USUAL_KMERS if letters**k <= largest}
@@ -143,11 +140,10 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
     BPE: the size that plans propose too. k-mers: the smallest k that has as many groups, if it
     needs at most 2^16 rows and each occurs 50 times in training on average.
     """
-    units = DATA_KINDS[data.kind].units
-    if units == "bytes":
+    if data.units == "bytes":
         vocab = bpe_vocab_for(at_least)
         return (InBpe(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
-    if units != "letters":
+    if data.units != "letters":
         return ()
     given, train = _kmers(data), data.description["train"]
     assert isinstance(train, dict)  # checked when it was opened
@@ -175,7 +171,7 @@ def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
 def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataSettings:
     """What prepares `wanted` from this data, if it can be had."""
     needed = "letters" if isinstance(wanted, InKmers) else "bytes"
-    if DATA_KINDS[data.kind].units != needed:
+    if data.units != needed:
         raise ValueError(
             f"data of kind {data.kind} cannot be had as {wanted.label}; text, bytes and abc can be "
             "bytes or a BPE, fasta can be k-mers, and anything can stay as given"
@@ -219,56 +215,33 @@ def retokenised(
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
-@dataclass(frozen=True, slots=True)
-class _SideDocuments:
+class _SideDocuments(Documents):
     """The documents of one side, decoded as often as needed and never kept."""
 
-    data: PreparedData
-    side: str
-    settings: DataSettings
-    report: Report
-    facts: dict[str, int] = field(default_factory=dict)
+    def __init__(
+        self, data: PreparedData, side: str, settings: DataSettings, report: Report
+    ) -> None:
+        super().__init__(str(data.folder), settings, report)
+        self.data, self.side = data, side
 
-    @property
-    def source(self) -> str:
-        """The folder of the data set."""
-        return str(self.data.folder)
-
-    def blocks(self, stage: str) -> Iterator[DocumentBlock]:
+    def blocks(self, stage: str) -> Blocks:
         """All documents once more; text is refused if it is not UTF-8."""
         ids = self.data.tokens(self.side)
-        check = _Utf8Check(self.side) if self.settings.kind == "text" else None
         self.report(stage, 0, ids.nbytes)
+        decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
         for block, done in _decoded_blocks(self.data.vocabulary(), ids):
-            if check is not None:
-                check.add(block)
+            for part, ends in block.ends() if self.settings.kind == "text" else ():
+                try:
+                    decoder.decode(part, final=ends)
+                except UnicodeDecodeError as problem:
+                    raise ValueError(
+                        f"document {number} of the {self.side} side is not UTF-8 (byte "
+                        f"0x{problem.object[problem.start]:02x}), and a BPE is learnt from text; "
+                        "keep this data as bytes"
+                    ) from problem
+                number += ends
             self.report(stage, done * ids.itemsize, ids.nbytes)
             yield block
-
-
-class _Utf8Check:
-    """Refuses documents that are not UTF-8; they come in parts."""
-
-    def __init__(self, side: str) -> None:
-        self._side, self._number = side, 1
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def add(self, block: DocumentBlock) -> None:
-        """Look at the parts of a block."""
-        last = len(block.parts) - 1
-        for index, part in enumerate(block.parts):
-            ends = index < last or block.complete
-            try:
-                self._decoder.decode(part, final=ends)
-            except UnicodeDecodeError as problem:
-                raise ValueError(
-                    f"document {self._number} of the {self._side} side is not UTF-8 (byte "
-                    f"0x{problem.object[problem.start]:02x}), and a BPE is learnt from text; "
-                    "keep this data as bytes"
-                ) from problem
-            if ends:
-                self._decoder.reset()
-                self._number += 1
 
 
 def _decoded_blocks(vocabulary: Vocabulary, ids: Ids) -> Iterator[tuple[DocumentBlock, int]]:

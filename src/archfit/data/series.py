@@ -10,20 +10,17 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import DocumentBlock, lines_of
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, lines_of
 from archfit.data.text import checked_utf8
-from archfit.data.vocabulary import UnitVocabulary, table_rows
+from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import Ledger, SourceFile
-    from archfit.data.vocabulary import Ids
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
@@ -41,9 +38,7 @@ def series_look(start: bytes) -> str:
     return "columns of numbers" if len(rows) > 1 and len(numeric) > len(rows) / 2 else ""
 
 
-def series_blocks(
-    file: SourceFile, settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The wanted columns one after another, from as few readings as their values have room for."""
     rows = _rows(file, ledger)
     first = next(rows, [])
@@ -59,9 +54,7 @@ def series_blocks(
         yield from _columns(body_rows, columns[start : start + at_once], file.name)
 
 
-def _columns(
-    rows: Iterator[tuple[int, list[str]]], columns: list[int], name: str
-) -> Iterator[DocumentBlock]:
+def _columns(rows: Iterator[tuple[int, list[str]]], columns: list[int], name: str) -> Blocks:
     """Each of `columns` as one document; a column alone is not held but passed on as it is read."""
     import numpy as np
 
@@ -177,7 +170,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(UnitVocabulary):
+class Bins(Vocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -222,7 +215,7 @@ def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[flo
     return tuple(float(edge) for edge in np.unique(edges))
 
 
-def settled_series(settings: DataSettings, _: Callable[[], dict[str, int]]) -> DataSettings:
+def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettings:
     """Settings that say how many bins."""
     if settings.bins is not None:
         return settings
@@ -230,11 +223,11 @@ def settled_series(settings: DataSettings, _: Callable[[], dict[str, int]]) -> D
     return replace(settings, bins=min(bins, 65535))
 
 
-class BinVocabularyBuilder:
+class BinVocabularyBuilder(VocabularyBuilder):
     """The range of the values, and a sample of them."""
 
     def __init__(self, settings: DataSettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._sample = EvenSample("<f8", 1)
 
     def add(self, content: bytes) -> None:
@@ -245,8 +238,17 @@ class BinVocabularyBuilder:
         """Bins that are equally wide or equally full."""
         import numpy as np
 
-        settings, values = self._settings, self._sample.values.astype(np.float64)[:, 0]
+        settings, values = self.settings, self._sample.values.astype(np.float64)[:, 0]
         if settings.binning == "uniform":
             values = np.array([self._sample.lowest, self._sample.highest])
         edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
-        return Bins(edges=edges, size=table_rows(settings.vocab, len(edges), "bins"))
+        return Bins(edges=edges, size=self.rows(len(edges), "bins"))
+
+
+SERIES = KindHandler(
+    look=series_look,
+    read=each_file(series_blocks),
+    builder=BinVocabularyBuilder,
+    vocabularies=(Bins,),
+    settle=settled_series,
+)

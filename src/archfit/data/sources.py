@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import glob
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from archfit.data.streams import PACKED, SourceFile
+from archfit.data.streams import PACKED, Blocks, Ledger, SourceFile
+from archfit.data.vocabulary import Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
 from archfit.spec.errors import InvalidValue, check_choice
 
@@ -165,3 +168,30 @@ def _refuse_unreadable(problem: OSError) -> None:
         f"{problem.filename} cannot be read ({problem.strerror}); change its permissions, or name "
         "the files"
     ) from problem
+
+
+Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
+FileReader: TypeAlias = Callable[[SourceFile, DataSettings, Ledger], Blocks]
+Reader: TypeAlias = Callable[[Sequence[SourceFile], DataSettings, Ledger], Blocks]
+
+
+def each_file(reader: FileReader) -> Reader:
+    """A reader of many files that reads each of them alone."""
+
+    def read(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
+        for file in files:
+            yield from reader(file, settings, ledger)
+
+    return read
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindHandler:
+    """What is done with data of one kind."""
+
+    look: Callable[[bytes], str]  # a word for it where the first bytes are such; else empty
+    read: Reader
+    builder: type[VocabularyBuilder]
+    vocabularies: tuple[type[Vocabulary], ...]  # those that a tokenizer.json of it may hold
+    settle: Callable[[DataSettings, Callable[[], Facts]], DataSettings] = lambda given, _: given
+    """Settings that leave nothing open, by the facts that the first block shows."""

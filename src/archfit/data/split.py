@@ -68,16 +68,14 @@ def survey(
     digest, length = _Digest(ignored_at_end), 0
     for block in blocks:
         look(b"".join(block.parts))
-        last = len(block.parts) - 1
-        for index, part in enumerate(block.parts):
+        for part, ends in block.ends():
             digest.update(part)
             length += len(part)
-            if index == last and not block.complete:
-                break
-            if length:
+            if ends and length:
                 lengths.append(length)
                 digests.append(digest.start)
-            digest, length = _Digest(ignored_at_end), 0
+            if ends:
+                digest, length = _Digest(ignored_at_end), 0
     return Survey(lengths=np.array(lengths, np.int64), digests=np.array(digests, np.uint64))
 
 
@@ -148,9 +146,8 @@ class Divider:
 
     def divide(self, block: DocumentBlock) -> tuple[DocumentBlock, DocumentBlock]:
         """What of the block is for training and what is held out."""
-        last = len(block.parts) - 1
-        for index, part in enumerate(block.parts):
-            self._send(self._rest + part, ends=index < last or block.complete)
+        for part, ends in block.ends():
+            self._send(self._rest + part, ends=ends)
         return self.train.take(), self.heldout.take()
 
     def _send(self, part: bytes, *, ends: bool) -> None:

@@ -13,7 +13,7 @@ import re
 import stat
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -263,8 +263,16 @@ class DocumentBlock:
     parts: list[bytes]
     complete: bool
 
+    def ends(self) -> Iterator[tuple[bytes, bool]]:
+        """Each part, and whether a document ends with it."""
+        last = len(self.parts) - 1
+        return ((part, self.complete or at < last) for at, part in enumerate(self.parts))
 
-def blocks_of(documents: Iterable[bytes]) -> Iterator[DocumentBlock]:
+
+Blocks: TypeAlias = "Iterator[DocumentBlock]"
+
+
+def blocks_of(documents: Iterable[bytes]) -> Blocks:
     """Whole documents gathered into blocks of about `BLOCK_BYTES`."""
     parts: list[bytes] = []
     size = 0
@@ -329,7 +337,7 @@ class LineSeparator(ByteSeparator):
         return part
 
 
-def split_documents(chunks: Iterable[bytes], separator: ByteSeparator) -> Iterator[DocumentBlock]:
+def split_documents(chunks: Iterable[bytes], separator: ByteSeparator) -> Blocks:
     """What lies between separators in a stream (empty documents are no documents).
 
     What follows the last separator of a chunk waits for more unless it is long; then all of it but

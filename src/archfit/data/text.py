@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.bpe import read_bpe
-from archfit.data.sources import HUGGING_FACE
+from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_file
 from archfit.data.streams import (
     DOCUMENT_LINE,
-    DocumentBlock,
+    Blocks,
     InputFile,
+    Ledger,
     LineSeparator,
+    SourceFile,
     blocks_of,
     character_cut,
     lines_of,
@@ -27,17 +29,13 @@ from archfit.data.streams import (
     split_documents,
     unpacked_chunks,
 )
-from archfit.data.vocabulary import Bytes, Characters, table_rows
+from archfit.data.vocabulary import Bytes, Characters, Vocabulary, VocabularyBuilder, code_points
 from archfit.spec.data_kinds import BYTE_VOCAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from datasets import Dataset
-
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import Ledger, SourceFile
-    from archfit.data.vocabulary import Vocabulary
 
 DEFAULT_FIELD = "text"
 DEFAULT_SPLIT = "train"
@@ -60,9 +58,7 @@ def abc_look(start: bytes) -> str:
     return "tunes in ABC notation" if _TUNE.search(start) and b"\nK:" in start else ""
 
 
-def text_blocks(
-    file: SourceFile, settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of one file of kind text, by its ending."""
     if file.suffix == ".jsonl":
         return blocks_of(_json_documents(file, settings, ledger))
@@ -72,24 +68,18 @@ def text_blocks(
     return split_at_lines(chunks, settings.separator, DOCUMENT_LINE)
 
 
-def character_blocks(
-    file: SourceFile, settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def character_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of one file of character data: between blank lines, unless told otherwise."""
     chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
     return split_at_lines(chunks, settings.separator, "")
 
 
-def byte_blocks(
-    file: SourceFile, settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def byte_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of any file: between lines `<|doc|>`, or else the file is one document."""
     return split_at_lines(unpacked_chunks(file, ledger), settings.separator, DOCUMENT_LINE)
 
 
-def split_at_lines(
-    chunks: Iterable[bytes], line: str | None, default: str = ""
-) -> Iterator[DocumentBlock]:
+def split_at_lines(chunks: Iterable[bytes], line: str | None, default: str = "") -> Blocks:
     """The documents between lines that read `line`; an empty one means blank lines."""
     mark = (default if line is None else line).encode()
     return split_documents(_ended(chunks, b"\n" + mark) if mark else chunks, LineSeparator(mark))
@@ -277,51 +267,57 @@ def _dataset_parts(source: str) -> tuple[str, str | None, str]:
     return name, config or None, split or DEFAULT_SPLIT
 
 
-class TextVocabularyBuilder:
+class TextVocabularyBuilder(VocabularyBuilder):
     """Bytes, a given tokenizer, or nothing yet: a BPE is trained when the split is known."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        self._settings = settings
-
-    def add(self, content: bytes) -> None:
-        """Pass over the content: bytes and given tokenizers do not depend on it."""
 
     def build(self) -> Vocabulary | None:
         """The vocabulary, or None where a BPE has to be trained first."""
-        settings = self._settings
-        if settings.tokenizer is not None:
-            return read_bpe(_tokenizer_text(settings.tokenizer), settings.tokenizer.name)
-        if settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB):
-            return Bytes(size=table_rows(settings.vocab, BYTE_VOCAB, "bytes"))
-        return None
+        tokenizer = self.settings.tokenizer
+        if tokenizer is None:
+            is_bytes = self.settings.kind == "bytes" or self.settings.vocab in (None, BYTE_VOCAB)
+            return Bytes(size=self.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
+        try:
+            return read_bpe(tokenizer.read_text(encoding="utf-8"), tokenizer.name)
+        except UnicodeDecodeError as problem:
+            raise ValueError(
+                f"{tokenizer.name} is not a tokenizer.json: it is not UTF-8"
+            ) from problem
 
 
-def _tokenizer_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as problem:
-        raise ValueError(f"{path.name} is not a tokenizer.json: it is not UTF-8") from problem
-
-
-class CharacterVocabularyBuilder:
+class CharacterVocabularyBuilder(VocabularyBuilder):
     """Which characters occur in UTF-8 text."""
 
     def __init__(self, settings: DataSettings) -> None:
         import numpy as np
 
-        self._settings = settings
+        super().__init__(settings)
         self._seen = np.zeros(0x110000, bool)
 
     def add(self, content: bytes) -> None:
         """Mark the characters of the text."""
-        import numpy as np
-
-        self._seen[np.frombuffer(content.decode().encode("utf-32-le"), "<u4")] = True
+        self._seen[code_points(content.decode())] = True
 
     def build(self) -> Characters:
         """All characters seen, by code point."""
-        import numpy as np
+        alphabet = "".join(map(chr, self._seen.nonzero()[0]))
+        return Characters(alphabet=alphabet, size=self.rows(len(alphabet) + 1, "characters"))
 
-        alphabet = "".join(map(chr, np.flatnonzero(self._seen)))
-        rows = table_rows(self._settings.vocab, len(alphabet) + 1, "characters")
-        return Characters(alphabet=alphabet, size=rows)
+
+TEXT = KindHandler(
+    look=lambda _: "text",
+    read=each_file(text_blocks),
+    builder=TextVocabularyBuilder,
+    vocabularies=(Bytes,),
+)
+BYTES = KindHandler(
+    look=binary_look,
+    read=each_file(byte_blocks),
+    builder=TextVocabularyBuilder,
+    vocabularies=(Bytes,),
+)
+ABC = KindHandler(
+    look=abc_look,
+    read=each_file(character_blocks),
+    builder=CharacterVocabularyBuilder,
+    vocabularies=(Characters,),
+)

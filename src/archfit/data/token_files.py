@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from archfit.data.images import array_header
-from archfit.data.statistics import EvenSample
-from archfit.data.streams import DocumentBlock, unpacked_chunks
-from archfit.data.vocabulary import UnitVocabulary, table_rows
+from archfit.data.sources import DataSettings, KindHandler, each_file
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, unpacked_chunks
+from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
@@ -19,16 +19,10 @@ if TYPE_CHECKING:
     from numpy import dtype, integer, uint32
     from numpy.typing import NDArray
 
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import Ledger, SourceFile
-    from archfit.data.vocabulary import Ids
-
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 
 
-def token_blocks(
-    file: SourceFile, settings: DataSettings, ledger: Ledger
-) -> Iterator[DocumentBlock]:
+def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     import numpy as np
 
@@ -95,7 +89,7 @@ def _checked(ids: NDArray[integer], name: str) -> NDArray[uint32]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlainIds(UnitVocabulary):
+class PlainIds(Vocabulary):
     """Ids as they came, with the separator they came with, if any."""
 
     name: ClassVar[str] = "ids"
@@ -114,21 +108,28 @@ class PlainIds(UnitVocabulary):
         return ids.astype("<u4").tobytes()
 
 
-class IdVocabularyBuilder:
+class IdVocabularyBuilder(VocabularyBuilder):
     """The largest id that occurs."""
 
-    def __init__(self, settings: DataSettings) -> None:
-        self._settings = settings
-        self._sample = EvenSample("<u4", 1)
+    highest = -1
 
     def add(self, content: bytes) -> None:
         """Look at the ids."""
-        self._sample.add(content)
+        import numpy as np
+
+        self.highest = max(self.highest, int(np.frombuffer(content, "<u4").max(initial=0)))
 
     def build(self) -> PlainIds:
         """All ids up to the largest, that of the separator included."""
-        said = self._settings.separator
+        said = self.settings.separator
         separator = None if said is None else int(said)
-        needed = max(int(self._sample.highest), -1 if separator is None else separator) + 1
-        rows = table_rows(self._settings.vocab, needed, "ids")
-        return PlainIds(separator=separator, size=rows)
+        needed = max(self.highest, -1 if separator is None else separator) + 1
+        return PlainIds(separator=separator, size=self.rows(needed, "ids"))
+
+
+TOKENS = KindHandler(
+    look=lambda _: "",  # any numbers may be token ids
+    read=each_file(token_blocks),
+    builder=IdVocabularyBuilder,
+    vocabularies=(PlainIds,),
+)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from archfit.data.streams import character_cut
+from archfit.data.streams import DocumentBlock, character_cut
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -21,64 +21,83 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from archfit.data.streams import DocumentBlock
+    from archfit.data.sources import DataSettings
 
-    Ids = NDArray[np.integer]
-
+Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
 FORMAT_VERSION = 1
 WORDS = 0  # in place of the size of a unit: the content is text
 
 
-class Vocabulary(Protocol):
-    """What every vocabulary can do."""
+class Vocabulary:
+    """What every vocabulary can do; those other than BPE have units of one size.
 
-    @property
-    def name(self) -> str:
-        """The word for it in data.json."""
+    A child has `ids_of`, unless it encodes blocks itself, and `content_of`, its inverse.
+    """
 
-    @property
-    def size(self) -> int:
-        """Rows an embedding table needs."""
+    name: ClassVar[str]  # the word for it in data.json
+    unit_bytes: ClassVar[int] = WORDS  # of one unit of content: a pixel, a value, a letter
+    if TYPE_CHECKING:  # fields of some children, properties of others
 
-    @property
-    def separator(self) -> int | None:
-        """The id that ends a document; None where the ids came without one."""
+        @property
+        def size(self) -> int:
+            """Rows an embedding table needs."""
 
-    @property
-    def unit_bytes(self) -> int:
-        """Bytes of one unit of content (a pixel, a value, a letter); `WORDS` for text."""
+        @property
+        def separator(self) -> int | None:
+            """The id that ends a document; None where the ids came without one."""
 
     def cut(self, part: bytes, limit: int) -> int:
         """The last place up to `limit` where `part` may be cut and both sides encoded alone."""
+        if self.unit_bytes == WORDS:
+            return character_cut(part, limit)
+        return limit - limit % self.unit_bytes
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The ids of a block, a separator after each document that ends in it."""
+        counts = [len(part) // self.unit_bytes for part in block.parts]
+        return with_separators(self.ids_of(b"".join(block.parts)), counts, block, self.separator)
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The documents of a stream of ids; the last may be unfinished."""
+        return [self.content_of(document) for document in split_ids(ids, self.separator)]
+
+    def ids_of(self, content: bytes) -> Ids:
+        """The ids of whole units."""
+        raise NotImplementedError
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The content of ids, none of which is the separator."""
+        raise NotImplementedError
 
     def as_json(self) -> str:
-        """The content of tokenizer.json."""
+        """The content of tokenizer.json: its name and its fields."""
+        values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
+        document = {"format": FORMAT, "version": FORMAT_VERSION, "vocabulary": self.name} | values
+        return json.dumps(document, indent=1) + "\n"
 
 
-class VocabularyBuilder(Protocol):
+class VocabularyBuilder:
     """Looks at all content, a block at a time, remembers little, and chooses a vocabulary."""
 
+    def __init__(self, settings: DataSettings) -> None:
+        self.settings = settings
+
     def add(self, content: bytes) -> None:
-        """Look at the content of a block."""
+        """Look at the content of a block; here nothing depends on it."""
 
     def build(self) -> Vocabulary | None:
         """The vocabulary, or None where a BPE has to be trained first."""
+        raise NotImplementedError
 
-
-def table_rows(vocab: int | None, needed: int, what: str) -> int:
-    """Rows of the table: as many as needed, or as many as asked for if that is enough."""
-    if vocab is not None and vocab < needed:
-        rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
-        way_out = f"use {needed} or more, or leave it out"
-        raise InvalidValue("vocab", vocab, rule, way_out)
-    return needed if vocab is None else vocab
+    def rows(self, needed: int, what: str) -> int:
+        """Rows of the table: as many as needed, or as many as asked for if that is enough."""
+        vocab = self.settings.vocab
+        if vocab is not None and vocab < needed:
+            rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
+            way_out = f"use {needed} or more, or leave it out"
+            raise InvalidValue("vocab", vocab, rule, way_out)
+        return needed if vocab is None else vocab
 
 
 def split_ids(ids: Ids, separator: int | None) -> list[Ids]:
@@ -118,52 +137,8 @@ def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
     return ids
 
 
-class UnitVocabulary:
-    """What vocabularies other than BPE share: units of one size, and JSON made of their fields.
-
-    A child has `ids_of`, unless it encodes blocks itself, and `content_of`, its inverse.
-    """
-
-    name: ClassVar[str]
-    unit_bytes: ClassVar[int] = WORDS
-    if TYPE_CHECKING:  # fields of some children, properties of others
-
-        @property
-        def separator(self) -> int | None:
-            """The id that ends a document, if any does."""
-
-    def cut(self, part: bytes, limit: int) -> int:
-        """Between units; if the content is text, between characters."""
-        if self.unit_bytes == WORDS:
-            return character_cut(part, limit)
-        return limit - limit % self.unit_bytes
-
-    def encode(self, block: DocumentBlock) -> Ids:
-        """One id a unit."""
-        counts = [len(part) // self.unit_bytes for part in block.parts]
-        return with_separators(self.ids_of(b"".join(block.parts)), counts, block, self.separator)
-
-    def decode(self, ids: Ids) -> list[bytes]:
-        """The content of each document."""
-        return [self.content_of(document) for document in split_ids(ids, self.separator)]
-
-    def ids_of(self, content: bytes) -> Ids:
-        """The ids of whole units."""
-        raise NotImplementedError
-
-    def content_of(self, ids: Ids) -> bytes:
-        """The content of ids, none of which is the separator."""
-        raise NotImplementedError
-
-    def as_json(self) -> str:
-        """The content of tokenizer.json: its name and its fields."""
-        values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
-        document = {"format": FORMAT, "version": FORMAT_VERSION, "vocabulary": self.name} | values
-        return json.dumps(document, indent=1) + "\n"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bytes(UnitVocabulary):
+class Bytes(Vocabulary):
     """The 256 bytes by their value, and the separator."""
 
     name: ClassVar[str] = "bytes"
@@ -180,7 +155,7 @@ class Bytes(UnitVocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Characters(UnitVocabulary):
+class Characters(Vocabulary):
     """The characters of `alphabet` in its order, and the separator."""
 
     name: ClassVar[str] = "characters"
@@ -197,8 +172,8 @@ class Characters(UnitVocabulary):
         import numpy as np
 
         texts = [part.decode() for part in block.parts]
-        known = _code_points(self.alphabet)
-        codes = _code_points("".join(texts))
+        known = code_points(self.alphabet)
+        codes = code_points("".join(texts))
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
@@ -210,10 +185,10 @@ class Characters(UnitVocabulary):
 
     def content_of(self, ids: Ids) -> bytes:
         """The text, in UTF-8."""
-        return _code_points(self.alphabet)[ids].tobytes().decode("utf-32-le").encode()
+        return code_points(self.alphabet)[ids].tobytes().decode("utf-32-le").encode()
 
 
-def _code_points(text: str) -> NDArray[np.uint32]:
+def code_points(text: str) -> NDArray[np.uint32]:
     """The Unicode numbers of the characters of `text`."""
     import numpy as np
 
