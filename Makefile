@@ -20,7 +20,7 @@ test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2
 
 # By hand: data_memory.py and audit_weights.py (2 GB), train_quality.py and factorised_control.py
-# (seven minutes each), serve_load.py (a minute), fit_coverage.py (an hour), train_gpu.py (where there is one).
+# (seven minutes each), serve_load.py (a minute), fit_coverage.py and mutation.py (an hour), train_gpu.py (where there is one).
 bench: .venv/.test-ready
 	for name in startup bounds exact data_throughput train_cpu sweep_overhead; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
