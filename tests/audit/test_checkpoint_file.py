@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+import archfit.audit.checkpoint_file
 from archfit.audit.checkpoint_file import (
     DTYPE_BITS,
     MOST_HEADER_BYTES,
@@ -154,6 +155,21 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str, tmp_path: Path) -> No
     assert said.isprintable()
 
 
+def test_a_name_of_1000_characters_is_just_short_enough(tmp_path: Path) -> None:
+    for length, is_sound in ((1000, True), (1001, False)):
+        header = json.dumps({"x" * length: ONE}).encode()
+        path = write_raw(tmp_path / "x.safetensors", header, b"\0" * 4)
+        assert (our_refusal(path) == "") == is_sound
+
+
+def test_the_largest_shape_has_2_to_63_elements_less_one(tmp_path: Path) -> None:
+    wide = entry(dtype="U8", shape=[0, 2**63 - 1], data_offsets=[0, 0])  # no elements after all
+    assert read_header(write_raw(tmp_path / "x.safetensors", wide))[0].elements == 0
+    for size, sentence in ((2**63 - 1, "need 9.22337203685478e"), (2**63, "over 2^63 elements")):
+        path = write_raw(tmp_path / "y.safetensors", entry(dtype="U8", shape=[size]), bytes(4))
+        assert sentence in refusal(path)
+
+
 def test_half_a_character_is_refused_and_a_whole_one_is_not(tmp_path: Path) -> None:
     header = json.dumps({"\U0001f600": ONE}).encode()  # written as two halves
     assert b"\\ud83d\\ude00" in header
@@ -212,6 +228,31 @@ def test_shards_that_link_to_one_large_header_are_refused_at_once(tmp_path: Path
     path = write_index(tmp_path, {name: name for name in names})
     with pytest.raises(ValueError, match="headers of 50,002,000 bytes together, over the limit"):
         read_checkpoint(path)
+
+
+def test_headers_of_shards_may_have_32_million_bytes_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_shards(tmp_path)
+    headers = [(tmp_path / f"s-{n}.safetensors").read_bytes()[:8] for n in (1, 2)]
+    total = sum(int.from_bytes(header, "little") for header in headers)
+    monkeypatch.setattr(archfit.audit.checkpoint_file, "MOST_HEADER_BYTES_OF_ALL", total)
+    monkeypatch.setattr(archfit.audit.checkpoint_file, "MOST_SHARDS", 2)
+    assert len(read_checkpoint(path)) == 2
+    monkeypatch.setattr(archfit.audit.checkpoint_file, "MOST_HEADER_BYTES_OF_ALL", total - 1)
+    with pytest.raises(ValueError, match=f"headers of {total} bytes together"):
+        read_checkpoint(path)
+    monkeypatch.setattr(archfit.audit.checkpoint_file, "MOST_SHARDS", 1)
+    with pytest.raises(ValueError, match="names 2 files, over the limit of 1"):
+        read_checkpoint(path)
+
+
+def test_a_shard_may_have_the_longest_name_that_file_systems_take(tmp_path: Path) -> None:
+    name = "s" * (255 - len(".safetensors")) + ".safetensors"
+    write_shapes(tmp_path / name, {"a": ("F32", [2])})
+    assert len(read_checkpoint(write_index(tmp_path, {"a": name}))) == 1
+    with pytest.raises(ValueError, match=r"a shard is a \.safetensors file"):
+        read_checkpoint(write_index(tmp_path, {"a": f"s{name}"}))
 
 
 def test_an_index_gives_the_tensors_it_names_with_their_files(tmp_path: Path) -> None:

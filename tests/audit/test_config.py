@@ -422,3 +422,156 @@ def test_what_is_left_to_nobody_is_missing_with_the_keys_that_were_looked_for() 
     assert model.missing == ("vocab: looked for vocab_size",)
     assert model.parameters.total is None
     assert model.parameters.blocks is not None
+
+
+def _gpt2(**changes: object) -> Model:
+    return _model({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, **changes})
+
+
+def test_a_null_is_left_to_the_class_and_a_key_that_is_absent_to_its_default() -> None:
+    assert _gpt2(n_inner=None).stacks[0].feed_forward == 4 * 64
+    assert _gpt2(n_inner=100).stacks[0].feed_forward == 100
+    assert _gpt2(vocab_size=None).missing == ("vocab: looked for vocab_size",)
+    assert _gpt2().input.vocab == 50257
+    assert "n_head=12: default of GPT2Config (transformers 5.22.2)" in (
+        _model({"model_type": "gpt2", "n_embd": 48, "n_layer": 2}).assumed
+    )
+
+
+def test_a_segment_table_may_have_no_rows_and_other_tables_may_not() -> None:
+    document = _document("bert-large-uncased")
+    full, none = (_model(document | {"type_vocab_size": rows}) for rows in (2, 0))
+    assert full.parameters.embedding is not None
+    assert none.parameters.embedding == full.parameters.embedding - 2 * 1024
+    with pytest.raises(ValueError, match="max_position_embeddings=0 is below 1"):
+        _model(document | {"max_position_embeddings": 0})
+
+
+def test_a_stem_may_have_64_layers() -> None:
+    document = _document("wav2vec2-large-960h-lv60-self")
+    for layers in (1, 64):
+        stem = {"conv_dim": [8] * layers, "conv_kernel": [3] * layers}
+        assert _model(document | stem).input.dimensions == 8
+    with pytest.raises(ValueError, match="conv_dim has 65 entries; use 1 to 64"):
+        _model(document | {"conv_dim": [8] * 65, "conv_kernel": [3] * 65})
+
+
+def test_sizes_of_patches_may_be_pairs_and_images_smaller_than_a_patch() -> None:
+    document = _document("vit-huge-patch14-224-in21k")
+    wide = _model(document | {"patch_size": [7, 14], "image_size": [28, 42], "num_channels": 2})
+    assert wide.input.dimensions == 7 * 14 * 2
+    square = _model(document | {"patch_size": 14, "image_size": 14})
+    none = _model(document | {"patch_size": 14, "image_size": 13})
+    assert square.parameters.embedding is not None
+    assert none.parameters.embedding == square.parameters.embedding - 1280
+    missing = _model({key: document[key] for key in document if key != "image_size"})
+    assert missing.assumed == ("image_size=224: default of ViTConfig (transformers 5.22.2)",)
+
+
+def test_bytes_are_259_or_as_many_as_there_are_rows() -> None:
+    document = _document("byt5-xxl")
+    assert _model(document).input.vocab_real == 259
+    assert _model(document | {"vocab_size": 200}).input.vocab_real == 200
+    assert _model(document | {"tokenizer_class": "T5Tokenizer"}).input.vocab_real is None
+
+
+def test_more_key_value_heads_than_heads_are_refused_and_as_many_are_not() -> None:
+    document = _document("qwen3-0.6b")
+    assert _model(document | {"num_key_value_heads": 16}).stacks[0].kv_heads == 16
+    assert _model(document | {"num_key_value_heads": None}).stacks[0].kv_heads == 16
+
+
+def test_a_decoder_of_t5_is_as_deep_as_its_encoder_unless_it_says_otherwise() -> None:
+    document = _document("t5-small")
+    assert [stack.depth for stack in _model(document).stacks] == [6, 6]
+    deeper = _model(document | {"num_decoder_layers": 9})
+    assert [stack.depth for stack in deeper.stacks] == [6, 9]
+    with pytest.raises(ValueError, match="gives no depth; looked for decoder_layers"):
+        _model(_document("whisper-tiny") | {"decoder_layers": None})
+
+
+UNKNOWN: dict[str, object] = {
+    "model_type": "never_seen",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "head_dim": 16,
+    "num_key_value_heads": 2,
+    "intermediate_size": 100,
+    "vocab_size": 50,
+    "tie_word_embeddings": False,
+}
+
+
+def test_an_unknown_family_is_counted_by_what_its_keys_speak_of() -> None:
+    def blocks(**changes: object) -> int | None:
+        return _model(UNKNOWN | changes).parameters.blocks
+
+    attention, layer = 2 * 64 * (64 + 32), 64 * 100
+    assert blocks() == 2 * (attention + 2 * layer)
+    assert _model(UNKNOWN).parameters.embedding == 2 * 50 * 64
+    assert blocks(rms_norm_eps=1e-6, hidden_act="silu") == 2 * (attention + 3 * layer)
+    assert blocks(rms_norm_eps=1e-6) == blocks(hidden_act="silu") == blocks()
+    two = blocks(num_decoder_layers=3)
+    assert two == 5 * (attention + 2 * layer) + 3 * attention  # and cross-attention
+    mixture = 2 * (attention + 4 * (2 * layer + 64))
+    assert blocks(num_local_experts=4) == mixture
+    assert blocks(n_routed_experts=4, moe_intermediate_size=100) == mixture
+    assert blocks(num_experts=0) == blocks()
+    patches = _model(UNKNOWN | {"patch_size": 4, "num_channels": 3, "image_size": 8})
+    assert (patches.stacks[0].role, patches.input.dimensions) == ("vision", 48)
+    assert patches.parameters.embedding is None
+    both = UNKNOWN | {"encoder_layers": 2, "decoder_layers": 1}
+    both |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    both |= {"encoder_ffn_dim": 100, "decoder_ffn_dim": 50}
+    assert _model(both).parameters.blocks == 2 * (attention + 2 * layer) + 2 * attention + layer
+
+
+def test_sizes_that_are_not_there_leave_a_count_open_or_assume_the_width_aloud() -> None:
+    without_heads = {key: UNKNOWN[key] for key in UNKNOWN if key != "num_attention_heads"}
+    model = _model(without_heads)
+    assert model.parameters.blocks is None
+    assert model.missing[0].startswith("heads: looked for num_attention_heads, n_head")
+    without_dim = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "head_dim"})
+    assert without_dim.parameters.blocks == 2 * (2 * 64 * (64 + 32) + 2 * 64 * 100)
+    narrow = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "intermediate_size"})
+    assert narrow.parameters.blocks is None
+    assert narrow.missing[0].startswith("feed_forward: looked for intermediate_size, d_ff")
+    untold = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "tie_word_embeddings"})
+    assert (untold.is_tied, untold.parameters.total) == (None, None)
+    assert untold.missing == ("is_tied: looked for tie_word_embeddings",)
+
+
+def test_heads_of_no_known_class_are_left_out_aloud() -> None:
+    document = _document("gpt2")
+    odd = _model(document | {"architectures": ["GPT2ForSomethingElse"]})
+    assert "the head of 'GPT2ForSomethingElse' is left out of the count" in odd.notes
+    plain = _model(document | {"architectures": ["GPT2Model"]})
+    assert plain.parameters == odd.parameters
+    labels = _model(
+        _document("bert-large-uncased") | {"architectures": ["BertForTokenClassification"]}
+    )
+    assert "the head of 'BertForTokenClassification' is left out of the count" in labels.notes
+
+
+def test_a_part_alone_keeps_its_numbers_and_the_family_of_the_whole() -> None:
+    inner = _text() | {"tie_word_embeddings": True}
+    whole = {"model_type": "sees", "tie_word_embeddings": False, "text_config": inner}
+    model = _model(whole)
+    assert (model.family, model.is_tied) == ("sees", True)
+    del inner["tie_word_embeddings"]
+    assert _model(whole).is_tied is False
+    assert _model({"decoder": _text()}).depth == 2
+    assert _model(_text() | {"decoder": {"hidden_size": 8}}).width == 64  # its own width decides
+
+
+def test_what_joins_the_parts_is_counted_where_it_is_known() -> None:
+    vision = _vision() | {"model_type": "siglip_vision_model", "image_size": 28}
+    vision |= {"intermediate_size": 64}
+    text = _text() | {"model_type": "gemma3_text"}
+    joined = _model({"model_type": "gemma3", "text_config": text, "vision_config": vision})
+    apart = _model({"model_type": "sees", "text_config": text, "vision_config": vision})
+    assert joined.parameters.embedding is not None
+    assert apart.parameters.embedding == joined.parameters.embedding - (32 * 64 + 32)
+    assert "what joins its parts" in apart.notes[-1]
+    assert not any("what joins its parts" in note for note in joined.notes)

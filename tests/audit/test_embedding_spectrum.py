@@ -250,3 +250,61 @@ def test_a_table_that_would_take_hours_to_read_is_refused(tmp_path: Path) -> Non
     path = write_shapes(tmp_path / "x.safetensors", {NAME: ("F32", [2**32, 2])})  # a hole
     with pytest.raises(ValueError, match="8,589,934,592 elements, over the limit of 4,294,967,296"):
         measure_embedding(find_embedding(read_header(path)))
+
+
+def test_limits_of_size_hold_from_one_beyond_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archfit.audit.embedding_spectrum, "WIDEST", 8)
+    monkeypatch.setattr(archfit.audit.embedding_spectrum, "MOST_ELEMENTS", 240)
+    assert measured(tmp_path, {NAME: stored(random(30, 8))}).numerical_rank == 8
+    with pytest.raises(ValueError, match=r"9 columns, .* the limit is 8 columns"):
+        measured(tmp_path, {NAME: stored(random(10, 9))})
+    with pytest.raises(ValueError, match="248 elements, over the limit of 240"):
+        measured(tmp_path, {NAME: stored(random(31, 8))})
+    factors = {"wte.weight": stored(random(20, 4)), "project_in.weight": stored(random(16, 4))}
+    assert measured(tmp_path, factors).numerical_rank == 4  # 64 elements, the square of 8
+    factors["project_in.weight"] = stored(random(17, 4))
+    with pytest.raises(ValueError, match="has 68 elements, over the limit of 64"):
+        measured(tmp_path, factors)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "epsilon", "step"),
+    [
+        (torch.float64, 2.0**-52, 0.0),
+        (torch.float32, 2.0**-23, 2.0**-149),
+        (torch.float16, 2.0**-10, 2.0**-24),
+        (torch.bfloat16, 2.0**-7, 2.0**-133),
+    ],
+)
+def test_the_tolerance_is_the_formula_that_the_docstring_gives(
+    dtype: torch.dtype, epsilon: float, step: float, tmp_path: Path
+) -> None:
+    """u (longest row + longest column) + s (sqrt m + sqrt n), or two millionths of the largest."""
+    table = stored(random(90, 40), dtype)
+    dense = table.double().numpy()
+    row, column = (np.linalg.norm(dense, axis=axis).max() for axis in (1, 0))
+    rounding = epsilon / 2 * (row + column) + step / 2 * (90**0.5 + 40**0.5)
+    largest = np.linalg.norm(dense, 2)
+    expected = max(rounding, 2e-6 * largest)
+    assert measured(tmp_path, {NAME: table}).tolerance == pytest.approx(expected, rel=1e-9)
+
+
+def test_rounding_near_zero_has_a_step_of_its_own(tmp_path: Path) -> None:
+    """Numbers that float16 can barely hold: the step is as large as they are."""
+    table = stored(random(90, 40) * 2.0**-18, torch.float16)
+    spectrum = measured(tmp_path, {NAME: table})
+    assert spectrum.tolerance > 2.0**-25 * (90**0.5 + 40**0.5)
+    assert spectrum.numerical_rank < 40
+
+
+def test_many_equal_rows_that_are_not_the_end_are_all_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archfit.audit.embedding_spectrum, "BLOCK_BYTES", 3 * 8 * 8)
+    table = np.concatenate([random(4, 8), np.ones((20, 8)), random(4, 8, seed=1)])
+    spectrum = measured(tmp_path, {NAME: stored(table, torch.float64)})
+    assert spectrum.padded_rows == 0
+    values = np.linalg.svd(table, compute_uv=False)
+    np.testing.assert_allclose(spectrum.singular_values, values, rtol=1e-6)

@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from archfit.audit.auditor import audit_model
 from archfit.audit.claims import checked_claims
-from archfit.audit.findings import IDS, Finding, findings_of
+from archfit.audit.findings import IDS, RULES, Finding, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
 from archfit.cli.app import program
+from archfit.plan.law import IdealShape
+from archfit.plan.redundancy import Redundancy
 
 STACK = Stack(
     role="decoder",
@@ -39,17 +41,10 @@ def _model(
     return Model(
         name="made",
         origin="here",
-        family=None,
-        modality=None,
         stacks=(stack,),
-        input=InputMap(kind=kind, vocab=vocab, vocab_real=None, inner=inner, dimensions=dimensions),
+        input=InputMap(kind=kind, vocab=vocab, inner=inner, dimensions=dimensions),
         is_tied=False,
         parameters=Parameters(blocks=None, embedding=None, total=None),
-        published_params=None,
-        assumed=(),
-        missing=(),
-        doubtful=(),
-        notes=(),
     )
 
 
@@ -77,6 +72,156 @@ def test_a_shape_on_the_law_without_a_bottleneck_is_left_alone() -> None:
 def test_each_finding_is_found(model: Model, expected: str) -> None:
     assert expected in _ids(model)
     assert expected in IDS
+
+
+def test_every_rule_says_its_own_words() -> None:
+    assert len({rule.id for rule in RULES}) == len({rule.short for rule in RULES}) == len(RULES)
+    assert [rule.id for rule in RULES if rule.is_bottleneck] == list(IDS[:4])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "severity"),
+    [
+        (0.15, 0.15, "high"),
+        (0.149, 0.15, "medium"),
+        (0.10, 0.20, "high"),  # the middle counts
+        (0.05, 0.05, "medium"),
+        (0.049, 0.05, "low"),
+        (0.15, 1.0, "high"),  # beyond the measurements: what is supported
+        (0.149, 1.0, "medium"),
+    ],
+)
+def test_severity_changes_at_15_and_5_percent_redundant(
+    low: float, high: float, severity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = Redundancy(low=low, high=high, basis="measured by archfit", source="runs")
+    for name in ("rank_redundancy", "attention_redundancy"):
+        monkeypatch.setattr(f"archfit.audit.findings.{name}", lambda *_: share)
+    (narrow,) = findings_of(_model(vocab=599))
+    (wide,) = findings_of(_model(replace(STACK, head_dim=61)))
+    assert (narrow.severity, wide.severity) == (severity, severity)
+    assert narrow.redundancy is wide.redundancy is share
+
+
+@pytest.mark.parametrize(
+    ("depth", "on_the_law", "expected"),
+    [
+        (20, 30.0, []),  # exactly 1.5 times
+        (20, 30.1, [("shallower-than-law", "low")]),
+        (20, 60.0, [("shallower-than-law", "low")]),
+        (20, 60.1, [("shallower-than-law", "medium")]),
+        (30, 20.0, []),
+        (30, 19.9, [("deeper-than-law", "low")]),
+        (30, 10.0, [("deeper-than-law", "low")]),
+        (30, 9.9, [("deeper-than-law", "medium")]),
+    ],
+)
+def test_depth_is_judged_from_half_as_much_again_and_harder_from_three_times(
+    depth: int,
+    on_the_law: float,
+    expected: list[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    law = IdealShape(depth=on_the_law, width=500.0)
+    monkeypatch.setattr("archfit.audit.findings.ideal_shape", lambda *_: law)
+    found = findings_of(_model(replace(STACK, depth=depth)))
+    assert [(finding.id, finding.severity) for finding in found] == expected
+    for finding in found:
+        assert finding.fix.startswith(f"a shape near {on_the_law:.1f} x 500 of the same size")
+        factor = max(depth / on_the_law, on_the_law / depth)
+        assert f"the law gives {on_the_law:.1f} x 500, {factor:.2g} times" in finding.evidence
+
+
+def test_the_law_is_asked_for_12_l_d2_with_the_rank_that_the_input_has() -> None:
+    """Beside text a vision stack has an input of its own; two stacks of text share one."""
+    deep = replace(STACK, depth=128, width=256, heads=4, head_dim=64)
+    pixels = _model(deep, vocab=256)
+    assert _ids(pixels) == []
+    both = replace(pixels, stacks=(deep, replace(deep, role="vision")))
+    assert [(found.id, found.stack) for found in findings_of(both)] == [
+        ("deeper-than-law", "vision")
+    ]
+    assert _ids(replace(pixels, stacks=(replace(deep, role="vision"),))) == []
+    assert _ids(replace(pixels, stacks=(deep, replace(deep, role="encoder")))) == []
+    (shallow,) = findings_of(_model(replace(STACK, depth=10)))
+    assert "for 12 L d^2 = 4.32e+07 the law gives 18.8 x 438, 1.9 times as deep" in shallow.evidence
+
+
+@pytest.mark.parametrize(("depth", "is_below"), [(5, True), (6, False)])
+def test_the_threshold_is_the_logarithm_of_the_width_to_base_3(depth: int, is_below: bool) -> None:
+    """log3(729) is 6."""
+    found = findings_of(_model(replace(STACK, depth=depth, width=729)))
+    below = [finding for finding in found if finding.id == "below-depth-threshold"]
+    assert bool(below) == is_below
+    for finding in below:
+        assert "5 layers at width 729: below log3(width) = 6.0," in finding.evidence
+        assert (finding.severity, finding.stack) == ("medium", "decoder")
+        assert finding.fix == "use 6 layers or more and less width"
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (_model(vocab=600), []),
+        (_model(vocab=599), ["vocabulary-bottleneck"]),
+        (_model(kind="factorised_lookup", inner=600), []),
+        (_model(kind="factorised_lookup", inner=599), ["low-rank-embedding"]),
+        (_model(kind="factorised_lookup", inner=599, vocab=None), ["low-rank-embedding"]),
+        (_model(kind="linear_patch", vocab=None, dimensions=600), []),
+        (_model(kind="linear_patch", vocab=None, dimensions=599), ["patch-bottleneck"]),
+        (_model(kind="linear_patch", vocab=None, inner=64, dimensions=192), ["patch-bottleneck"]),
+        (_model(replace(STACK, head_dim=60)), []),
+        (_model(replace(STACK, heads=601, head_dim=1)), ["attention-bottleneck"]),
+    ],
+)
+def test_a_bottleneck_begins_one_below_the_width_and_one_above_it(
+    model: Model, expected: list[str]
+) -> None:
+    assert _ids(model) == expected
+
+
+def test_a_measured_rank_is_a_finding_from_one_below_what_the_input_allows() -> None:
+    assert _ids(_model(), measured_rank=599) == ["low-rank-embedding"]
+    assert _ids(_model(), measured_rank=600) == []
+    (finding,) = findings_of(_model(), measured_rank=64)
+    assert finding.evidence.startswith("its weights have rank 64 of 600 (ratio 0.107); ")
+    assert finding.fix.endswith("or store it factorised with an inner size of 64")
+    assert finding.stack == "input"
+
+
+def test_findings_come_with_the_severest_first_and_then_in_the_order_of_the_model() -> None:
+    """A tie leaves the input before the stacks, and attention before depth."""
+    stack = replace(STACK, depth=5, heads=40)
+    found = [(f.id, f.severity) for f in findings_of(_model(stack, vocab=37))]
+    depth = [("below-depth-threshold", "medium"), ("shallower-than-law", "low")]
+    assert found == [("vocabulary-bottleneck", "high"), ("attention-bottleneck", "high"), *depth]
+    mild = [(f.id, f.severity) for f in findings_of(_model(stack, vocab=590))]
+    assert mild[0] == ("attention-bottleneck", "high")
+    assert mild[2:] == [("vocabulary-bottleneck", "low"), ("shallower-than-law", "low")]
+
+
+def test_a_fix_names_the_shape_of_the_same_size_and_the_command_that_plans_it() -> None:
+    narrow = _model(kind="factorised_lookup", inner=64)
+    (finding,) = findings_of(narrow)
+    size = 12 * 24 * 600**2
+    assert finding.fix.startswith("widen the inner size to 600; at a width of 64 a network of this")
+    assert f"(archfit plan --block-params {size} --rank 64 --vocab 50257)" in finding.fix
+    nameless = _model(kind="factorised_lookup", inner=64, vocab=None)
+    assert findings_of(nameless)[0].fix.endswith(f"--block-params {size} --rank 64)")
+    (patch,) = findings_of(_model(kind="linear_patch", vocab=None, dimensions=192))
+    assert patch.fix.endswith(f"(archfit plan --block-params {size} --patch 192)")
+    assert patch.evidence.endswith("here, and measured for tokens, not for values")
+
+
+@pytest.mark.parametrize(("layers", "is_advised"), [(128.0, True), (128.1, False)])
+def test_more_layers_than_anybody_trained_are_not_advised(
+    layers: float, is_advised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law = IdealShape(depth=layers, width=100.0)
+    monkeypatch.setattr("archfit.audit.findings.ideal_shape", lambda *_: law)
+    fix = next(f.fix for f in findings_of(_model(vocab=100)) if f.stack == "input")
+    assert (", or take a width of about 100 and 128 layers" in fix) == is_advised
+    assert ("; at a width of 100 a network of this size would have" in fix) != is_advised
 
 
 def test_depth_that_makes_up_for_a_small_vocabulary_is_not_called_too_deep() -> None:
@@ -179,7 +324,7 @@ def test_claims_are_reproduced_but_for_vit_huge() -> None:
 
 
 def test_a_claim_that_is_called_reproduced_says_that_its_number_lies_inside() -> None:
-    claims = {one.model: one for one in checked_claims([audit_model(m) for m in zoo_models()])}
+    claims = {c.model: c for c in checked_claims([audit_model(m) for m in zoo_models()])}
     for model, share, found in (
         ("ALBERT-xxlarge-v1", 25, "18% to 30% redundant, between measurements of the paper"),
         ("T5-3B", 25, "20% to 65% redundant, archfit's and the paper's measurements"),

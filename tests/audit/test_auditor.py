@@ -1,0 +1,100 @@
+"""Audits as values and as JSON; the command line's own tests run the program."""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+import archfit.audit.auditor
+from archfit.audit.auditor import audit_json, audit_model, audit_target
+from archfit.audit.embedding_spectrum import EmbeddingSpectrum
+from archfit.audit.zoo import zoo_model
+from tests_safetensors import write_shapes
+
+GPT2 = {"model_type": "gpt2", "n_layer": 3, "n_embd": 8, "n_head": 2, "vocab_size": 30}
+SPECTRUM = EmbeddingSpectrum(
+    tensors=("wte.weight",),
+    rows=50257,
+    width=768,
+    padded_rows=3,
+    numerical_rank=192,
+    tolerance=0.5,
+    stable_rank=1.5,
+    effective_rank=2.5,
+    singular_values=(4.0, 1.0),
+    bytes_read=99,
+)
+
+
+def test_the_rank_ratio_is_measured_where_weights_were_read() -> None:
+    model = zoo_model("gpt2")
+    assert audit_model(model).rank_ratio == 1
+    measured = audit_model(model, SPECTRUM)
+    assert measured.rank_ratio == 0.25
+    assert measured.findings[0].id == "low-rank-embedding"
+    whisper = replace(zoo_model("whisper-tiny"))
+    assert audit_model(whisper).rank_ratio is None
+
+
+def test_json_has_every_measure_of_a_spectrum_and_points_of_its_curve() -> None:
+    document = audit_json(audit_model(zoo_model("gpt2"), SPECTRUM))
+    names = {field.name for field in fields(EmbeddingSpectrum)} - {"width"}
+    spectrum = document["spectrum"]
+    assert isinstance(spectrum, dict)
+    assert spectrum.keys() == names
+    assert spectrum["tensors"] == ["wte.weight"]
+    assert spectrum["singular_values"] == [
+        {"index": 1, "singular_value": 4.0},
+        {"index": 2, "singular_value": 1.0},
+    ]
+    assert document["embedding_rank_measured"] == 192
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_json_rounds_ratios_to_six_digits_and_says_what_each_finding_rests_on() -> None:
+    document = audit_json(audit_model(zoo_model("vit-h-14")))
+    assert document["rank_ratio"] == 0.459375
+    assert audit_json(audit_model(zoo_model("wav2vec2-base")))["rank_ratio"] == 0.666667
+    findings = document["findings"]
+    assert isinstance(findings, list)
+    patch = next(found for found in findings if found["id"] == "patch-bottleneck")
+    assert patch.keys() == {"id", "severity", "stack", "redundancy", "evidence", "fix"}
+    assert patch["redundancy"].keys() == {"low", "high", "basis"}
+    gpt2 = audit_json(audit_model(zoo_model("gpt2")))["findings"]
+    assert isinstance(gpt2, list)
+    assert [(law["id"], law["redundancy"]) for law in gpt2] == [("shallower-than-law", None)]
+    stacks = document["stacks"]
+    assert isinstance(stacks, list)
+    assert stacks[0]["attention_ratio"] == 1.0
+    assert stacks[0]["role"] == "vision"
+
+
+def test_a_config_over_16_megabytes_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(GPT2)
+    (tmp_path / "config.json").write_text(text)
+    monkeypatch.setattr(archfit.audit.auditor, "MOST_CONFIG_BYTES", len(text))
+    assert audit_target(str(tmp_path), measure=False, environment={}).model.depth == 3
+    monkeypatch.setattr(archfit.audit.auditor, "MOST_CONFIG_BYTES", len(text) - 1)
+    with pytest.raises(ValueError, match=f"config.json has over {len(text) - 1} bytes"):
+        audit_target(str(tmp_path), measure=False, environment={})
+
+
+def test_weights_alone_are_audited_and_not_compared_with_themselves(tmp_path: Path) -> None:
+    shapes = {"wte.weight": ("F32", [30, 8]), "h.0.mlp.c_fc.weight": ("F32", [8, 32])}
+    write_shapes(tmp_path / "model.safetensors", shapes)
+    model = audit_target(str(tmp_path), measure=False, environment={}).model
+    assert (model.depth, model.width, model.notes) == (1, 8, ())
+    assert model.origin == str(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="nothing but zeros"):
+        audit_target(str(tmp_path), measure=True, environment={})
+
+
+def test_weights_are_asked_for_where_there_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--weights needs a checkpoint, and gpt2 is a row of the"):
+        audit_target("GPT2", measure=True, environment={"HF_HOME": str(tmp_path)})
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    with pytest.raises(ValueError, match="has no weights beside it"):
+        audit_target(str(tmp_path), measure=True, environment={})
