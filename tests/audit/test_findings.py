@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+import archfit.audit.findings
 from archfit.audit.auditor import audit_model
 from archfit.audit.claims import checked_claims
-from archfit.audit.findings import IDS, RULES, Finding, findings_of
+from archfit.audit.findings import IDS, RULES, Finding, Found, Rule, Subject, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
 from archfit.cli.app import program
@@ -77,6 +78,29 @@ def test_each_finding_is_found(model: Model, expected: str) -> None:
 def test_every_rule_says_its_own_words() -> None:
     assert len({rule.id for rule in RULES}) == len({rule.short for rule in RULES}) == len(RULES)
     assert [rule.id for rule in RULES if rule.is_bottleneck] == list(IDS[:4])
+
+
+def test_one_more_rule_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sentences are filled with what its function found; stacks are looked at one by one."""
+
+    def odd_depth(subject: Subject) -> Found | None:
+        depth = subject.stack.depth or 0
+        return Found(severity="low", words={"depth": depth}) if depth % 2 else None
+
+    rule = Rule(
+        id="odd", short="odd", look=odd_depth, evidence="{depth} layers", fix="use {depth} + 1"
+    )
+    monkeypatch.setattr(archfit.audit.findings, "RULES", (rule,))
+    three = replace(STACK, depth=3, role="encoder")
+    (found,) = findings_of(replace(_model(), stacks=(STACK, three)))
+    assert found == Finding(
+        id="odd",
+        severity="low",
+        stack="encoder",
+        redundancy=None,
+        evidence="3 layers",
+        fix="use 3 + 1",
+    )
 
 
 @pytest.mark.parametrize(
