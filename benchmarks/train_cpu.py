@@ -19,9 +19,9 @@ from nanogpt_reference import Loop, Options, Shape
 
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
+from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import build_optimiser
 from archfit.train.step import Stepper
-from archfit.train.team import Team
 
 SHAPES = ((4, 64, 257), (12, 128, 257), (24, 144, 257), (6, 256, 2000))  # depth, width, vocab
 HEADS, CONTEXT, BATCH = 2, 128, 16
@@ -93,12 +93,12 @@ def our_step(depth: int, width: int, vocab: int) -> Step:
         evaluation_sequences=16, full_context_tokens=0,
     )  # fmt: skip
     spec = RunSpec(architecture=architecture, data_hash="0" * 64, recipe=recipe, seed=0)
-    team = Team(rank=0, world=1, device=torch.device("cpu"))
+    group = ProcessGroup(rank=0, world=1, device=torch.device("cpu"))
     numbers = parametrisation(architecture, recipe.learning_rate_rule)
     model = Transformer(architecture, numbers, dropout=recipe.dropout)
     initialise(model, numbers, seed=spec.seed)
-    optimiser = build_optimiser(model, recipe, numbers, team.device)
-    return Stepper(model, optimiser, spec, team, print)
+    optimiser = build_optimiser(model, recipe, numbers, group.device)
+    return Stepper(model, optimiser, spec, group, print)
 
 
 def rounds(plain: Timed, ours: Timed, count: int) -> list[tuple[float, float]]:

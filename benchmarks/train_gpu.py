@@ -27,9 +27,9 @@ from nanogpt_reference import Loop, Options, Shape
 
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Recipe, RunSpec, standard_architecture
+from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import build_optimiser
 from archfit.train.step import Stepper
-from archfit.train.team import Team
 
 SHAPES = ("24,144,257", "48,104,257", "24,480,257", "12,680,2000")
 NARROW = ("24,144,257", "48,104,257")
@@ -122,7 +122,7 @@ def ours(depth: int, width: int, vocab: int) -> dict[str, float]:
     initialise(model, numbers, seed=0)
     model.to(device)
     optimiser = build_optimiser(model, spec.recipe, numbers, device)
-    step = Stepper(model, optimiser, spec, Team(rank=0, world=1, device=device), print)
+    step = Stepper(model, optimiser, spec, ProcessGroup(rank=0, world=1, device=device), print)
     batches = random_batches(vocab)
     step(0, batches[0])
     torch.cuda.synchronize()

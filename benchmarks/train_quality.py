@@ -25,7 +25,7 @@ from archfit.data.prepared import PreparedData
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
 from archfit.spec.asked import usual_rate
-from archfit.train import Settings, Watchers
+from archfit.train import TrainSettings, Watchers
 from archfit.train import train as train_ours
 
 
@@ -97,7 +97,7 @@ def default_spec(data: PreparedData, steps: int) -> RunSpec:
 
 def our_loss(spec: RunSpec, data: PreparedData, out: Path) -> float:
     """The last held-out loss of a run."""
-    settings = Settings(
+    settings = TrainSettings(
         device="cpu",
         sharding="auto",
         checkpoint_seconds=1e9,

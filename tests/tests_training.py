@@ -1,9 +1,12 @@
 """What the tests of training share: tiny data, tiny runs, and the program as a process."""
 
+import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +22,9 @@ from archfit.spec import (
     loads,
     standard_architecture,
 )
-from archfit.train import Progress, Settings, Watchers, train
+from archfit.train import Progress, TrainSettings, Watchers, train
 
-HERE = Settings(
+HERE = TrainSettings(
     device="cpu", sharding="auto", checkpoint_seconds=1e9, keep_weights=True, code_version="test"
 )
 RECIPE = Recipe(
@@ -112,6 +115,40 @@ def program(data: PreparedData, out: Path, *arguments: str) -> list[str]:
     """The command line that trains, in a process of its own."""
     start = [sys.executable, "-m", "archfit", "train", "--data", str(data.folder)]
     return [*start, "--out", str(out), "--device", "cpu", *arguments]
+
+
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(
+    ["archfit.cli.train_command", "archfit.train.worker", "torch.distributed.fsdp"]
+)
+
+
+def forked(
+    command: list[str], *, said: Path | None = None, environment: Mapping[str, str] | None = None
+) -> BaseProcess:
+    """The same command line in a process that need not load torch: it is a copy of one that has.
+
+    What it says goes to the files `said`.out and `said`.err.
+    """
+    process = FORKING.Process(
+        target=_run_program, args=(command[command.index("train") :], said, environment or {})
+    )
+    process.start()
+    return process
+
+
+def _run_program(words: list[str], said: Path | None, environment: Mapping[str, str]) -> None:
+    import torch
+
+    from archfit.cli.app import main
+
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    for descriptor, ending in ((1, ".out"), (2, ".err")):
+        path = os.devnull if said is None else str(said) + ending
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), descriptor)
+    sys.argv = ["archfit", *words]
+    main()
 
 
 def one_thread() -> dict[str, str]:

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,12 +17,12 @@ from archfit.cli.app import main
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, from_json
 from archfit.spec.asked import usual_rate
-from archfit.train.folder import held
-from archfit.train.team import Team
+from archfit.train.hardware import ProcessGroup
+from archfit.train.run_files import held
 from tests_said import Said
 from tests_training import (
     checkpoints,
-    one_thread,
+    forked,
     program,
     record_of,
     stored_record,
@@ -141,19 +140,19 @@ def test_a_run_that_diverges_is_a_result(train: Archfit, monkeypatch: pytest.Mon
 def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     archfit: Archfit, data: PreparedData, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    spec = tiny_spec(data, steps=300, evaluation_steps=5, evaluation_sequences=1)
+    spec = tiny_spec(data, steps=100, evaluation_steps=5, evaluation_sequences=1)
     run, file = tmp_path / spec.name, str(write_spec(spec, tmp_path))
     command = program(data, tmp_path, "--spec", file, "--json")
-    with subprocess.Popen(
-        command, env=one_thread(), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        while process.poll() is None and not has_evaluated(run):
-            time.sleep(0.005)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+    process = forked(command, said=tmp_path / "said")
+    while process.is_alive() and not has_evaluated(run):
+        time.sleep(0.005)
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    process.join(60)
+    out, err = ((tmp_path / f"said.{end}").read_text() for end in ("out", "err"))
+    assert (process.exitcode, out) == (status, ""), err
     (checkpoint,) = checkpoints(run)
     step = int(checkpoint.removeprefix("step-"))
-    assert (process.returncode, out) == (status, "")
     assert err == f"archfit: stopped at step {step}; the same command goes on from there\n"
     assert archfit(*command[3:]).status == 0
     expected = record_of(spec, data, tmp_path / "undisturbed")
@@ -172,13 +171,13 @@ def has_evaluated(run: Path) -> bool:
         ("--heads 0", "heads=0"),
         ("--context 1000", "has 505 tokens, too few for context=1000; use a shorter context"),
         ("--patch 4 --context 200", "too few for context=803"),
-        ("--precision bfloat16", "precision=bfloat16 is trained on a CUDA GPU"),
+        ("--precision bfloat16", "precision='bfloat16' is trained on a CUDA GPU"),
         ("--precision half", "precision='half' is unknown; use one of float32, bfloat16"),
-        ("--device cuda", "device=cuda is not on this machine; use cpu, or auto"),
+        ("--device cuda", "device='cuda' is not on this machine; use cpu, or auto"),
         ("--device tpu", "--device tpu is unknown; use one of auto, cuda, mps, cpu"),
         ("--attention local", "--attention local is unknown; use one of softmax, linear"),
         ("--sharding some", "--sharding some is unknown; use one of auto, replicate, shard"),
-        ("--track nobody", "tracker 'nobody' is unknown"),
+        ("--track nobody", "track='nobody' is unknown"),
         ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
         ("--seeds 0", "--seeds 0 is not in 1..1000; each of them is a run"),
         ("--seed -1", "seed"),
@@ -283,9 +282,11 @@ def test_pipes_in_a_run_s_folder_are_not_waited_for(
 def test_a_batch_that_processes_cannot_share_is_refused(
     train: Archfit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team = Team(rank=0, world=3, device=torch.device("cpu"))
-    monkeypatch.setattr("archfit.train.run.joined_team", lambda _: contextlib.nullcontext(team))
-    monkeypatch.setattr(Team, "sums", lambda _, values: values)
+    group = ProcessGroup(rank=0, world=3, device=torch.device("cpu"))
+    monkeypatch.setattr(
+        "archfit.train.context.joined_process_group", lambda _: contextlib.nullcontext(group)
+    )
+    monkeypatch.setattr(ProcessGroup, "sums", lambda _, values: values)
     assert "use a world that divides the batch" in train().refusal()
 
 
@@ -343,16 +344,16 @@ def test_a_full_disk_costs_no_checkpoint_and_a_later_run_gives_the_same_record(
 
 
 def stop_after_first_step(train: Archfit, command: tuple[str, ...]) -> None:
-    from archfit.train.run import _Run
+    from archfit.train.run import TrainingRun
 
-    honest = _Run._step
+    honest = TrainingRun._step
 
-    def stopping(self: _Run) -> None:
+    def stopping(self: TrainingRun) -> None:
         honest(self)
-        self.stop.signal_number = signal.SIGTERM
+        self.context.stop.signal_number = signal.SIGTERM
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Run, "_step", stopping)
+        patch.setattr(TrainingRun, "_step", stopping)
         assert train(*command, "--json").status == 143
 
 

@@ -14,7 +14,7 @@ from archfit.spec import RunSpec
 from archfit.spec.files import is_held
 from archfit.sweep.runner import RunnerOptions
 from archfit.sweep.worker import Worker, train_cell
-from archfit.train.folder import held
+from archfit.train.run_files import held
 from tests_sweeps import (
     descendants,
     is_alive,

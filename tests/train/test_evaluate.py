@@ -3,14 +3,13 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Patches, RunSpec
 from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
-from archfit.train.team import Team
+from archfit.train.hardware import ProcessGroup
 from tests_training import HELDOUT, tiny_spec
 
 
@@ -26,20 +25,20 @@ def any_network(spec: RunSpec) -> Transformer:
 
 
 def heldout(spec: RunSpec, data: PreparedData) -> Heldout:
-    team = Team(rank=0, world=1, device=torch.device("cpu"))
+    group = ProcessGroup(rank=0, world=1, device=torch.device("cpu"))
     size = spec.architecture.input.tokens_per_position
     loader = Loader(data=data, batch=4, context=13 * size - 1, seed=0)
-    return Heldout(spec=spec, loader=loader, team=team, rows=3)
+    return Heldout(spec=spec, loader=loader, group=group, rows=3)
 
 
-def losses_of_window(model: Transformer, window: np.ndarray, size: int) -> list[float]:
-    """-ln p of each token of a window but those of its first position."""
-    tokens = torch.from_numpy(window.astype(np.int64))
+def losses_of_windows(model: Transformer, windows: list[np.ndarray], size: int) -> np.ndarray:
+    """-ln p of each token of each window but those of its first position."""
+    tokens_BS = torch.from_numpy(np.stack(windows).astype(np.int64))
     with torch.no_grad():
-        logits = model.eval()(tokens[None, :-size])[0].reshape(len(tokens) - size, -1)
-    return [
-        float(F.cross_entropy(row, token)) for row, token in zip(logits, tokens[size:], strict=True)
-    ]
+        logits_BNP = model.eval()(tokens_BS[:, :-size])
+    log_p_BSV = logits_BNP.reshape(*tokens_BS[:, size:].shape, -1).log_softmax(-1)
+    losses_BS: np.ndarray = -log_p_BSV.gather(-1, tokens_BS[:, size:, None])[..., 0].numpy()
+    return losses_BS
 
 
 @pytest.mark.parametrize("rows", [7, 10**6])
@@ -49,7 +48,7 @@ def test_held_out_loss_is_the_mean_over_evenly_spread_rows(data: PreparedData, r
     there = (len(tokens) - 1) // 12
     chosen = [at * there // rows for at in range(rows)] if rows < there else range(there)
     windows = [tokens[12 * row : 12 * row + 13] for row in chosen]
-    expected = np.mean([losses_of_window(model, window, 1) for window in windows])
+    expected = losses_of_windows(model, windows, 1).mean()
     assert heldout_loss(model, heldout(spec, data)) == pytest.approx(expected, abs=1e-5)
 
 
@@ -64,10 +63,10 @@ def test_full_context_loss_is_that_of_each_window_s_end(
     starts = [at for at in range(0, len(tokens), size) if at + 13 * size <= len(tokens)]
     starts = starts[: math.ceil(wanted / size)]
     windows = [tokens[at : at + 13 * size] for at in starts]
-    expected = [loss for w in windows for loss in losses_of_window(model, w, size)[-size:]]
+    expected = losses_of_windows(model, windows, size)[:, -size:]
     loss, count = full_context_loss(model, heldout(spec, data))
-    assert count == len(expected)
-    assert loss == pytest.approx(np.mean(expected), abs=1e-5)
+    assert count == expected.size
+    assert loss == pytest.approx(expected.mean(), abs=1e-5)
 
 
 def test_evaluation_leaves_dropout_on_for_training(data: PreparedData) -> None:

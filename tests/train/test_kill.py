@@ -1,7 +1,6 @@
 """Processes killed at random moments: the record is that of an undisturbed run."""
 
 import random
-import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import Evaluation, loads
 from tests_training import (
     checkpoints,
-    one_thread,
+    forked,
     program,
     record_of,
     stored_record,
@@ -25,17 +24,20 @@ LONGEST_WAIT = 60.0  # seconds for a process to make a step
 def killed(command: list[str], run: Path, delay: float) -> None:
     """Start the command, let it write a checkpoint and go on for a while, kill it."""
     before = checkpoints(run)[-1:]
-    with subprocess.Popen(command, env=one_thread(), stderr=subprocess.PIPE) as process:
+    process = forked(command, said=run.with_suffix(".said"))
+    try:
         give_up = time.monotonic() + LONGEST_WAIT
         while checkpoints(run)[-1:] == before and time.monotonic() < give_up:
-            assert process.poll() is None, process.communicate()[1]
+            assert process.is_alive(), run.with_suffix(".said.err").read_text()
             time.sleep(0.002)
         until = time.monotonic() + delay
         while time.monotonic() < until:
             assert len(checkpoints(run)) <= 2
             time.sleep(0.002)
-        assert process.poll() is None, "it finished: give it more steps"
+        assert process.is_alive(), "it finished: give it more steps"
+    finally:
         process.kill()
+        process.join()
     assert 1 <= len(checkpoints(run)) <= 2
 
 
@@ -52,7 +54,9 @@ def test_a_run_killed_at_random_moments_gives_the_same_record(
     command = program(data, tmp_path, *arguments)
     for _ in range(kills):
         killed(command, run, delay=chance.uniform(0, 0.1))
-    subprocess.run(command, env=one_thread(), check=True, capture_output=True)
+    last = forked(command)
+    last.join(LONGEST_WAIT)
+    assert last.exitcode == 0
     record = stored_record(run)
     assert record.same_result(record_of(spec, data, tmp_path / "undisturbed"))
     lines = (run / "log.jsonl").read_text().splitlines()

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +95,7 @@ def test_a_run_that_another_process_finishes_first_is_not_trained_again(
         shutil.copytree(tmp_path / "other" / spec.name, folder)
         yield
 
-    monkeypatch.setattr("archfit.train.run.held", held_after_the_other)
+    monkeypatch.setattr("archfit.train.run_files.held", held_after_the_other)
     assert train(spec, data, tmp_path, HERE, watch) == record
     assert watch.starts == []
 
@@ -176,3 +177,13 @@ def test_a_record_of_another_run_is_not_taken_for_this_one(
     (tmp_path / other.name).rename(tmp_path / spec.name)
     with pytest.raises(ValueError, match=f"record.json is of another run, {other.name}; delete it"):
         record_of(spec, data, tmp_path)
+
+
+def test_training_does_not_load_what_takes_longer_than_torch_itself(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch's own optimiser loads its compiler; every worker of a sweep would wait for that."""
+    monkeypatch.setitem(sys.modules, "torch._dynamo", None)  # who imports it fails
+    monkeypatch.delitem(sys.modules, "torch.distributed.tensor", raising=False)
+    record_of(tiny_spec(data, full_context_tokens=9), data, tmp_path)
+    assert "torch.distributed.tensor" not in sys.modules

@@ -18,8 +18,8 @@ from archfit.spec import (
     Timing,
     Tokens,
 )
+from archfit.train.context import Progress
 from archfit.train.trackers import Outcome, Tracker, flat, trackers
-from archfit.train.watch import Progress
 
 SPEC = RunSpec(
     architecture=Architecture(
@@ -189,8 +189,9 @@ class Failing:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def open(self, spec: RunSpec, step: int) -> None:
+    def begin(self, spec: RunSpec, step: int) -> "Failing":
         self.calls.append(f"open {spec.seed} {step}")
+        return self
 
     def log(self, step: int, scalars: Mapping[str, float]) -> None:
         assert scalars
@@ -204,7 +205,7 @@ class Failing:
 
 def test_a_failing_tracker_says_so_once_and_is_left_alone() -> None:
     dashboard, notices = Failing(), list[str]()
-    watch(Tracker("wandb", dashboard, notices.append), begin=0, end=4)
+    watch(Tracker("wandb", dashboard.begin, notices.append), begin=0, end=4)
     assert notices == ["wandb stopped taking notes, training goes on: network is down"]
     assert dashboard.calls == ["open 7 0", "log 1", "log 2"]
 
@@ -213,7 +214,7 @@ def test_a_run_that_stops_early_is_closed_and_one_that_was_finished_long_ago_is_
     None
 ):
     dashboard = Failing()
-    tracker = Tracker("wandb", dashboard, pytest.fail)
+    tracker = Tracker("wandb", dashboard.begin, pytest.fail)
     tracker.finished(record())
     tracker.close()
     assert dashboard.calls == []

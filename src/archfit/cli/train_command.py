@@ -38,7 +38,7 @@ from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 
 if TYPE_CHECKING:
-    from archfit.train import Settings
+    from archfit.train import TrainSettings
 
 MACHINE = "Machine and files"
 LARGEST_SPEC = 1 << 20  # bytes
@@ -141,7 +141,7 @@ def train(
     return _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
 
 
-def _work(datasets: list[PreparedData], out: Path, settings: Settings) -> None:
+def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> None:
     """Train what standard input asks for, and say on standard output how it goes."""
     from archfit.train.worker import serve
 
@@ -193,7 +193,7 @@ def _precision(wanted: str, device: str) -> str:
     """bfloat16 on a GPU, float32 elsewhere: some CPUs advertise bfloat16 and then fail."""
     if wanted != "auto":
         return wanted
-    from archfit.train.devices import choose_device
+    from archfit.train.hardware import choose_device
 
     return "bfloat16" if choose_device(device) == "cuda" else "float32"
 
@@ -211,12 +211,12 @@ def _read_spec(file: Path) -> RunSpec:
 
 def _settings(
     device: str, sharding: str, checkpoint_seconds: float, keep_weights: bool
-) -> Settings:
-    from archfit.train import Settings
+) -> TrainSettings:
+    from archfit.train import TrainSettings
 
     if not checkpoint_seconds >= 0:
         raise ValueError(f"--checkpoint-seconds {checkpoint_seconds} is below 0; use 0 or more")
-    return Settings(
+    return TrainSettings(
         device=device,  # type: ignore[arg-type]  # checked
         sharding=sharding,  # type: ignore[arg-type]  # checked
         checkpoint_seconds=checkpoint_seconds,
@@ -229,7 +229,7 @@ def _train_all(
     specs: list[RunSpec],
     data: PreparedData,
     out: Path,
-    settings: Settings,
+    settings: TrainSettings,
     *,
     track: str,
     as_json: bool,

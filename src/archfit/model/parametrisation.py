@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.spec import Architecture
+from archfit.spec.run_options import BASE_WIDTH
 
-BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64
+BASE_DEPTH, BASE_HEAD_DIM = 2, 64
 INITIAL_STD = 0.02
 EPSILON = 1e-8  # Adam's
 

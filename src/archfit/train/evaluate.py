@@ -17,8 +17,8 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model.loss import inputs_and_targets, token_losses
 from archfit.spec import RunSpec
+from archfit.train.hardware import ProcessGroup
 from archfit.train.step import autocast
-from archfit.train.team import Team
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +27,7 @@ class Heldout:
 
     spec: RunSpec
     loader: Loader
-    team: Team
+    group: ProcessGroup
     rows: int
 
 
@@ -71,27 +71,27 @@ def _mean(
     total, count = 0.0, 0
     with torch.no_grad():
         for tokens_BS, is_counted in _parts(batches, heldout):
-            on_device = tokens_BS.to(heldout.team.device)
+            on_device = tokens_BS.to(heldout.group.device)
             losses = _losses(model, heldout.spec, on_device, last_only=last_only)
             if is_counted:
                 total += float(losses.double().sum() if not losses.is_mps else losses.sum())
                 count += losses.numel()
     model.train()
-    total, tokens = heldout.team.sums([total, float(count)])
+    total, tokens = heldout.group.sums([total, float(count)])
     return total / tokens
 
 
 def _parts(batches: Iterable[NDArray[np.int64]], heldout: Heldout) -> Iterator[tuple[Tensor, bool]]:
     """Rows that fit into memory, and whether they count.
 
-    A pass through a sharded network needs every process of the team, so one that has no rows left
+    A pass through a sharded network needs every process of the group, so one that has no rows left
     goes on with a row that does not count until all are done.
     """
     own = (part for batch in batches for part in torch.from_numpy(batch).split(heldout.rows))
     idle_BS = torch.from_numpy(heldout.loader.heldout_rows(np.zeros(1, np.int64)))
     while True:
         part_BS = next(own, None)
-        (busy,) = heldout.team.sums([float(part_BS is not None)])
+        (busy,) = heldout.group.sums([float(part_BS is not None)])
         if not busy:
             return
         yield (idle_BS, False) if part_BS is None else (part_BS, True)

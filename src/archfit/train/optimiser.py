@@ -1,9 +1,11 @@
-"""AdamW, with the groups that a learning-rate rule asks for."""
+"""AdamW, with the groups that a learning-rate rule asks for, and the rate of each step."""
 
-from collections.abc import Iterable
+import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from archfit.model import Parametrisation
 from archfit.spec import Recipe
@@ -14,81 +16,113 @@ from archfit.spec import Recipe
 MIX_RATE = 2.0
 
 
-def build_optimiser(
-    model: nn.Module, recipe: Recipe, numbers: Parametrisation, device: torch.device
-) -> torch.optim.AdamW:
-    """AdamW over all parameters; weight decay on matrices only."""
-    named = list(model.named_parameters())
-    is_in_block = [name.startswith("trunk.blocks.") for name, _ in named]
-    hidden = [p for (_, p), inside in zip(named, is_in_block, strict=True) if inside and p.ndim > 1]
-    small = [p for (_, p), inside in zip(named, is_in_block, strict=True) if inside and p.ndim == 1]
-    tables = [p for name, p in named if name.endswith(".rows_RI")]
-    mixes = [p for name, p in named if name.endswith(".mix_ID")]
-    last_norm = [p for name, p in named if name.startswith("trunk.norm.")]
-    decay = recipe.weight_decay
-    groups = [
-        _group(
-            hidden,
-            rate_factor=numbers.hidden_rate_factor,
-            weight_decay=decay * numbers.hidden_decay_factor,
-            eps=numbers.block_epsilon,
-        ),
-        _group(small, rate_factor=1.0, weight_decay=0.0, eps=numbers.block_epsilon),
-        _group(tables, rate_factor=1.0, weight_decay=decay, eps=numbers.table_epsilon),
-        *[
-            _group(
-                [mix],
-                rate_factor=min(1.0, MIX_RATE / len(mix)),
-                weight_decay=decay,
-                eps=numbers.table_epsilon,
-            )
-            for mix in mixes
-        ],
-        _group(last_norm, rate_factor=1.0, weight_decay=0.0, eps=numbers.table_epsilon),
-    ]
-    on_gpu = device.type == "cuda"
-    rate = torch.zeros((), device=device) if on_gpu else 0.0  # a captured step reads a tensor
-    optimiser = torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=rate,
-        betas=(recipe.beta1, recipe.beta2),
-        fused=device.type in ("cpu", "cuda"),
-        capturable=on_gpu,
-    )
-    if on_gpu:
-        for group in optimiser.param_groups:
-            group["lr"] = torch.zeros((), device=device)
-    _make_moments(optimiser)
-    return optimiser
+def learning_rate(step: int, recipe: Recipe) -> float:
+    """Linear warm-up to the peak, then half a cosine down to zero; steps count from 0.
+
+    peak (step + 1) / warmup                                  while step < warmup
+    peak (1 + cos(pi (step - warmup) / (steps - warmup))) / 2   after that
+    """
+    peak, warmup = recipe.peak_learning_rate, recipe.warmup_steps
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = (step - warmup) / (recipe.steps - warmup)
+    return peak * (1 + math.cos(math.pi * done)) / 2
 
 
-def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the rate of every group, in place."""
-    for group in optimiser.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate * group["rate_factor"])
-        else:
-            group["lr"] = rate * group["rate_factor"]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterGroup:
+    """Parameters that share their numbers."""
+
+    params: list[nn.Parameter]
+    rate_factor: float  # of the step's learning rate
+    weight_decay: float
+    eps: float
 
 
-def _group(
-    params: Iterable[nn.Parameter], *, rate_factor: float, weight_decay: float, eps: float
-) -> dict[str, object]:
-    return {
-        "params": list(params),
-        "rate_factor": rate_factor,
-        "weight_decay": weight_decay,
-        "eps": eps,
-    }
+class AdamW:
+    """AdamW over groups of parameters, which have their moments from the start.
 
+    A checkpoint then has where to go, and a step that runs out of memory does so before it changes
+    anything. `torch.optim.AdamW` computes the same, but loads torch's compiler, only to be left
+    alone by it: seconds for every process that trains.
+    """
 
-def _make_moments(optimiser: torch.optim.AdamW) -> None:
-    """Give every parameter its state now: a checkpoint then has where to go, and a step that
-    runs out of memory does so before it changes anything."""
-    for group in optimiser.param_groups:
-        for parameter in group["params"]:
-            optimiser.state[parameter] = {
+    def __init__(self, groups: list[ParameterGroup], recipe: Recipe, device: torch.device) -> None:
+        self.groups, self.recipe, self.device = groups, recipe, device
+        # A captured step of a GPU reads its rate from a tensor.
+        self.rates: list[float | Tensor] = [
+            torch.zeros((), device=device) if device.type == "cuda" else 0.0 for _ in groups
+        ]
+        self.state = {
+            parameter: {
                 "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
+            for group in groups
+            for parameter in group.params
+        }
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of every group, in place."""
+        for at, group in enumerate(self.groups):
+            current = self.rates[at]
+            if isinstance(current, Tensor):
+                current.fill_(rate * group.rate_factor)
+            else:
+                self.rates[at] = rate * group.rate_factor
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move all parameters that have a gradient, in place."""
+        for group, rate in zip(self.groups, self.rates, strict=True):
+            moved = [parameter for parameter in group.params if parameter.grad is not None]
+            states = [self.state[parameter] for parameter in moved]
+            adamw(
+                [*moved],
+                [parameter.grad for parameter in moved if parameter.grad is not None],
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
+                [],
+                [state["step"] for state in states],
+                capturable=self.device.type == "cuda",
+                fused=self.device.type in ("cpu", "cuda"),
+                amsgrad=False,
+                beta1=self.recipe.beta1,
+                beta2=self.recipe.beta2,
+                lr=rate,
+                weight_decay=group.weight_decay,
+                eps=group.eps,
+                maximize=False,
+            )
+
+    def zero_grad(self) -> None:
+        """Drop all gradients."""
+        for parameter in self.state:
+            parameter.grad = None
+
+
+def build_optimiser(
+    model: nn.Module, recipe: Recipe, numbers: Parametrisation, device: torch.device
+) -> AdamW:
+    """AdamW over all parameters; weight decay on matrices only."""
+    named = list(model.named_parameters())
+    in_blocks = [p for name, p in named if name.startswith("trunk.blocks.")]
+    tables = [p for name, p in named if name.endswith(".rows_RI")]
+    mixes = [p for name, p in named if name.endswith(".mix_ID")]
+    last_norm = [p for name, p in named if name.startswith("trunk.norm.")]
+    rate, decay = numbers.hidden_rate_factor, recipe.weight_decay
+    hidden_decay = decay * numbers.hidden_decay_factor
+    rows: list[tuple[list[nn.Parameter], float, float, float]] = [
+        ([p for p in in_blocks if p.ndim > 1], rate, hidden_decay, numbers.block_epsilon),
+        ([p for p in in_blocks if p.ndim == 1], 1.0, 0.0, numbers.block_epsilon),
+        (tables, 1.0, decay, numbers.table_epsilon),
+        *[([m], min(1.0, MIX_RATE / len(m)), decay, numbers.table_epsilon) for m in mixes],
+        (last_norm, 1.0, 0.0, numbers.table_epsilon),
+    ]
+    groups = [
+        ParameterGroup(params=params, rate_factor=factor, weight_decay=decay, eps=eps)
+        for params, factor, decay, eps in rows
+        if params
+    ]
+    return AdamW(groups, recipe, device)

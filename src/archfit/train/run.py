@@ -12,7 +12,7 @@ import platform
 import signal
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -21,75 +21,78 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Timing
-from archfit.spec.run_folder import CHECKPOINTS, discard_checkpoints
-from archfit.train.checkpoint import (
-    Saved,
-    Tensors,
-    discard_unfinished,
-    load_newest,
-    save,
-    write_weights,
+from archfit.spec.files import discard_checkpoints
+from archfit.train import run_files
+from archfit.train.context import (
+    Progress,
+    RunContext,
+    Stopped,
+    TrainSettings,
+    Watcher,
+    Watchers,
+    run_context,
 )
-from archfit.train.devices import check_precision, choose_device, device_name, peak_flops
 from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
-from archfit.train.folder import (
-    WEIGHTS,
-    append_to_log,
-    finished_record,
-    held,
-    write_log,
-    write_record,
-    write_spec,
+from archfit.train.hardware import (
+    ProcessGroup,
+    check_memory,
+    check_precision,
+    device_name,
+    distribute,
+    peak_flops,
 )
-from archfit.train.memory import check_memory
 from archfit.train.optimiser import build_optimiser
-from archfit.train.settings import Settings, Stopped
-from archfit.train.signals import StopRequest, stop_requests
+from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper
-from archfit.train.team import Team, distribute, joined_team
-from archfit.train.watch import Progress, Watcher, Watchers
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.5  # at the losses of a GPU, which makes it wait
-STEPS_BETWEEN_LOOKS = 10  # of a team on GPUs: its clocks differ, and all must look at once
-START = Saved(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
+STEPS_BETWEEN_LOOKS = 10  # of several GPUs: their clocks differ, and all must look at once
+START = RunState(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Workplace:
-    """What the runs of one process share."""
-
-    data: PreparedData
-    out: Path  # holds a folder for each run
-    settings: Settings
-    team: Team
-    stop: StopRequest
-
-
-@contextlib.contextmanager
-def workplace(data: PreparedData, out: Path, settings: Settings) -> Iterator[Workplace]:
-    """This process, with the others of its team, ready to train."""
-    with joined_team(choose_device(settings.device)) as team, stop_requests() as stop:
-        yield Workplace(data=data, out=out, settings=settings, team=team, stop=stop)
+TrainingSteps = Generator[None, None, RunRecord]  # pauses after every step, ends with the record
 
 
 def train(
-    spec: RunSpec, data: PreparedData, out: Path, settings: Settings, watch: Watcher
+    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watcher
 ) -> RunRecord:
     """Train one run in the folder out/NAME and return its record; at once if it is there."""
-    with workplace(data, out, settings) as place:
-        return result(training(spec, place, watch))
+    with run_context(data, out, settings) as context:
+        return run_to_end(training_steps(spec, context, watch))
 
 
-def result(run: Generator[None, None, RunRecord]) -> RunRecord:
-    """The record of a run that has nobody to take turns with."""
+def run_to_end(steps: TrainingSteps) -> RunRecord:
+    """The record of a run that takes turns with no other."""
     while True:
         try:
-            next(run)
+            next(steps)
         except StopIteration as finished:
             record = finished.value
             assert isinstance(record, RunRecord)
             return record
+
+
+def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
+    """The run as a generator that pauses after every step, so that several can take turns."""
+    group, folder = context.group, context.out / spec.name
+    check_data(spec, context.data)
+    if not group.is_main:
+        watch = Watchers()
+    record = _finished_everywhere(folder, spec, group)
+    if record is None:
+        # Refuse what cannot be trained here, before there is a folder for it.
+        check_precision(spec.recipe.precision, group.device.type)
+        _loader(spec, context)  # it refuses data that hold no row
+        check_memory(spec, group, may_shard=context.settings.sharding != "replicate")
+        with run_files.held(folder) if group.is_main else contextlib.nullcontext():
+            record = _finished_everywhere(folder, spec, group)  # who held it may have finished
+            if record is None:
+                if group.is_main:
+                    run_files.begin(folder, spec)
+                with _memory_errors():
+                    return (yield from TrainingRun(spec, context, watch).to_the_end())
+    watch.finished(record)
+    return record
 
 
 def check_data(spec: RunSpec, data: PreparedData) -> None:
@@ -107,43 +110,15 @@ def check_data(spec: RunSpec, data: PreparedData) -> None:
         )
 
 
-def training(spec: RunSpec, place: Workplace, watch: Watcher) -> Generator[None, None, RunRecord]:
-    """The run as a generator that pauses after every step, so that several can take turns."""
-    team, folder = place.team, place.out / spec.name
-    check_data(spec, place.data)
-    if not team.leads:
-        watch = Watchers()
-    record = _found(folder, spec, team)
-    if record is None:
-        _check_feasible(spec, place)
-        with held(folder) if team.leads else contextlib.nullcontext():
-            record = _found(folder, spec, team)  # who held the folder may have finished
-            if record is None:
-                if team.leads:
-                    write_spec(folder, spec)
-                    discard_unfinished(folder / CHECKPOINTS)
-                with _memory_errors():
-                    return (yield from _Run(spec, place, watch).to_the_end())
-    watch.finished(record)
-    return record
-
-
-def _found(folder: Path, spec: RunSpec, team: Team) -> RunRecord | None:
-    """The record, if every process of the team sees it."""
-    record = finished_record(folder, spec)
-    (seen,) = team.sums([float(record is not None)])
-    if seen < team.world:
+def _finished_everywhere(folder: Path, spec: RunSpec, group: ProcessGroup) -> RunRecord | None:
+    """The record, if every process of the group sees it."""
+    record = run_files.finished_record(folder, spec)
+    (seen,) = group.sums([float(record is not None)])
+    if seen < group.world:
         return None
-    if team.leads:
+    if group.is_main:
         discard_checkpoints(folder)
     return record
-
-
-def _check_feasible(spec: RunSpec, place: Workplace) -> None:
-    """Refuse what cannot be trained here, before there is a folder for it."""
-    check_precision(spec.recipe.precision, place.team.device.type)
-    _loader(spec, place.data, place.team)  # it refuses data that hold no row
-    check_memory(spec, place.team, may_shard=place.settings.sharding != "replicate")
 
 
 @contextlib.contextmanager
@@ -158,50 +133,54 @@ def _memory_errors() -> Iterator[None]:
         raise
 
 
-def _loader(spec: RunSpec, data: PreparedData, team: Team) -> Loader:
+def _loader(spec: RunSpec, context: RunContext) -> Loader:
     """Rows that hold `context` positions and the one after, in tokens of the source."""
     size = spec.architecture.input.tokens_per_position
     return Loader(
-        data=data,
+        data=context.data,
         batch=spec.recipe.batch_sequences,
         context=(spec.architecture.context + 1) * size - 1,
         seed=spec.seed,
-        rank=team.rank,
-        world=team.world,
+        rank=context.group.rank,
+        world=context.group.world,
     )
 
 
-class _Run:
+class TrainingRun:
     """A run in progress: the network, and what it has shown so far."""
 
-    def __init__(self, spec: RunSpec, place: Workplace, watch: Watcher) -> None:
-        self.spec, self.watch = spec, watch
-        self.data, self.settings, self.team = place.data, place.settings, place.team
-        self.stop, self.folder = place.stop, place.out / spec.name
-        data, team = self.data, self.team
-        self.loader = _loader(spec, data, team)
+    def __init__(self, spec: RunSpec, context: RunContext, watch: Watcher) -> None:
+        self.spec, self.context, self.watch = spec, context, watch
+        self.group, self.folder = context.group, context.out / spec.name
+        self.loader = _loader(spec, context)
+        device = self.group.device
         numbers = parametrisation(spec.architecture, spec.recipe.learning_rate_rule)
         self.model = Transformer(spec.architecture, numbers, dropout=spec.recipe.dropout)
         initialise(self.model, numbers, seed=spec.seed)
-        self.model.to(team.device)
-        called = distribute(self.model, team, self.settings.sharding)
-        optimiser = build_optimiser(self.model, spec.recipe, numbers, team.device)
-        self.tensors = Tensors(self.model, optimiser)
-        self.saved = self._resumed()
-        self.stepper = Stepper(called, optimiser, spec, team, watch.notice)
-        self.peak = peak_flops(team.device, spec.recipe.precision)
+        self.model.to(device)
+        called = distribute(self.model, self.group, context.settings.sharding)
+        optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
+        self.tensors = NamedTensors(self.model, optimiser)
+        self.state = self._resumed()
+        self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
+        self.peak = peak_flops(device, spec.recipe.precision)
         self.unread: list[torch.Tensor] = []  # losses still on their device
         self.since = self.last_save = time.monotonic()
         self.is_warm = False  # the first step of a process plans and compiles, and is not timed
 
-    def to_the_end(self) -> Generator[None, None, RunRecord]:
+    @property
+    def steps_made(self) -> int:
+        """Steps from the start of the run, those whose losses nobody has read included."""
+        return self.state.step + len(self.unread)
+
+    def to_the_end(self) -> TrainingSteps:
         """Make the steps that are left; the record, which is on disk."""
         recipe = self.spec.recipe
-        self.watch.started(self.spec, self.saved.step)
+        self.watch.started(self.spec, self.state.step)
         diverged_at = None
-        while self.saved.step + len(self.unread) < recipe.steps and diverged_at is None:
+        while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
-            made = self.saved.step + len(self.unread)
+            made = self.steps_made
             is_evaluated = made % recipe.evaluation_steps == 0 or made == recipe.steps
             if is_evaluated or self._time_to_look():
                 diverged_at = self._read_losses()
@@ -212,68 +191,64 @@ class _Run:
             yield
         return self._finish(diverged_at)
 
-    def _resumed(self) -> Saved:
-        folder = self.folder / CHECKPOINTS
-        saved = load_newest(folder, self.tensors, spec=self.spec) or START
-        self.team.barrier()  # all have read before anybody writes
-        if self.team.leads:
-            write_log(self.folder, saved.evaluations)
-        return saved
+    def _resumed(self) -> RunState:
+        state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec=self.spec) or START
+        self.group.barrier()  # all have read before anybody writes
+        if self.group.is_main:
+            run_files.write_log(self.folder, state.evaluations)
+        return state
 
     def _step(self) -> None:
-        step = self.saved.step + len(self.unread)
-        tokens_BS = torch.from_numpy(self.loader.training_batch(step))
-        if self.team.device.type == "cuda":  # from pinned memory the copy waits for nobody
+        tokens_BS = torch.from_numpy(self.loader.training_batch(self.steps_made))
+        if self.group.device.type == "cuda":  # from pinned memory the copy waits for nobody
             tokens_BS = tokens_BS.pin_memory()
-        tokens_BS = tokens_BS.to(self.team.device, non_blocking=True)
-        self.unread.append(self.stepper(step, tokens_BS))
+        tokens_BS = tokens_BS.to(self.group.device, non_blocking=True)
+        self.unread.append(self.stepper(self.steps_made, tokens_BS))
 
     def _time_to_look(self) -> bool:
-        if self.team.device.type == "cpu" or not self.is_warm:
+        if self.group.device.type == "cpu" or not self.is_warm:
             return True
-        if self.team.world > 1:
+        if self.group.world > 1:
             return len(self.unread) >= STEPS_BETWEEN_LOOKS
         return time.monotonic() - self.since > SECONDS_BETWEEN_LOOKS
 
     def _read_losses(self) -> int | None:
         """Take the losses from the device; the first step whose loss is no loss, or None."""
         losses = torch.stack(self.unread).tolist()
-        if self.team.world > 1:
-            losses = [loss / self.team.world for loss in self.team.sums(losses)]
+        if self.group.world > 1:
+            losses = [loss / self.group.world for loss in self.group.sums(losses)]
         now = time.monotonic()
         if self.is_warm:
-            self.saved = replace(
-                self.saved,
-                timed_seconds=self.saved.timed_seconds + now - self.since,
-                timed_steps=self.saved.timed_steps + len(losses),
+            self.state = replace(
+                self.state,
+                timed_seconds=self.state.timed_seconds + now - self.since,
+                timed_steps=self.state.timed_steps + len(losses),
             )
         self.is_warm, self.since, self.unread = True, now, []
         for loss in losses:
             if not loss < LARGEST_LOSS:
-                return self.saved.step
-            self.saved = replace(
-                self.saved, step=self.saved.step + 1, loss_sum=self.saved.loss_sum + loss
-            )
+                return self.state.step
+            step, loss_sum = self.state.step + 1, self.state.loss_sum + loss
+            self.state = replace(self.state, step=step, loss_sum=loss_sum)
         self.watch.progress(self._progress(losses[-1]))
         return None
 
     def _evaluate(self) -> int | None:
         """Add an evaluation; the step if its loss is no loss."""
+        state = self.state
         loss = heldout_loss(self.model, self._heldout())
-        before = self.saved.evaluations[-1].step if self.saved.evaluations else 0
         if not loss < LARGEST_LOSS:
-            return self.saved.step
+            return state.step
+        before = state.evaluations[-1].step if state.evaluations else 0
         evaluation = Evaluation(
-            step=self.saved.step,
-            training_nats_per_token=self.saved.loss_sum / (self.saved.step - before),
+            step=state.step,
+            training_nats_per_token=state.loss_sum / (state.step - before),
             heldout_nats_per_token=loss,
-            heldout_bits_per_byte=bits_per_byte(loss, self.data),
+            heldout_bits_per_byte=bits_per_byte(loss, self.context.data),
         )
-        self.saved = replace(
-            self.saved, loss_sum=0.0, evaluations=(*self.saved.evaluations, evaluation)
-        )
-        if self.team.leads:
-            append_to_log(self.folder, evaluation)
+        self.state = replace(state, loss_sum=0.0, evaluations=(*state.evaluations, evaluation))
+        if self.group.is_main:
+            run_files.append_to_log(self.folder, evaluation)
         self.watch.evaluated(evaluation)
         self.since = time.monotonic()
         return None
@@ -281,26 +256,28 @@ class _Run:
     def _save_or_stop(self, is_evaluated: bool) -> int | None:
         """Write a checkpoint when it is time or a signal came; then end in the latter case.
 
-        A team agrees on it at every evaluation or look, since all must take part. Losses are read
+        A group agrees on it at every evaluation or look, since all must take part. Losses are read
         before; the first step whose loss is no loss, or None.
         """
-        if self.unread and self.team.world > 1:
+        if self.unread and self.group.world > 1:
             return None
-        number = self.stop.signal_number or 0
-        due = time.monotonic() - self.last_save > self.settings.checkpoint_seconds
-        if is_evaluated and self.saved.step == self.spec.recipe.steps:
+        number = self.context.stop.signal_number or 0
+        due = time.monotonic() - self.last_save > self.context.settings.checkpoint_seconds
+        if is_evaluated and self.state.step == self.spec.recipe.steps:
             if not self.spec.recipe.full_context_tokens:
                 return None  # the record is written next
             due = True  # a long evaluation is: who is killed in it need not train again
-        stops, saves = self.team.sums([float(number), float(due and self.team.leads)])
+        stops, saves = self.group.sums([float(number), float(due and self.group.is_main)])
         if not (stops or saves):
             return None
         if self.unread and (diverged_at := self._read_losses()) is not None:
             return diverged_at
-        save(self.folder / CHECKPOINTS, self.tensors, self.saved, spec=self.spec, team=self.team)
+        run_files.save_checkpoint(
+            self.folder, self.tensors, self.state, spec=self.spec, group=self.group
+        )
         self.last_save = self.since = time.monotonic()
-        if stops:  # the signal may have reached another process of the team
-            raise Stopped(self.saved.step, number or signal.SIGTERM)
+        if stops:  # the signal may have reached another process of the group
+            raise Stopped(self.state.step, number or signal.SIGTERM)
         return None
 
     def _finish(self, diverged_at: int | None) -> RunRecord:
@@ -308,16 +285,17 @@ class _Run:
             spec=self.spec,
             status="finished" if diverged_at is None else "diverged",
             diverged_at_step=diverged_at,
-            evaluations=self.saved.evaluations,
+            evaluations=self.state.evaluations,
             full_context=self._full_context() if diverged_at is None else None,
             timing=self._timing(),
             machine=self._machine(),
         )
-        weights = self.tensors.model() if self.settings.keep_weights else None
-        if self.team.leads:
+        keeps = self.context.settings.keep_weights
+        weights = run_files.on_host(self.tensors.weights()) if keeps else None
+        if self.group.is_main:
             if weights is not None:
-                write_weights(self.folder / WEIGHTS, weights, by_way_of=self.folder / CHECKPOINTS)
-            write_record(self.folder, record)
+                run_files.write_weights(self.folder, weights)
+            run_files.write_record(self.folder, record)
         self.watch.finished(record)
         return record
 
@@ -325,24 +303,21 @@ class _Run:
         if not self.spec.recipe.full_context_tokens:
             return None
         loss, tokens = full_context_loss(self.model, self._heldout())
-        return FullContext(
-            tokens=tokens,
-            heldout_nats_per_token=loss,
-            heldout_bits_per_byte=bits_per_byte(loss, self.data),
-        )
+        bits = bits_per_byte(loss, self.context.data)
+        return FullContext(tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits)
 
     def _heldout(self) -> Heldout:
         rows = self.stepper.micro_rows
-        if self.team.device.type == "cuda":  # a captured step keeps its memory for itself
+        if self.group.device.type == "cuda":  # a captured step keeps its memory for itself
             rows = -(-rows // 4)
-        return Heldout(spec=self.spec, loader=self.loader, team=self.team, rows=rows)
+        return Heldout(spec=self.spec, loader=self.loader, group=self.group, rows=rows)
 
     def _progress(self, last_loss: float) -> Progress:
-        timing = self._timing()
-        left = (self.spec.recipe.steps - self.saved.step) * self._tokens_a_step()
+        timing, steps = self._timing(), self.spec.recipe.steps
+        left = (steps - self.state.step) * self._tokens_a_step()
         return Progress(
-            step=self.saved.step,
-            steps=self.spec.recipe.steps,
+            step=self.state.step,
+            steps=steps,
             training_nats_per_token=last_loss,
             tokens_per_second=timing.tokens_per_second,
             flop_utilisation=timing.flop_utilisation,
@@ -350,13 +325,13 @@ class _Run:
         )
 
     def _timing(self) -> Timing:
-        seconds, steps = self.saved.timed_seconds, self.saved.timed_steps
+        seconds, steps = self.state.timed_seconds, self.state.timed_steps
         rate = steps * self._tokens_a_step() / seconds if seconds else 0.0
         flops = rate * self.spec.architecture.training_flops_per_token
         return Timing(
             training_seconds=seconds,
             tokens_per_second=rate,
-            flop_utilisation=flops / (self.peak * self.team.world) if self.peak else None,
+            flop_utilisation=flops / (self.peak * self.group.world) if self.peak else None,
         )
 
     def _tokens_a_step(self) -> float:
@@ -364,10 +339,10 @@ class _Run:
 
     def _machine(self) -> Machine:
         return Machine(
-            device=device_name(self.team.device),
-            devices=self.team.world,
+            device=device_name(self.group.device),
+            devices=self.group.world,
             micro_batch_sequences=self.stepper.micro_rows,
-            archfit=self.settings.code_version,
+            archfit=self.context.settings.code_version,
             python=platform.python_version(),
             torch=torch.__version__,
         )

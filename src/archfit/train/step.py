@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from archfit.model.layers import HAS_TRITON
 from archfit.model.loss import inputs_and_targets, token_losses
 from archfit.spec import RunSpec, Softmax
-from archfit.train.optimiser import set_learning_rate
-from archfit.train.schedule import learning_rate
-from archfit.train.team import Team
+from archfit.train.hardware import ProcessGroup
+from archfit.train.optimiser import AdamW, learning_rate
 
 STEPS_BEFORE_CAPTURE = 3  # real ones, in which libraries make their plans and buffers
 
@@ -30,17 +29,17 @@ class Stepper:
     def __init__(
         self,
         model: nn.Module,
-        optimiser: torch.optim.Optimizer,
+        optimiser: AdamW,
         spec: RunSpec,
-        team: Team,
+        group: ProcessGroup,
         notice: Callable[[str], None],
     ) -> None:
-        self.model, self.optimiser, self.spec, self.team = model, optimiser, spec, team
+        self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
         self.notice = notice
-        self.rows = spec.recipe.batch_sequences // team.world
+        self.rows = spec.recipe.batch_sequences // group.world
         self.micro_rows = self.rows
         self.steps_made = 0
-        _compile_ahead(spec, team.device)
+        _compile_ahead(spec, group.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.graph_tokens_BS: Tensor | None = None
         self.graph_loss: Tensor | None = None
@@ -55,10 +54,10 @@ class Stepper:
                 self._take_less_memory()
 
     def _step(self, step: int, tokens_BS: Tensor) -> Tensor:
-        set_learning_rate(self.optimiser, learning_rate(step, self.spec.recipe))
+        self.optimiser.set_rate(learning_rate(step, self.spec.recipe))
         if self.spec.recipe.dropout:  # a mask is a function of seed, step and process
-            torch.manual_seed(_mask_seed(self.spec.seed, step, self.team.rank))
-        can_capture = self.team.device.type == "cuda" and self.team.world == 1
+            torch.manual_seed(_mask_seed(self.spec.seed, step, self.group.rank))
+        can_capture = self.group.device.type == "cuda" and self.group.world == 1
         if not can_capture or self.steps_made < STEPS_BEFORE_CAPTURE:
             loss = self._eager_step(tokens_BS)
         else:
@@ -71,7 +70,7 @@ class Stepper:
         micro_batches = tokens_BS.split(self.micro_rows)
         for at, micro_BS in enumerate(micro_batches):
             is_last = at == len(micro_batches) - 1
-            with self._gradients_summed_over_team(is_last):
+            with self._gradients_summed_over_group(is_last):
                 share = len(micro_BS) / len(tokens_BS)
                 micro_loss = self._mean_loss(micro_BS) * share
                 micro_loss.backward()
@@ -84,7 +83,7 @@ class Stepper:
     def _mean_loss(self, micro_BS: Tensor) -> Tensor:
         given = self.spec.architecture.input
         inputs, targets = inputs_and_targets(micro_BS, given)
-        with autocast(self.spec.recipe.precision, self.team.device):
+        with autocast(self.spec.recipe.precision, self.group.device):
             logits: Tensor = self.model(inputs)
             return token_losses(logits, targets, given).mean()
 
@@ -101,13 +100,13 @@ class Stepper:
         return self.graph_loss.clone()
 
     @contextlib.contextmanager
-    def _gradients_summed_over_team(self, is_last: bool) -> Iterator[None]:
-        """Sum gradients over the team once a step, with its last micro-batch."""
+    def _gradients_summed_over_group(self, is_last: bool) -> Iterator[None]:
+        """Sum gradients over the group once a step, with its last micro-batch."""
         if isinstance(self.model, nn.parallel.DistributedDataParallel):
             with contextlib.nullcontext() if is_last else self.model.no_sync():
                 yield
             return
-        if self.team.world > 1:  # sharded
+        if self.group.world > 1:  # sharded
             self.model.set_requires_gradient_sync(is_last)  # type: ignore[operator]  # FSDP's
         yield
 

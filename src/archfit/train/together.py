@@ -7,17 +7,16 @@ On a CPU one run at a time already uses every core, and runs follow each other.
 """
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec
-from archfit.train.run import check_data, result, training, workplace
-from archfit.train.settings import Settings, Stopped
+from archfit.train.context import Stopped, TrainSettings, Watcher, run_context
+from archfit.train.run import TrainingSteps, check_data, run_to_end, training_steps
 from archfit.train.step import STEPS_BEFORE_CAPTURE
-from archfit.train.watch import Watcher
 
 MEASURED_STEPS = 20
 LEAST_GAIN = 1.05
@@ -27,27 +26,30 @@ def train_together(
     specs: Sequence[RunSpec],
     data: PreparedData,
     out: Path,
-    settings: Settings,
+    settings: TrainSettings,
     watchers: Sequence[Watcher],
 ) -> list[RunRecord]:
     """The records of all specs, in their order; `watchers` has one for each."""
     for spec in specs:
         check_data(spec, data)
-    with workplace(data, out, settings) as place:
-        runs = [training(spec, place, watch) for spec, watch in zip(specs, watchers, strict=True)]
-        is_alone = len(runs) == 1 or place.team.world > 1  # a team's clocks would disagree
-        if is_alone or place.team.device.type != "cuda":
-            return [result(run) for run in runs]
-        turns = [_Turn(run) for run in runs]
-        _finish_all(turns, watchers[0])
-    return [turn.result() for turn in turns]
+    with run_context(data, out, settings) as context:
+        runs = [
+            training_steps(spec, context, watch)
+            for spec, watch in zip(specs, watchers, strict=True)
+        ]
+        is_alone = len(runs) == 1 or context.group.world > 1  # clocks of a group would disagree
+        if is_alone or context.group.device.type != "cuda":
+            return [run_to_end(run) for run in runs]
+        interleaved = [InterleavedRun(run) for run in runs]
+        _finish_all(interleaved, watchers[0])
+    return [run.result() for run in interleaved]
 
 
-class _Turn:
-    """A run that takes its steps on a stream of its own."""
+class InterleavedRun:
+    """A run that takes its steps on a stream of its own, in turns with others."""
 
-    def __init__(self, run: Generator[None, None, RunRecord]) -> None:
-        self.run = run
+    def __init__(self, steps: TrainingSteps) -> None:
+        self.steps = steps
         self.stream = torch.cuda.Stream()
         self.record: RunRecord | None = None
         self.stopped: Stopped | None = None
@@ -63,7 +65,7 @@ class _Turn:
             return
         with torch.cuda.stream(self.stream):
             try:
-                next(self.run)
+                next(self.steps)
             except StopIteration as finished:
                 self.record = finished.value
             except Stopped as stopped:  # the others save theirs when their turn comes
@@ -77,26 +79,26 @@ class _Turn:
         return self.record
 
 
-def _finish_all(turns: Sequence[_Turn], watch: Watcher) -> None:
-    _seconds(turns, STEPS_BEFORE_CAPTURE + 2)  # plans, compilation and capture
-    alone = _seconds(turns[:1], MEASURED_STEPS)
-    together = _seconds(turns, MEASURED_STEPS)
-    gain = alone * len(turns) / together
-    groups = [list(turns)] if gain >= LEAST_GAIN else [[turn] for turn in turns]
+def _finish_all(runs: Sequence[InterleavedRun], watch: Watcher) -> None:
+    _seconds(runs, STEPS_BEFORE_CAPTURE + 2)  # plans, compilation and capture
+    alone = _seconds(runs[:1], MEASURED_STEPS)
+    together = _seconds(runs, MEASURED_STEPS)
+    gain = alone * len(runs) / together
+    groups = [list(runs)] if gain >= LEAST_GAIN else [[run] for run in runs]
     manner = "together" if len(groups) == 1 else "one after another"
-    watch.notice(f"{len(turns)} runs {manner}: together measured {gain:.2f} times as fast")
+    watch.notice(f"{len(runs)} runs {manner}: together measured {gain:.2f} times as fast")
     for group in groups:
-        while not all(turn.has_ended for turn in group):
-            for turn in group:
-                turn.step()
+        while not all(run.has_ended for run in group):
+            for run in group:
+                run.step()
 
 
-def _seconds(turns: Sequence[_Turn], steps: int) -> float:
+def _seconds(runs: Sequence[InterleavedRun], steps: int) -> float:
     """How long it takes each to make that many steps, in turns."""
     torch.cuda.synchronize()
     started = time.monotonic()
     for _ in range(steps):
-        for turn in turns:
-            turn.step()
+        for run in runs:
+            run.step()
     torch.cuda.synchronize()
     return time.monotonic() - started

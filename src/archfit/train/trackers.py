@@ -4,27 +4,24 @@ A mirror must never cost a run: the first thing that goes wrong in one turns it 
 sentence, and training goes on.
 """
 
+import contextlib
 import importlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, to_json
-from archfit.train.watch import Progress
+from archfit.spec.errors import check_choice
+from archfit.train.context import Progress
 
 if TYPE_CHECKING:
-    import wandb
     from mlflow.entities import Metric
-    from mlflow.tracking import MlflowClient
-    from torch.utils.tensorboard import SummaryWriter
 
-TRAINING, HELDOUT, BITS = (
-    "training/nats_per_token",
-    "heldout/nats_per_token",
-    "heldout/bits_per_byte",
-)
+TRAINING, HELDOUT = "training/nats_per_token", "heldout/nats_per_token"
+BITS = "heldout/bits_per_byte"
 SPEED, UTILISATION = "speed/tokens_per_second", "speed/flop_utilisation"
 PROJECT = "archfit"  # of W&B; MLflow calls it an experiment
 RUN_TAG = "archfit.run"  # by which MLflow finds a run again
@@ -34,39 +31,48 @@ LARGEST_BATCH = 900  # MLflow takes 1000 metrics at once
 Outcome = Literal["finished", "diverged", "stopped"]
 
 
-def trackers(names: Sequence[str], folder: Path, notice: Callable[[str], None]) -> "list[Tracker]":
-    """A tracker for each name, for the run in `folder`; `notice` hears of one that failed.
-
-    Nothing is written before the run starts.
-    """
-    return [Tracker(name, _dashboard(name, folder), notice) for name in names]
-
-
 @runtime_checkable  # the tests check arguments at run time
 class Dashboard(Protocol):
-    """What a tracker needs of a library."""
-
-    def open(self, spec: RunSpec, step: int) -> None:
-        """Begin the run, or go on with it after `step`."""
+    """What a tracker needs of a library, once its run is open there."""
 
     def log(self, step: int, scalars: Mapping[str, float]) -> None:
         """Add one point to each curve."""
 
     def close(self, outcome: Outcome) -> None:
-        """Write what is left."""
+        """Write what is left and say how the run ended."""
+
+
+OpenDashboard = Callable[[RunSpec, int], Dashboard]  # begins the run, or goes on after a step
+
+
+def trackers(names: Sequence[str], folder: Path, notice: Callable[[str], None]) -> "list[Tracker]":
+    """A tracker for each name, for the run in `folder`; `notice` hears of one that failed.
+
+    Nothing is written before the run starts.
+    """
+    for name in names:
+        check_choice(tuple(DASHBOARDS), track=name)
+        try:
+            importlib.import_module(name)
+        except ImportError as problem:
+            raise ValueError(
+                f"tracker {name} needs a library that cannot be imported ({problem}); "
+                "pip install archfit[track]"
+            ) from problem
+    return [Tracker(name, partial(DASHBOARDS[name], folder), notice) for name in names]
 
 
 class Tracker:
     """A watcher that tells a dashboard; silent before the run starts and after it failed once."""
 
-    def __init__(self, name: str, dashboard: Dashboard, notice: Callable[[str], None]) -> None:
-        self.name, self.dashboard, self.say = name, dashboard, notice
-        self.is_open = False
+    def __init__(self, name: str, begin: OpenDashboard, notice: Callable[[str], None]) -> None:
+        self.name, self.begin, self.say = name, begin, notice
+        self.dashboard: Dashboard | None = None
 
     def started(self, spec: RunSpec, step: int) -> None:
         """Open the dashboard."""
-        self.is_open = True
-        self._unless_it_fails(lambda: self.dashboard.open(spec, step))
+        with self._off_if_it_fails():
+            self.dashboard = self.begin(spec, step)
 
     def progress(self, progress: Progress) -> None:
         """Log loss and speed."""
@@ -75,36 +81,41 @@ class Tracker:
             scalars[SPEED] = progress.tokens_per_second
             if progress.flop_utilisation is not None:
                 scalars[UTILISATION] = progress.flop_utilisation
-        self._unless_it_fails(lambda: self.dashboard.log(progress.step, scalars))
+        self._log(progress.step, scalars)
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Log the held-out loss."""
-        scalars = {
-            HELDOUT: evaluation.heldout_nats_per_token,
-            BITS: evaluation.heldout_bits_per_byte,
-        }
-        self._unless_it_fails(lambda: self.dashboard.log(evaluation.step, scalars))
+        nats, bits = evaluation.heldout_nats_per_token, evaluation.heldout_bits_per_byte
+        self._log(evaluation.step, {HELDOUT: nats, BITS: bits})
 
     def notice(self, sentence: str) -> None:
-        """For people, not for curves."""
+        """Leave it to others: it is for people, not for curves."""
 
     def finished(self, record: RunRecord) -> None:
         """Close the dashboard, if the run was made now and not long ago."""
-        self._unless_it_fails(lambda: self.dashboard.close(record.status))
-        self.is_open = False
+        self._close(record.status)
 
     def close(self) -> None:
         """Close the dashboard of a run that stops before its end; else do nothing."""
-        self._unless_it_fails(lambda: self.dashboard.close("stopped"))
-        self.is_open = False
+        self._close("stopped")
 
-    def _unless_it_fails(self, act: Callable[[], None]) -> None:
-        if not self.is_open:
-            return
+    def _log(self, step: int, scalars: Mapping[str, float]) -> None:
+        if self.dashboard is not None:
+            with self._off_if_it_fails():
+                self.dashboard.log(step, scalars)
+
+    def _close(self, outcome: Outcome) -> None:
+        if self.dashboard is not None:
+            with self._off_if_it_fails():
+                self.dashboard.close(outcome)
+            self.dashboard = None
+
+    @contextlib.contextmanager
+    def _off_if_it_fails(self) -> Iterator[None]:
         try:
-            act()
+            yield
         except Exception as problem:  # whatever a library or a network may raise
-            self.is_open = False
+            self.dashboard = None
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             self.say(f"{self.name} stopped taking notes, training goes on: {reason}")
 
@@ -112,18 +123,13 @@ class Tracker:
 class TensorBoard:
     """Event files in FOLDER/tensorboard; `tensorboard --logdir` of any folder above shows them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.writer: SummaryWriter | None = None
-
-    def open(self, spec: RunSpec, step: int) -> None:
-        """Begin; points of steps that will be made again are withdrawn."""
+    def __init__(self, folder: Path, spec: RunSpec, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
         from torch.utils.tensorboard.summary import hparams
 
         self.writer = SummaryWriter(
-            self.folder / "tensorboard",
-            purge_step=step + 1,
+            folder / "tensorboard",
+            purge_step=step + 1,  # points of steps that will be made again are withdrawn
             flush_secs=round(SECONDS_BETWEEN_WRITES),
         )
         # What add_hparams writes, without the second run that it opens.
@@ -132,46 +138,36 @@ class TensorBoard:
 
     def log(self, step: int, scalars: Mapping[str, float]) -> None:
         """Add one point to each curve."""
-        assert self.writer is not None
         for name, value in scalars.items():
             self.writer.add_scalar(name, value, step)
 
     def close(self, outcome: Outcome) -> None:
-        """Write what is left."""
+        """Write what is left; event files have no place for the outcome."""
         del outcome
-        if self.writer is not None:
-            self.writer.close()
+        self.writer.close()
 
 
 class WeightsAndBiases:
     """A W&B run with the spec's name, in FOLDER/wandb; offline unless a key or mode is set.
 
     `wandb sync FOLDER/wandb/offline-run-*` sends it later. WANDB_* variables win over all of it.
+    W&B itself drops steps that are made again.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.run: wandb.Run | None = None
-
-    def open(self, spec: RunSpec, step: int) -> None:
-        """Begin, or go on with the run of that name; W&B itself drops steps made again."""
+    def __init__(self, folder: Path, spec: RunSpec, step: int) -> None:
         del step
         import wandb
 
         is_online = "WANDB_API_KEY" in os.environ or "WANDB_MODE" in os.environ
-        arguments = {
-            "dir": str(self.folder),
-            "project": PROJECT,
-            "run_id": spec.name,
-            "name": spec.name,
-            "resume": "allow",
+        usual = {"DIR": str(folder), "PROJECT": PROJECT, "RUN_ID": spec.name, "NAME": spec.name}
+        wanted = {
+            variable.removeprefix("RUN_").lower(): text
+            for variable, text in (usual | {"RESUME": "allow"}).items()
+            if f"WANDB_{variable}" not in os.environ
         }
-        wanted = {key: text for key, text in arguments.items() if _is_free(f"WANDB_{key}")}
-        if "run_id" in wanted:
-            wanted["id"] = wanted.pop("run_id")
         if not is_online:
             wanted["mode"] = "offline"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.run = wandb.init(
             config=to_json(spec),  # type: ignore[arg-type]  # a dictionary, as a spec is a dataclass
             reinit="create_new",  # other runs of this process may be open
@@ -181,14 +177,12 @@ class WeightsAndBiases:
 
     def log(self, step: int, scalars: Mapping[str, float]) -> None:
         """Add one point to each curve."""
-        assert self.run is not None
         self.run.log(dict(scalars), step=step)
 
     def close(self, outcome: Outcome) -> None:
         """Write what is left, and wait until it is sent if W&B is online."""
-        if self.run is not None:
-            self.run.summary["status"] = outcome
-            self.run.finish(exit_code=1 if outcome == "stopped" else 0)
+        self.run.summary["status"] = outcome
+        self.run.finish(exit_code=1 if outcome == "stopped" else 0)
 
 
 class MLflow:
@@ -199,36 +193,34 @@ class MLflow:
     `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri FOLDER/mlruns`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.client: MlflowClient | None = None
-        self.run_id = ""
-        self.last_steps: dict[str, int] = {}  # of each curve, in a run that goes on
-        self.waiting: list[Metric] = []  # a server is asked every few seconds, not every step
-        self.last_write = time.monotonic()
-
-    def open(self, spec: RunSpec, step: int) -> None:
-        """Begin, or go on with the run that carries the spec's tag."""
-        del step
+    def __init__(self, folder: Path, spec: RunSpec, step: int) -> None:
+        del step  # the run that carries the spec's tag knows where it was
         from mlflow.entities import Param
         from mlflow.tracking import MlflowClient
 
         place = os.environ.get("MLFLOW_TRACKING_URI")
         if not place:
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
-            place = (self.folder / "mlruns").resolve().as_uri()
-        self.client = MlflowClient(tracking_uri=place)
-        experiment = self._experiment()
-        found = self.client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{spec.name}'")
+            place = (folder / "mlruns").resolve().as_uri()
+        self.client = client = MlflowClient(tracking_uri=place)
+        self.last_steps: dict[str, int] = {}  # of each curve, in a run that goes on
+        self.waiting: list[Metric] = []  # a server is asked every few seconds, not every step
+        self.last_write = time.monotonic()
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
+        known = client.get_experiment_by_name(name)
+        experiment = str(known.experiment_id if known else client.create_experiment(name))
+        found = client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{spec.name}'")
         if found:
             self.run_id = found[0].info.run_id
-            self.client.update_run(self.run_id, status="RUNNING")
-            self.last_steps = {name: self._last_step(name) for name in (TRAINING, HELDOUT)}
+            client.update_run(self.run_id, status="RUNNING")
+            for curve in (TRAINING, HELDOUT):
+                points = client.get_metric_history(self.run_id, curve)
+                self.last_steps[curve] = max((point.step for point in points), default=0)
             return
-        run = self.client.create_run(experiment, tags={RUN_TAG: spec.name}, run_name=spec.name)
+        run = client.create_run(experiment, tags={RUN_TAG: spec.name}, run_name=spec.name)
         self.run_id = run.info.run_id
         params = [Param(name, str(value)) for name, value in flat(to_json(spec)).items()]
-        self.client.log_batch(self.run_id, params=params)
+        client.log_batch(self.run_id, params=params)
 
     def log(self, step: int, scalars: Mapping[str, float]) -> None:
         """Add one point to each curve, unless an earlier process did."""
@@ -244,25 +236,11 @@ class MLflow:
 
     def close(self, outcome: Outcome) -> None:
         """Write what is left and say how the run ended."""
-        if self.client is None or not self.run_id:
-            return
         self._write()
         status = {"finished": "FINISHED", "diverged": "FAILED", "stopped": "KILLED"}[outcome]
         self.client.set_terminated(self.run_id, status)
 
-    def _experiment(self) -> str:
-        assert self.client is not None
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
-        known = self.client.get_experiment_by_name(name)
-        return str(known.experiment_id if known else self.client.create_experiment(name))
-
-    def _last_step(self, name: str) -> int:
-        assert self.client is not None
-        history = self.client.get_metric_history(self.run_id, name)
-        return max((point.step for point in history), default=0)
-
     def _write(self) -> None:
-        assert self.client is not None
         self.client.log_batch(self.run_id, metrics=self.waiting)
         self.waiting, self.last_write = [], time.monotonic()
 
@@ -278,25 +256,8 @@ def flat(document: object, prefix: str = "") -> dict[str, int | float | str | bo
     return leaves
 
 
-DASHBOARDS: dict[str, type[TensorBoard] | type[WeightsAndBiases] | type[MLflow]] = {
+DASHBOARDS: dict[str, Callable[[Path, RunSpec, int], Dashboard]] = {
     "tensorboard": TensorBoard,
     "wandb": WeightsAndBiases,
     "mlflow": MLflow,
 }
-
-
-def _dashboard(name: str, folder: Path) -> Dashboard:
-    if name not in DASHBOARDS:
-        raise ValueError(f"tracker {name!r} is unknown; use one of {', '.join(DASHBOARDS)}")
-    try:
-        importlib.import_module(name)
-    except ImportError as problem:
-        raise ValueError(
-            f"tracker {name} needs a library that cannot be imported ({problem}); "
-            "pip install archfit[track]"
-        ) from problem
-    return DASHBOARDS[name](folder)
-
-
-def _is_free(variable: str) -> bool:
-    return variable.upper() not in os.environ

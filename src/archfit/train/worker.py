@@ -20,17 +20,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, loads
-from archfit.train.devices import choose_device, release_memory
-from archfit.train.folder import HeldElsewhereError
-from archfit.train.run import result, training, workplace
-from archfit.train.settings import Settings, Stopped
-from archfit.train.signals import StopRequest
-from archfit.train.watch import Progress, Watchers
+from archfit.spec.signals import StopRequest
+from archfit.train.context import Progress, Stopped, TrainSettings, Watchers, run_context
+from archfit.train.hardware import choose_device, release_memory
+from archfit.train.run import run_to_end, training_steps
+from archfit.train.run_files import HeldElsewhereError
 
 SECONDS_BETWEEN_EVENTS = 0.5
 TOO_LARGE = "it needs more memory than there was; use a smaller network or batch"
@@ -38,17 +38,17 @@ Say = Callable[[dict[str, object]], None]
 
 
 def serve(
-    asked: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: Settings
+    lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
     """Train what is asked for until nobody asks any more."""
-    desk = _Desk()
-    threading.Thread(target=desk.read, args=(asked,), daemon=True).start()
+    requests = SpecQueue()
+    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
     say({"event": "ready", "device": choose_device(settings.device)})
-    for spec in desk.specs():
+    for spec in requests.specs():
         try:
-            with workplace(data_for(spec, datasets), out, settings) as place:
-                desk.stop_by(place.stop)
-                result(training(spec, place, _Events(spec, say)))
+            with run_context(data_for(spec, datasets), out, settings) as context:
+                requests.stop_by(context.stop)
+                run_to_end(training_steps(spec, context, EventWatcher(spec, say)))
         except HeldElsewhereError:
             say({"event": "held", "run": spec.name})
         except Stopped as stopped:
@@ -75,7 +75,7 @@ def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
     )
 
 
-class _Events(Watchers):
+class EventWatcher(Watchers):
     """Tells the one who asked where the run is, not too often."""
 
     def __init__(self, spec: RunSpec, say: Say) -> None:
@@ -89,23 +89,14 @@ class _Events(Watchers):
     def progress(self, progress: Progress) -> None:
         """Some steps were made."""
         now = time.monotonic()
-        if now - self.last < SECONDS_BETWEEN_EVENTS:
-            return
-        self.last = now
-        self.say(
-            {
-                "event": "progress",
-                "run": self.run,
-                "step": progress.step,
-                "steps": progress.steps,
-                "training_nats_per_token": progress.training_nats_per_token,
-                "tokens_per_second": progress.tokens_per_second,
-                "seconds_left": progress.seconds_left,
-            }
-        )
+        if now - self.last >= SECONDS_BETWEEN_EVENTS:
+            self.last = now
+            event = {"event": "progress", "run": self.run} | asdict(progress)
+            del event["flop_utilisation"]
+            self.say(event)
 
 
-class _Desk:
+class SpecQueue:
     """What is asked for, until whoever asks is gone; a run under way is then asked to stop.
 
     It is not sent a signal: one may have come already, and a second would kill it unsaved.
@@ -113,31 +104,28 @@ class _Desk:
 
     def __init__(self) -> None:
         self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.is_left = threading.Event()
+        self.has_ended = threading.Event()
         self.stop = StopRequest()
 
-    def read(self, asked: TextIO) -> None:
+    def read(self, lines: TextIO) -> None:
         """Take lines until there are no more."""
-        for line in asked:
+        for line in lines:
             self.lines.put(line)
-        self.is_left.set()
+        self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
         self.lines.put("")  # wake the one who waits for a line
 
     def specs(self) -> Iterator[RunSpec]:
         """What to train, one after the other, while somebody wants it."""
-        while (line := self.lines.get()) and not self.is_left.is_set():
-            yield _spec(line)
+        while (line := self.lines.get()) and not self.has_ended.is_set():
+            try:
+                spec = loads(RunSpec, line)
+            except ValueError as problem:
+                raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
+            yield spec
 
     def stop_by(self, stop: StopRequest) -> None:
         """Let the run that begins be stopped by this."""
         self.stop = stop
-        if self.is_left.is_set():  # while it was about to begin
+        if self.has_ended.is_set():  # while it was about to begin
             stop.signal_number = signal.SIGTERM
-
-
-def _spec(line: str) -> RunSpec:
-    try:
-        return loads(RunSpec, line)
-    except ValueError as problem:
-        raise ValueError(f"a line of standard input holds no spec: {problem}") from problem

@@ -119,7 +119,7 @@ def a_file(newest: Path) -> None:
         (no_tensors, "No such file"),
         (endless, "model.safetensors is not what was written"),
         (pipe, "model.safetensors is not what was written"),
-        (text(b"nonsense"), "this _State is not JSON"),
+        (text(b"nonsense"), "this CheckpointState is not JSON"),
         (text(b"[" * 100_000), "nested too deeply"),
         (text(b"{}"), "lacks spec_hash"),
         (text(b"\xff\xfe"), "codec can't decode byte 0xff"),

@@ -1,23 +1,27 @@
-"""SIGTERM and Ctrl-C end a run after its current step, with a checkpoint."""
+"""SIGTERM and Ctrl-C as a request: what is under way is saved before a process ends."""
 
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
 
 @dataclass
 class StopRequest:
-    """Whether somebody asked the run to end."""
+    """Whether somebody asked to end, and by which signal."""
 
     signal_number: int | None = None
 
 
 @contextlib.contextmanager
-def stop_requests() -> Iterator[StopRequest]:
-    """Note the first signal instead of dying from it; a second one acts as ever."""
+def stop_requests(*, repeatable: Collection[int] = ()) -> Iterator[StopRequest]:
+    """Note a signal instead of dying from it; the same one a second time acts as ever.
+
+    Those that are `repeatable` are only noted, however often they come: batch systems send SIGTERM
+    to a shell, which passes it on, and to all its children too.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():  # only it may set handlers
         yield request
@@ -26,7 +30,8 @@ def stop_requests() -> Iterator[StopRequest]:
 
     def note(number: int, _: FrameType | None) -> None:
         request.signal_number = number
-        signal.signal(number, before[signal.Signals(number)])
+        if number not in repeatable:
+            signal.signal(number, before[signal.Signals(number)])
 
     for number in before:
         signal.signal(number, note)

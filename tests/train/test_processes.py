@@ -1,9 +1,12 @@
 """Two processes that share a batch, replicated or sharded, and one alone: the same losses."""
 
+import os
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from tests_training import (
     HERE,
     Recorder,
     checkpoints,
+    forked,
     largest_difference,
     one_thread,
     program,
@@ -33,9 +37,20 @@ SHAPES: dict[str, dict[str, object]] = {
 }
 
 
-def team_of_two(data: PreparedData, out: Path, *arguments: str) -> list[str]:
-    alone = program(data, out, *arguments)
-    return [alone[0], *TORCHRUN, *alone[1:]]
+def two_processes(command: list[str], said: Path) -> list[BaseProcess]:
+    """What torchrun would start, without the seconds that it takes; the first says it in 0.err."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [
+        forked(
+            command,
+            said=said / str(rank),
+            environment=meeting | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
 
 
 @dataclass(frozen=True)
@@ -51,18 +66,26 @@ class Outcome:
 def outcome(
     request: pytest.FixtureRequest, data: PreparedData, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:
-    """All shapes, one after another, by the same two processes."""
-    out = tmp_path_factory.mktemp(request.param)
+    """All shapes, one after another, by the same two processes; replicated ones by torchrun."""
+    out, said = tmp_path_factory.mktemp(request.param), tmp_path_factory.mktemp("said")
     specs = [tiny_spec(data, **changes) for changes in SHAPES.values()]
     with pytest.raises(Stopped):
         train(specs[-1], data, out, HERE, Recorder(stop_after=6))
     files = [word for spec in specs for word in ("--spec", str(write_spec(spec, out)))]
-    command = team_of_two(data, out, "--sharding", request.param, *files)
-    done = subprocess.run(
-        command, env=one_thread(), capture_output=True, text=True, check=False, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    return Outcome(out, done.stdout, done.stderr)
+    alone = program(data, out, "--sharding", request.param, *files)
+    if request.param == "replicate":
+        command = [alone[0], *TORCHRUN, *alone[1:]]
+        done = subprocess.run(
+            command, env=one_thread(), capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+        return Outcome(out, done.stdout, done.stderr)
+    processes = two_processes(alone, said)
+    for process in processes:
+        process.join(100)
+    texts = ["".join((said / f"{r}.{end}").read_text() for r in (0, 1)) for end in ("out", "err")]
+    assert [process.exitcode for process in processes] == [0, 0], texts[1]
+    return Outcome(out, *texts)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -83,21 +106,24 @@ def test_only_the_first_process_speaks(outcome: Outcome) -> None:
     assert "Warning" not in outcome.stderr
 
 
-def test_a_run_begun_by_two_sharded_processes_and_stopped_goes_on_with_one(
+def test_two_sharded_processes_of_which_one_is_asked_to_stop_both_do_and_one_goes_on(
     data: PreparedData, tmp_path: Path
 ) -> None:
     spec = tiny_spec(data, steps=100, evaluation_steps=20)
     run, file = tmp_path / spec.name, str(write_spec(spec, tmp_path))
     arguments = ("--spec", file, "--sharding", "shard", "--checkpoint-seconds", "0")
-    with subprocess.Popen(
-        team_of_two(data, tmp_path, *arguments), env=one_thread(), stderr=subprocess.PIPE, text=True
-    ) as process:
-        while not checkpoints(run) and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[1]
+    processes = two_processes(program(data, tmp_path, *arguments), tmp_path)
+    while not checkpoints(run) and all(process.is_alive() for process in processes):
+        time.sleep(0.01)
+    assert processes[1].pid is not None
+    os.kill(processes[1].pid, signal.SIGTERM)
+    for process in processes:
+        process.join(60)
+    said = (tmp_path / "0.err").read_text()
+    assert [process.exitcode for process in processes] == [143, 143], said
     step = int(checkpoints(run)[-1].removeprefix("step-"))
     assert said.count(f"archfit: stopped at step {step}; the same command goes on") == 1
+    assert (tmp_path / "1.err").read_text() == ""
     watch = Recorder()
     record = train(spec, data, tmp_path, HERE, watch)
     assert watch.starts == [step]

@@ -1,0 +1,234 @@
+"""Where a run is trained: its device, the memory there, and processes that share the run.
+
+Several processes (`torchrun --nproc-per-node N -m archfit train ...`) each take their rows of the
+same global batch, so data and their order do not depend on N. Every process holds the whole model
+(data parallel), or a share of each matrix (FSDP2) where it would not fit.
+"""
+
+import contextlib
+import gc
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from archfit.spec import RunSpec
+from archfit.spec.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
+
+# Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets.
+PEAK_TERAFLOPS = {
+    "H200": 989, "H100": 989, "A100": 312, "V100": 125, "L40S": 362, "L4": 121, "A10G": 70,
+    "T4": 65, "RTX 4090": 165, "RTX 3090": 71,
+}  # fmt: skip
+BYTES_A_PARAMETER = 16  # weight, gradient and two moments in float32
+SHARE_FOR_PARAMETERS = 0.6  # of a GPU's memory; activations need the rest
+# What a container may use, as its files say (cgroups 2 and 1).
+CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def choose_device(wanted: str) -> str:
+    """`cpu`, `cuda` or `mps`; `auto` takes the fastest that is there."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    available = [
+        name for name, is_there in (("cuda", cuda), ("mps", mps), ("cpu", True)) if is_there
+    ]
+    if wanted != "auto" and wanted not in available:
+        way_out = f"use {', '.join(available)}, or auto"
+        raise InvalidValue("device", wanted, "is not on this machine", way_out)
+    return available[0] if wanted == "auto" else wanted
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Refuse bfloat16 where it is not fast, or not safe."""
+    if precision == "bfloat16" and device != "cuda":
+        rule = (
+            f"is trained on a CUDA GPU, and this device is {device}, where some machines "
+            "advertise it and then fail"
+        )
+        raise InvalidValue("precision", precision, rule, "use {precision} float32")
+
+
+def peak_flops(device: torch.device, precision: str) -> float | None:
+    """Operations a second that the device promises, or None where we do not know."""
+    if device.type != "cuda" or precision != "bfloat16":
+        return None
+    name = torch.cuda.get_device_name(device)
+    known = sorted(PEAK_TERAFLOPS, key=len, reverse=True)  # L40S before L4
+    return next((PEAK_TERAFLOPS[part] * 1e12 for part in known if part in name), None)
+
+
+def device_name(device: torch.device) -> str:
+    """What a record says about the device."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} ({platform.machine()}, {torch.get_num_threads()} threads)"
+
+
+def release_memory() -> None:
+    """Give back the device memory of runs that have ended; other processes may want it.
+
+    What is left then are the parts of torch that runs have loaded. They stay, so they are set
+    aside: looking through them again after each run would take longer than a small run.
+    """
+    gc.collect()
+    gc.freeze()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessGroup:
+    """This process among those that share the run."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def sums(self, values: list[float]) -> list[float]:
+        """The sum of each value over all processes, which all receive."""
+        if self.world == 1:
+            return values
+        summed = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(summed)
+        return [float(value) for value in summed.tolist()]
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        if self.world > 1:
+            dist.barrier()
+
+
+@contextlib.contextmanager
+def joined_process_group(device: str) -> Iterator[ProcessGroup]:
+    """The processes that torchrun started, or this one alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    on_gpu = device == "cuda"
+    local = int(os.environ["LOCAL_RANK"]) if world > 1 else 0
+    place = torch.device(device, local) if on_gpu else torch.device(device)
+    if world == 1:
+        yield ProcessGroup(rank=0, world=1, device=place)
+        return
+    if on_gpu:
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield ProcessGroup(rank=dist.get_rank(), world=world, device=place)
+        dist.barrier()  # who leaves early breaks the connections of the others
+    finally:
+        dist.destroy_process_group()
+
+
+def check_memory(spec: RunSpec, group: ProcessGroup, *, may_shard: bool) -> None:
+    """Refuse a run that needs more than its device or the host has, however it is carried out.
+
+    Asked before anything is allocated: a system that promises more memory than it has would start
+    the run and then kill the process.
+    """
+    architecture, rows = spec.architecture, spec.recipe.batch_sequences // group.world
+    batch = 8 * rows * architecture.context * architecture.input.tokens_per_position
+    trained = BYTES_A_PARAMETER * architecture.params // (group.world if may_shard else 1)
+    if group.device.type == "cuda":  # micro-batches may be as small as one row
+        memory = torch.cuda.get_device_properties(group.device).total_memory
+        _check_fits(spec, trained + 2 * architecture.activations_per_sequence, "the GPU", memory)
+        needed = 4 * architecture.params + batch  # the network is made on the host
+    else:
+        needed = trained + 4 * rows * architecture.activations_per_sequence + batch
+    _check_fits(spec, needed, "this machine", host_memory())
+
+
+def host_memory() -> int:
+    """Bytes that this process could get at best."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for path in CONTAINER_LIMITS:
+        if path.is_file() and (text := path.read_text().strip()).isdecimal():
+            limits.append(int(text))
+    return min(limits)
+
+
+def _check_fits(spec: RunSpec, needed: int, place: str, memory: int) -> None:
+    if needed > memory:
+        raise ValueError(
+            f"a network of {spec.architecture.params:,} parameters with batches of "
+            f"{spec.recipe.batch_sequences:,} sequences needs {needed / 1e9:,.1f} GB or more, and "
+            f"{place} has {memory / 1e9:,.1f} GB; use a smaller network, batch or context"
+        )
+
+
+def distribute(
+    model: nn.Module, group: ProcessGroup, sharding: Literal["auto", "replicate", "shard"]
+) -> nn.Module:
+    """What to call in training: `model`, whose gradients the group now sums.
+
+    Sharding changes the parameters of `model` in place.
+    """
+    if group.world == 1:
+        return model
+    if sharding == "shard" or (sharding == "auto" and not _fits_whole(model, group.device)):
+        _shard(model, group)
+        return model
+    return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+
+def _fits_whole(model: nn.Module, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    needed = BYTES_A_PARAMETER * sum(parameter.numel() for parameter in model.parameters())
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return needed <= SHARE_FOR_PARAMETERS * memory
+
+
+def _shard(model: nn.Module, group: ProcessGroup) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    # Nobody writes into what a block returns, so that it may be a view.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
+    mesh = init_device_mesh(group.device.type, (group.world,))
+    for block in model.get_submodule("trunk.blocks").children():
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def gathered(tensor: Tensor) -> Tensor:
+    """All of a tensor that may be sharded; every process must ask."""
+    sharded = _if_sharded(tensor)
+    return tensor if sharded is None else sharded.full_tensor()
+
+
+def fill(tensor: Tensor, content: Tensor) -> None:
+    """Put all of `content` into a tensor that may be sharded, in place."""
+    sharded = _if_sharded(tensor)
+    if sharded is not None:
+        from torch.distributed.tensor import distribute_tensor
+
+        content = content.to(tensor.device)
+        content = distribute_tensor(content, sharded.device_mesh, sharded.placements)
+    tensor.copy_(content)
+
+
+def _if_sharded(tensor: Tensor) -> "DTensor | None":
+    """The tensor if it is sharded; what could tell takes seconds to load, and who shards has."""
+    if "torch.distributed.tensor" not in sys.modules:
+        return None
+    from torch.distributed.tensor import DTensor
+
+    return tensor if isinstance(tensor, DTensor) else None

@@ -1,0 +1,303 @@
+"""What a run leaves on disk, whole or not at all: its lock, spec, log, checkpoints and record.
+
+`checkpoint/step-000000120/` holds model.safetensors, optimiser.safetensors and state.json, which
+has the hashes of both: weights, moments and the losses so far, in files that can never run code. It
+is written under another name and renamed when complete; the newest two are kept. Tensors are stored
+whole, so a run may go on with another number of processes.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json
+from archfit.spec.errors import check_at_least, check_real
+from archfit.spec.files import (
+    CHECKPOINTS,
+    LARGEST_RECORD,
+    LOCK,
+    LOG,
+    RECORD,
+    SPEC,
+    WEIGHTS,
+    discard_checkpoints,
+    flush_folder,
+    load_file,
+    read_record,
+    write_whole,
+)
+from archfit.train.hardware import ProcessGroup, fill, gathered
+from archfit.train.optimiser import AdamW
+
+KEPT = 2
+STATE, MODEL, OPTIMISER = "state.json", WEIGHTS, "optimiser.safetensors"
+LONGEST_ENTRY = 1000  # bytes of a safetensors header about one tensor
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+class HeldElsewhereError(ValueError):
+    """Another process trains this run."""
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Make the folder and keep others out; the lock goes with the process that holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w", opener=_open_without_following) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise HeldElsewhereError(
+                f"{folder} is being trained by another process; wait for it, or use another --out"
+            ) from problem
+        yield
+
+
+def _open_without_following(path: str, flags: int) -> int:
+    """Open a file that is here, not where a link leads, as it is, and without waiting."""
+    return os.open(path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+
+def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
+    """The record of a run that is done, or None."""
+    record = read_record(folder)
+    if record is not None and record.spec.hash != spec.hash:
+        raise ValueError(
+            f"{folder / RECORD} is of another run, {record.spec.name}; delete it to train again"
+        )
+    return record
+
+
+def begin(folder: Path, spec: RunSpec) -> None:
+    """Say which run the folder holds, and remove what a killed process left half-written."""
+    write_whole(folder / SPEC, (canonical_json(spec) + "\n").encode())
+    _discard_unfinished(folder)
+
+
+def write_record(folder: Path, record: RunRecord) -> None:
+    """Finish the run: the record makes it done, its checkpoints are then of no use."""
+    write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
+    discard_checkpoints(folder)
+
+
+def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
+    """The log as it was at a checkpoint: lines written after it will be written again."""
+    lines = "".join(f"{canonical_json(evaluation)}\n" for evaluation in evaluations)
+    write_whole(folder / LOG, lines.encode())
+
+
+def append_to_log(folder: Path, evaluation: Evaluation) -> None:
+    """Write one more line."""
+    with open(folder / LOG, "a", encoding="utf-8") as log:
+        log.write(f"{canonical_json(evaluation)}\n")
+
+
+def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """Put the weights in place at once; a killed process leaves its part in `checkpoint` only."""
+    unfinished = _new_folder(folder, ".new-weights")
+    _write_tensors(unfinished / WEIGHTS, weights)
+    (unfinished / WEIGHTS).replace(folder / WEIGHTS)
+    flush_folder(folder)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunState:
+    """What a run knows besides its tensors."""
+
+    step: int  # steps made
+    loss_sum: float  # nats per token of each step since the last evaluation, added up
+    evaluations: tuple[Evaluation, ...]
+    timed_seconds: float
+    timed_steps: int
+
+    def __post_init__(self) -> None:
+        check_at_least(0, step=self.step, timed_steps=self.timed_steps)
+        check_real(0, 1e18, loss_sum=self.loss_sum, timed_seconds=self.timed_seconds)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointState:
+    """What state.json holds."""
+
+    spec_hash: str
+    saved: RunState
+    model_sha256: str
+    optimiser_sha256: str
+
+
+class NamedTensors:
+    """The tensors of a run by name: weights, and Adam's moments of each."""
+
+    def __init__(self, model: nn.Module, optimiser: AdamW) -> None:
+        self._parameters, self._optimiser = dict(model.named_parameters()), optimiser
+
+    def weights(self) -> dict[str, Tensor]:
+        """The parameters themselves: what is copied into them is trained."""
+        return {name: parameter.detach() for name, parameter in self._parameters.items()}
+
+    def moments(self) -> dict[str, Tensor]:
+        """Adam's moments and step counts themselves."""
+        return {
+            f"{name}.{moment}": self._optimiser.state[parameter][moment]
+            for name, parameter in self._parameters.items()
+            for moment in MOMENTS
+        }
+
+
+def on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Whole copies in the memory of the host; every process of a group must ask."""
+    return {name: gathered(tensor.detach()).cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def save_checkpoint(
+    run: Path, tensors: NamedTensors, state: RunState, *, spec: RunSpec, group: ProcessGroup
+) -> None:
+    """Write a checkpoint; all processes of a group must ask, the first one writes."""
+    model, moments = on_host(tensors.weights()), on_host(tensors.moments())
+    if not group.is_main:
+        return
+    unfinished, folder = _new_folder(run, f".new-{state.step:09}"), run / CHECKPOINTS
+    document = CheckpointState(
+        spec_hash=spec.hash,
+        saved=state,
+        model_sha256=_write_tensors(unfinished / MODEL, model),
+        optimiser_sha256=_write_tensors(unfinished / OPTIMISER, moments),
+    )
+    write_whole(unfinished / STATE, (canonical_json(document) + "\n").encode())
+    finished = folder / f"step-{state.step:09}"
+    if finished.exists():  # written by a process that was killed before it could go on
+        shutil.rmtree(finished)
+    for old in _newest_first(folder)[KEPT - 1 :]:  # before the new one: never more than two
+        shutil.rmtree(old)
+    unfinished.rename(finished)
+    flush_folder(folder)
+
+
+def load_newest_checkpoint(run: Path, tensors: NamedTensors, *, spec: RunSpec) -> RunState | None:
+    """Fill the tensors from the newest checkpoint, in place; None if there is none."""
+    _check_is_folder(run / CHECKPOINTS)
+    checkpoints = _newest_first(run / CHECKPOINTS)
+    if not checkpoints:
+        return None
+    newest = checkpoints[0]
+    try:
+        return _load(newest, tensors, spec)
+    except (ValueError, OSError, SafetensorError) as problem:
+        earlier = f"step {_step(checkpoints[1])}" if len(checkpoints) > 1 else "the start"
+        raise ValueError(
+            f"the checkpoint {newest} cannot be used: {problem}; delete that folder to go on from "
+            f"{earlier}"
+        ) from problem
+
+
+def _discard_unfinished(run: Path) -> None:
+    _check_is_folder(run / CHECKPOINTS)
+    for left in (run / CHECKPOINTS).glob(".new-*"):
+        shutil.rmtree(left)
+
+
+def _new_folder(run: Path, name: str) -> Path:
+    """An empty folder among the checkpoints, to write into before anything is replaced."""
+    folder = run / CHECKPOINTS / name
+    folder.parent.mkdir(exist_ok=True)
+    _discard_unfinished(run)
+    folder.mkdir()
+    return folder
+
+
+def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
+    """Write a safetensors file to the disk; its SHA-256."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as problem:  # it wraps what the system said
+        raise OSError(f"{path} could not be written: {problem}") from problem
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    path.chmod(path.parent.stat().st_mode & 0o666)  # safetensors lets only its owner read it
+    return _sha256(path)
+
+
+def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
+    if checkpoint.is_symlink():
+        raise ValueError("it is a link, not a folder")
+    state = load_file(CheckpointState, checkpoint / STATE, most_bytes=LARGEST_RECORD)
+    if state.spec_hash != spec.hash:
+        raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
+    _check_steps(state.saved, spec, named=_step(checkpoint))
+    files = (
+        (checkpoint / MODEL, state.model_sha256, tensors.weights()),
+        (checkpoint / OPTIMISER, state.optimiser_sha256, tensors.moments()),
+    )
+    for path, expected, places in files:
+        _check_size(path, places)
+        if _sha256(path) != expected:
+            raise ValueError(f"{path.name} is not what was written")
+    for path, _, places in files:
+        _read_tensors(path, places)
+    return state.saved
+
+
+def _check_steps(state: RunState, spec: RunSpec, *, named: int) -> None:
+    steps, every = spec.recipe.steps, spec.recipe.evaluation_steps
+    if state.step != named or state.step > steps:
+        raise ValueError(f"it says step {state.step} of {steps}, its name {named}")
+    found = [evaluation.step for evaluation in state.evaluations]
+    regular = range(every, state.step + 1, every)
+    last = [steps] if state.step == steps and steps % every else []  # evaluated, too
+    if len(found) != len(regular) + len(last) or found != [*regular, *last]:
+        raise ValueError(f"it has evaluations at steps {found}, not every {every}")
+
+
+def _check_size(path: Path, places: dict[str, Tensor]) -> None:
+    """Refuse what would take long to read and cannot be it: a pipe, or a file far too large."""
+    content = sum(place.numel() * place.element_size() for place in places.values())
+    header = LONGEST_ENTRY * (len(places) + 1)
+    if path.exists() and not (path.is_file() and path.stat().st_size <= content + header):
+        raise ValueError(f"{path.name} is not what was written")
+
+
+def _read_tensors(path: Path, places: dict[str, Tensor]) -> None:
+    """Fill `places` from a safetensors file with exactly these tensors, in place."""
+    with safe_open(path, framework="pt") as file:
+        names = set(file.keys())
+        if names != places.keys():
+            odd = sorted(names ^ places.keys())[0]
+            raise ValueError(f"{path.name} and the network differ in {odd!r}")
+        for name, place in places.items():
+            shape = tuple(file.get_slice(name).get_shape())
+            if shape != tuple(place.shape):
+                raise ValueError(f"{name} has shape {shape}, not {tuple(place.shape)}")
+            content = file.get_tensor(name)
+            if content.dtype != place.dtype:
+                raise ValueError(f"{name} holds {content.dtype}, not {place.dtype}")
+            fill(place, content)
+
+
+def _check_is_folder(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise ValueError(
+            f"{folder} is a file or a link, and checkpoints go into a folder; move it away"
+        )
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*"), key=_step, reverse=True)
+
+
+def _step(checkpoint: Path) -> int:
+    digits = checkpoint.name.removeprefix("step-")
+    return int(digits) if digits.isdecimal() else -1
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
