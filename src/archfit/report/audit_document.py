@@ -58,6 +58,7 @@ def _finding_section(found: Finding) -> Section:
     return Section(
         title=f"[{found.severity}] {found.id} ({found.stack}){share}",
         sentences=(f"{found.evidence}.", f"Fix: {found.fix}."),
+        status=found.severity,
     )
 
 

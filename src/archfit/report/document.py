@@ -110,7 +110,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     is_detail: bool = False  # for pages: a terminal leaves it out
-    status: str = ""  # held, refuted, undecided or unchecked: a page sets it off by that
+    status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

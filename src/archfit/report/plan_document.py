@@ -1,7 +1,7 @@
 """A plan as a document: the shape, why, what others say, repairs, costs, and how to test it."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -227,9 +227,11 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
         + ".",
         chart=partial(_shapes_chart, plan),
     )
-    network = Shape(
-        depth=shape.depth, width=shape.width, heads=shape.heads, rank=plan.embedding_rank
-    )
+    request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
+    if request.patch is None:
+        network = replace(network, vocab=request.input_dimensions, rank=request.rank)
+    elif request.limit.limit < shape.width:
+        network = replace(network, rank=request.limit.limit)
     return shapes, bounds_figure(network)
 
 

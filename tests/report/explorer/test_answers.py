@@ -217,7 +217,7 @@ def test_a_page_says_the_bottleneck_in_the_words_of_the_command() -> None:
     sentence = next(line for line in words.splitlines() if line.startswith("Bottleneck: "))
     text = asked("/?budget=650M&of=block_params&vocab=33").content.decode()
     assert sentence.removeprefix("Bottleneck: ") in html.unescape(text)
-    assert "Repair it first" in text
+    assert "Repairs, at the same budget" in text
 
 
 def test_the_gallery_sorts_and_finds() -> None:

@@ -31,7 +31,7 @@ def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> al
         )
     widths = _widths(shape)
     rows = [row for width in widths for row in _rows(shape, width)]
-    layers = (_curves(), _thresholds(), _threshold_labels(), _own_depth())
+    layers = (_curves(is_narrow=columns == 1), _thresholds(), _threshold_labels(), _own_depth())
     chart: altair.FacetChart = (
         altair.layer(*layers, data=altair.InlineData(values=rows))
         .properties(width=width, height=220)
@@ -107,10 +107,15 @@ def _depths(shape: Shape) -> list[int]:
     return list(range(1, last + 1, step))
 
 
-def _curves() -> altair.Chart:
+def _curves(*, is_narrow: bool) -> altair.Chart:
     names = [UPPER, LOWER, DISPUTED]
     legend = altair.Legend(
-        title=None, orient="top", labelLimit=400, symbolType="stroke", symbolSize=900
+        title=None,
+        orient="bottom" if is_narrow else "top",
+        direction="vertical" if is_narrow else "horizontal",
+        labelLimit=400,
+        symbolType="stroke",
+        symbolSize=900,
     )
     curves: altair.Chart = (
         altair.Chart()

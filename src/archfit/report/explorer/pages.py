@@ -6,7 +6,7 @@ where they wrap and are read aloud; the drawings go without.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
@@ -16,17 +16,16 @@ from archfit import __version__
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
-from archfit.audit.zoo import known_shapes, zoo_models, zoo_names
-from archfit.plan.advisers import evidence_against
+from archfit.audit.zoo import zoo_models, zoo_names
 from archfit.plan.planner import Plan
 from archfit.plan.repairs import plan_command
-from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary
-from archfit.report.document import NARROW
+from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
+from archfit.report.document import NARROW, WIDE, Section
 from archfit.report.explorer.documents import Pairs, audited_config, audited_name, plan_of
 from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
-from archfit.report.plan_document import bottleneck_sentence, effect_sentence, named_shape
+from archfit.report.page import fragment
+from archfit.report.plan_document import adviser_sections, plan_document, plan_figures
 from archfit.spec.errors import one_line
-from archfit.theory.bounds import Shape
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -125,12 +124,17 @@ def plan_page(asked: ExplorerRequest) -> Reply:
         plan = plan_of(query)
     except ValueError as problem:
         return _refused("plan.html", problem, shown)
+    document = plan_document(plan)
+    sections = [part for part in document.sections if not part.is_detail]
+    if plan.leads_with_repairs:  # else the headline is the shape, which the page shows above
+        sections.insert(0, Section(sentences=(document.headline,)))
+    advisers = adviser_sections(plan)
+    start = sections.index(advisers[0])
     shown |= {
         "plan": plan,
-        "why": bottleneck_sentence(plan),
-        "effect": effect_sentence(plan),
-        "advice": [(advice, named_shape(advice)) for advice in plan.advice],
-        "evidence_against": evidence_against(),
+        "why": fragment(sections[:start]),
+        "advisers": fragment(advisers),
+        "next": fragment(sections[start + len(advisers) :]),
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
@@ -143,14 +147,14 @@ def audit_page(asked: ExplorerRequest) -> Reply:
     fields = form.fields | ({"config": asked.body.decode(errors="replace")} if asked.body else {})
     shown: dict[str, object] = {"form": fields, "names": _names()}
     if not any(fields.values()) and not form.problem:
-        return _page("audit.html", shown | {"one": None})
+        return _page("audit.html", shown | {"model": None})
     try:
-        one = _audited(Form(fields=fields, problem=form.problem))
+        audited = _audited(Form(fields=fields, problem=form.problem))
     except ValueError as problem:
         return _refused("audit.html", problem, shown)
     api = f"api/audit?{urlencode({'name': fields['name']})}" if fields["name"] else ""
-    facts = [(title, say(one)) for title, say in MODEL_COLUMNS.items()]
-    return _page("audit.html", shown | {"one": one, "facts": facts, "api": api})
+    sections = fragment(model_sections(audited))
+    return _page("audit.html", shown | {"model": audited.model, "sections": sections, "api": api})
 
 
 def gallery_page(asked: ExplorerRequest) -> Reply:
@@ -204,7 +208,8 @@ class Row:
 @cache
 def _rows() -> tuple[Row, ...]:
     return tuple(
-        Row([say(one) for say in MODEL_COLUMNS.values()], one.findings) for one in _published()
+        Row([say(audited) for say in MODEL_COLUMNS.values()], audited.findings)
+        for audited in _published()
     )
 
 
@@ -260,24 +265,10 @@ NARROW_WIDTH = NARROW.width + 20  # pixels: these charts have no panel beside th
 NARROW_BARS = 130  # pixels, beside the names of models
 
 
-def shapes_chart(asked: ExplorerRequest, *, is_narrow: bool) -> object:
-    """All shapes of the budget's size."""
-    from archfit.report.charts.plan import iso_parameter_chart
-
-    plan = plan_from_page(asked.query)
-    spec = _spec(iso_parameter_chart(plan, known_shapes(), is_narrow=is_narrow))
-    return _document(spec, [spec])
-
-
-def bounds_chart(asked: ExplorerRequest, *, is_narrow: bool) -> object:
-    """Bounds over depth around the shape of the plan."""
-    from archfit.report.charts.theory import bounds_over_depth
-
-    spec = _spec(bounds_over_depth(shape_of(plan_from_page(asked.query))))
-    if is_narrow:
-        spec["columns"] = 1
-        spec["spec"]["width"] = NARROW_WIDTH
-        _move_legends(spec["spec"]["layer"], orient="bottom", direction="vertical")
+def plan_chart(at: int, asked: ExplorerRequest, *, is_narrow: bool) -> object:
+    """A figure of the plan that the page shows: all shapes of its size, or bounds over depth."""
+    figure = plan_figures(plan_from_page(asked.query))[at]
+    spec = _spec(figure.chart(NARROW if is_narrow else WIDE))
     return _document(spec, [spec])
 
 
@@ -307,21 +298,11 @@ CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
     f"/chart/{layout}/{name}": partial(chart, is_narrow=layout == "narrow")
     for layout in ("wide", "narrow")
     for name, chart in (
-        ("shapes", shapes_chart),
-        ("bounds", bounds_chart),
+        ("shapes", partial(plan_chart, 0)),
+        ("bounds", partial(plan_chart, 1)),
         ("models", models_chart),
     )
 }
-
-
-def shape_of(plan: Plan) -> Shape:
-    """The planned network as bounds are asked about it."""
-    shape, question = plan.shape, plan.request
-    network = Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
-    if question.patch is None:
-        return replace(network, vocab=question.input_dimensions, rank=question.rank)
-    limit = question.limit.limit
-    return replace(network, rank=limit) if limit < shape.width else network
 
 
 def _move_legends(layers: list[Json], **properties: object) -> None:
