@@ -9,6 +9,7 @@ import numpy as np
 
 from archfit.fit.fitted import Fits, fitted
 from archfit.spec import Architecture, Factorised, RunRecord
+from archfit.spec.estimate import Estimate
 from tests_curves import (
     MIDDLE,
     Curve,
@@ -28,18 +29,11 @@ WIES_RANK = (576, 592, 640, 668, 670, 672, 674, 676, 678, 680, 688)  # L = 12, f
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One interval with what it should hold; an end is None where it is open."""
+    """One interval with what it should hold."""
 
     name: str  # of the quantity
     truth: float
-    value: float
-    low: float | None
-    high: float | None
-
-    @property
-    def is_covered(self) -> bool:
-        above = self.low is None or self.low <= self.truth
-        return above and (self.high is None or self.truth <= self.high)
+    estimate: Estimate
 
 
 Trial = Callable[[int, np.random.Generator], list[Outcome]]  # seeds and noise
@@ -54,25 +48,19 @@ class Coverage:
 
     @property
     def covered(self) -> float:
-        return float(np.mean([outcome.is_covered for outcome in self.outcomes]))
+        return float(np.mean([one.estimate.contains(one.truth) for one in self.outcomes]))
 
     @property
     def width(self) -> float:
         """The median of the closed intervals."""
-        return float(
-            np.median(
-                [
-                    outcome.high - outcome.low
-                    for outcome in self.outcomes
-                    if outcome.low is not None and outcome.high is not None
-                ]
-            )
-        )
+        ends = [(one.estimate.low, one.estimate.high) for one in self.outcomes]
+        closed = [high - low for low, high in ends if low is not None and high is not None]
+        return float(np.median(closed))
 
     @property
     def bias(self) -> float:
         """Mean error over the width of the interval."""
-        errors = [outcome.value - outcome.truth for outcome in self.outcomes]
+        errors = [(one.estimate.value or math.nan) - one.truth for one in self.outcomes]
         return float(np.mean(errors)) / self.width
 
     @property
@@ -217,25 +205,19 @@ class SizeLaw:
 
 def _parameters(fits: Fits, kind: str, truths: dict[str, float]) -> list[Outcome]:
     return [
-        Outcome(name=one.name, truth=truths[one.name], value=one.value, low=one.low, high=one.high)
+        Outcome(name=name, truth=truths[name], estimate=estimate)
         for law in fits.laws
         if law.kind == kind
-        for one in law.parameters
+        for name, estimate in law.parameters.items()
     ]
 
 
 def _crossings(fits: Fits, truth: float) -> list[Outcome]:
     """Those that are reported, in ln N."""
     return [
-        Outcome(
-            name="ln size",
-            truth=truth,
-            value=math.log(item.size),
-            low=None if item.low is None else math.log(item.low),
-            high=None if item.high is None else math.log(item.high),
-        )
+        Outcome(name="ln size", truth=truth, estimate=item.size.rising(math.log))
         for item in fits.crossings
-        if item.size is not None
+        if item.is_crossing
     ]
 
 
@@ -254,8 +236,8 @@ def _redundancies(
         return curve(math.log(architecture.block_params * (1 - share * is_limited)))
 
     for item in fitted(simulated(shapes, loss, std=std, seeds=seeds, random=random)).redundancy:
-        if item.value is not None:
-            yield Outcome(name="saved", truth=share, value=item.value, low=item.low, high=item.high)
+        if item.outcome == "value":
+            yield Outcome(name="saved", truth=share, estimate=item.estimate)
 
 
 LOW_RANK = shape(6, 300, embedding=Factorised(inner=16))

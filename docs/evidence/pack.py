@@ -9,9 +9,9 @@ import lzma
 import sys
 from pathlib import Path
 
-from archfit.evidence.records import RECORDS, SWEEPS, Line, packed_lines
+from archfit.evidence.records import RECORDS, SWEEPS, PackedRun, packed_lines
 from archfit.spec import RunSpec, from_json, to_json
-from archfit.spec.run_folder import read_records
+from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
 HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources" / "evidence"
 
@@ -22,10 +22,11 @@ def main(folder: Path) -> None:
     fresh = {name: folder / name for name in names if (folder / name).is_dir()}
     lines = [line for line in packed_lines() if line.sweep not in fresh]
     for name, path in fresh.items():
-        asked = json.loads((path / "sweep.json").read_text())["specs"]
+        asked = read_sweep_json(path / SWEEP)["specs"]
+        assert isinstance(asked, list)
         wanted = {from_json(RunSpec, spec).name for spec in asked}
         records = [record for record in read_records(path) if record.spec.name in wanted]
-        lines += [Line(sweep=name, record=record) for record in records]
+        lines += [PackedRun(sweep=name, record=record) for record in records]
     lines.sort(key=lambda line: (names.index(line.sweep), line.record.spec.name))
     text = "".join(json.dumps(to_json(line), sort_keys=True) + "\n" for line in lines)
     (HERE / RECORDS).write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))

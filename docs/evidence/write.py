@@ -7,11 +7,9 @@ beside this file. `make evidence` calls it.
 import json
 from pathlib import Path
 
-from archfit.evidence.document import CONCLUSIONS, document_of
-from archfit.evidence.findings import all_findings
+from archfit.evidence.evidence_json import CONCLUSIONS, all_findings, evidence_json
+from archfit.evidence.evidence_page import written_page
 from archfit.evidence.records import Evidence, read_evidence
-from archfit.evidence.tables import written_page
-from archfit.fit.fitted import fitted
 from archfit.report.charts.sweep import sweep_figures
 from archfit.report.page import save_figure
 
@@ -39,7 +37,7 @@ def main() -> None:
     """Conclusions, tables, figures."""
     evidence = read_evidence()
     findings = all_findings(evidence)
-    document = document_of(evidence, findings)
+    document = evidence_json(evidence, findings)
     (PACKED / CONCLUSIONS).write_text(json.dumps(document, indent=1) + "\n")
     PAGE.write_text(written_page(PAGE.read_text(), evidence, findings))
     for name, (figure, sweeps) in FIGURES.items():
@@ -48,7 +46,7 @@ def main() -> None:
 
 def _draw(evidence: Evidence, sweeps: tuple[str, ...], name: str, file: Path) -> None:
     labels = {data.hash: data.label for data in evidence.manifest.data}
-    figures = sweep_figures(fitted(evidence.records(*sweeps)), labels)
+    figures = sweep_figures(evidence.fits(*sweeps), labels)
     (figure,) = (figure for figure in figures if figure.name == name)
     save_figure(figure, file)
 

@@ -101,8 +101,8 @@ def test_networks_are_listed_from_the_best_with_their_difference_from_the_recomm
     assert names == ["kmer-2", "recommended", "shallower", "text-shaped", "deeper"]
     found = verdict.standings[2].against
     assert found is not None
-    assert found.bits_per_byte == pytest.approx(0.2)
-    assert found.low < 0.2 < found.high
+    assert found.estimate.value == pytest.approx(0.2)
+    assert found.estimate.contains(0.2)
     assert verdict.standings[1].against is None
 
 

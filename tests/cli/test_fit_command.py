@@ -85,7 +85,7 @@ def test_mixed_data_is_one_sentence_and_status_two(folder: Path, tmp_path: Path)
 def test_another_version_is_one_sentence_and_status_two(tmp_path: Path) -> None:
     write_runs(tmp_path, records()[:3])
     (tmp_path / "sweep.json").write_text(json.dumps({"format": 1, "archfit": "9.9"}))
-    assert "is being written by archfit 9.9" in archfit(tmp_path).refusal()
+    assert "is written by archfit 9.9" in archfit(tmp_path).refusal()
 
 
 def test_too_few_points_and_no_folder_are_one_sentence_and_status_two(tmp_path: Path) -> None:

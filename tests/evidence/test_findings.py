@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from archfit.evidence.document import CONCLUSIONS, document_of, rows_of
-from archfit.evidence.finding import Finding
-from archfit.evidence.findings import all_findings
+from archfit.evidence.evidence_json import CONCLUSIONS, all_findings, evidence_json, fit_rows
+from archfit.evidence.evidence_page import written_page
+from archfit.evidence.measures import EvidenceFinding, claim_table
 from archfit.evidence.points import attention_curve, best_depths, rank_by_depth, rank_curve
 from archfit.evidence.records import read_evidence
-from archfit.evidence.tables import written_page
-from archfit.fit.fitted import fitted
 from archfit.spec import Architecture, Factorised, Full
 
 EVIDENCE = read_evidence()
@@ -25,7 +23,7 @@ NUMBERS = 1e-6  # relative: fits end where the last bits of a library's sums let
 
 
 @pytest.fixture(scope="module")
-def findings() -> dict[str, Finding]:
+def findings() -> dict[str, EvidenceFinding]:
     return {finding.id: finding for finding in all_findings(EVIDENCE)}
 
 
@@ -58,27 +56,27 @@ def assert_same(found: object, shipped: object, where: str = "") -> None:
 
 
 def test_the_shipped_conclusions_are_recomputed_from_the_records(
-    findings: dict[str, Finding],
+    findings: dict[str, EvidenceFinding],
 ) -> None:
     file = resources.files("archfit.resources").joinpath(f"evidence/{CONCLUSIONS}")
-    found = json.loads(json.dumps(document_of(EVIDENCE, tuple(findings.values()))))
+    found = json.loads(json.dumps(evidence_json(EVIDENCE, tuple(findings.values()))))
     assert_same(found, json.loads(file.read_text()))
 
 
 def test_every_number_of_the_page_is_recomputed_from_the_records(
-    findings: dict[str, Finding],
+    findings: dict[str, EvidenceFinding],
 ) -> None:
     page = (DOCS / "evidence.md").read_text()
     assert written_page(page, EVIDENCE, tuple(findings.values())) == page
 
 
-def test_every_finding_has_its_figure_and_three_seeds(findings: dict[str, Finding]) -> None:
+def test_every_finding_has_its_figure_and_three_seeds(findings: dict[str, EvidenceFinding]) -> None:
     for finding in findings.values():
         assert (DOCS / "evidence" / f"{finding.sweeps[0]}.svg").is_file()
         assert min(measure.seeds for measure in finding.measures) >= 3
 
 
-def test_all_seven_questions_are_answered(findings: dict[str, Finding]) -> None:
+def test_all_seven_questions_are_answered(findings: dict[str, EvidenceFinding]) -> None:
     assert {finding.question for finding in findings.values()} == set(range(1, 8))
     settled = {f.question for f in findings.values() if f.verdict != "undecided"}
     assert settled >= {1, 2, 3, 4, 6}
@@ -90,7 +88,7 @@ def test_a_page_without_its_marks_is_refused() -> None:
 
 
 def test_redundancy_at_rank_16_agrees_with_a_ruler_on_the_baseline(
-    findings: dict[str, Finding],
+    findings: dict[str, EvidenceFinding],
 ) -> None:
     """A straight line between the two full-rank networks that enclose the loss."""
     shapes = means("wies-rank")
@@ -109,19 +107,17 @@ def test_redundancy_at_rank_16_agrees_with_a_ruler_on_the_baseline(
     )
     share = (above - capped) / (above - below)
     size = math.exp(math.log(n0) + share * math.log(n1 / n0))
-    found = findings["rank"].measure("rank 16 of 256")
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 1 - size / full[-1][0] < found.high
+    found = findings["rank"].measure("rank 16 of 256").estimate
+    assert found.contains(1 - size / full[-1][0])
     assert found.value == pytest.approx(1 - size / full[-1][0], abs=0.02)
 
 
-def test_the_head_costs_what_the_means_say(findings: dict[str, Finding]) -> None:
+def test_the_head_costs_what_the_means_say(findings: dict[str, EvidenceFinding]) -> None:
     shapes = means("input-or-output-rank")
     rank = Factorised(inner=32)
     (head,) = (loss for s, loss in shapes.items() if s.head == rank and s.embedding == Full())
     (side,) = (loss for s, loss in shapes.items() if s.embedding == rank and s.head == Full())
-    found = findings["input-or-output-rank"].measure("rank 32 of 256")
+    found = findings["input-or-output-rank"].measure("rank 32 of 256").estimate
     assert found.value == pytest.approx(head - side)
 
 
@@ -135,7 +131,7 @@ def test_the_head_costs_what_the_means_say(findings: dict[str, Finding]) -> None
     ],
 )
 def test_crossings_lie_where_the_means_change_their_order(
-    findings: dict[str, Finding], sweep: str, vocab: int, finding: str, what: str
+    findings: dict[str, EvidenceFinding], sweep: str, vocab: int, finding: str, what: str
 ) -> None:
     chosen = {
         (shape.depth, shape.width): loss
@@ -147,12 +143,12 @@ def test_crossings_lie_where_the_means_change_their_order(
     wins = [chosen[8, d] < chosen[2, s] for s, d in zip(shallow, deep, strict=True)]
     first = wins.index(True)
     assert all(wins[first:])
-    crossing = findings[finding].measure(what).value
+    crossing = findings[finding].measure(what).estimate.value
     assert crossing is not None
     assert shallow[first - 1] <= crossing <= shallow[first]
 
 
-def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, Finding]) -> None:
+def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, EvidenceFinding]) -> None:
     for kind in ("dna", "proteins", "mnist", "music"):
         finding = findings[f"depth-{kind}"]
         by_depth: dict[int, list[float]] = defaultdict(list)
@@ -161,20 +157,20 @@ def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, Finding])
             if shape.input.vocab in (5, 24, 17, 257) and shape.input.tokens_per_position == 1:
                 by_depth[shape.depth].append(record.evaluations[-1].heldout_bits_per_byte)
         gap = sum(by_depth[32]) / 3 - sum(by_depth[4]) / 3
-        assert finding.measure("32 layers").value == pytest.approx(gap)
+        assert finding.measure("32 layers").estimate.value == pytest.approx(gap)
         # Of music 81 bytes occur, so that theory asks for 10 layers; 8 are tied with 4.
         assert finding.verdict == ("undecided" if kind == "music" else "refuted")
 
 
-def test_the_repetition_lies_inside_the_first_intervals(findings: dict[str, Finding]) -> None:
-    first = {one.what: one for one in findings["depth-dna"].measures}
-    again = findings["again"].measure("32 layers")
-    assert first["32 layers"].low is not None
-    assert first["32 layers"].high is not None
+def test_the_repetition_lies_inside_the_first_intervals(
+    findings: dict[str, EvidenceFinding],
+) -> None:
+    first = findings["depth-dna"].measure("32 layers").estimate
+    again = findings["again"].measure("32 layers").estimate
     assert again.value is not None
-    assert first["32 layers"].low < again.value < first["32 layers"].high
-    assert again.low is not None
-    assert again.low < 0 < first["32 layers"].low  # "which alone excluded zero"
+    assert first.contains(again.value)
+    assert first.is_above(0)  # "which alone excluded zero"
+    assert again.contains(0)
 
 
 def test_plans_read_the_curves_of_the_findings() -> None:
@@ -187,7 +183,7 @@ def test_plans_read_the_curves_of_the_findings() -> None:
 
 
 def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
-    rows = rows_of(EVIDENCE)
+    rows = fit_rows(EVIDENCE)
     for name in ("crossings", "redundancy", "laws"):
         found = rows[name]
         assert isinstance(found, list)
@@ -195,13 +191,13 @@ def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
         assert all({"sweep", "low", "high", "seeds"} <= row.keys() for row in found)
 
 
-def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Finding]) -> None:
+def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, EvidenceFinding]) -> None:
     """Words are written by hand; records that said otherwise would make them false."""
-    rates = fitted(EVIDENCE.records("depth-rates"))
+    rates = EVIDENCE.fits("depth-rates")
     assert {one.best for one in rates.tunings if one.depth == 8} == {0.006}
     assert {one.rates for one in rates.tunings} == {(0.0015, 0.003, 0.006)}
     assert [one.verdict for one in rates.crossings] == ["shallower wins everywhere"]
-    short = fitted(EVIDENCE.records("depth-lengths"))
+    short = EVIDENCE.fits("depth-lengths")
     assert {one.depth for one in short.best_depth} == {8}
     tied = [
         (round(one.size / 1e6, 1), one.family.recipe.steps) for one in short.best_depth if one.ties
@@ -209,34 +205,33 @@ def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Finding
     assert tied == [(2.2, 1000)]  # "after 1,000 steps at 2.2M within the noise"
     at_two = {one.width: one.best for one in rates.tunings if one.depth == 2}
     assert at_two == {112: 0.006, 182: 0.006, 302: 0.003}
-    lengths = [one.value or 0 for one in findings["depth-and-length"].measures]
+    lengths = [one.estimate.value or 0 for one in findings["depth-and-length"].measures]
     assert [value < 0 for value in lengths] == [True, True, False, False]
-    half = findings["rank"].measure("rank 128 of 256")
-    assert half.high is not None
-    assert half.high < 0.06
+    assert findings["rank"].measure("rank 128 of 256").estimate.is_below(0.06)
 
 
 def test_networks_of_a_low_rank_scatter_and_those_of_full_ones_do_not() -> None:
     """Of 512 positions; the others scatter as those of 128 positions do."""
     spread = {}
-    for cell in fitted(EVIDENCE.records("wies-positions")).cells:
+    for cell in EVIDENCE.fits("wies-positions").cells:
         low = getattr(cell.architecture.positions, "inner", 256) < 16
         spread[cell] = (low or cell.architecture.embedding != Full(), statistics.stdev(cell.losses))
     low = sorted(round(std, 3) for is_low, std in spread.values() if is_low)
     assert (low[0], low[-1]) == (0.014, 0.053)
     assert {round(std, 3) for is_low, std in spread.values() if not is_low} <= {0.006, 0.007}
-    usual = fitted(EVIDENCE.records("levine-depth")).noise[0].std
+    usual = EVIDENCE.fits("levine-depth").noise[0].std
     assert usual == pytest.approx(0.007, abs=0.0005)
 
 
-def test_bytes_cross_where_their_vocabulary_limits_no_rank(findings: dict[str, Finding]) -> None:
+def test_bytes_cross_where_their_vocabulary_limits_no_rank(
+    findings: dict[str, EvidenceFinding],
+) -> None:
     """So that a sentence about the bottleneck would be false."""
     crossing = findings["vocabulary-sooner"].measure("V = 257 (bytes)")
-    assert crossing.high is not None
-    assert crossing.high < 257
+    assert crossing.estimate.is_below(257)
     assert "not the papers' bottleneck" in findings["vocabulary-sooner"].because
     tight = [findings["low-rank-sooner"].measure(f"rank {rank}") for rank in (16, 64)]
-    assert (tight[0].high or 0) > (tight[1].low or 0)  # "not told apart"
+    assert tight[0].estimate.overlaps(tight[1].estimate)  # "not told apart"
 
 
 def test_capping_the_input_costs_nothing_more_once_the_head_is_capped_at_32_or_128() -> None:
@@ -262,3 +257,13 @@ def test_a_network_of_many_tokens_trained_twice_gave_the_same_losses_to_the_last
     for spec in shared:
         assert first[spec].evaluations == second[spec].evaluations
         assert first[spec].timing != second[spec].timing
+
+
+def test_every_claim_is_asked_and_its_sentences_have_no_hole_left(
+    findings: dict[str, EvidenceFinding],
+) -> None:
+    named = set(claim_table()["claims"]) - {"depth-of-data", "repairs-of-data"}
+    of_data = {f"{what}-{kind}" for what in ("depth", "repairs") for kind in claim_table()["kinds"]}
+    assert set(findings) == named | of_data
+    for found in findings.values():
+        assert not any("{" in text or "}" in text for text in (found.asks, found.because))

@@ -9,50 +9,57 @@ from pathlib import Path
 
 import pytest
 
-from archfit.evidence.records import RECORDS, Evidence, Made, read_evidence
+from archfit.evidence.records import RECORDS, Evidence, ShippedSweep, read_evidence
 from archfit.spec import RunSpec
 from archfit.sweep.named import NAMED, named_sweep
 from archfit.sweep.sweep import Corpus
 from archfit.sweep.sweep_file import read_sweep_file
 
 
-def named(made: Made) -> str:
+def named(sweep: ShippedSweep) -> str:
     """What its command asks for: archfit sweep NAME, or a file."""
-    return made.command.split()[2]
+    return sweep.command.split()[2]
 
 
 EVIDENCE = read_evidence()
-NAMES = [made.name for made in EVIDENCE.manifest.sweeps]
-OF_A_NAME = [made for made in EVIDENCE.manifest.sweeps if named(made) in NAMED]
+NAMES = [sweep.name for sweep in EVIDENCE.manifest.sweeps]
+OF_A_NAME = [sweep for sweep in EVIDENCE.manifest.sweeps if named(sweep) in NAMED]
 PARTIAL = "depth-long"  # its note says so
 SMALL = 3_000_000  # bytes
 
 
-def corpora(evidence: Evidence, made: Made) -> list[Corpus]:
+def corpora(evidence: Evidence, sweep: ShippedSweep) -> list[Corpus]:
     """The data of a sweep, the smallest vocabulary first, as its command names them."""
-    found = {record.spec.data_hash: record.spec for record in evidence.records(made.name)}
-    kinds = {"dna": "fasta", "proteins": "fasta", "mnist": "images"}
-    kind = next((kind for word, kind in kinds.items() if word in made.name), "text")
+    found = {record.spec.data_hash: record.spec for record in evidence.records(sweep.name)}
     listed = [
-        Corpus(label="", kind=kind, vocab=spec.architecture.input.vocab, hash=name, folder="")
-        for name, spec in found.items()
+        Corpus(
+            label=data.label,
+            kind=data.kind,
+            vocab=found[data.hash].architecture.input.vocab,
+            hash=data.hash,
+            folder="",
+        )
+        for data in evidence.manifest.data
+        if data.hash in found
     ]
     return sorted(listed, key=lambda corpus: corpus.vocab)
 
 
-@pytest.mark.parametrize("made", OF_A_NAME, ids=lambda made: made.name)
-def test_the_documented_command_asks_for_the_very_runs_that_are_shipped(made: Made) -> None:
-    name = named(made)
-    asked = named_sweep(name, "small", corpora(EVIDENCE, made), seeds=[0, 1, 2], changes={})
-    assert set(asked.specs) == {record.spec for record in EVIDENCE.records(made.name)}
+@pytest.mark.parametrize("sweep", OF_A_NAME, ids=lambda sweep: sweep.name)
+def test_the_documented_command_asks_for_the_very_runs_that_are_shipped(
+    sweep: ShippedSweep,
+) -> None:
+    name = named(sweep)
+    asked = named_sweep(name, "small", corpora(EVIDENCE, sweep), seeds=[0, 1, 2], changes={})
+    assert set(asked.specs) == {record.spec for record in EVIDENCE.records(sweep.name)}
 
 
 @pytest.mark.parametrize("name", ["depth-rates", "depth-lengths", "depth-long"])
 def test_a_sweep_file_has_the_shipped_runs(name: str) -> None:
 
-    made = next(made for made in EVIDENCE.manifest.sweeps if made.name == name)
+    entry = next(sweep for sweep in EVIDENCE.manifest.sweeps if sweep.name == name)
     file = Path(__file__).parents[2] / "docs" / "evidence" / f"{name}.toml"
-    asked = set(read_sweep_file(file, corpora(EVIDENCE, made), "auto").specs)
+    asked = set(read_sweep_file(file, corpora(EVIDENCE, entry), "auto").specs)
     shipped = {record.spec for record in EVIDENCE.records(name)}
     assert shipped <= asked
     assert (shipped == asked) != (name == PARTIAL)
@@ -80,14 +87,14 @@ def test_runs_that_sweeps_share_are_the_same_and_counted_once() -> None:
         shared = [record for record in EVIDENCE.records(name) if record.spec in depth]
         assert len(shared) == 30
         assert all(record == depth[record.spec] for record in shared)
-    trained = [EVIDENCE.trained(made) for made in EVIDENCE.manifest.sweeps]
+    trained = [EVIDENCE.trained(sweep) for sweep in EVIDENCE.manifest.sweeps]
     assert sum(map(len, trained)) == len(EVIDENCE.lines) - 60
 
 
 def test_the_runner_cost_less_than_a_seventh_on_top_of_training() -> None:
-    for made in EVIDENCE.manifest.sweeps:
-        spent = sum(record.timing.training_seconds for record in EVIDENCE.trained(made))
-        assert made.wall_seconds <= 1.15 * spent, made.name
+    for sweep in EVIDENCE.manifest.sweeps:
+        spent = sum(record.timing.training_seconds for record in EVIDENCE.trained(sweep))
+        assert sweep.wall_seconds <= 1.15 * spent, sweep.name
 
 
 def test_the_file_is_small_and_plain_json_lines() -> None:

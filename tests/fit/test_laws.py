@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from archfit.fit.fitted import Fits, fitted
-from archfit.fit.laws import Law, Parameter
+from archfit.fit.laws import Law
 from archfit.spec import Architecture
 from tests_curves import MIDDLE, Curve, by_depth, power_law, quadratic, shape, simulated, widths
 
@@ -25,16 +25,11 @@ def only(fits: Fits) -> Law:
     return law
 
 
-def parameter(law: Law, name: str) -> Parameter:
-    (one,) = (one for one in law.parameters if one.name == name)
-    return one
-
-
 def test_almost_without_noise_a_size_law_is_exact() -> None:
     law = only(family(power_law(2.0, 1.0, 0.2), std=1e-6))
-    assert parameter(law, "E").value == pytest.approx(2.0, rel=1e-3)
-    assert parameter(law, "alpha").value == pytest.approx(0.2, rel=1e-3)
-    assert parameter(law, "A").value == pytest.approx(math.exp(0.2 * MIDDLE), rel=2e-3)
+    assert law.parameters["E"].value == pytest.approx(2.0, rel=1e-3)
+    assert law.parameters["alpha"].value == pytest.approx(0.2, rel=1e-3)
+    assert law.parameters["A"].value == pytest.approx(math.exp(0.2 * MIDDLE), rel=2e-3)
 
 
 def test_intervals_of_a_size_law_are_those_of_brute_force() -> None:
@@ -53,7 +48,7 @@ def test_intervals_of_a_size_law_are_those_of_brute_force() -> None:
     inside = left - left.min() <= stats.f.ppf(0.9, 1, noise.degrees)
     law = only(fits)
     for name, grid in (("E", floors), ("alpha", alphas)):
-        one = parameter(law, name)
+        one = law.parameters[name]
         expected = [grid[inside].min(), grid[inside].max()]
         width = expected[1] - expected[0]
         assert [one.low, one.high] == pytest.approx(expected, abs=0.03 * width)
@@ -75,7 +70,7 @@ def test_held_out_error_finds_the_form_that_made_the_losses(curve: Curve, best: 
         random = np.random.default_rng(seed)
         loss = by_depth({6: curve, 12: power_law(2.0, 1.0, 0.3)})
         fits = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random))
-        winners += [law.rivals[0].form for law in fits.laws if law.family.depth == 6]
+        winners += [law.forms[0].form for law in fits.laws if law.family.depth == 6]
     assert winners.count(best) >= 3, winners
 
 
@@ -99,17 +94,17 @@ def transition(std: float, depths: tuple[int, ...] = DEPTHS) -> Fits:
 def test_almost_without_noise_the_papers_law_comes_back() -> None:
     law = transition(1e-5).laws[0]
     assert (law.kind, law.points) == ("transition", 3)
-    assert parameter(law, "a").value == pytest.approx(5.039, abs=1e-3)
-    assert parameter(law, "b").value == pytest.approx(0.0555, abs=1e-4)
-    assert law.rivals[0].form == "ln width = a + b depth"
-    assert law.rivals[0].held_out_error < 0.1 * law.rivals[1].held_out_error
+    assert law.parameters["a"].value == pytest.approx(5.039, abs=1e-3)
+    assert law.parameters["b"].value == pytest.approx(0.0555, abs=1e-4)
+    assert law.forms[0].form == "ln width = a + b depth"
+    assert law.forms[0].held_out_error < 0.1 * law.forms[1].held_out_error
 
 
 def test_two_crossings_make_a_line_without_an_interval() -> None:
     law = transition(1e-3, (6, 12, 18)).laws[0]
     assert (law.kind, law.points) == ("transition", 2)
-    assert {(one.low, one.high) for one in law.parameters} == {(None, None)}
-    assert law.rivals == ()
+    assert {(one.low, one.high) for one in law.parameters.values()} == {(None, None)}
+    assert law.forms == ()
 
 
 def test_one_crossing_makes_no_law() -> None:

@@ -1,4 +1,4 @@
-"""Pooled noise, and cells that are noisier than accident allows."""
+"""Pooled noise, cells that are noisier than accident allows, and seeds that settle a question."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from scipy import stats
 
 from archfit.fit.cells import Cell, cells_of
 from archfit.fit.fitted import fitted
-from archfit.fit.noise import Noise, Pool, noise_of
+from archfit.fit.noise import Noise, Pool, noise_of, seeds_needed
 from tests_curves import record, shape
 
 
@@ -53,7 +53,7 @@ def test_noisy_cells_are_pooled_apart_and_leave_the_others_alone() -> None:
 
 def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None:
     noise = pooled([[1, 2, 3], [1, 2, 3]])
-    assert noise.t90(*noise.cells) == pytest.approx(stats.t.ppf(0.95, 4))
+    assert noise.t(*noise.cells) == pytest.approx(stats.t.ppf(0.95, 4))
     random = np.random.default_rng(1)
     losses = random.normal(3, 1e-3, (6, 3))
     losses[0] = 3, 3.05, 2.95
@@ -61,7 +61,7 @@ def test_t_is_that_of_the_degrees_and_of_welch_for_cells_of_both_pools() -> None
     quiet, (noisy,) = noise.usual.cells[0], noise.noisy.cells
     first, second = noise.std**2 / 3, noise.noisy.std**2 / 3
     degrees = (first + second) ** 2 / (first**2 / 10 + second**2 / 2)
-    assert noise.t90(quiet, noisy) == pytest.approx(stats.t.ppf(0.95, degrees))
+    assert noise.t(quiet, noisy) == pytest.approx(stats.t.ppf(0.95, degrees))
     assert noise.error(quiet, noisy) == pytest.approx((first + second) ** 0.5)
 
 
@@ -71,8 +71,8 @@ def test_pools_of_equally_many_degrees_are_still_two() -> None:
     noise = replace(pooled([[1, 2, 3]]), usual=usual, noisy=noisy)
     parts = noise.variance(first), noise.variance(third)
     degrees = sum(parts) ** 2 / sum(part**2 / 4 for part in parts)
-    assert noise.t90(first, third) == pytest.approx(stats.t.ppf(0.95, degrees), rel=1e-12)
-    assert noise.t90(first, third) < stats.t.ppf(0.95, 4)
+    assert noise.t(first, third) == pytest.approx(stats.t.ppf(0.95, degrees), rel=1e-12)
+    assert noise.t(first, third) < stats.t.ppf(0.95, 4)
 
 
 def test_equal_losses_make_no_intervals() -> None:
@@ -80,3 +80,20 @@ def test_equal_losses_make_no_intervals() -> None:
     same = [record(shape(2, 64, heads=heads), 3.0, seed) for heads in (1, 2) for seed in range(3)]
     with pytest.raises(ValueError, match="4 runs repeat others and have the very same losses"):
         fitted(same)
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.1 / 30])  # of two candidates, and of six
+@pytest.mark.parametrize("effect", [0.6, 1.0, 1.5])
+def test_so_many_seeds_settle_it_in_four_of_five_trials(effect: float, tail: float) -> None:
+    error_of_three = (2 / 3) ** 0.5  # of a difference of two means, each run of deviation 1
+    needed = seeds_needed(effect, error_of_three, 3, tail=tail)
+    assert needed is not None
+    random = np.random.default_rng(0)
+    means = random.normal(effect, (2 / needed) ** 0.5, 20_000)
+    settled = float((np.abs(means) > stats.norm.isf(tail) * (2 / needed) ** 0.5).mean())
+    assert 0.79 <= settled <= 0.90  # rounded up to whole seeds
+
+
+def test_no_effect_needs_more_than_anybody_has() -> None:
+    assert seeds_needed(0.0, 1.0, 3) is None
+    assert seeds_needed(1e-3, 1.0, 3) is None

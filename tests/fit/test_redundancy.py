@@ -38,7 +38,7 @@ def test_almost_without_noise_the_rank_curve_is_exact_and_controls_cost_nothing(
     items = found([*BASELINE, *cells], saved_by_rank).redundancy
     assert [item.ratio for item in items] == [0.05, 0.2, 1.0, 1.0]
     expected = [0.285, 0.24, 0.0, 0.0]
-    assert [item.value for item in items] == pytest.approx(expected, abs=1e-4)
+    assert [item.estimate.value for item in items] == pytest.approx(expected, abs=1e-4)
     assert all(item.bottleneck == ("embedding",) for item in items)
 
 
@@ -63,7 +63,7 @@ def test_attention_is_measured_against_the_best_depth_of_the_usual_one() -> None
 
     items = found([*BASELINE, *worse, *wide], saved).redundancy
     assert [round(item.ratio) for item in items] == [4, 16]
-    assert [item.value for item in items] == pytest.approx([0.25, 0.45], abs=1e-4)
+    assert [item.estimate.value for item in items] == pytest.approx([0.25, 0.45], abs=1e-4)
     assert items[0].baseline_depths == (6, 12)
 
 
@@ -82,9 +82,9 @@ def test_a_cell_worse_than_every_baseline_is_at_least_so_redundant() -> None:
     cell = shape(6, 130, embedding=Factorised(inner=2))
     fits = found([*BASELINE, cell], lambda a: 0.5 * isinstance(a.embedding, Factorised))
     (item,) = fits.redundancy
-    assert item.value is None
-    assert item.high is None
-    assert item.low == pytest.approx(1 - smallest / cell.block_params, abs=0.2)
+    assert item.estimate.value is None
+    assert item.estimate.high is None
+    assert item.estimate.low == pytest.approx(1 - smallest / cell.block_params, abs=0.2)
     assert any("at least" in line and "no baseline is as bad" in line for line in conclusions(fits))
 
 
@@ -113,6 +113,6 @@ def test_a_cell_smaller_than_every_baseline_is_of_unknown_redundancy() -> None:
     cell = shape(6, 100, embedding=Factorised(inner=2))
     fits = found([*BASELINE, cell], lambda a: 0.5 * isinstance(a.embedding, Factorised))
     (item,) = fits.redundancy
-    assert item.low is not None
-    assert item.low < 0
+    assert item.estimate.low is not None
+    assert item.estimate.low < 0
     assert "width 100 is of unknown redundancy: no baseline is as bad" in conclusions(fits)[0]

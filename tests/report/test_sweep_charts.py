@@ -118,7 +118,7 @@ def test_the_size_chart_draws_every_run_and_the_curves_and_crossings_of_the_fit(
         assert found == expected
     (crossing,) = fits.crossings
     (mark,) = [row for row in rows if "low_is_open" in row]
-    assert (mark["size"], mark["low"], mark["high"]) == (crossing.size, crossing.low, crossing.high)
+    assert {name: mark[name] for name in ("size", "low", "high")} == crossing.size.row("size")
     assert not mark["low_is_open"]
     assert mark["row"] == "6 and 12: 3.02M"
 
@@ -159,13 +159,10 @@ def test_redundancies_are_drawn_with_the_intervals_of_the_fit(
 ) -> None:
     rows = drawn_rows(figure_of(runs, "redundancy"))
     found = values_at(rows, "share", "low", "high")
-    whole = [item for item in fits_of(runs).redundancy if None not in (item.low, item.high)]
+    whole = [item for item in fits_of(runs).redundancy if item.estimate.is_bounded]
     assert whole
     for item in whole:
-        assert item.value is not None
-        assert item.low is not None
-        assert item.high is not None
-        assert (round(item.value, 9), round(item.low, 9), round(item.high, 9)) in found
+        assert tuple(round(end or 0, 9) for end in item.estimate.row().values()) in found
 
 
 def test_a_redundancy_that_is_only_bounded_is_an_arrow() -> None:
@@ -174,18 +171,19 @@ def test_a_redundancy_that_is_only_bounded_is_an_arrow() -> None:
     fits = fitted(kept)
     (figure,) = [one for one in sweep_figures(fits, {}) if one.name == "redundancy"]
     limits = [row for row in drawn_rows(figure) if row.get("mark") == "at least"]
-    (item,) = [one for one in fits.redundancy if one.value is None and one.low is not None]
+    (item,) = [one for one in fits.redundancy if one.outcome == "at least"]
+    low = item.estimate.low
     assert len(limits) == 2  # the arrow and its line
     for row in limits:
-        assert (row["share"], row["low"], row["high"]) == (item.low, item.low, 1.0)
-    assert f"at least {item.low:.1%}" in figure.description
+        assert (row["share"], row["low"], row["high"]) == (low, low, 1.0)
+    assert f"at least {low:.1%}" in figure.description
 
 
 def test_the_costs_of_input_and_output_are_those_of_the_contrasts() -> None:
     rows = drawn_rows(figure_of(table_runs, "input-and-output-rank"))
     found = values_at(rows, "inner", "cost", "low", "high")
     expected = {
-        (item.rank, *(round(value, 9) for value in (item.difference, item.low, item.high)))
+        (item.rank, *(round(end or 0, 9) for end in item.difference.estimate.row().values()))
         for item in fits_of(table_runs).contrasts
         if item.kind == "cost" and item.first.factorised in (("embedding",), ("head",))
     }
@@ -194,11 +192,11 @@ def test_the_costs_of_input_and_output_are_those_of_the_contrasts() -> None:
 
 
 def test_networks_of_equal_size_stand_in_the_order_of_their_bits_per_byte() -> None:
-    (comparison,) = fits_of(repair_runs).comparisons
+    (ranking,) = fits_of(repair_runs).rankings
     rows = [r for r in drawn_rows(figure_of(repair_runs, "bits-per-byte")) if "low" in r]
-    assert [row["bits"] for row in rows] == [one.bits_per_byte for one in comparison.standings]
-    best = comparison.standings[0].bits_per_byte
-    assert [row["low"] for row in rows] == [best + one.low for one in comparison.standings]
+    assert [row["bits"] for row in rows] == [item.first.bits_per_byte for item in ranking.results]
+    lows = [ranking.best.bits_per_byte + (item.estimate.low or 0) for item in ranking.results]
+    assert [row["low"] for row in rows] == lows
     assert rows[0]["row"] == "vocabulary 2,000: 6 x 232"
 
 

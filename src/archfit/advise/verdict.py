@@ -9,12 +9,13 @@ from typing import Literal
 from archfit.advise.check import CheckRunner, CheckRuns, trained_check
 from archfit.advise.design import CheckCell, binds, networks, untested
 from archfit.data.prepared import PreparedData
-from archfit.fit.against import Difference, differences
 from archfit.fit.cells import Cell, cells_of
-from archfit.fit.conclusions import findings
+from archfit.fit.comparisons import CellDifference, differences
+from archfit.fit.conclusions import subjects
 from archfit.fit.fitted import Fits, fitted
 from archfit.plan.planner import Plan
 from archfit.spec import Architecture
+from archfit.spec.estimate import Estimate
 
 Status = Literal["held", "refuted", "undecided"]
 
@@ -25,7 +26,7 @@ class RankedResult:
 
     network: CheckCell
     cell: Cell
-    against: Difference | None  # None: it is the one itself
+    against: CellDifference | None  # None: it is the one itself
 
     @property
     def words(self) -> str:
@@ -80,7 +81,7 @@ class CheckResult:
         if self.fits is None:
             return ()
         wanted = ("Depth against size", "Best depth", "Seeds")
-        groups = [group for group in findings(self.fits) if group.subject in wanted]
+        groups = [group for group in subjects(self.fits) if group.name in wanted]
         return tuple(sentence for group in groups for sentence in group.sentences)
 
 
@@ -100,7 +101,7 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
     if len(pairs) > len(plain):
         claims += _repair_claims(cells[: len(plain)], pairs[len(plain) :])
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
-    by_cell = {id(difference.other): difference for difference in against}
+    by_cell = {id(difference.first): difference for difference in against}
     standings = [
         RankedResult(network=planned, cell=cell, against=by_cell.get(id(cell)))
         for planned, cell in pairs
@@ -140,14 +141,15 @@ def _key(planned: CheckCell) -> tuple[Architecture, str]:
     return spec.architecture, spec.data_hash
 
 
-def _depth_claim(reference: Cell, against: Sequence[Difference]) -> Claim:
+def _depth_claim(reference: Cell, against: Sequence[CellDifference]) -> Claim:
     """Of its depth: no other is better at this size; all are worse."""
     shape = reference.architecture
     layers = "1 layer" if shape.depth == 1 else f"{shape.depth} layers"
-    if any(difference.is_better for difference in against):
+    if any(difference.estimate.is_below(0) for difference in against):
         status: Status = "refuted"
     else:
-        status = "held" if all(difference.is_worse for difference in against) else "undecided"
+        is_held = all(difference.estimate.is_above(0) for difference in against)
+        status = "held" if is_held else "undecided"
     return Claim(
         about="recommended",
         says=f"other depths of equal size are worse than {layers} of width {shape.width}",
@@ -168,19 +170,26 @@ def _repair_claims(
         Claim(
             about=planned.network.name,
             says=f"{planned.network.name} beats every network that reads the data as they are",
-            status="held" if found.is_better else "refuted" if found.is_worse else "undecided",
+            status=_repair_status(found.estimate),
             seeds_needed=found.seeds_needed,
         )
         for (planned, _), found in zip(repaired, against, strict=True)
     ]
 
 
-def _needed(against: Sequence[Difference]) -> int | None:
+def _repair_status(difference: Estimate) -> Status:
+    """Held where the repair is better beyond doubt, refuted where it is worse."""
+    if difference.is_below(0):
+        return "held"
+    return "refuted" if difference.is_above(0) else "undecided"
+
+
+def _needed(against: Sequence[CellDifference]) -> int | None:
     """Seeds that would settle a depth: one that is better refutes it; else all must be worse."""
-    better = [found.seeds_needed for found in against if found.bits_per_byte < 0]
+    better = [found.seeds_needed for found in against if (found.estimate.value or 0) < 0]
     if better:
         return min((needed for needed in better if needed is not None), default=None)
-    needs = [found.seeds_needed for found in against if not found.is_worse]
+    needs = [found.seeds_needed for found in against if not found.estimate.is_above(0)]
     known = [needed for needed in needs if needed is not None]
     return max(known) if len(known) == len(needs) else None
 

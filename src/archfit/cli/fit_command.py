@@ -7,8 +7,7 @@ import typer
 
 from archfit.cli.options import AsJson, flag, word
 from archfit.cli.output import print_json, show, version_line
-from archfit.fit.fitted import fitted
-from archfit.fit.reading import read_folders
+from archfit.fit.fitted import read_folders
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
 from archfit.spec.files import ADVICE, SWEEP
@@ -39,13 +38,13 @@ def fit(
             "with archfit"
         )
     if evidence:
-        from archfit.evidence.findings import all_findings
+        from archfit.evidence.evidence_json import all_findings
         from archfit.evidence.records import read_evidence
 
         shipped = read_evidence()
         document = evidence_document(shipped, all_findings(shipped), rows=as_json)
     else:
-        document = fit_document(fitted(read_folders(folders or [])))
+        document = fit_document(read_folders(folders or []).fits())
     show(document, as_json=as_json)
 
 
@@ -95,9 +94,9 @@ def _stored_advice(folder: Path) -> Document:
 
 
 def _sweeps(folders: list[Path], out: Path) -> Document:
-    records = read_folders(folders)
+    runs = read_folders(folders)
     origins = [_origin(folder) for folder in folders]
-    return sweep_report(fitted(records), records, origins, out.name, version_line())
+    return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
 
 def _origin(folder: Path) -> Origin:

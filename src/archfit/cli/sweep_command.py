@@ -143,11 +143,10 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path, *, as_json: bool) 
 def _conclusions(out: Path) -> tuple[str, ...]:
     """What the records say so far; too few of them are no failure of the sweep."""
     from archfit.fit.conclusions import conclusions
-    from archfit.fit.fitted import fitted
-    from archfit.fit.reading import read_folders
+    from archfit.fit.fitted import read_folders
 
     try:
-        return conclusions(fitted(read_folders([out])))
+        return conclusions(read_folders([out]).fits())
     except ValueError as problem:
         return (f"No conclusion yet: {problem}.",)
 

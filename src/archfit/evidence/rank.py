@@ -1,33 +1,53 @@
-"""Questions 1 and 6: what a low rank of a table costs, and on which side."""
+"""Questions 1, 4 and 6: what a low rank of a table costs. Question 3: wide attention."""
 
-from archfit.evidence.finding import Finding, is_above, is_below, verdict_of
-from archfit.evidence.measuring import by_inner_sizes, loss_difference, pooled_std, share_of
+import itertools
+from typing import Literal
+
+from archfit.evidence.measures import (
+    PAIR,
+    EvidenceFinding,
+    Measure,
+    by_inner_sizes,
+    depth_at,
+    finding,
+    inner_size,
+    loss_difference,
+    noise_about,
+    share_of,
+    verdict_of,
+    within,
+)
 from archfit.evidence.records import Evidence
-from archfit.fit.fitted import Fits, fitted
+from archfit.fit.cells import Cell
+from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
-from archfit.spec import Factorised
 
 WORTH = 0.05  # a share of the parameters that a reader of the papers' figures could not tell from 0
 SAME = 0.02  # nats per token: a tenth of what the lowest rank costs
 WIDTH, RANKS = 256, (8, 16, 32, 64, 128)
-RANK, SIDE = "wies-rank", "input-or-output-rank"
-BOTH_TABLES, TOKENS = ("embedding", "positions"), ("embedding",)
+CAPS = (16, 64)  # ranks of the sweep over widths
+ALIKE = 1.2  # ratios within this factor are about the same
+RATIOS, PAPER_RATIOS = (1, 2, 4, 8, 16), (4, 16)  # of attention: ours, and those of the paper
+RANK, SIDE, LOWRANK = "wies-rank", "input-or-output-rank", "wies-lowrank"
+POSITIONS, ATTENTION = "wies-positions", "wies-attention"
 
 
-def rank_findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """From both sweeps together, which share data, recipe and network."""
-    fits = fitted(evidence.records(RANK, SIDE))
+def rank_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
+    """What a low rank wastes and what it depends on; two sweeps share data, recipe and network."""
+    fits = evidence.fits(RANK, SIDE)
     return (
-        _cost(fits, "rank", BOTH_TABLES, "tokens and positions"),
-        _cost(fits, "rank-of-tokens", TOKENS, "tokens alone"),
+        _cost(fits, "rank", ("embedding", "positions")),
+        _cost(fits, "rank-of-tokens", ("embedding",)),
         _control(fits),
         _full_positions(fits),
+        _rank_and_depth(evidence.fits(LOWRANK), evidence.fits(RANK)),
+        _rank_or_ratio(evidence.fits(LOWRANK)),
     )
 
 
-def side_finding(evidence: Evidence) -> Finding:
-    """Which side hurts."""
-    fits = fitted(evidence.records(SIDE))
+def side_finding(evidence: Evidence) -> EvidenceFinding:
+    """Whether the same rank hurts more on the head than on the input."""
+    fits = evidence.fits(SIDE)
     cells = by_inner_sizes(fits, width=WIDTH)
     measures = [
         loss_difference(
@@ -39,101 +59,199 @@ def side_finding(evidence: Evidence) -> Finding:
         )
         for rank in (8, 32, 128)
     ]
-    return Finding(
-        id="input-or-output-rank",
-        question=6,
-        asks="Does a low rank hurt more on the head than on the input (nats: head less input)?",
-        paper="Wies et al. 2021 cap the input and leave the head full; Godey et al. 2024 find that "
-        "a narrow head hurts",
-        measures=tuple(measures),
-        verdict="new" if all(is_above(one, 0) for one in measures) else "undecided",
-        because="the same rank costs more nats per token on the head at every rank that was tried. "
-        "With the head capped, a cap of the input costs more at rank 8 alone: at 32 and 128 both "
-        "together lose no more than the head does",
-        sweeps=(SIDE,),
-    )
+    is_above = all(measure.estimate.is_above(0) for measure in measures)
+    return finding("input-or-output-rank", measures, "new" if is_above else "undecided")
 
 
-def _cost(fits: Fits, id_: str, tables: tuple[str, ...], words: str) -> Finding:
-    items = [item for item in fits.redundancy if item.bottleneck == tables]
-    measures = [share_of(item, _named(item)) for item in items if item.ratio < 1]
-    sixteenth = next(one for one in measures if one.what.startswith("rank 16 "))
-    return Finding(
-        id=id_,
-        question=1,
-        asks=f"Does a low rank waste parameters, and what share of the blocks ({words} capped)?",
-        paper="Wies et al. 2021, 5.1: at rank 16 of 680 (12 layers) about 25 %",
-        measures=tuple(measures),
-        verdict=verdict_of(
-            confirmed=(is_above(sixteenth, WORTH),), refuted=(is_below(sixteenth, WORTH),)
-        ),
-        because="6 layers of width 256; at rank 16 the waste is larger here than at 12 layers of "
-        "680 in the paper (see rank-and-depth); at half of the width no cost was seen",
-        sweeps=(RANK, SIDE),
-    )
+def _cost(
+    fits: Fits, claim: Literal["rank", "rank-of-tokens"], tables: tuple[str, ...]
+) -> EvidenceFinding:
+    shares = {
+        inner_size(item.family.embedding): item
+        for item in fits.redundancy
+        if item.bottleneck == tables and item.ratio < 1
+    }
+    measures = [share_of(item, f"rank {rank} of {WIDTH}") for rank, item in shares.items()]
+    share = shares[16].estimate
+    verdict = verdict_of(confirmed=(share.is_above(WORTH),), refuted=(share.is_below(WORTH),))
+    return finding(claim, measures, verdict)
 
 
-def _control(fits: Fits) -> Finding:
+def _control(fits: Fits) -> EvidenceFinding:
     cells = by_inner_sizes(fits, width=WIDTH)
+    full = cells[None, None, None]
     measures = [
-        loss_difference(
-            fits,
-            cells[inner, inner, None],
-            cells[None, None, None],
-            f"inner size {inner}",
-            at=inner,
-        )
+        loss_difference(fits, cells[inner, inner, None], full, f"inner size {inner}", at=inner)
         for inner in (256, 384)
     ]
-    return Finding(
-        id="rank-control",
-        question=1,
-        asks="Does a factorised table that loses no rank train like a full one (nats: less full)?",
-        paper="Wies et al. 2021, figure 2: ranks of 880 and 1080 at width 680 lie with the full "
-        "table",
-        measures=tuple(measures),
-        verdict=verdict_of(
-            confirmed=(is_above(one, -SAME) and is_below(one, SAME) for one in measures),
-            refuted=(is_above(one, SAME) for one in measures),
-        ),
-        because=f"both intervals lie within {SAME} nats of zero: the factorisation itself is not "
-        "what costs",
-        sweeps=(RANK,),
+    estimates = [measure.estimate for measure in measures]
+    verdict = verdict_of(
+        confirmed=(own.is_above(-SAME) and own.is_below(SAME) for own in estimates),
+        refuted=(own.is_above(SAME) for own in estimates),
     )
+    return finding("rank-control", measures, verdict, same=SAME)
 
 
-def _full_positions(fits: Fits) -> Finding:
+def _full_positions(fits: Fits) -> EvidenceFinding:
     cells = by_inner_sizes(fits, width=WIDTH)
     pairs = {rank: (cells[rank, None, None], cells[rank, rank, None]) for rank in RANKS}
     measures = [
         loss_difference(fits, *pair, f"rank {rank}", at=rank) for rank, pair in pairs.items()
     ]
-    bands = [2 * pooled_std(fits, *pair) for pair in pairs.values()]
-    return Finding(
-        id="rank-with-full-positions",
-        question=1,
-        asks="Does it matter whether positions are capped, too (nats: full less capped)?",
-        paper="Wies et al. 2021, 5.1: at ranks 16, 32 and 64 a full position table agrees within 2 "
-        "standard deviations",
-        measures=tuple(measures),
-        verdict=verdict_of(
-            confirmed=(
-                is_above(one, -band) and is_below(one, band)
-                for one, band in zip(measures, bands, strict=True)
-            ),
-            refuted=(
-                is_above(one, band) or is_below(one, -band)
-                for one, band in zip(measures, bands, strict=True)
+    stds = [max(noise_about(fits, cell).pool(cell).std for cell in pair) for pair in pairs.values()]
+    verdict = within(measures, [(-2 * std, 2 * std) for std in stds])
+    return finding("rank-with-full-positions", measures, verdict)
+
+
+def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
+    """What rank 16 wastes at widths of 250 to 300, by depth."""
+    measures = [
+        share_of(_capped(fits, depth, width), f"{depth} x {width}")
+        for fits, depth, width in ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
+    ]
+    pairs = list(itertools.pairwise(measure.estimate for measure in measures))
+    verdict = verdict_of(
+        confirmed=(shallow.lies_above(deep) for shallow, deep in pairs),
+        refuted=(deep.lies_above(shallow) for shallow, deep in pairs),
+    )
+    return finding("rank-and-depth", measures, verdict)
+
+
+def _capped(fits: Fits, depth: int, width: int) -> Redundancy:
+    (found,) = (
+        item
+        for item in fits.redundancy
+        if (item.family.depth, item.cell.architecture.width) == (depth, width)
+        and item.bottleneck == ("embedding", "positions")
+        and inner_size(item.family.embedding) == CAPS[0]
+    )
+    return found
+
+
+def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
+    """Cells of one depth and about one ratio, whose ranks are 16 and 64."""
+    few, many = CAPS
+    shares = {(depth, cap): _shares(fits, depth, cap) for cap in CAPS for depth in PAIR}
+    alike = [
+        (small.estimate, large.estimate)
+        for depth in PAIR
+        for small in shares[depth, few]
+        for large in shares[depth, many]
+        if small.at and large.at and 1 <= small.at / large.at < ALIKE
+    ]
+    # Intervals that overlap would not show that the ratio is all.
+    is_refuted = any(small.lies_above(large) for small, large in alike)
+    measures = itertools.chain.from_iterable(shares.values())
+    return finding("rank-or-ratio", measures, "refuted" if is_refuted else "undecided")
+
+
+def _shares(fits: Fits, depth: int, cap: int) -> list[Measure]:
+    """What a rank wastes at each width at which it is a limit and its cost is known."""
+    return [
+        share_of(
+            item,
+            f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
+            series=f"{depth} layers, rank {cap}",
+        )
+        for item in fits.redundancy
+        if (item.family.depth, inner_size(item.family.embedding)) == (depth, cap)
+        and item.outcome == "value"
+        and item.ratio < 1
+    ]
+
+
+def position_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
+    """How low the rank of positions may be, alone and beside that of the vocabulary."""
+    fits = evidence.fits(POSITIONS)
+    cells = by_inner_sizes(fits, width=WIDTH)
+    full, one = cells[None, None, None], cells[None, 1, None]
+    sixteen = {
+        rank: loss_difference(fits, cells[None, rank, None], full, f"rank {rank}", at=rank)
+        for rank in (1, 4, 16, 256)
+    }
+    cost = sixteen[16].estimate
+    against = {
+        rank: loss_difference(
+            fits, one, cells[rank, None, None], f"less a vocabulary of rank {rank}", at=rank
+        )
+        for rank in (16, 32, 64)
+    }
+    eighth, quarter = against[32].estimate, against[64].estimate
+    return (
+        finding(
+            "position-rank",
+            sixteen.values(),
+            verdict_of(confirmed=(cost.is_below(SAME),), refuted=(cost.is_above(SAME),)),
+        ),
+        finding(
+            "position-rank-one",
+            against.values(),
+            verdict_of(
+                confirmed=(eighth.is_below(0), quarter.is_below(0)),
+                refuted=(eighth.is_above(0) and quarter.is_above(0),),
             ),
         ),
-        because="capped positions are as good or a little better; three seeds do not tell whether "
-        "all of that is within 2 standard deviations of a run (one cell of rank 16 is noisier than "
-        "accident allows)",
-        sweeps=(RANK, SIDE),
     )
 
 
-def _named(item: Redundancy) -> str:
-    table = getattr(item.cell.architecture, item.bottleneck[0])
-    assert isinstance(table, Factorised)
-    return f"rank {table.inner} of {item.cell.architecture.width}"
+def attention_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
+    """What wide attention costs, whether the cost rises all the way, and which depth serves it."""
+    fits = evidence.fits(ATTENTION)
+    shares = {ratio: share_of(_least_loss(fits, ratio), f"ratio {ratio}") for ratio in RATIOS[1:]}
+    paper = [shares[ratio].estimate for ratio in PAPER_RATIOS]
+    cells = {ratio: _best_cell(fits, ratio) for ratio in RATIOS}
+    rises = [
+        loss_difference(fits, cells[wide], cells[narrow], f"ratio {wide} less {narrow}")
+        for narrow, wide in itertools.pairwise(RATIOS)
+    ]
+    depths = [_best_depth(fits, ratio) for ratio in RATIOS]
+    least, most = depths[0].estimate, depths[-1].estimate
+    return (
+        finding(
+            "attention",
+            shares.values(),
+            verdict_of(
+                confirmed=(share.is_above(WORTH) for share in paper),
+                refuted=(share.is_below(WORTH) for share in paper),
+            ),
+        ),
+        finding(
+            "attention-rises",
+            rises,
+            verdict_of(
+                confirmed=(measure.estimate.is_above(0) for measure in rises),
+                refuted=(measure.estimate.is_below(0) for measure in rises),
+            ),
+        ),
+        finding(
+            "attention-depth",
+            depths,
+            verdict_of(
+                confirmed=(most.is_below(6), least.is_above(3)), refuted=(most.is_above(3),)
+            ),
+        ),
+    )
+
+
+def _least_loss(fits: Fits, ratio: int) -> Redundancy:
+    """The redundancy at the depth of the least loss, since of some only limits are known."""
+    items = [item for item in fits.redundancy if round(item.ratio) == ratio]
+    return min(items, key=lambda item: item.cell.mean)
+
+
+def _best_cell(fits: Fits, ratio: int) -> Cell:
+    largest = max(cell.size for cell in fits.cells)
+    cells = (
+        cell
+        for cell in fits.cells
+        if round(cell.architecture.attention_ratio) == ratio and cell.size > 0.9 * largest
+    )
+    return min(cells, key=lambda cell: cell.mean)
+
+
+def _best_depth(fits: Fits, ratio: int) -> Measure:
+    """At the largest size, where all ratios were trained."""
+    found = (
+        item for item in fits.best_depth if round(2 ** (item.family.attention_step / 14)) == ratio
+    )
+    return depth_at(max(found, key=lambda item: item.size), f"ratio {ratio}")

@@ -5,16 +5,17 @@
 
 import lzma
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 
+from archfit.fit.fitted import Fits, fitted
 from archfit.spec import RunRecord, loads
 
 SWEEPS, RECORDS = "sweeps.json", "records.jsonl.xz"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class PackedRun:
     """A line of the packed records."""
 
     sweep: str
@@ -22,15 +23,16 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataSet:
+class LabelledData:
     """What the hash of a data set stands for."""
 
     hash: str
     label: str
+    kind: str  # of the source: text, fasta, images
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
+class ShippedSweep:
     """How a sweep was made."""
 
     name: str
@@ -48,8 +50,8 @@ class Made:
 class Manifest:
     """What lies in the package."""
 
-    data: tuple[DataSet, ...]
-    sweeps: tuple[Made, ...]
+    data: tuple[LabelledData, ...]
+    sweeps: tuple[ShippedSweep, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,36 +59,46 @@ class Evidence:
     """The sweeps and their records."""
 
     manifest: Manifest
-    lines: tuple[Line, ...]
+    lines: tuple[PackedRun, ...]
+    _fits: dict[tuple[str, ...], Fits] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def fits(self, *sweeps: str) -> Fits:
+        """What these sweeps say together; computed once."""
+        if sweeps not in self._fits:
+            self._fits[sweeps] = fitted(self.records(*sweeps))
+        return self._fits[sweeps]
 
     def records(self, *sweeps: str) -> tuple[RunRecord, ...]:
-        """Those of these sweeps, each run once."""
+        """The records of these sweeps, each run once."""
         lines = (line for line in self.lines if line.sweep in sweeps)
         return tuple({line.record.spec: line.record for line in lines}.values())
 
-    def trained(self, made: Made) -> tuple[RunRecord, ...]:
+    def trained(self, sweep: ShippedSweep) -> tuple[RunRecord, ...]:
         """The records that this sweep trained itself."""
-        known = {record.spec for record in self.records(*made.reuses)}
-        return tuple(record for record in self.records(made.name) if record.spec not in known)
+        known = {record.spec for record in self.records(*sweep.reuses)}
+        return tuple(record for record in self.records(sweep.name) if record.spec not in known)
 
     def label(self, data_hash: str) -> str:
-        """What the data are."""
+        """What the data are, in words."""
         return next(data.label for data in self.manifest.data if data.hash == data_hash)
 
 
 def read_evidence() -> Evidence:
     """What ships with this version."""
-    text = _folder().joinpath(SWEEPS).read_text(encoding="utf-8")
+    text = packed_file(SWEEPS).read_text(encoding="utf-8")
     return Evidence(manifest=loads(Manifest, text), lines=tuple(packed_lines()))
 
 
-def packed_lines() -> Iterator[Line]:
+def packed_lines() -> Iterator[PackedRun]:
     """The packed records; none before the first are packed."""
-    file = _folder().joinpath(RECORDS)
+    file = packed_file(RECORDS)
     if file.is_file():
         for text in lzma.decompress(file.read_bytes()).decode().splitlines():
-            yield loads(Line, text)
+            yield loads(PackedRun, text)
 
 
-def _folder() -> "resources.abc.Traversable":
-    return resources.files("archfit.resources").joinpath("evidence")
+def packed_file(name: str) -> "resources.abc.Traversable":
+    """A file of the evidence, as the package has it."""
+    return resources.files("archfit.resources").joinpath(f"evidence/{name}")

@@ -3,38 +3,36 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from archfit.fit.best_depth import BestDepth
-from archfit.fit.cells import Cell
-from archfit.fit.comparison import Comparison
-from archfit.fit.contrasts import Contrast
-from archfit.fit.crossing import Crossing
-from archfit.fit.families import FamilyKey, key_of
+from archfit.fit.cells import Cell, FamilyKey, key_of
+from archfit.fit.comparisons import CellDifference, Contrast, Ranking
+from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
-from archfit.fit.laws import Law, Parameter
+from archfit.fit.laws import Law
 from archfit.fit.noise import LEAST_DEGREES, Noise
 from archfit.fit.redundancy import Redundancy
+from archfit.spec.estimate import Estimate
 
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Findings:
+class Subject:
     """Sentences on one subject."""
 
-    subject: str
+    name: str
     sentences: tuple[str, ...]
 
 
 def conclusions(fits: Fits) -> tuple[str, ...]:
     """The findings, each a sentence with its numbers; what could not be told is said too."""
-    return tuple(sentence for group in findings(fits) for sentence in group.sentences)
+    return tuple(sentence for subject in subjects(fits) for sentence in subject.sentences)
 
 
-def findings(fits: Fits) -> tuple[Findings, ...]:
+def subjects(fits: Fits) -> tuple[Subject, ...]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
-    several = len({noise.data_hash for noise in fits.noise}) > 1
+    several = len(fits.data_hashes) > 1
     groups: dict[str, Iterable[str]] = {
         "Depth against size": (
             *(_crossing(item, several) for item in fits.crossings),
@@ -45,16 +43,16 @@ def findings(fits: Fits) -> tuple[Findings, ...]:
         ),
         "What a low rank costs": (
             *_costs(fits.contrasts),
-            *(_contrast(item) for item in fits.contrasts if item.kind == "side" and item.is_limit),
+            *(_side(item) for item in fits.contrasts if item.kind == "side" and item.is_limit),
             *_positions(fits.contrasts),
         ),
         "Best depth": _best_depths(fits.best_depth, several),
-        "Vocabularies and patches": (_comparison(item) for item in fits.comparisons),
+        "Vocabularies and patches": (_ranking(item) for item in fits.rankings),
         "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
         "Seeds": (*_spreads(fits.repeated), *_notes(fits)),
     }
-    found = (Findings(subject=name, sentences=tuple(group)) for name, group in groups.items())
-    return tuple(group for group in found if group.sentences)
+    found = (Subject(name=name, sentences=tuple(group)) for name, group in groups.items())
+    return tuple(subject for subject in found if subject.sentences)
 
 
 def short_size(size: float) -> str:
@@ -87,20 +85,35 @@ def _with(key: FamilyKey, several: bool) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
+def _ends(estimate: Estimate, number: Callable[[float], str]) -> str:
+    """The interval in words; where an end is open, the sizes that were trained end."""
+    if estimate.low is None and estimate.high is None:
+        return "beyond the range on both sides"
+    if estimate.low is None:
+        return f"up to {number(estimate.high or 0)}, below it the range ends"
+    if estimate.high is None:
+        return f"from {number(estimate.low)}, above it the range ends"
+    return f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def _signed(estimate: Estimate) -> str:
+    """The ends of a difference, both of which are known."""
+    return f"{estimate.low:+.4f} to {estimate.high:+.4f}"
+
+
 def _crossing(item: Crossing, several: bool) -> str:
     shallow, deep = item.shallow.depth, item.deep.depth
     what = _with(item.shallow, several)
     sizes = f"{short_size(item.range[0])} to {short_size(item.range[1])} block parameters"
-    if item.size is not None and item.width is not None:
+    if item.size.value is not None:
         is_deeper = item.verdict == "deeper wins above"
         first, second = (deep, shallow) if is_deeper else (shallow, deep)
         times = f"; crossing {item.number} of {item.times}" if item.times > 1 else ""
-        size = _between(item.low, item.high, short_size)
-        width = _between(item.width_low, item.width_high, lambda width: f"{width:.0f}")
+        width = _ends(item.width, lambda width: f"{width:.0f}")
         return (
-            f"Depth {first} overtakes depth {second}{what} at {short_size(item.size)} block "
-            f"parameters (90 %: {size}), where the shallow width is {item.width:.0f} ({width})"
-            f"{times}; {_seeds(item.seeds)}."
+            f"Depth {first} overtakes depth {second}{what} at {short_size(item.size.value)} block "
+            f"parameters (90 %: {_ends(item.size, short_size)}), where the shallow width is "
+            f"{item.width.value:.0f} ({width}){times}; {_seeds(item.seeds)}."
         )
     beyond = ""
     if item.beyond is not None:
@@ -118,53 +131,45 @@ def _crossing(item: Crossing, several: bool) -> str:
     )
 
 
-def _between(low: float | None, high: float | None, shown: Callable[[float], str]) -> str:
-    if low is None and high is None:
-        return "beyond the range on both sides"
-    if low is None:
-        return f"up to {shown(high or 0)}, below it the range ends"
-    if high is None:
-        return f"from {shown(low)}, above it the range ends"
-    return f"{shown(low)} to {shown(high)}"
-
-
 def _redundancy(item: Redundancy) -> str:
-    names = " and ".join(item.bottleneck)
-    what = f"a rank of {item.ratio:.3g} of the width ({names})"
+    what = f"a rank of {item.ratio:.3g} of the width ({' and '.join(item.bottleneck)})"
     if item.kind == "attention":
         what = f"an attention {item.ratio:.3g} times as wide as the stream"
+    share = item.estimate
+    match item.outcome:
+        case "value":
+            ends = _ends(share, lambda share: f"{share:.1%}")
+            found = f"{share.value:.1%} redundant (90 %: {ends})"
+        case "at least" if share.is_above(0):
+            found = f"at least {share.low:.1%} redundant; no baseline is as bad"
+        case "at least":
+            found = (
+                "of unknown redundancy: no baseline is as bad, and none that is smaller is better"
+            )
+        case "at most":
+            found = f"at most {share.high:.1%} redundant; no baseline is as good"
+        case "unknown":
+            found = "of unknown redundancy: the baseline's sizes end before"
     cell = f"depth {item.family.depth}, width {item.cell.architecture.width}"
     flag = "; the baseline is itself limited by its vocabulary" if item.baseline_is_limited else ""
-    if item.value is None and item.low is not None and item.low <= 0:
-        found = "of unknown redundancy: no baseline is as bad, and none that is smaller is better"
-    elif item.value is None and item.low is not None:
-        found = f"at least {item.low:.1%} redundant; no baseline is as bad"
-    elif item.value is None and item.high is not None:
-        found = f"at most {item.high:.1%} redundant; no baseline is as good"
-    elif item.value is None:
-        found = "of unknown redundancy: the baseline's sizes end before"
-    else:
-        found = f"{item.value:.1%} redundant (90 %: {_shares(item.low, item.high)})"
     return f"With {what}, {cell} is {found}; {_seeds(item.seeds)}{flag}."
 
 
-def _shares(low: float | None, high: float | None) -> str:
-    return _between(low, high, lambda share: f"{share:.1%}")
-
-
-def _contrast(item: Contrast) -> str:
+def _side(item: Contrast) -> str:
+    """On which of two tables the same rank hurts more."""
     first, second = item.first.factorised[0], item.second.factorised[0]
-    numbers = f"{item.difference:+.4f} nats (90 %: {item.low:+.4f} to {item.high:+.4f})"
+    difference, estimate = item.difference, item.difference.estimate
+    numbers = f"{estimate.value:+.4f} nats (90 %: {_signed(estimate)})"
     where = f"rank {item.rank} at depth {item.first.depth}, width {item.width}"
-    if not item.is_settled:
+    if not difference.is_settled:
         return (
             f"Whether the {first} or the {second} suffers more from {where} is undecided: "
-            f"{numbers}; {_settle(item.seeds_needed, item.seeds)}."
+            f"{numbers}; {_settle(difference.seeds_needed, difference.seeds)}."
         )
-    worse, better = (first, second) if item.difference > 0 else (second, first)
+    worse, better = (first, second) if estimate.is_above(0) else (second, first)
     return (
         f"The limit hurts more on the {worse} than on the {better} ({where}): {first} less "
-        f"{second} {numbers}; {_seeds(item.seeds)}."
+        f"{second} {numbers}; {_seeds(difference.seeds)}."
     )
 
 
@@ -175,62 +180,20 @@ def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
         if item.kind == "cost":
             shapes[item.second, item.width, item.first.factorised].append(item)
     for (key, width, names), items in shapes.items():
-        costs = "; ".join(
-            f"rank {item.rank} costs {item.difference:+.4f} ({item.low:+.4f} to {item.high:+.4f})"
-            for item in items
-        )
+        estimates = [(item.rank, item.difference.estimate) for item in items]
+        costs = [
+            f"rank {rank} costs {cost.value:+.4f} ({_signed(cost)})" for rank, cost in estimates
+        ]
         yield (
             f"Against {_unlimited(key)} tables, depth {key.depth}, width {width}, "
-            f"{' and '.join(names)}: {costs} nats a token (90 %); "
-            f"{_seeds(min(item.seeds for item in items))}."
+            f"{' and '.join(names)}: {'; '.join(costs)} nats a token (90 %); "
+            f"{_seeds(min(item.difference.seeds for item in items))}."
         )
 
 
 def _unlimited(key: FamilyKey) -> str:
     """Full tables, or products of matrices that are as good as those."""
     return "factorised but unlimited" if key.factorised else "full"
-
-
-def _comparison(item: Comparison) -> str:
-    best, *others = item.standings
-    parts = [
-        f"{_reading(standing.cell)} {standing.difference:+.4f} "
-        f"({standing.low:+.4f} to {standing.high:+.4f}"
-        + (
-            ""
-            if standing.is_settled
-            else f"; undecided among {len(item.standings)}: "
-            + _settle(standing.seeds_needed, standing.seeds)
-        )
-        + ")"
-        for standing in others
-    ]
-    patched = any(s.cell.architecture.input.tokens_per_position > 1 for s in item.standings)
-    caution = "; tokens of a patch are predicted at once" if patched else ""
-    return (
-        f"Of networks of about {short_size(item.params)} parameters {_reading(best.cell)} is best "
-        f"with {best.bits_per_byte:.4f} bits a byte; {', '.join(parts)}; "
-        f"{_seeds(min(standing.seeds for standing in item.standings))}{caution}."
-    )
-
-
-def _reading(cell: Cell) -> str:
-    """A network by what it reads and how deep it is."""
-    shape = cell.architecture
-    patch = shape.input.tokens_per_position
-    tokens = f"vocabulary {shape.input.vocab:,}" + (f" in patches of {patch}" if patch > 1 else "")
-    return f"depth {shape.depth} with {tokens}"
-
-
-def _spreads(cells: Sequence[Cell]) -> Iterable[str]:
-    """The standard deviation of each cell of many seeds."""
-    if not cells:
-        return
-    spreads = "; ".join(
-        f"{_named(cell)} {math.sqrt(cell.squares / (cell.seeds - 1)):.2e} ({_seeds(cell.seeds)})"
-        for cell in cells
-    )
-    yield f"Standard deviation over seeds by cell, nats a token: {spreads}."
 
 
 def _positions(contrasts: Iterable[Contrast]) -> Iterable[str]:
@@ -243,18 +206,46 @@ def _positions(contrasts: Iterable[Contrast]) -> Iterable[str]:
         ranks = [item for item in items if item.stds <= WITHIN]
         if ranks:
             least = min(ranks, key=lambda item: item.rank)
+            cost = least.difference.estimate
             yield (
                 f"Positions of rank {least.rank} are within 2 standard deviations of "
-                f"{_unlimited(key)} ones (depth {key.depth}, width {width}): "
-                f"{least.difference:+.4f} nats (90 %: {least.low:+.4f} to {least.high:+.4f}); "
-                f"{_seeds(least.seeds)}."
+                f"{_unlimited(key)} ones (depth {key.depth}, width {width}): {cost.value:+.4f} "
+                f"nats (90 %: {_signed(cost)}); {_seeds(least.difference.seeds)}."
             )
+
+
+def _ranking(item: Ranking) -> str:
+    def against_best(result: CellDifference) -> str:
+        undecided = (
+            f"; undecided among {len(item.results)}: {_settle(result.seeds_needed, result.seeds)}"
+        )
+        more = "" if result.is_settled else undecided
+        value, ends = result.estimate.value, _signed(result.estimate)
+        return f"{_reading(result.first)} {value:+.4f} ({ends}{more})"
+
+    shapes = [result.first.architecture for result in item.results]
+    patched = any(shape.input.tokens_per_position > 1 for shape in shapes)
+    return (
+        f"Of networks of about {short_size(item.best.architecture.params)} parameters "
+        f"{_reading(item.best)} is best with {item.best.bits_per_byte:.4f} bits a byte; "
+        f"{', '.join(against_best(result) for result in item.results[1:])}; "
+        f"{_seeds(min(result.seeds for result in item.results))}"
+        f"{'; tokens of a patch are predicted at once' if patched else ''}."
+    )
+
+
+def _reading(cell: Cell) -> str:
+    """A network by what it reads and how deep it is."""
+    shape = cell.architecture
+    patch = shape.input.tokens_per_position
+    tokens = f"vocabulary {shape.input.vocab:,}" + (f" in patches of {patch}" if patch > 1 else "")
+    return f"depth {shape.depth} with {tokens}"
 
 
 def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
     questions: dict[FamilyKey, list[BestDepth]] = defaultdict(list)
     for item in found:
-        questions[replace(item.family, depth=1)].append(item)
+        questions[item.family.any_depth].append(item)
     for key, items in questions.items():
         parts = [
             f"{item.depth} at {short_size(item.size)}"
@@ -269,29 +260,44 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
 
 
 def _law(item: Law) -> str:
-    numbers = ", ".join(_parameter(parameter) for parameter in item.parameters)
+    numbers = ", ".join(_parameter(*pair) for pair in item.parameters.items())
     numbers = numbers or "with E and A above zero is not near the losses"
     of = f"depth {item.family.depth}{_with(item.family, False)}"
     name = "Transition law" if item.kind == "transition" else f"Size law of {of}"
-    rivals = ""
-    if item.rivals:
-        best, *rest = item.rivals
-        others = ", ".join(f"{rival.form} {rival.held_out_error:.2g}" for rival in rest)
-        rivals = f"; by held-out error {best.form} is best ({best.held_out_error:.2g}; {others})"
+    forms = ""
+    if item.forms:
+        best, *rest = item.forms
+        others = ", ".join(f"{other.form} {other.held_out_error:.2g}" for other in rest)
+        forms = f"; by held-out error {best.form} is best ({best.held_out_error:.2g}; {others})"
     points = f"{item.points} {'crossings' if item.kind == 'transition' else 'sizes'}"
     warning = ""
-    if item.kind == "transition" and item.parameters[0].low is None:
+    if item.kind == "transition" and not item.parameters["a"].is_bounded:
         warning = "; an interval needs 3 crossings"
     if item.inflation > 1:
         warning += f"; points scatter {math.sqrt(item.inflation):.1f} times more than seeds explain"
-    return f"{name}: {item.form}, {numbers}; {points}, {_seeds(item.seeds)}{warning}{rivals}."
+    return f"{name}: {item.form}, {numbers}; {points}, {_seeds(item.seeds)}{warning}{forms}."
 
 
-def _parameter(item: Parameter) -> str:
-    if item.low is None and item.high is None:
-        return f"{item.name} = {item.value:.4g}"
-    ends = _between(item.low, item.high, lambda value: f"{value:.4g}")
-    return f"{item.name} = {item.value:.4g} (90 %: {ends})"
+def _parameter(name: str, estimate: Estimate) -> str:
+    if estimate.low is None and estimate.high is None:
+        return f"{name} = {estimate.value:.4g}"
+    return f"{name} = {estimate.value:.4g} (90 %: {_ends(estimate, lambda end: f'{end:.4g}')})"
+
+
+def _spreads(cells: Sequence[Cell]) -> Iterable[str]:
+    """The standard deviation of each cell of many seeds."""
+    if cells:
+        spreads = "; ".join(
+            f"{_named(cell)} {math.sqrt(cell.squares / (cell.seeds - 1)):.2e} "
+            f"({_seeds(cell.seeds)})"
+            for cell in cells
+        )
+        yield f"Standard deviation over seeds by cell, nats a token: {spreads}."
+
+
+def _named(cell: Cell) -> str:
+    shape, words = cell.architecture, key_of(cell).words
+    return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
 
 
 def _notes(fits: Fits) -> Iterable[str]:
@@ -310,19 +316,17 @@ def _notes(fits: Fits) -> Iterable[str]:
             f"In {len(misfits)} of {len(fits.crossings)} comparisons of depths a curve misses its "
             "cells by more than seeds explain; their intervals are wider for it."
         )
-
-
-def _named(cell: Cell) -> str:
-    shape, words = cell.architecture, key_of(cell).words
-    return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
+    if not fits.is_one_source:
+        names = ", ".join(name[:8] for name in sorted(fits.data_hashes))
+        yield (
+            f"Runs on the data sets {names} were fitted each on their own and not compared: no "
+            "sweep.json says that these are one source in several vocabularies."
+        )
 
 
 def _noise(noise: Noise) -> str:
-    runs = sum(cell.seeds for cell in noise.cells)
-    of = (
-        f"{_counted(runs, 'run')} of {_counted(len(noise.cells), 'cell')} on data "
-        f"{noise.data_hash[:8]}"
-    )
+    runs = _counted(sum(cell.seeds for cell in noise.cells), "run")
+    of = f"{runs} of {_counted(len(noise.cells), 'cell')} on data {noise.data_hash[:8]}"
     if noise.degrees < LEAST_DEGREES:
         return (
             f"No interval can be had within {of}: they repeat cells "

@@ -3,14 +3,17 @@
 Several forms are fitted. None is chosen: each takes part in as many resamples as the data speak
 for it (weights of Akaike with the seeds' variance), so that an interval also covers our doubt
 about the form. A form that was chosen would be right too seldom, and its interval too narrow.
+
+Random numbers depend on what is fitted and on nothing else: same records, same numbers.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.fit.families import Family
+from archfit.fit.cells import Family
 from archfit.fit.forms import (
     CUBIC,
     POWER,
@@ -22,13 +25,13 @@ from archfit.fit.forms import (
     fit_form,
     values,
 )
-from archfit.fit.noise import Noise
-from archfit.fit.resample import RESAMPLES, TAIL, generator, scales
+from archfit.fit.noise import TAIL, Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+RESAMPLES = 2000
 LEAST_SIZES = 3  # a curve has three free numbers
 LEAST_SIZES_OF = {POWER: 3, QUADRATIC: 3, CUBIC: 6, QUARTIC: 8, QUINTIC: 10}
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
@@ -73,7 +76,8 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
-    forms = _forms(family.sizes)
+    # A sum of two power laws bends like a quintic, which only many sizes can tell from others.
+    forms = tuple(form for form, least in LEAST_SIZES_OF.items() if family.sizes >= least)
     fits = [fit_form(form, u, losses, precisions) for form in forms]
     misfits = [float(left[0]) for _, left in fits]
     inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
@@ -96,11 +100,6 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
         draws=draws,
         inflation=inflation,
     )
-
-
-def _forms(sizes: int) -> tuple[Form, ...]:
-    """Those that so many sizes can tell apart: a sum of two power laws bends like a quintic."""
-    return tuple(form for form, least in LEAST_SIZES_OF.items() if sizes >= least)
 
 
 def _inflation(
@@ -141,3 +140,19 @@ def _shares(random: "np.random.Generator", weights: Sequence[float]) -> "list[ND
 
     cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
     return np.split(random.permutation(RESAMPLES), cuts)
+
+
+def generator(seed: int, name: object) -> "np.random.Generator":
+    """Numbers of their own for each thing that is named, whatever else is fitted beside it."""
+    import numpy as np
+
+    digest = hashlib.sha256(f"{seed}\n{name!r}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:8]))
+
+
+def scales(seed: int, name: object, degrees: int) -> Reals:
+    """What the true standard deviation may be, over the one that was seen: sqrt(nu / chi^2_nu)."""
+    import numpy as np
+
+    draws = generator(seed, ("scale", name)).chisquare(degrees, RESAMPLES)
+    return np.sqrt(degrees / draws)

@@ -1,24 +1,104 @@
-"""All that a set of records says."""
+"""Records from folders of runs, and all that they say."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from archfit.fit.best_depth import BestDepth, best_depths
-from archfit.fit.cells import Cell, Tuning, cells_of, tuned
-from archfit.fit.comparison import Comparison, comparisons
-from archfit.fit.contrasts import Contrast, contrasts
-from archfit.fit.crossing import Crossing, CrossingDraws, crossings_of, draws_of, pairs
+from archfit.fit.cells import Cell, Family, Tuning, cells_of, families_of, key_of, tuned
+from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
-from archfit.fit.families import Family, families_of, key_of
-from archfit.fit.laws import Law
+from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
+from archfit.fit.laws import LEAST_POINTS, Law, size_law, transition_laws
 from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
 from archfit.fit.redundancy import Redundancy, redundancies
-from archfit.fit.size_law import size_law
-from archfit.fit.transition_law import transition_laws
 from archfit.spec import RunRecord
+from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
 SEED = 0
 REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FolderRuns:
+    """The runs of one or more folders."""
+
+    records: tuple[RunRecord, ...]
+    is_one_source: bool  # its data sets are known to be one source in several vocabularies
+
+    def fits(self) -> "Fits":
+        """What they say."""
+        return fitted(self.records, is_one_source=self.is_one_source)
+
+
+def read_folders(paths: Sequence[Path]) -> FolderRuns:
+    """The records of all folders, each run once; a sentence says why they cannot be fitted.
+
+    Data sets that a sweep names together are of one source. Where there is no sweep to say so,
+    the runs on each are fitted on their own.
+    """
+    folders = {path: _records(path) for path in paths}
+    named = {path: _named_data(path) for path in paths}
+    data = {
+        path: named[path] or frozenset(record.spec.data_hash for record in records)
+        for path, records in folders.items()
+    }
+    found: dict[str, tuple[Path, RunRecord]] = {}
+    for folder, records in folders.items():
+        for record in records:
+            _check_data(folder, record, data)
+            path, known = found.setdefault(record.spec.hash, (folder, record))
+            if not known.same_result(record):
+                raise ValueError(
+                    f"run {record.spec.name} has different losses in {path} and {folder}; "
+                    "delete the one that is wrong, or fit one folder at a time"
+                )
+    return FolderRuns(
+        records=tuple(found[name][1] for name in sorted(found)),
+        is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
+    )
+
+
+def _records(path: Path) -> tuple[RunRecord, ...]:
+    if not path.is_dir():
+        raise ValueError(f"{path} is no folder; give a folder of runs, as archfit train --out has")
+    records = read_records(path)
+    if not records:
+        raise ValueError(
+            f"{path} has no finished run (a folder in it with record.json); run archfit sweep or "
+            f"archfit train with --out {path} first"
+        )
+    return records
+
+
+def _named_data(folder: Path) -> frozenset[str]:
+    """The data sets that the folder's sweep names; none where there is no sweep."""
+    path = folder / SWEEP
+    try:
+        data = read_sweep_json(path).get("data")
+    except FileNotFoundError:
+        return frozenset()
+    items = data if isinstance(data, list) else []
+    hashes = [str(item.get("hash")) if isinstance(item, dict) else "" for item in items]
+    if not hashes or not all(_SHA256.fullmatch(name) for name in hashes):
+        raise ValueError(
+            f"{path} is damaged (data is no list of data sets, each with a hash of 64 hexadecimal "
+            "digits); run archfit sweep again, or delete the file"
+        )
+    return frozenset(hashes)
+
+
+def _check_data(folder: Path, record: RunRecord, data: dict[Path, frozenset[str]]) -> None:
+    """A record's data set must be one that every folder has."""
+    name = record.spec.data_hash
+    other = next((path for path, hashes in data.items() if name not in hashes), None)
+    if other is not None:
+        raise ValueError(
+            f"{folder} has runs on the data set {name[:16]} and {other} is of "
+            f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one folder "
+            "at a time"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,16 +111,22 @@ class Fits:
     laws: tuple[Law, ...]
     contrasts: tuple[Contrast, ...]
     best_depth: tuple[BestDepth, ...]
-    comparisons: tuple[Comparison, ...]  # across vocabularies, in bits per byte
+    rankings: tuple[Ranking, ...] = ()  # across vocabularies, in bits per byte
     noise: tuple[Noise, ...]
-    tunings: tuple[Tuning, ...]
-    runs: int  # finished
-    diverged: int
+    tunings: tuple[Tuning, ...] = ()
+    runs: int = 0  # finished
+    diverged: int = 0
+    is_one_source: bool = True  # losses on several data sets were compared, in bits per byte
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """All that finished, one for each shape."""
         return tuple(cell for noise in self.noise for cell in noise.cells)
+
+    @property
+    def data_hashes(self) -> tuple[str, ...]:
+        """The data sets that runs were trained on, each once."""
+        return tuple(dict.fromkeys(noise.data_hash for noise in self.noise))
 
     @property
     def repeated(self) -> tuple[Cell, ...]:
@@ -52,19 +138,21 @@ class Fits:
     def is_empty(self) -> bool:
         """Whether no question at all is answered."""
         parts = self.crossings, self.redundancy, self.laws, self.contrasts, self.best_depth
-        return not any((*parts, self.comparisons, self.repeated))
+        return not any((*parts, self.rankings, self.repeated))
 
 
-def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
+def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: bool = True) -> Fits:
     """The conclusions of these records, whatever their order; `seed` is that of resampling.
 
-    Losses are compared only among runs of one data set and recipe.
+    Losses are compared only among runs of one data set and recipe; those of several data sets
+    compare in bits per byte if they are one source.
     """
     every = tuple(records)
     cells = cells_of(every)
     best, tunings = tuned(cells)
     noises = noise_of(best)  # a rate that is too high is noisier
     parts = [_of_group(best, noise, seed) for noise in noises if noise.is_enough]
+    sources = [best] if is_one_source else [noise.cells for noise in noises]
     fits = Fits(
         curves=tuple(item for part in parts for item in part.curves),
         crossings=tuple(item for part in parts for item in part.crossings),
@@ -72,52 +160,33 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED) -> Fits:
         laws=tuple(item for part in parts for item in part.laws),
         contrasts=tuple(item for part in parts for item in part.contrasts),
         best_depth=tuple(item for part in parts for item in part.best_depth),
-        comparisons=comparisons(best),
+        rankings=tuple(item for source in sources for item in rankings(source)),
         noise=noises,
         tunings=tunings,
         runs=sum(cell.seeds for cell in cells),
         diverged=sum(record.status == "diverged" for record in every),
+        is_one_source=is_one_source,
     )
     _check_enough(fits, families_of(best))
     return fits
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> Fits:
     """What the runs of one data set and recipe say."""
-
-    curves: tuple[Curve, ...]
-    crossings: tuple[Crossing, ...]
-    redundancy: tuple[Redundancy, ...]
-    laws: tuple[Law, ...]
-    contrasts: tuple[Contrast, ...]
-    best_depth: tuple[BestDepth, ...]
-
-
-def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> _Part:
     own = [cell for cell in cells if key_of(cell).group == (noise.data_hash, noise.recipe)]
     families = families_of(own)
     curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
-    found, draws = _crossings(curves)
+    found = crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
-    return _Part(
+    return Fits(
         curves=tuple(curves),
-        crossings=tuple(found),
+        crossings=found,
         redundancy=redundancies(families, curves, noise, seed),
-        laws=(*transition_laws(draws), *sizes),
+        laws=(*transition_laws(found), *sizes),
         contrasts=contrasts(own, noise),
         best_depth=best_depths(families, curves, noise),
+        noise=(noise,),
     )
-
-
-def _crossings(curves: Sequence[Curve]) -> tuple[list[Crossing], list[CrossingDraws]]:
-    found: list[Crossing] = []
-    draws: list[CrossingDraws] = []
-    for shallow, deep, neighbours in pairs(curves):
-        crossings = crossings_of(shallow, deep, neighbours=neighbours)
-        found += crossings
-        draws += [draws_of(one, shallow, deep) for one in crossings if one.is_crossing]
-    return found, draws
 
 
 def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
@@ -143,7 +212,7 @@ def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
         sizes = max(family.sizes for family in families)
         raise ValueError(
             f"the largest family (networks that differ only in width) has {sizes} sizes and there "
-            f"is nothing to compare it with; a curve needs {LEAST_SIZES}, a size law 4, a crossing "
-            "two depths with curves over the same sizes, a contrast a cell with full tables, a "
-            f"spread {REPEATS} seeds"
+            f"is nothing to compare it with; a curve needs {LEAST_SIZES}, a size law "
+            f"{LEAST_POINTS}, a crossing two depths with curves over the same sizes, a contrast a "
+            f"cell with full tables, a spread {REPEATS} seeds"
         )

@@ -1,23 +1,33 @@
-"""What a law is: its parameters with intervals, and the forms that compete with it."""
+"""Laws: the loss over size, and the width at which a network is better deepened.
 
+Each competes with other forms, judged by the points that they were not fitted to.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from archfit.fit.families import FamilyKey
+from archfit.fit.cells import FamilyKey
+from archfit.fit.curves import MISFIT, Curve
+from archfit.fit.depths import Crossing
+from archfit.fit.forms import POWER, Reals, fit_form, values
+from archfit.fit.noise import TAIL, Noise
+from archfit.fit.roots import ONE_SIGMA
+from archfit.spec.estimate import Estimate
+
+SIZE_FORM, TRANSITION_FORM = "loss = E + A N^-alpha", "ln width = a + b depth"
+LEAST_POINTS = 4  # of a size law: three are left to fit a form of three numbers
+LEAST_CROSSINGS, CROSSINGS_FOR_INTERVAL = 2, 3
+LEAST_ALPHA, MOST_ALPHA, ALPHAS = 0.003, 2.0, 500
+REFINEMENTS = 2  # of the exponents that are tried
+
+Predictor = Callable[[Reals, Reals, Reals, float], float]  # x, y, weights and where; what is y
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parameter:
-    """One number of a law; an end is None where the data do not bound it."""
-
-    name: str
-    value: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rival:
+class FormError:
     """A form, and by how much it misses what it was not fitted to."""
 
     form: str
@@ -32,8 +42,247 @@ class Law:
     kind: Literal["transition", "size"]
     form: str
     family: FamilyKey  # of a size law; the shallowest of a transition law
-    parameters: tuple[Parameter, ...]  # none where no law of this form is near the points
-    rivals: tuple[Rival, ...]  # the best first, this form among them; empty where too few points
+    parameters: dict[str, Estimate]  # by name; none where no law of this form is near the points
+    forms: tuple[FormError, ...]  # the best first, this form among them; none of too few points
     points: int
     seeds: int  # the fewest of any cell
     inflation: float  # of the variance, where the law misses its points by more than that
+
+
+def transition_laws(crossings: Iterable[Crossing]) -> tuple[Law, ...]:
+    """Levine et al.: from which width on a network is better deepened, ln d = a + b L.
+
+    A law for each set of neighbouring depths whose deeper networks win above two crossings.
+    """
+    questions: dict[FamilyKey, list[Crossing]] = defaultdict(list)
+    for crossing in crossings:
+        if crossing.neighbours and crossing.deeper_wins_from_here_on:
+            questions[crossing.shallow.any_depth].append(crossing)
+    return tuple(
+        _transition_law(sorted(found, key=lambda crossing: crossing.shallow.depth))
+        for found in questions.values()
+        if len(found) >= LEAST_CROSSINGS
+    )
+
+
+def _transition_law(found: Sequence[Crossing]) -> Law:
+    import numpy as np
+
+    depths = np.array([float(crossing.shallow.depth) for crossing in found])
+    centres = np.array([math.log(crossing.width.value or math.nan) for crossing in found])
+    draws = np.stack([c.log_widths for c in found if c.log_widths is not None], axis=1)
+    inner = np.quantile(draws, ONE_SIGMA, axis=0)
+    weights = (2 / (inner[1] - inner[0])) ** 2
+    (a,), (b,) = _lines(depths, centres[None], weights)
+    left = float((centres - a - b * depths) ** 2 @ weights)
+    inflation = _inflation(left, len(found) - 2)
+    spread = centres + (draws - centres) * math.sqrt(inflation)
+    a_draws, b_draws = _lines(depths, spread, weights)
+    has_interval = len(found) >= CROSSINGS_FOR_INTERVAL  # they can also contradict the law
+    forms = {
+        TRANSITION_FORM: line,
+        "ln width = a + b ln depth": _line_of_logarithm,
+        "ln width = a": constant,
+    }
+    return Law(
+        kind="transition",
+        form=TRANSITION_FORM,
+        family=found[0].shallow,
+        parameters={
+            "a": _parameter(float(a), a_draws if has_interval else None),
+            "b": _parameter(float(b), b_draws if has_interval else None),
+        },
+        forms=compared(forms, depths, centres, weights) if has_interval else (),
+        points=len(found),
+        seeds=min(crossing.seeds for crossing in found),
+        inflation=inflation,
+    )
+
+
+def _parameter(value: float, draws: "Reals | None") -> Estimate:
+    """With the middle 90 % of its draws, where these make an interval."""
+    import numpy as np
+
+    if draws is None:
+        return Estimate(value=value, low=None, high=None)
+    low, high = np.quantile(draws, [TAIL, 1 - TAIL])
+    return Estimate(value=value, low=float(low), high=float(high))
+
+
+def _lines(x: Reals, rows: Reals, weights: Reals) -> tuple[Reals, Reals]:
+    """Intercept and slope of each row."""
+    share = weights / weights.sum()
+    centred = x - x @ share
+    slope = rows @ (centred * share) / float(centred**2 @ share)
+    return rows @ share - slope * float(x @ share), slope
+
+
+def _inflation(left: float, spare: int) -> float:
+    """By how much crossings scatter about the line beyond their own intervals, if they do."""
+    from scipy.special import chdtrc
+
+    is_explained = spare < 1 or float(chdtrc(spare, left)) >= MISFIT
+    return 1.0 if is_explained else left / spare
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """For each exponent: excess squares, and E and B = A e^(-alpha middle) with their errors."""
+
+    alpha: Reals
+    excess: Reals
+    floor: Reals
+    floor_error: Reals
+    scale: Reals
+    scale_error: Reals
+
+
+def size_law(curve: Curve, noise: Noise) -> Law | None:
+    """loss = E + A N^-alpha with E >= 0, of a family of four sizes or more.
+
+    Intervals are by likelihood: for each exponent E and A are linear, so all values whose squares
+    are within what noise allows (an F test with one degree of freedom) are found in closed form.
+    Resampled exponents would be skewed where the data bend little. There are no parameters where
+    no law is near the losses.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    cells = curve.family.cells
+    if curve.family.sizes < LEAST_POINTS:
+        return None
+    x = np.array([cell.log_size for cell in cells])
+    losses = np.array([cell.mean for cell in cells])
+    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.inflation
+    degrees = noise.degrees if curve.inflation == 1 else max(1, len(cells) - POWER.free)
+    allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
+    alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
+    profile = _profile(alphas, x - curve.middle, losses, precisions)
+    for _ in range(REFINEMENTS):
+        profile = _profile(_near(profile, allowed), x - curve.middle, losses, precisions)
+    forms = {SIZE_FORM: power, "loss = a - b ln N": line, "loss = a": constant}
+    return Law(
+        kind="size",
+        form=SIZE_FORM,
+        family=curve.family.key,
+        parameters=_size_parameters(profile, curve, allowed),
+        forms=compared(forms, x, losses, precisions),
+        points=len(cells),
+        seeds=curve.family.seeds,
+        inflation=curve.inflation,
+    )
+
+
+def _near(profile: Profile, allowed: float) -> Reals:
+    """As many exponents where the interval is."""
+    import numpy as np
+
+    least = int(profile.excess.argmin())
+    places = np.append(np.flatnonzero(profile.excess <= allowed), least)
+    first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
+    return np.linspace(profile.alpha[first], profile.alpha[last], ALPHAS)
+
+
+def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profile:
+    import numpy as np
+
+    decay = np.exp(-alpha[:, None] * u)
+    total = precisions.sum()
+    decay_mean, loss_mean = decay @ precisions / total, float(losses @ precisions / total)
+    centred = decay - decay_mean[:, None]
+    spread = centred**2 @ precisions
+    scale = (centred * (losses - loss_mean)) @ precisions / spread
+    left = (losses - loss_mean - scale[:, None] * centred) ** 2 @ precisions
+    _, least = fit_form(POWER, u, losses[None], precisions)
+    return Profile(
+        alpha=alpha,
+        excess=np.maximum(0.0, left - min(float(least[0]), float(left.min()))),
+        floor=loss_mean - scale * decay_mean,
+        floor_error=np.sqrt(1 / total + decay_mean**2 / spread),
+        scale=scale,
+        scale_error=np.sqrt(1 / spread),
+    )
+
+
+def _size_parameters(profile: Profile, curve: Curve, allowed: float) -> dict[str, Estimate]:
+    """E, A and alpha, or none where every exponent misses by more than noise allows."""
+    import numpy as np
+
+    below_zero = np.minimum(0, profile.floor) / profile.floor_error
+    excess = profile.excess + below_zero**2  # a loss has no floor below zero
+    inside = (excess <= allowed) & (profile.scale > 0)
+    if not inside.any():
+        return {}
+    best = int(np.where(inside, excess, np.inf).argmin())
+    alpha = profile.alpha[inside]
+    half = np.sqrt(np.maximum(0, allowed - profile.excess[inside]))
+    floor, floor_half = profile.floor[inside], profile.floor_error[inside] * half
+    size = np.exp(alpha * curve.middle)
+    scale, scale_half = profile.scale[inside] * size, profile.scale_error[inside] * half * size
+    is_open = bool(alpha[-1] >= MOST_ALPHA)  # the exponents end before the interval does
+    estimates = {
+        "E": (max(0.0, float(profile.floor[best])), floor, floor_half),
+        "A": (
+            profile.scale[best] * math.exp(profile.alpha[best] * curve.middle),
+            scale,
+            scale_half,
+        ),
+    }
+    found = {}
+    for name, (value, middle, length) in estimates.items():
+        low, high = max(0.0, float((middle - length).min())), float((middle + length).max())
+        found[name] = Estimate(
+            value=float(value), low=low, high=None if is_open else max(low, high)
+        )
+    found["alpha"] = Estimate(
+        value=float(profile.alpha[best]),
+        low=None if alpha[0] <= LEAST_ALPHA else float(alpha[0]),
+        high=None if is_open else float(alpha[-1]),
+    )
+    return found
+
+
+def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:
+    """y at a point by a straight line."""
+    share = weights / weights.sum()
+    x_mean, y_mean = float(x @ share), float(y @ share)
+    slope = float(((x - x_mean) * (y - y_mean)) @ share) / float((x - x_mean) ** 2 @ share)
+    return y_mean + slope * (at - x_mean)
+
+
+def _line_of_logarithm(x: Reals, y: Reals, weights: Reals, at: float) -> float:
+    import numpy as np
+
+    return line(np.log(x), y, weights, math.log(at))
+
+
+def constant(x: Reals, y: Reals, weights: Reals, at: float) -> float:
+    """y by its mean."""
+    del x, at
+    return float(y @ weights / weights.sum())
+
+
+def power(x: Reals, y: Reals, weights: Reals, at: float) -> float:
+    """y by a power law with a floor of e^x."""
+    import numpy as np
+
+    middle = float(x.mean())
+    rows, _ = fit_form(POWER, x - middle, y[None], weights)
+    return float(values(rows, np.array([at - middle]))[0, 0])
+
+
+def compared(
+    forms: Mapping[str, Predictor], x: Reals, y: Reals, weights: Reals
+) -> tuple[FormError, ...]:
+    """The forms, that of the least held-out error first; x must be in order."""
+    import numpy as np
+
+    share, found = weights / weights.sum(), []
+    for form, predictor in forms.items():
+        errors = []
+        for at in range(len(x)):
+            kept = np.arange(len(x)) != at
+            errors.append(predictor(x[kept], y[kept], weights[kept], float(x[at])) - float(y[at]))
+        error = math.sqrt(float(np.square(errors) @ share))
+        found.append(FormError(form=form, held_out_error=error, last_error=abs(errors[-1])))
+    return tuple(sorted(found, key=lambda error: error.held_out_error))

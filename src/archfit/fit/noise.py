@@ -1,7 +1,8 @@
-"""How much losses differ between seeds: pooled over cells, because two or three say too little.
+"""How much losses differ between seeds, and how many seeds would settle a question.
 
-Cells that are noisier than accident allows are pooled apart: a rank of 2, which some seeds make use
-of and others do not, says nothing about the noise of the full network beside it.
+Noise is pooled over cells, because two or three seeds say too little. Cells that are noisier than
+accident allows are pooled apart: a rank of 2, which some seeds make use of and others do not, says
+nothing about the noise of the full network beside it.
 """
 
 import math
@@ -10,11 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from archfit.fit.cells import Cell, without_rate
-from archfit.fit.resample import TAIL
 from archfit.spec import Recipe
+from archfit.spec.estimate import CONFIDENCE
 
+TAIL = (1 - CONFIDENCE) / 2  # of every interval, on each side
 LEAST_DEGREES = 4  # with fewer, a 90 % interval is wider than what it is about
 UNEVEN = 0.01  # below this probability the largest cell is no accident
+MOST_SEEDS = 1000
+POWER = 0.8  # of telling an effect that is there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,17 +29,17 @@ class Pool:
 
     @property
     def degrees(self) -> int:
-        """Sum of seeds - 1."""
+        """Degrees of freedom: the sum of seeds - 1."""
         return sum(cell.seeds - 1 for cell in self.cells)
 
     @property
     def squares(self) -> float:
-        """About the means of the cells."""
+        """Sum of squares about the means of the cells."""
         return math.fsum(cell.squares for cell in self.cells)
 
     @property
     def std(self) -> float:
-        """Of one run."""
+        """Standard deviation of one run."""
         return math.sqrt(self.squares / self.degrees) if self.degrees else 0.0
 
 
@@ -50,17 +54,17 @@ class Noise:
 
     @property
     def std(self) -> float:
-        """Of one run of a usual cell."""
+        """Standard deviation of one run of a usual cell."""
         return self.usual.std
 
     @property
     def degrees(self) -> int:
-        """Of freedom, of the usual cells."""
+        """Degrees of freedom of that, without the cells that are pooled apart."""
         return self.usual.degrees
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All of them."""
+        """All cells, those that are pooled apart last."""
         return (*self.usual.cells, *self.noisy.cells)
 
     @property
@@ -69,23 +73,19 @@ class Noise:
         return self.degrees >= LEAST_DEGREES and self.std > 0
 
     def pool(self, cell: Cell) -> Pool:
-        """The one that the cell is in."""
+        """The one of the two pools that the cell is in."""
         return self.noisy if cell in self.noisy.cells else self.usual
 
     def variance(self, cell: Cell) -> float:
-        """Of the mean of the cell."""
+        """Variance of the mean of the cell."""
         return self.pool(cell).std ** 2 / cell.seeds
 
     def error(self, *cells: Cell) -> float:
         """The standard error of a sum or difference of the means of these cells."""
         return math.sqrt(math.fsum(self.variance(cell) for cell in cells))
 
-    def t90(self, *cells: Cell) -> float:
-        """Standard errors on each side of the 90 % interval of such a difference."""
-        return self.t(TAIL, *cells)
-
-    def t(self, tail: float, *cells: Cell) -> float:
-        """Standard errors that such a difference exceeds with this probability.
+    def t(self, *cells: Cell, tail: float = TAIL) -> float:
+        """Standard errors that such a difference exceeds with the probability `tail`.
 
         Where the cells are of both pools, with the degrees of freedom of Welch and Satterthwaite.
         """
@@ -139,3 +139,25 @@ def _outlier(pool: Pool) -> Cell | None:
     }
     noisiest = min(repeated, key=lambda cell: (tails[cell], -cell.squares))
     return noisiest if len(repeated) * tails[noisiest] < UNEVEN else None
+
+
+def tail_of_best(candidates: int) -> float:
+    """What a tail must be to say that one is worse than the best of so many.
+
+    Of equal candidates one is best by luck and one worst: Bonferroni, over all pairs.
+    """
+    return 2 * TAIL / (candidates * (candidates - 1))
+
+
+def seeds_needed(effect: float, error: float, seeds: int, *, tail: float = TAIL) -> int | None:
+    """Seeds with which an effect of this size would be told from zero; None above MOST_SEEDS.
+
+    `error` is the standard error with `seeds` seeds; it falls with their square root. `tail` is
+    that of the interval which must leave out zero.
+    """
+    from scipy.special import ndtri
+
+    enough = float(ndtri(1 - tail) + ndtri(POWER))  # standard errors
+    if effect == 0 or (enough * error / effect) ** 2 * seeds > MOST_SEEDS:
+        return None
+    return max(2, math.ceil(seeds * (enough * error / effect) ** 2))

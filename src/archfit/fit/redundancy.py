@@ -11,23 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.fit.cells import Cell
-from archfit.fit.curves import Curve
-from archfit.fit.families import Family, FamilyKey
+from archfit.fit.cells import Cell, Family, FamilyKey
+from archfit.fit.curves import RESAMPLES, Curve, generator, scales
 from archfit.fit.forms import Reals
 from archfit.fit.noise import Noise
-from archfit.fit.resample import RESAMPLES, generator, scales
-from archfit.fit.roots import Difference, root_of, span_about
+from archfit.fit.roots import ResampledDifference
 from archfit.spec import Factorised
+from archfit.spec.estimate import Estimate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Redundancy:
-    """What a bottleneck costs one cell, as a share of its block parameters.
-
-    `value` is None where the baseline has no size of this loss; `low` or `high` is None where the
-    baseline's sizes end before the interval does.
-    """
+    """What a bottleneck costs one cell, as a share of its block parameters."""
 
     kind: Literal["rank", "attention"]
     bottleneck: tuple[str, ...]  # the tables that are factorised; or attention
@@ -36,11 +31,18 @@ class Redundancy:
     cell: Cell
     baseline_depths: tuple[int, ...]
     baseline_is_limited: bool  # its vocabulary or patch has fewer dimensions than its width
-    value: float | None
-    low: float | None
-    high: float | None
+    estimate: Estimate  # no value where the baseline has no size of this loss; open where it ends
     seeds: int  # the fewest of any cell
-    is_best_depth: bool  # of its ratio
+    is_best_depth: bool = True  # of its ratio
+
+    @property
+    def outcome(self) -> Literal["value", "at least", "at most", "unknown"]:
+        """What is known: a value, an end of the interval alone, or nothing."""
+        if self.estimate.value is not None:
+            return "value"
+        if self.estimate.low is not None:
+            return "at least"
+        return "unknown" if self.estimate.high is None else "at most"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,21 +91,17 @@ def redundancies(
     families: Iterable[Family], curves: Sequence[Curve], noise: Noise, seed: int
 ) -> tuple[Redundancy, ...]:
     """All cells with a bottleneck whose baseline has a curve."""
-    found = []
+    found: list[Redundancy] = []
     for family in families:
-        if family.key.factorised:
-            wanted = family.key.with_full_tables
-            chosen = [curve for curve in curves if curve.family.key == wanted]
-            found += _of_family(family, chosen, noise, seed)
-        if family.key.attention_step:
-            found += _of_family(family, _usual_attention(family.key, curves), noise, seed)
+        key = family.key
+        if key.factorised:
+            same = [curve for curve in curves if curve.family.key == key.with_full_tables]
+            found += _of_family(family, same, noise, seed)
+        if key.attention_step:  # curves of any depth, with heads as wide as the stream
+            usual = replace(key, attention_step=0).any_depth
+            same = [curve for curve in curves if curve.family.key.any_depth == usual]
+            found += _of_family(family, same, noise, seed)
     return _with_best_depths(found)
-
-
-def _usual_attention(key: FamilyKey, curves: Sequence[Curve]) -> list[Curve]:
-    """Curves of any depth with heads that are together as wide as the stream."""
-    wanted = replace(key, attention_step=0, depth=1)
-    return [curve for curve in curves if replace(curve.family.key, depth=1) == wanted]
 
 
 def _of_family(
@@ -113,114 +111,78 @@ def _of_family(
         return []
     envelope = Envelope(curves=tuple(baselines))
     is_rank = baselines[0].family.key.attention_step == family.key.attention_step
-    plain = Redundancy(
-        kind="rank" if is_rank else "attention",
-        bottleneck=family.key.factorised if is_rank else ("attention",),
-        ratio=1.0,
-        family=family.key,
-        cell=family.cells[0],
-        baseline_depths=tuple(curve.family.key.depth for curve in baselines),
-        baseline_is_limited=_is_limited(baselines),
-        value=None,
-        low=None,
-        high=None,
-        seeds=min(curve.family.seeds for curve in baselines),
-        is_best_depth=True,
-    )
+    baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
+    shapes = [cell.architecture for cell in baseline_cells]
     return [
-        _measured(
-            replace(
-                plain, cell=cell, ratio=_ratio(cell, plain), seeds=min(plain.seeds, cell.seeds)
-            ),
-            _difference(cell, envelope, noise, seed),
+        Redundancy(
+            kind="rank" if is_rank else "attention",
+            bottleneck=family.key.factorised if is_rank else ("attention",),
+            ratio=_rank_ratio(cell, family.key) if is_rank else cell.architecture.attention_ratio,
+            family=family.key,
+            cell=cell,
+            baseline_depths=tuple(curve.family.key.depth for curve in baselines),
+            baseline_is_limited=any(shape.input.dimensions < shape.width for shape in shapes),
+            estimate=_share(cell, _difference(cell, envelope, noise, seed)),
+            seeds=min(other.seeds for other in (cell, *baseline_cells)),
         )
         for cell in family.cells
     ]
 
 
-def _is_limited(baselines: Sequence[Curve]) -> bool:
-    return any(
-        cell.architecture.input.dimensions < cell.architecture.width
-        for curve in baselines
-        for cell in curve.family.cells
-    )
-
-
-def _ratio(cell: Cell, plain: Redundancy) -> float:
-    if plain.kind == "attention":
-        return cell.architecture.attention_ratio
-    table = getattr(cell.architecture, plain.bottleneck[0])
+def _rank_ratio(cell: Cell, family: FamilyKey) -> float:
+    table, width = getattr(cell.architecture, family.factorised[0]), cell.architecture.width
     assert isinstance(table, Factorised)
-    width = cell.architecture.width
     return min(table.inner, width) / width
 
 
-def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> Difference:
+def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> ResampledDifference:
     """Baseline less cell: zero at N*."""
     random = generator(seed, (cell.architecture, cell.data_hash, cell.recipe))
     pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
     spread = scales(seed, group if pool is noise.usual else (*group, "noisy"), pool.degrees)
     errors = noise.error(cell) * spread * random.standard_normal(RESAMPLES)
-    low, high = envelope.log_range
-    return Difference(
+    return ResampledDifference(
         mean=lambda points: envelope.mean(points) - cell.mean,
         resampled=lambda points: envelope.resampled(points) - cell.mean - errors[:, None],
-        low=low,
-        high=high,
+        log_range=envelope.log_range,
     )
 
 
-def _measured(plain: Redundancy, difference: Difference) -> Redundancy:
+def _share(cell: Cell, difference: ResampledDifference) -> Estimate:
+    """What the network without the bottleneck saves; the larger it is, the less."""
     import numpy as np
 
     def saved(log_size: float | None) -> float | None:
-        return None if log_size is None else 1 - math.exp(log_size) / plain.cell.size
+        return None if log_size is None else 1 - math.exp(log_size) / cell.size
 
-    root = root_of(difference, falling=True)
-    if root is None:  # what the edge of the baseline still says
-        is_worse = float(difference.mean(np.array([difference.low]))[0]) < 0
-        edge = difference.low if is_worse else difference.high
-        span = span_about(difference, edge)
-        return replace(
-            plain,
-            low=saved(span.high) if is_worse else None,
-            high=None if is_worse else saved(span.low),
-        )
-    span = span_about(difference, root)
-    return replace(plain, value=saved(root), low=saved(span.high), high=saved(span.low))
+    root = difference.root(falling=True)
+    if root is not None:
+        size = difference.interval_about(root)
+        return Estimate(value=saved(root), low=saved(size.high), high=saved(size.low))
+    smallest, largest = difference.log_range  # what the edge of the baseline still says
+    if float(difference.mean(np.array([smallest]))[0]) < 0:
+        at_least = saved(difference.interval_about(smallest).high)
+        return Estimate(value=None, low=at_least, high=None)
+    return Estimate(value=None, low=None, high=saved(difference.interval_about(largest).low))
 
 
 def _with_best_depths(found: Sequence[Redundancy]) -> tuple[Redundancy, ...]:
     """The same, where attention ratios know which depth serves them best."""
     shares: dict[object, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item in found:
-        if item.value is not None:
-            shares[_question(item)][item.family.depth].append(item.value)
+        if item.kind == "attention" and item.estimate.value is not None:
+            shares[item.family.any_depth][item.family.depth].append(item.estimate.value)
     best = {
         question: min(depths, key=lambda depth: math.fsum(depths[depth]) / len(depths[depth]))
         for question, depths in shares.items()
     }
-    marked = (
-        replace(
-            item,
-            is_best_depth=item.kind == "rank"
-            or best.get(_question(item), item.family.depth) == item.family.depth,
-        )
-        for item in found
-    )
-    return tuple(
-        sorted(
-            marked,
-            key=lambda item: (
-                item.kind,
-                item.bottleneck,
-                item.family.depth,
-                item.ratio,
-                item.cell.size,
-            ),
-        )
-    )
 
+    def is_best(item: Redundancy) -> bool:
+        depth = item.family.depth
+        return item.kind == "rank" or best.get(item.family.any_depth, depth) == depth
 
-def _question(item: Redundancy) -> object:
-    return item.kind, replace(item.family, depth=1)
+    def order(item: Redundancy) -> tuple[object, ...]:
+        return item.kind, item.bottleneck, item.family.depth, item.ratio, item.cell.size
+
+    marked = (replace(item, is_best_depth=is_best(item)) for item in found)
+    return tuple(sorted(marked, key=order))

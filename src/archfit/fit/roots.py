@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.fit.forms import Reals
-from archfit.fit.resample import TAIL
+from archfit.fit.noise import TAIL
+from archfit.spec.estimate import Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,28 +19,25 @@ if TYPE_CHECKING:
 
 COARSE, FINE = 65, 33  # points
 REACH = 0.1  # of the range on each side, up to which an interval may end beyond it
+HALVINGS = 40  # of the distance of two points, to find a root between them
+ONE_SIGMA = (0.1587, 0.8413)  # quantiles; a few wild resamples do not count between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """A difference of losses over ln N between `low` and `high`."""
+class ResampledDifference:
+    """A difference of two losses over a range of ln N."""
 
     mean: Callable[[Reals], Reals]
     resampled: Callable[[Reals], Reals]  # a row for each resample
-    low: float
-    high: float
+    log_range: tuple[float, float]
 
-    @property
-    def reach(self) -> tuple[float, float]:
-        """The range in which ends of intervals are looked for."""
-        more = REACH * (self.high - self.low)
-        return self.low - more, self.high + more
-
-    def grid(self) -> Reals:
-        """Points over the range."""
+    def grid(self, reach: float = 0.0) -> Reals:
+        """Points over the range, and beyond it by this share on each side."""
         import numpy as np
 
-        return np.linspace(self.low, self.high, COARSE)
+        low, high = self.log_range
+        more = reach * (high - low)
+        return np.linspace(low - more, high + more, COARSE)
 
     def below_zero(self, points: Reals) -> Reals:
         """The share of resamples that are below zero at each point."""
@@ -51,7 +49,7 @@ class Difference:
         """Two-sided, that the mean slope is none."""
         import numpy as np
 
-        ends = self.resampled(np.array([self.low, self.high]))
+        ends = self.resampled(np.array(self.log_range))
         rising = float((ends[:, 1] > ends[:, 0]).mean())
         return 2 * min(rising, 1 - rising)
 
@@ -59,11 +57,10 @@ class Difference:
         """The mean slope over the range, and its standard error."""
         import numpy as np
 
-        ends = np.array([self.low, self.high])
+        ends = np.array(self.log_range)
         first, last = self.mean(ends)
-        change = np.diff(self.resampled(ends), axis=1)
-        inner = np.quantile(change, [0.1587, 0.8413])  # a few wild resamples do not count
-        length = self.high - self.low
+        inner = np.quantile(np.diff(self.resampled(ends), axis=1), ONE_SIGMA)
+        length = self.log_range[1] - self.log_range[0]
         return float(last - first) / length, float(inner[1] - inner[0]) / 2 / length
 
     def height(self, point: float) -> tuple[float, float]:
@@ -71,97 +68,85 @@ class Difference:
         import numpy as np
 
         at = np.array([point])
-        inner = np.quantile(self.resampled(at), [0.1587, 0.8413])
+        inner = np.quantile(self.resampled(at), ONE_SIGMA)
         return float(self.mean(at)[0]), float(inner[1] - inner[0]) / 2
 
+    def undecided_points(self) -> Reals:
+        """The points of the grid at which the difference may be zero."""
+        points = self.grid()
+        return points[_may_be_zero(self.below_zero(points))]
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
-    """An interval of ln N; an end is None where it lies beyond reach."""
+    def nearest_point(self) -> float:
+        """Where the one that is better by and large is ahead by the least."""
+        points = self.grid()
+        heights = self.mean(points)
+        ahead = heights if heights.sum() > 0 else -heights
+        return float(points[ahead.argmin()])
 
-    low: float | None
-    high: float | None
+    def root(self, *, falling: bool) -> float | None:
+        """The last place where the mean goes through zero in this direction."""
+        return self._last_root(self.grid(), falling=falling)
 
+    def sign_changes(self) -> tuple[tuple[float, bool], ...]:
+        """Where the sign changes beyond doubt on both sides, and whether it falls there."""
+        import numpy as np
 
-def root_of(difference: Difference, *, falling: bool) -> float | None:
-    """The last place where the mean goes through zero in this direction."""
-    return _last_root(difference, difference.grid(), falling=falling)
+        points = self.grid()
+        below = self.below_zero(points)
+        sure = np.flatnonzero(~_may_be_zero(below))
+        is_below = below[sure] > 0.5
+        found = []
+        for at in np.flatnonzero(is_below[1:] != is_below[:-1]):
+            between, falling = points[sure[at] : sure[at + 1] + 1], bool(is_below[at + 1])
+            root = self._last_root(between, falling=falling)
+            found += [] if root is None else [(root, falling)]
+        return tuple(found)
 
+    def interval_about(self, root: float) -> Estimate:
+        """The root with all x about it at which the difference may be zero.
 
-def told_roots(difference: Difference) -> tuple[tuple[float, bool], ...]:
-    """Where the difference changes from one told sign to the other, and whether it falls there."""
-    import numpy as np
+        An end is None where it lies beyond the range by more than REACH.
+        """
+        import numpy as np
 
-    points = difference.grid()
-    below = difference.below_zero(points)
-    told = np.flatnonzero(~_may_be_zero(below))
-    is_below = below[told] > 0.5
-    found = []
-    for at in np.flatnonzero(is_below[1:] != is_below[:-1]):
-        between, falling = points[told[at] : told[at + 1] + 1], bool(is_below[at + 1])
-        root = _last_root(difference, between, falling=falling)
-        found += [] if root is None else [(root, falling)]
-    return tuple(found)
+        points = np.unique(np.append(self.grid(REACH), root))
+        may_be_zero = _may_be_zero(self.below_zero(points))
+        at = int(np.searchsorted(points, root))
+        may_be_zero[at] = True
+        return Estimate(
+            value=root,
+            low=self._end(points[at::-1], may_be_zero[at::-1]),
+            high=self._end(points[at:], may_be_zero[at:]),
+        )
 
+    def _last_root(self, points: Reals, *, falling: bool) -> float | None:
+        import numpy as np
 
-def nearest_point(difference: Difference) -> float:
-    """Where the one that is better by and large is ahead by the least."""
-    points = difference.grid()
-    heights = difference.mean(points)
-    ahead = heights if heights.sum() > 0 else -heights
-    return float(points[ahead.argmin()])
+        sign = -1.0 if falling else 1.0
+        heights = sign * self.mean(points)
+        places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))
+        if not len(places):
+            return None
+        low, high = points[places[-1]], points[places[-1] + 1]
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            below = sign * float(self.mean(np.array([middle]))[0]) <= 0
+            low, high = (middle, high) if below else (low, middle)
+        return float((low + high) / 2)
 
+    def _end(self, points: Reals, may_be_zero: "NDArray[np.bool_]") -> float | None:
+        """Where, going along the points, zero is first left out; None if nowhere."""
+        import numpy as np
 
-def _last_root(difference: Difference, points: Reals, *, falling: bool) -> float | None:
-    import numpy as np
-
-    sign = -1.0 if falling else 1.0
-    heights = sign * difference.mean(points)
-    places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))
-    if not len(places):
-        return None
-    low, high = points[places[-1]], points[places[-1] + 1]
-    for _ in range(40):
-        middle = (low + high) / 2
-        below = sign * float(difference.mean(np.array([middle]))[0]) <= 0
-        low, high = (middle, high) if below else (low, middle)
-    return float((low + high) / 2)
-
-
-def span_about(difference: Difference, root: float) -> Span:
-    """All x about the root at which the difference may be zero."""
-    import numpy as np
-
-    least, most = difference.reach
-    points = np.unique(np.append(np.linspace(least, most, COARSE), root))
-    may_be_zero = _may_be_zero(difference.below_zero(points))
-    at = int(np.searchsorted(points, root))
-    may_be_zero[at] = True
-    return Span(
-        low=_end(difference, points[at::-1], may_be_zero[at::-1]),
-        high=_end(difference, points[at:], may_be_zero[at:]),
-    )
-
-
-def undecided_points(difference: Difference) -> Reals:
-    """The points of the grid at which the difference may be zero."""
-    points = difference.grid()
-    return points[_may_be_zero(difference.below_zero(points))]
+        sure = np.flatnonzero(~may_be_zero)
+        if not len(sure):
+            return None
+        inside, outside = points[sure[0] - 1], points[sure[0]]
+        fine = np.linspace(inside, outside, FINE)
+        outer = np.flatnonzero(~_may_be_zero(self.below_zero(fine)))
+        first = int(outer[0]) if len(outer) else FINE - 1
+        return float(fine[max(first, 1)] + fine[max(first, 1) - 1]) / 2
 
 
 def _may_be_zero(below: Reals) -> "NDArray[np.bool_]":
     return (below >= TAIL) & (below <= 1 - TAIL)
-
-
-def _end(difference: Difference, points: Reals, may_be_zero: "NDArray[np.bool_]") -> float | None:
-    """Where, going along the points, the difference is first told from zero; None if nowhere."""
-    import numpy as np
-
-    told = np.flatnonzero(~may_be_zero)
-    if not len(told):
-        return None
-    inside, outside = points[told[0] - 1], points[told[0]]
-    fine = np.linspace(inside, outside, FINE)
-    outer = np.flatnonzero(~_may_be_zero(difference.below_zero(fine)))
-    first = int(outer[0]) if len(outer) else FINE - 1
-    return float(fine[max(first, 1)] + fine[max(first, 1) - 1]) / 2

@@ -26,7 +26,7 @@ from archfit.report.document import (
     Table,
     sections_with_words,
 )
-from archfit.report.fit_document import Origin, provenance
+from archfit.report.fit_document import Origin, ends_words, provenance
 from archfit.report.plan_document import plan_document, plan_figures
 from archfit.spec import Evaluation
 
@@ -139,9 +139,9 @@ def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
     return Trial(
         name=standing.words,
         bits_per_byte=tuple(one.evaluations[-1].heldout_bits_per_byte for one in records),
-        difference=found.bits_per_byte if found else 0.0,
-        low=found.low if found else 0.0,
-        high=found.high if found else 0.0,
+        difference=(found.estimate.value if found else None) or 0.0,
+        low=(found.estimate.low if found else None) or 0.0,
+        high=(found.estimate.high if found else None) or 0.0,
         curve=tuple(zip((step * positions for step in steps), means, strict=True)),
     )
 
@@ -163,11 +163,9 @@ def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
                 "parameters": lambda one: f"{one.cell.architecture.params:,}",
                 "bits per byte": lambda one: f"{one.cell.bits_per_byte:.4f}",
                 "difference": lambda one: (
-                    f"{one.against.bits_per_byte:+.4f}" if one.against else ""
+                    f"{one.against.estimate.value:+.4f}" if one.against else ""
                 ),
-                "90 %": lambda one: (
-                    f"{one.against.low:+.4f} to {one.against.high:+.4f}" if one.against else ""
-                ),
+                "90 %": lambda one: ends_words(one.against.estimate) if one.against else "",
                 "seeds": lambda one: str(one.cell.seeds),
                 "at the plan's size": lambda one: counterpart(trained, one),
             },
@@ -244,7 +242,6 @@ def _network_json(trained: CheckRuns, standing: RankedResult) -> Json:
         "block_params": shape.block_params,
         "bits_per_byte": standing.cell.bits_per_byte,
         "seeds": standing.cell.seeds,
-        "difference": found
-        and {"bits_per_byte": found.bits_per_byte, "low": found.low, "high": found.high},
+        "difference": found and found.estimate.row("bits_per_byte"),
         "at_plan_size": counterpart(trained, standing),
     }

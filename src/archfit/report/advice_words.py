@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import HEADS, untested, width_at
 from archfit.advise.verdict import Claim, RankedResult, Verdict
-from archfit.fit.against import Difference
+from archfit.fit.comparisons import CellDifference
 from archfit.plan.planner import Plan
 from archfit.plan.shapes import RoundedShape
 from archfit.report.plan_document import NO_REPAIR, bottleneck_sentence, effect_sentence
@@ -49,10 +49,12 @@ def headline(plan: Plan, verdict: Verdict | None) -> str:
     if verdict.binds is False:
         words = "The check was too small to test the bottleneck"
     best = verdict.best
-    helps = best.network.network.role == "repaired" and best.against and best.against.is_better
-    if not helps or plan.leads_with_repairs or best.against is None:
+    is_repaired = best.network.network.role == "repaired"
+    if not is_repaired or plan.leads_with_repairs or best.against is None:
         return words
-    return f"{words}, but {best.words} is {-best.against.bits_per_byte:.2f} {BITS} better"
+    if not best.against.estimate.is_below(0):
+        return words
+    return f"{words}, but {best.words} is {-(best.against.estimate.value or 0):.2f} {BITS} better"
 
 
 def check_sentences(plan: Plan, trained: CheckRuns, verdict: Verdict) -> list[str]:
@@ -89,17 +91,18 @@ def _best(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
     )
 
 
-def _difference(found: Difference | None) -> str:
+def _difference(found: CellDifference | None) -> str:
     assert found is not None
-    word = "better" if found.bits_per_byte < 0 else "worse"
-    ends = sorted((abs(found.low), abs(found.high)))
+    bits, low, high = (number or 0.0 for number in found.estimate.row().values())
+    word = "better" if bits < 0 else "worse"
+    ends = sorted((abs(low), abs(high)))
     between = (
         f"{ends[0]:.4f} to {ends[1]:.4f}"
-        if found.is_better or found.is_worse
-        else f"{found.low:+.4f} to {found.high:+.4f}, so perhaps not at all"
+        if not found.estimate.contains(0)
+        else f"{low:+.4f} to {high:+.4f}, so perhaps not at all"
     )
-    share = abs(found.bits_per_byte) / found.reference.bits_per_byte  # what is sure may be small
-    size = f"{abs(found.bits_per_byte):.4f} ({share:.1%})"
+    share = abs(bits) / found.second.bits_per_byte  # what is sure may be small
+    size = f"{abs(bits):.4f} ({share:.1%})"
     return f"{size} {word} (90 %: {between}; {found.seeds} seeds)"
 
 

@@ -5,15 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from archfit.evidence.document import document_of as evidence_json
-from archfit.evidence.document import rows_of as evidence_rows
-from archfit.evidence.finding import Finding
+from archfit.evidence.evidence_json import evidence_json, fit_rows
+from archfit.evidence.measures import EvidenceFinding
 from archfit.evidence.records import Evidence
-from archfit.fit.cells import Cell
-from archfit.fit.conclusions import findings as fit_findings
-from archfit.fit.conclusions import short_size
-from archfit.fit.document import document_of as fit_json
-from archfit.fit.families import key_of
+from archfit.fit.cells import Cell, key_of
+from archfit.fit.conclusions import short_size, subjects
+from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
 from archfit.report.document import (
@@ -25,6 +22,7 @@ from archfit.report.document import (
     sections_with_words,
 )
 from archfit.spec import RunRecord
+from archfit.spec.estimate import Estimate
 
 NO_QUESTION = "What do these runs say?"
 LONGEST_LABEL, LONGEST_QUESTION = 40, 300
@@ -66,18 +64,20 @@ def fit_document(fits: Fits) -> Document:
     )
 
 
-def evidence_document(evidence: Evidence, findings: tuple[Finding, ...], *, rows: bool) -> Document:
+def evidence_document(
+    evidence: Evidence, findings: tuple[EvidenceFinding, ...], *, rows: bool
+) -> Document:
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
     return Document(
         title="What the shipped runs say about the papers' findings",
         headline="",
         sections=tuple(map(_finding_section, findings)),
-        data=data | evidence_rows(evidence) if rows else data,
+        data=data | fit_rows(evidence) if rows else data,
     )
 
 
-def _finding_section(finding: Finding) -> Section:
+def _finding_section(finding: EvidenceFinding) -> Section:
     sweeps = ", ".join(finding.sweeps)
     return Section(
         title=f"{finding.question}. {finding.asks}",
@@ -125,7 +125,7 @@ def sweep_report(
 
 def _conclusions(fits: Fits) -> list[Section]:
     """A section for each subject that the runs say something about."""
-    return [Section(title=one.subject, sentences=one.sentences) for one in fit_findings(fits)]
+    return [Section(title=one.name, sentences=one.sentences) for one in subjects(fits)]
 
 
 def _table_sections(fits: Fits, labels: Mapping[str, str]) -> tuple[Section, ...]:
@@ -146,11 +146,11 @@ def _main_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "tables": lambda item: item.shallow.words or "full",
                 "data": lambda item: _data(item.shallow.data_hash, labels),
                 "verdict": lambda item: item.verdict,
-                "block parameters": lambda item: _size(item.size),
+                "block parameters": lambda item: _size(item.size.value),
                 "90 %": lambda item: (
-                    f"{_size(item.low)} to {_size(item.high)}" if item.is_crossing else ""
+                    f"{_size(item.size.low)} to {_size(item.size.high)}" if item.is_crossing else ""
                 ),
-                "width": lambda item: "" if item.width is None else f"{item.width:.0f}",
+                "width": lambda item: "" if item.width.value is None else f"{item.width.value:.0f}",
                 "seeds": lambda item: str(item.seeds),
                 "seeds needed": lambda item: (
                     "" if item.seeds_needed is None else str(item.seeds_needed)
@@ -167,7 +167,7 @@ def _main_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "depth": lambda item: str(item.family.depth),
                 "width": lambda item: str(item.cell.architecture.width),
                 "redundant": _saved,
-                "90 %": lambda item: f"{_share(item.low)} to {_share(item.high)}",
+                "90 %": lambda item: f"{_share(item.estimate.low)} to {_share(item.estimate.high)}",
                 "seeds": lambda item: str(item.seeds),
             },
         ),
@@ -184,9 +184,9 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "less second": lambda item: item.second.words or "full tables",
                 "depth": lambda item: str(item.first.depth),
                 "width": lambda item: str(item.width),
-                "nats per token": lambda item: f"{item.difference:+.4f}",
-                "90 %": lambda item: f"{item.low:+.4f} to {item.high:+.4f}",
-                "seeds": lambda item: str(item.seeds),
+                "nats per token": lambda item: f"{item.difference.estimate.value:+.4f}",
+                "90 %": lambda item: ends_words(item.difference.estimate),
+                "seeds": lambda item: str(item.difference.seeds),
             },
         ),
         Table.of(
@@ -211,17 +211,17 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
 def _comparisons(fits: Fits, labels: Mapping[str, str]) -> Table:
     return Table.of(
         "Networks of equal size that read different tokens",
-        [ranked for item in fits.comparisons for ranked in item.standings],
+        [result for ranking in fits.rankings for result in ranking.results],
         {
-            "parameters": lambda one: f"{one.cell.architecture.params:,}",
-            "data": lambda one: _data(one.cell.data_hash, labels),
-            "vocabulary": lambda one: f"{one.cell.architecture.input.vocab:,}",
-            "patch": lambda one: str(one.cell.architecture.input.tokens_per_position),
-            "depth": lambda one: str(one.cell.architecture.depth),
-            "width": lambda one: str(one.cell.architecture.width),
-            "bits per byte": lambda one: f"{one.bits_per_byte:.4f}",
-            "more than the best": lambda one: f"{one.difference:+.4f}",
-            "90 %": lambda one: f"{one.low:+.4f} to {one.high:+.4f}" if one.difference else "",
+            "parameters": lambda one: f"{one.first.architecture.params:,}",
+            "data": lambda one: _data(one.first.data_hash, labels),
+            "vocabulary": lambda one: f"{one.first.architecture.input.vocab:,}",
+            "patch": lambda one: str(one.first.architecture.input.tokens_per_position),
+            "depth": lambda one: str(one.first.architecture.depth),
+            "width": lambda one: str(one.first.architecture.width),
+            "bits per byte": lambda one: f"{one.first.bits_per_byte:.4f}",
+            "more than the best": lambda one: f"{one.estimate.value:+.4f}",
+            "90 %": lambda one: ends_words(one.estimate) if one.estimate.value else "",
             "seeds": lambda one: str(one.seeds),
         },
     )
@@ -236,14 +236,14 @@ def _laws(fits: Fits) -> Table:
                 item.kind,
                 f"depth {item.family.depth}" if item.kind == "size" else "crossings",
                 item.form,
-                parameter.name,
-                f"{parameter.value:.4g}",
-                f"{_real(parameter.low)} to {_real(parameter.high)}",
+                name,
+                f"{estimate.value:.4g}",
+                f"{_real(estimate.low)} to {_real(estimate.high)}",
                 str(item.points),
                 str(item.seeds),
             )
             for item in fits.laws
-            for parameter in item.parameters
+            for name, estimate in item.parameters.items()
         ),
     )
 
@@ -272,11 +272,17 @@ def _spread(cell: Cell) -> str:
 
 
 def _saved(item: Redundancy) -> str:
-    if item.value is not None:
-        return _share(item.value)
-    if item.low is not None:
-        return f"at least {_share(item.low)}"
-    return "not known" if item.high is None else f"at most {_share(item.high)}"
+    share = item.estimate
+    if item.outcome == "value":
+        return _share(share.value)
+    if item.outcome == "at least":
+        return f"at least {_share(share.low)}"
+    return "not known" if share.high is None else f"at most {_share(share.high)}"
+
+
+def ends_words(estimate: Estimate) -> str:
+    """The interval of a difference, both ends of which are known."""
+    return f"{estimate.low:+.4f} to {estimate.high:+.4f}"
 
 
 def _data(data_hash: str, labels: Mapping[str, str]) -> str:

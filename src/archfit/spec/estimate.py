@@ -1,6 +1,7 @@
 """A number that was measured or forecast, with the interval that it is probably in."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from archfit.spec.errors import InvalidValue, check_real
 
@@ -34,7 +35,33 @@ class Estimate:
         above = self.low is None or self.low <= number
         return above and (self.high is None or number <= self.high)
 
+    def is_above(self, limit: float) -> bool:
+        """Whether the whole interval lies above a number; one that is open below never does."""
+        return self.low is not None and self.low > limit
+
+    def is_below(self, limit: float) -> bool:
+        """Whether the whole interval lies below a number; one that is open above never does."""
+        return self.high is not None and self.high < limit
+
+    def lies_above(self, other: "Estimate") -> bool:
+        """Whether the two intervals are apart, this one above."""
+        return other.high is not None and self.is_above(other.high)
+
     def overlaps(self, other: "Estimate") -> bool:
         """Whether two intervals share a number, so that they cannot be told apart."""
-        below = self.low is None or other.high is None or self.low <= other.high
-        return below and (other.low is None or self.high is None or other.low <= self.high)
+        return not (self.lies_above(other) or other.lies_above(self))
+
+    def rising(self, function: Callable[[float], float]) -> "Estimate":
+        """The estimate of a rising function of this number, such as its exponential."""
+        value, low, high = (
+            None if number is None else function(number)
+            for number in (self.value, self.low, self.high)
+        )
+        return replace(self, value=value, low=low, high=high)
+
+    def row(self, name: str = "value") -> dict[str, float | None]:
+        """The part of a JSON object that says it: the value by its name, `low` and `high`."""
+        return {name: self.value, "low": self.low, "high": self.high}
+
+
+UNKNOWN = Estimate(value=None, low=None, high=None)  # nothing is known of the number

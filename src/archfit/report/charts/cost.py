@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import altair
 
-from archfit.fit.contrasts import Contrast
-from archfit.fit.families import FamilyKey
+from archfit.fit.cells import FamilyKey
+from archfit.fit.comparisons import Contrast
 from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
 from archfit.report.charts.look import (
@@ -86,7 +86,7 @@ def _title(key: FamilyKey, width: int, words: str) -> str:
 
 def _costs_said(panel: _CostPanel) -> str:
     costs = [
-        f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference:+.3f}"
+        f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
         for item in panel.costs
     ]
     return f"{panel.title}: {'; '.join(costs)}."
@@ -101,7 +101,7 @@ def _cost_panel(panel: _CostPanel, layout: Layout) -> altair.LayerChart | altair
     ranks = log_ends((*(item.rank for item in panel.costs), panel.width))
     apart = (ranks[1] / ranks[0]) ** (APART / layout.width)
     rows = [_cost_row(item, apart) for item in panel.costs]
-    nats = ends((0.0, *(value for item in panel.costs for value in (item.low, item.high))))
+    nats = ends((0.0, *(float(row[end]) for row in rows for end in ("low", "high"))))
     names = list(SIDES.values())
     look = in_series("side", "limited side", names, layout)
     x = log_x_at("rank", "rank (inner size)", [*(item.rank for item in panel.costs), panel.width])
@@ -132,9 +132,7 @@ def _cost_row(item: Contrast, apart: float) -> Row:
         "side": SIDES[item.first.factorised],
         "inner": item.rank,
         "rank": item.rank * apart**place,
-        "cost": item.difference,
-        "low": item.low,
-        "high": item.high,
+        **{name: value or 0.0 for name, value in item.difference.estimate.row("cost").items()},
     }
 
 
@@ -154,22 +152,18 @@ class _Point:
     @property
     def value(self) -> float:
         """What is drawn: the share, or the limit where only that is known."""
-        known = (self.item.value, self.item.low, self.item.high)
+        known = self.item.estimate.row().values()
         return next(share for share in known if share is not None)
 
     @property
     def mark(self) -> str:
         """Whether it is a share or a limit."""
-        if self.item.value is not None:
-            return "share"
-        return "at least" if self.item.low is not None else "at most"
+        return "share" if self.item.outcome == "value" else self.item.outcome
 
 
 def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     """A panel for ranks and one for attention, whichever the records support."""
-    known = [
-        item for item in fits.redundancy if (item.value, item.low, item.high) != (None, None, None)
-    ]
+    known = [item for item in fits.redundancy if item.outcome != "unknown"]
     if not known:
         return None
     points = _share_points(known, labels)
@@ -225,7 +219,7 @@ def _share_panel(
     kind = points[0].item.kind
     ratios = log_ends((*(point.item.ratio for point in points), 1.0))
     low, high = ends((*_known(points), 0.0))
-    is_open = any(point.item.high is None for point in points)
+    is_open = any(point.item.estimate.high is None for point in points)
     shares = low, 1.0 if is_open else min(high, 1.0)  # no share is above 1
     rows = _share_rows(points, shares, (ratios[1] / ratios[0]) ** (APART / layout.width))
     x, y = log_x("ratio", AXES[kind], ratios, layout), linear_y("share", SAVED, shares, "~%")
@@ -255,7 +249,7 @@ def _share_panel(
 
 
 def _known(points: Sequence[_Point]) -> list[float]:
-    every = [(point.value, point.item.low, point.item.high) for point in points]
+    every = [point.item.estimate.row().values() for point in points]
     return [share for shares in every for share in shares if share is not None]
 
 
@@ -271,8 +265,8 @@ def _share_rows(points: Sequence[_Point], shares: tuple[float, float], apart: fl
                 "series": point.series,
                 "ratio": item.ratio * apart**-place,
                 "share": point.value,
-                "low": shares[0] if item.low is None else item.low,
-                "high": shares[1] if item.high is None else item.high,
+                "low": shares[0] if item.estimate.low is None else item.estimate.low,
+                "high": shares[1] if item.estimate.high is None else item.estimate.high,
                 "mark": point.mark,
             }
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair
 
-from archfit.fit.families import FamilyKey
+from archfit.fit.cells import FamilyKey
 from archfit.report.document import Layout
 from archfit.spec import Tied
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import altair
 
-from archfit.fit.cells import Cell, without_rate
-from archfit.fit.contrasts import with_full
+from archfit.fit.cells import Cell, FamilyKey, families_of, key_of, without_rate
+from archfit.fit.comparisons import with_full
 from archfit.fit.curves import Curve
-from archfit.fit.families import FamilyKey, families_of, key_of
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
 from archfit.report.charts.look import (
@@ -272,6 +271,6 @@ def _runs(cell: Cell) -> list[Row]:
 
 def _mean(cell: Cell, noise: Noise) -> Row:
     """The mean of a cell with its 90 % interval, which is a point where noise is not known."""
-    half = noise.t90(cell) * noise.error(cell) if noise.is_enough else 0.0
+    half = noise.t(cell) * noise.error(cell) if noise.is_enough else 0.0
     half = half if math.isfinite(half) else 0.0
     return _row(cell) | {"loss": cell.mean, "low": cell.mean - half, "high": cell.mean + half}

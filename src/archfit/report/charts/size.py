@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import altair
 
+from archfit.fit.cells import Family, FamilyKey, families_of
 from archfit.fit.conclusions import short_size
-from archfit.fit.crossing import Crossing
 from archfit.fit.curves import Curve
-from archfit.fit.families import Family, FamilyKey, families_of
+from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
 from archfit.report.charts.look import (
     MOST_PANELS,
@@ -110,7 +110,8 @@ def _shown(crossings: Sequence[Crossing]) -> tuple[Crossing, ...]:
 def _said(panel: SizePanel, *, several: bool) -> str:
     where = f"{panel.title}: " if several else ""
     crossings = [
-        f"depths {one.shallow.depth} and {one.deep.depth} cross at {short_size(one.size or 0)}"
+        f"depths {one.shallow.depth} and {one.deep.depth} cross at "
+        f"{short_size(one.size.value or 0)}"
         for one in panel.crossings
     ]
     return f"{where}{', '.join(crossings) or 'no crossing in range'}."
@@ -246,14 +247,15 @@ def _crossing_row(one: Crossing, panel: SizePanel, sizes: Ends) -> Row:
     """A crossing, its height on the curve of the shallow depth, and its interval in the frame."""
     import numpy as np
 
-    assert one.size is not None
+    size = one.size.value
+    assert size is not None
     (shallow,) = [curve for curve in panel.curves if curve.family.key == one.shallow]
     return {
-        "row": f"{one.shallow.depth} and {one.deep.depth}: {short_size(one.size)}",
-        "size": one.size,
-        "loss": float(shallow.mean(np.array([math.log(one.size)]))[0]),
-        "low": sizes[0] if one.low is None else max(one.low, sizes[0]),
-        "high": sizes[1] if one.high is None else min(one.high, sizes[1]),
-        "low_is_open": one.low is None or one.low < sizes[0],
-        "high_is_open": one.high is None or one.high > sizes[1],
+        "row": f"{one.shallow.depth} and {one.deep.depth}: {short_size(size)}",
+        "size": size,
+        "loss": float(shallow.mean(np.array([math.log(size)]))[0]),
+        "low": sizes[0] if one.size.low is None else max(one.size.low, sizes[0]),
+        "high": sizes[1] if one.size.high is None else min(one.size.high, sizes[1]),
+        "low_is_open": one.size.low is None or one.size.low < sizes[0],
+        "high_is_open": one.size.high is None or one.size.high > sizes[1],
     }

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import altair
 
-from archfit.fit.cells import Cell
-from archfit.fit.comparison import Comparison, Standing
+from archfit.fit.cells import Cell, key_of
+from archfit.fit.comparisons import CellDifference, Ranking
 from archfit.fit.conclusions import short_size
-from archfit.fit.families import key_of
 from archfit.fit.fitted import Fits
 from archfit.report.charts.cost import redundancy_figure, side_figure
 from archfit.report.charts.look import (
@@ -38,7 +37,7 @@ BITS = "held-out loss (bits per byte)"
 
 def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     """A panel for each size at which networks were compared."""
-    shown = fits.comparisons[:MOST_PANELS]
+    shown = fits.rankings[:MOST_PANELS]
     if not shown:
         return None
     return Figure(
@@ -49,8 +48,11 @@ def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "network is worse beyond doubt. The tokens of a patch are predicted at once.",
         description="Bits per byte at equal size: "
         + " ".join(
-            f"{short_size(one.params)} parameters: "
-            + "; ".join(f"{_reading(s.cell, labels)} {s.bits_per_byte:.4f}" for s in one.standings)
+            f"{short_size(one.best.architecture.params)} parameters: "
+            + "; ".join(
+                f"{_reading(result.first, labels)} {result.first.bits_per_byte:.4f}"
+                for result in one.results
+            )
             + "."
             for one in shown
         ),
@@ -88,29 +90,30 @@ def _reading(cell: Cell, labels: Mapping[str, str]) -> str:
 
 
 def _comparison_chart(
-    shown: Sequence[Comparison], labels: Mapping[str, str], page: Layout
+    shown: Sequence[Ranking], labels: Mapping[str, str], page: Layout
 ) -> "Drawing":
     layout = page.for_panels(len(shown))
     return side_by_side([_compared(one, labels, layout.width) for one in shown], layout)
 
 
 def _compared(
-    one: Comparison, labels: Mapping[str, str], width: int
+    one: Ranking, labels: Mapping[str, str], width: int
 ) -> altair.LayerChart | altair.FacetChart:
-    names = _unlike([_reading(standing.cell, labels) for standing in one.standings])
-    means = [_standing(*pair) for pair in zip(one.standings, names, strict=True)]
+    names = _unlike([_reading(result.first, labels) for result in one.results])
+    means = [_mean(*pair) for pair in zip(one.results, names, strict=True)]
     runs: list[Row] = [
-        {"row": name, "bits": loss * standing.bits_per_byte / standing.cell.mean}
-        for standing, name in zip(one.standings, names, strict=True)
-        for loss in standing.cell.losses
+        {"row": name, "bits": loss * result.first.bits_per_byte / result.first.mean}
+        for result, name in zip(one.results, names, strict=True)
+        for loss in result.first.losses
     ]
     frame = ends(
         [float(row[key]) for row in means for key in ("low", "high")]
         + [float(row["bits"]) for row in runs]
     )
     y, x = rows_y(names), linear_x("bits", BITS, frame)
+    title = f"about {short_size(one.best.architecture.params)} parameters"
     return altair.layer(
-        rows_of([{"bits": one.standings[0].bits_per_byte}])
+        rows_of([{"bits": one.best.bits_per_byte}])
         .mark_rule(strokeDash=[1, 3], color="#555555")
         .encode(x=x),
         rows_of(means)
@@ -124,18 +127,19 @@ def _compared(
         .encode(x=x, y=y, tooltip=["row:N", "bits:Q", "low:Q", "high:Q"]),
         width=width,
         height=ROW * len(names),
-        title=altair.TitleParams(f"about {short_size(one.params)} parameters", fontSize=12),
+        title=altair.TitleParams(title, fontSize=12),
     )
 
 
-def _standing(standing: Standing, name: str) -> Row:
+def _mean(result: CellDifference, name: str) -> Row:
     """Its mean, and the interval of its difference from the best, laid about that."""
-    best = standing.bits_per_byte - standing.difference
+    bits, difference = result.first.bits_per_byte, result.estimate
+    best = bits - (difference.value or 0)
     return {
         "row": name,
-        "bits": standing.bits_per_byte,
-        "low": best + standing.low,
-        "high": best + standing.high,
+        "bits": bits,
+        "low": best + (difference.low or 0),
+        "high": best + (difference.high or 0),
     }
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from archfit import __version__
-from archfit.fit import reading
-from archfit.fit.fitted import fitted
-from archfit.fit.reading import read_folders
-from archfit.spec import RunRecord
+from archfit.fit.conclusions import conclusions
+from archfit.fit.fitted import fitted, read_folders
+from archfit.spec import RunRecord, files
 from tests_curves import DATA, OTHER_DATA, record, shape, simulated, write_runs
 
 
@@ -41,13 +40,13 @@ def test_records_of_several_folders_come_in_one_order(tmp_path: Path) -> None:
     first = write_runs(tmp_path / "a", runs()[:1])
     second = write_runs(tmp_path / "b", runs()[1:])
     assert read_folders([first, second]) == read_folders([second, first])
-    assert set(read_folders([first, second])) == set(runs())
+    assert set(read_folders([first, second]).records) == set(runs())
 
 
 def test_a_run_in_two_folders_counts_once(tmp_path: Path) -> None:
     timed = [replace(one, timing=replace(one.timing, training_seconds=9.0)) for one in runs()]
     first, second = write_runs(tmp_path / "a", runs()), write_runs(tmp_path / "b", timed)
-    assert len(read_folders([first, second])) == 2
+    assert len(read_folders([first, second]).records) == 2
 
 
 def test_a_run_with_two_results_is_refused(tmp_path: Path) -> None:
@@ -59,14 +58,21 @@ def test_a_run_with_two_results_is_refused(tmp_path: Path) -> None:
 def test_a_sweep_may_name_several_data_sets(tmp_path: Path) -> None:
     folder = write_runs(tmp_path / "a", [*runs(), *runs(OTHER_DATA)])
     write_sweep(folder, data=[{"hash": DATA}, {"hash": OTHER_DATA}])
-    assert len(read_folders([folder])) == 4
+    found = read_folders([folder])
+    assert (len(found.records), found.is_one_source) == (4, True)
 
 
-def test_data_sets_that_no_sweep_names_are_not_mixed(tmp_path: Path) -> None:
+def test_data_sets_that_no_sweep_names_are_fitted_each_on_their_own(tmp_path: Path) -> None:
+    folder = write_runs(tmp_path / "a", [*runs(seeds=5), *runs(OTHER_DATA, seeds=5)])
+    found = read_folders([folder])
+    assert not found.is_one_source
+    assert found.fits().rankings == ()
+    said = conclusions(found.fits())[-1]
+    assert f"data sets {DATA[:8]}, {OTHER_DATA[:8]} were fitted each on their own" in said
+
+
+def test_runs_on_data_that_the_sweep_does_not_name_are_refused(tmp_path: Path) -> None:
     folder = write_runs(tmp_path / "a", [*runs(), *runs(OTHER_DATA)])
-    said = refusal(folder)
-    assert f"mixes the data sets {DATA[:16]} and {OTHER_DATA[:16]}" in said
-    assert "fit one at a time" in said
     write_sweep(folder)
     assert f"has runs on the data set {OTHER_DATA[:16]}" in refusal(folder)
 
@@ -83,14 +89,15 @@ def test_folders_of_different_data_are_not_mixed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"archfit": "9.9"}, f"is being written by archfit 9.9 (format 1), this is {__version__}"),
-        ({"format": 2}, "(format 2), this is"),
-        ({"format": True}, "(format True), this is"),
-        ({"archfit": "\x1b[31m"}, "'\\x1b[31m'"),
-        ({"archfit": None}, "it names no version"),
-        ({"data": {}}, "data is no list"),
-        ({"data": [DATA]}, "a data set has no hash"),
-        ({"data": [{"hash": "\x1b"}]}, "a data set has no hash"),
+        ({"archfit": "9.9"}, f"is written by archfit 9.9, and this is archfit {__version__}"),
+        ({"format": 2}, "(format 2 and 1)"),
+        ({"format": True}, "(format True and 1)"),
+        ({"archfit": "\x1b[31m"}, "is written by archfit ?, and"),
+        ({"archfit": None}, "is written by archfit ?, and"),
+        ({"data": {}}, "is damaged (data is no list of data sets"),
+        ({"data": [DATA]}, "is damaged (data is no list of data sets"),
+        ({"data": [{"hash": "\x1b"}]}, "is damaged (data is no list of data sets"),
+        ({"data": []}, "is damaged (data is no list of data sets"),
     ],
 )
 def test_a_sweep_of_another_version_or_damaged_is_one_sentence(
@@ -105,7 +112,7 @@ def test_a_sweep_of_another_version_or_damaged_is_one_sentence(
 def test_a_sweep_that_is_no_object_is_one_sentence(tmp_path: Path, text: str) -> None:
     folder = write_runs(tmp_path / "a", runs())
     (folder / "sweep.json").write_bytes(text.encode(errors="surrogateescape"))
-    assert "is damaged (no JSON" in refusal(folder)
+    assert "sweep.json holds no sweep: " in refusal(folder)
 
 
 def test_a_sweep_too_large_to_be_one_is_not_read(
@@ -113,7 +120,7 @@ def test_a_sweep_too_large_to_be_one_is_not_read(
 ) -> None:
     folder = write_runs(tmp_path / "a", runs())
     write_sweep(folder)
-    monkeypatch.setattr(reading, "LARGEST_SWEEP", 20)
+    monkeypatch.setattr(files, "LARGEST_SWEEP", 20)
     assert "over 20 bytes" in refusal(folder)
 
 

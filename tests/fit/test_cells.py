@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.fit.cells import cells_of, tuned
-from archfit.fit.families import families_of
+from archfit.fit.cells import cells_of, families_of, tuned
 from archfit.spec import Factorised
 from tests_curves import RECIPE, record, shape
 

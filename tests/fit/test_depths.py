@@ -1,4 +1,4 @@
-"""Crossings: what is reported, what is not, and what does not matter."""
+"""Crossings and best depths: what is reported, what is not, and what does not matter."""
 
 import math
 from dataclasses import replace
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archfit.fit.conclusions import conclusions
-from archfit.fit.crossing import Crossing
+from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits, fitted
 from archfit.spec import RunRecord
 from tests_curves import (
@@ -43,12 +43,12 @@ def crossing(found: Fits) -> Crossing:
 def test_almost_without_noise_the_crossing_and_its_width_are_exact() -> None:
     found = crossing(fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE), std=1e-5)))
     assert found.verdict == "deeper wins above"
-    assert found.size == pytest.approx(3e6, rel=1e-3)
-    assert found.width == pytest.approx(math.sqrt(3e6 / 72), rel=1e-3)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low <= 3e6 <= found.high
-    assert found.high / found.low < 1.001
+    assert found.size.value == pytest.approx(3e6, rel=1e-3)
+    assert found.width.value == pytest.approx(math.sqrt(3e6 / 72), rel=1e-3)
+    assert found.size.low is not None
+    assert found.size.high is not None
+    assert found.size.low <= 3e6 <= found.size.high
+    assert found.size.high / found.size.low < 1.001
 
 
 def test_a_shallower_network_may_win_above() -> None:
@@ -62,7 +62,7 @@ def test_a_shallower_network_may_win_above() -> None:
 def test_parallel_curves_do_not_cross(change: float, verdict: str) -> None:
     found = fitted(records(lambda x: SHALLOW(x) + change))
     assert crossing(found).verdict == f"{verdict} wins everywhere"
-    assert crossing(found).size is None
+    assert crossing(found).size.value is None
     assert "no crossing in range" in conclusions(found)[0]
 
 
@@ -87,11 +87,13 @@ def test_equal_curves_are_undecided_and_carry_the_seeds_that_would_tell() -> Non
 def test_the_sentence_has_size_width_interval_and_seeds() -> None:
     found = fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE)))
     item = crossing(found)
-    assert item.size is not None
-    assert item.width is not None
+    assert item.size.value is not None
+    assert item.width.value is not None
     said = conclusions(found)[0]
-    assert said.startswith(f"Depth 12 overtakes depth 6 at {item.size / 1e6:.2f}M block parameters")
-    assert f"where the shallow width is {item.width:.0f} (" in said
+    assert said.startswith(
+        f"Depth 12 overtakes depth 6 at {item.size.value / 1e6:.2f}M block parameters"
+    )
+    assert f"where the shallow width is {item.width.value:.0f} (" in said
     assert said.endswith("; 3 seeds.")
 
 
@@ -99,8 +101,8 @@ def test_an_interval_may_end_beyond_the_range() -> None:
     weak = shifted_to_meet(lambda x: SHALLOW(x) - 0.004 * (x - MIDDLE), SHALLOW, MIDDLE + 0.6)
     item = crossing(fitted(records(weak, std=1.2e-3)))
     assert item.is_crossing
-    assert item.low is not None
-    assert item.high is None
+    assert item.size.low is not None
+    assert item.size.high is None
 
 
 def ahead_between(x: float) -> float:
@@ -113,9 +115,9 @@ def test_depths_that_cross_twice_have_two_crossings() -> None:
     verdicts = [(item.verdict, item.number, item.times) for item in found.crossings]
     assert verdicts == [("deeper wins above", 1, 2), ("shallower wins above", 2, 2)]
     for item, truth in zip(found.crossings, (-0.7, 0.7), strict=True):
-        assert item.low is not None
-        assert item.high is not None
-        assert item.low < 3e6 * math.exp(truth) < item.high < 1.3 * item.low
+        assert item.size.low is not None
+        assert item.size.high is not None
+        assert item.size.low < 3e6 * math.exp(truth) < item.size.high < 1.3 * item.size.low
     first, second, *_ = conclusions(found)
     assert first.startswith("Depth 12 overtakes depth 6 at 1.")
     assert second.startswith("Depth 6 overtakes depth 12 at 6.")
@@ -139,7 +141,7 @@ def test_a_sum_of_two_power_laws_is_explained() -> None:
     found = fitted(records(shifted_to_meet(deep, SHALLOW, MIDDLE), std=1e-4, sizes=12))
     item = crossing(found)
     assert item.inflation == 1
-    assert item.size == pytest.approx(3e6, rel=3e-3)
+    assert item.size.value == pytest.approx(3e6, rel=3e-3)
 
 
 def test_depths_without_common_sizes_are_not_compared() -> None:
@@ -172,9 +174,9 @@ def test_a_shape_that_no_form_has_widens_the_interval() -> None:
 
 
 def length(item: Crossing) -> float:
-    assert item.low is not None
-    assert item.high is not None
-    return math.log(item.high / item.low)
+    assert item.size.low is not None
+    assert item.size.high is not None
+    return math.log(item.size.high / item.size.low)
 
 
 def replace_loss(one: RunRecord, change: float) -> RunRecord:
@@ -202,9 +204,8 @@ def test_the_unit_and_the_zero_of_losses_do_not_matter(factor: float, change: fl
         for one in own
     ]
     first, second = crossing(fitted(own)), crossing(fitted(other))
-    assert first.size is not None
-    expected = [first.size, first.low, first.high]
-    assert [second.size, second.low, second.high] == pytest.approx(expected, rel=1e-3)
+    expected = list(first.size.row().values())
+    assert list(second.size.row().values()) == pytest.approx(expected, rel=1e-3)
 
 
 def test_more_seeds_make_shorter_intervals() -> None:
@@ -226,3 +227,50 @@ def test_recipes_are_not_mixed() -> None:
     ]
     found = fitted([*own, *longer])
     assert len(found.crossings) == len(found.noise) == 2
+
+
+CELLS = {3: 3.39, 6: 3.38, 12: 3.3805, 24: 3.6}  # one size, four depths
+SHAPES = [shape(3, 272), shape(6, 192), shape(12, 136), shape(24, 96)]
+
+
+def test_cells_of_one_size_give_the_best_depth_and_its_ties() -> None:
+    random = np.random.default_rng(0)
+    loss = lambda architecture: CELLS[architecture.depth]  # noqa: E731 - it is the whole story
+    fits = fitted(simulated(SHAPES, loss, std=1e-3, seeds=3, random=random))
+    (best,) = fits.best_depth
+    assert {best.depth, *best.ties} == {6, 12}
+    assert (best.estimate.low, best.estimate.high, best.depths) == (6, 12, (3, 6, 12, 24))
+    assert any(line.startswith("Best of the depths 3, 6, 12, 24 at") for line in conclusions(fits))
+
+
+def test_curves_give_it_along_the_sizes_that_both_have() -> None:
+    shallow = power_law(2.0, 1.0, 0.2)
+    deep = shifted_to_meet(power_law(2.1, 0.95, 0.25), shallow, MIDDLE)
+    shapes = [shape(depth, width) for depth in (6, 12) for width in widths(depth, 1e6, 1e7, 5)]
+    random = np.random.default_rng(0)
+    loss = by_depth({6: shallow, 12: deep})
+    found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
+    assert [item.depth for item in found] == [6, 6, 12, 12, 12]
+    assert all(not item.ties for item in (found[0], found[-1]))
+
+
+def test_sizes_that_not_all_depths_have_are_left_to_those_that_do() -> None:
+    """At the small end the best depth is missing, so nothing is said of it."""
+    ranges = {6: (1e6, 1e7), 12: (2e6, 1e7), 24: (1e6, 8e6)}
+    shapes = [shape(depth, w) for depth, ends in ranges.items() for w in widths(depth, *ends, 5)]
+    random = np.random.default_rng(0)
+    curve = power_law(2.0, 1.0, 0.2)
+    loss = by_depth({6: curve, 12: lambda x: curve(x) - 0.1, 24: lambda x: curve(x) + 0.1})
+    found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
+    assert [item.depth for item in found] == [12] * 5
+    assert {item.depths for item in found} == {(6, 12, 24)}
+
+
+def test_of_five_equal_depths_few_are_said_to_be_worse_than_the_best() -> None:
+    shapes = [shape(depth, w) for depth, w in ((2, 346), (4, 244), (6, 200), (8, 174), (12, 142))]
+    random, wrong = np.random.default_rng(0), 0
+    for _ in range(200):
+        runs = simulated(shapes, lambda _: 3.0, std=1e-3, seeds=3, random=random)
+        (best,) = fitted(runs).best_depth
+        wrong += len(best.ties) < 4
+    assert wrong / 200 < 0.13

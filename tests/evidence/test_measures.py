@@ -2,13 +2,15 @@
 
 import pytest
 
-from archfit.evidence.finding import Measure, Unit, is_above, is_below, lies_above, verdict_of
+from archfit.evidence.measures import Measure, Unit, verdict_of, within
+from archfit.spec.estimate import Estimate
 
 
 def measure(
     value: float | None, low: float | None, high: float | None, unit: Unit = "share"
 ) -> Measure:
-    return Measure(what="", at=None, value=value, low=low, high=high, unit=unit, seeds=3)
+    estimate = Estimate(value=value, low=low, high=high)
+    return Measure(what="", estimate=estimate, unit=unit, seeds=3)
 
 
 @pytest.mark.parametrize(
@@ -29,21 +31,22 @@ def test_a_measure_says_what_is_known(one: Measure, words: str) -> None:
     assert str(one) == words
 
 
-def test_an_open_end_lies_beyond_every_limit_on_its_side_only() -> None:
-    assert not is_below(measure(0.8, 0.7, None), 0.9)
-    assert is_above(measure(0.8, 0.7, None), 0.6)
-    assert not is_above(measure(None, None, 0.05), 0.0)
-
-
-def test_intervals_are_apart_only_where_both_ends_are_known() -> None:
-    low, high = measure(0.0, -0.1, 0.0), measure(0.2, 0.1, 0.3)
-    assert lies_above(high, low)
-    assert not lies_above(low, high)
-    assert not lies_above(high, measure(0.0, -0.1, None))
-    assert not lies_above(measure(None, None, 0.9), low)
-
-
 def test_what_is_against_a_finding_outweighs_what_is_for_it() -> None:
     assert verdict_of(confirmed=(True, True), refuted=(False,)) == "confirmed"
     assert verdict_of(confirmed=(True, False), refuted=(False,)) == "undecided"
     assert verdict_of(confirmed=(True, True), refuted=(True,)) == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-0.9, 0.9, "confirmed"),
+        (-1.1, 0.9, "undecided"),
+        (1.1, 1.2, "refuted"),
+        (-3.0, -1.1, "refuted"),
+        (None, 0.9, "undecided"),
+        (None, -1.1, "refuted"),
+    ],
+)
+def test_a_band_holds_an_interval_or_not(low: float | None, high: float, verdict: str) -> None:
+    assert within([measure(None, low, high)], [(-1.0, 1.0)]) == verdict

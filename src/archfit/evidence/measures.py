@@ -1,0 +1,205 @@
+"""What a finding is: the paper's sentence, our numbers with intervals, and a verdict.
+
+Code computes; what the numbers mean in words is in `resources/evidence/claims.toml`.
+"""
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from archfit.evidence.records import packed_file
+from archfit.fit.cells import Cell
+from archfit.fit.depths import BestDepth, Crossing
+from archfit.fit.fitted import Fits
+from archfit.fit.noise import Noise
+from archfit.fit.redundancy import Redundancy
+from archfit.spec import Architecture, Factorised, Head
+from archfit.spec.estimate import Estimate
+
+CLAIMS = "claims.toml"
+BYTES, BPE = 257, 2000  # vocabularies of the English text
+NEAR = 1.5  # "about" a number: within this factor
+PAIR = (2, 8)  # depths that several sweeps compare
+
+Verdict = Literal["confirmed", "refuted", "undecided", "new"]  # new: no paper says anything
+Unit = Literal["share", "width", "block parameters", "nats", "bits a byte", "layers", "number"]
+InnerSizes: TypeAlias = tuple[int | None, int | None, int | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """A number with its 90 % interval; an end is None where the sizes that were trained end.
+
+    Without a value only the ends that are there are known: at least `low`, or at most `high`.
+    """
+
+    what: str
+    at: float | None = None  # the ratio, rank, size or number of steps that it belongs to
+    estimate: Estimate
+    unit: Unit
+    seeds: int
+    series: str = ""  # the curve that it belongs to, where a finding has several
+
+    def __str__(self) -> str:
+        value, low, high = (
+            "" if number is None else _in_unit(number, self.unit)
+            for number in (self.estimate.value, self.estimate.low, self.estimate.high)
+        )
+        if value:
+            return f"{value} ({low or '…'} to {high or '…'})" if low or high else value
+        if low:
+            return f"at least {low}"
+        return f"at most {high}" if high else "unknown"
+
+
+def _in_unit(number: float, unit: Unit) -> str:
+    match unit:
+        case "share":
+            return f"{100 * number:.1f} %"
+        case "width" | "layers":
+            return f"{number:,.0f}"
+        case "block parameters":
+            return f"{number / 1e6:.2f}M"
+        case "nats" | "bits a byte":
+            return f"{number:+.4f}"
+        case "number":
+            return f"{number:.4g}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvidenceFinding:
+    """One thing that the runs say."""
+
+    id: str
+    question: int  # of seven
+    asks: str
+    paper: str  # what it says, and where
+    measures: tuple[Measure, ...]
+    verdict: Verdict
+    because: str  # of the verdict, and what to bear in mind
+    sweeps: tuple[str, ...]
+
+    def measure(self, what: str) -> Measure:
+        """The measure of this name."""
+        return next(measure for measure in self.measures if measure.what == what)
+
+
+def finding(
+    claim: str, measures: Iterable[Measure], verdict: Verdict, *, id_: str = "", **words: object
+) -> EvidenceFinding:
+    """The claim of this name with its numbers; `words` fill the braces of its sentences."""
+    text = claim_table()["claims"][claim]
+    return EvidenceFinding(
+        id=id_ or claim,
+        question=text["question"],
+        asks=text["asks"].format(**words),
+        paper=text["paper"].format(**words),
+        measures=tuple(measures),
+        verdict=verdict,
+        because=text["because"].format(**words),
+        sweeps=tuple(sweep.format(**words) for sweep in text["sweeps"]),
+    )
+
+
+@cache
+def claim_table() -> dict[str, Any]:
+    """The claims by name, and the kinds of data that some are asked of."""
+    return tomllib.loads(packed_file(CLAIMS).read_text(encoding="utf-8"))
+
+
+def verdict_of(*, confirmed: Iterable[bool], refuted: Iterable[bool]) -> Verdict:
+    """Confirmed where all that it needs holds, refuted where anything against it does."""
+    if any(refuted):
+        return "refuted"
+    return "confirmed" if all(confirmed) else "undecided"
+
+
+def within(measures: Sequence[Measure], bands: Sequence[tuple[float, float]]) -> Verdict:
+    """Confirmed where all intervals lie inside their bands, refuted where any lies outside."""
+    pairs = [(measure.estimate, *band) for measure, band in zip(measures, bands, strict=True)]
+    return verdict_of(
+        confirmed=(own.is_above(low) and own.is_below(high) for own, low, high in pairs),
+        refuted=(own.is_above(high) or own.is_below(low) for own, low, high in pairs),
+    )
+
+
+def share_of(item: Redundancy, what: str, *, series: str = "") -> Measure:
+    """A redundancy, at its ratio."""
+    return Measure(
+        what=what,
+        at=item.ratio,
+        estimate=item.estimate,
+        unit="share",
+        seeds=item.seeds,
+        series=series,
+    )
+
+
+def width_of(item: Crossing, what: str) -> Measure:
+    """The shallow width at a crossing; without one nothing is known of it but the range."""
+    return Measure(what=what, estimate=item.width, unit="width", seeds=item.seeds)
+
+
+def size_of(item: Crossing, what: str) -> Measure:
+    """The size at a crossing; beyond the range it is a limit."""
+    size, (smallest, largest) = item.size, item.range
+    if not item.is_crossing and item.beyond == "below":
+        size = Estimate(value=None, low=None, high=smallest)
+    if not item.is_crossing and item.beyond == "above":
+        size = Estimate(value=None, low=largest, high=None)
+    return Measure(what=what, estimate=size, unit="block parameters", seeds=item.seeds)
+
+
+def depth_at(item: BestDepth, what: str) -> Measure:
+    """The best depth at one size; the ends are depths that cannot be told from it."""
+    return Measure(what=what, at=item.size, estimate=item.estimate, unit="layers", seeds=item.seeds)
+
+
+def loss_difference(
+    source: Fits | Noise, first: Cell, second: Cell, what: str, *, at: float | None = None
+) -> Measure:
+    """The loss of `first` less that of `second`, which are of one data set and recipe."""
+    noise = source if isinstance(source, Noise) else noise_about(source, first)
+    half = noise.t(first, second) * noise.error(first, second)
+    value = first.mean - second.mean
+    return Measure(
+        what=what,
+        at=at,
+        estimate=Estimate(value=value, low=value - half, high=value + half),
+        unit="nats",
+        seeds=min(first.seeds, second.seeds),
+    )
+
+
+def noise_about(fits: Fits, cell: Cell) -> Noise:
+    """The noise of the data set and recipe of a cell."""
+    return next(noise for noise in fits.noise if cell in noise.cells)
+
+
+def by_inner_sizes(fits: Fits, *, width: int) -> dict[InnerSizes, Cell]:
+    """The cells of this width by the inner sizes of embedding, positions and head."""
+
+    def inner_sizes(shape: Architecture) -> InnerSizes:
+        return inner_size(shape.embedding), inner_size(shape.positions), inner_size(shape.head)
+
+    cells = (cell for cell in fits.cells if cell.architecture.width == width)
+    return {inner_sizes(cell.architecture): cell for cell in cells}
+
+
+def inner_size(table: Head) -> int | None:
+    """The inner size of a product of two tables; None of a full or a tied one."""
+    return table.inner if isinstance(table, Factorised) else None
+
+
+def pair_of(fits: Fits, *, vocab: int, cap: int | None) -> Crossing:
+    """The comparison of 2 and 8 layers for this vocabulary, the embedding's rank capped or not."""
+    (found,) = (
+        crossing
+        for crossing in fits.crossings
+        if (crossing.shallow.depth, crossing.deep.depth) == PAIR
+        and crossing.shallow.input.vocab == vocab
+        and inner_size(crossing.shallow.embedding) == cap
+    )
+    return found

@@ -1,0 +1,301 @@
+"""Which depth wins at equal size: where one overtakes another, and which is best."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from archfit.fit.cells import Cell, Family, FamilyKey
+from archfit.fit.curves import Curve
+from archfit.fit.forms import Reals
+from archfit.fit.noise import Noise, seeds_needed, tail_of_best
+from archfit.fit.roots import ONE_SIGMA, ResampledDifference
+from archfit.spec.estimate import UNKNOWN, Estimate
+
+SIGNIFICANT = 0.05  # two-sided, for the difference in slope
+SIZES = 5  # at which curves are compared
+SAME_SIZE = 0.03  # cells that differ by less are compared as they are
+
+Outcome = Literal[
+    "deeper wins above",
+    "shallower wins above",
+    "deeper wins everywhere",
+    "shallower wins everywhere",
+    "undecided",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crossing:
+    """Two depths compared at equal size, everything else the same.
+
+    An end of an interval is None where it lies beyond the sizes that both have. Depths that cross
+    several times have one of these for each.
+    """
+
+    shallow: FamilyKey
+    deep: FamilyKey
+    verdict: Outcome = "undecided"
+    size: Estimate = UNKNOWN  # block parameters; without a value where there is no crossing
+    width: Estimate = UNKNOWN  # of the shallow network
+    beyond: Literal["below", "above"] | None = None  # where a crossing out of range would lie
+    range: tuple[float, float]  # sizes that both have
+    slope: float  # of deep - shallow, nats per e-fold of size
+    slope_probability: float
+    seeds: int  # the fewest of any cell
+    seeds_needed: int | None = None  # to settle it; None where it is settled, or above 1000
+    neighbours: bool  # no depth between the two was trained
+    inflation: float  # the larger of the two curves'
+    number: int = 0  # of this crossing, smallest size first; 0 without one
+    times: int = 0  # that the two cross in range
+    log_widths: "Reals | None" = field(default=None, compare=False, repr=False)  # in each resample
+
+    @property
+    def is_crossing(self) -> bool:
+        """Whether there is one in range."""
+        return self.size.value is not None
+
+    @property
+    def is_sloped(self) -> bool:
+        """Whether the difference changes with size beyond doubt."""
+        return self.slope_probability < SIGNIFICANT
+
+    @property
+    def deeper_wins_from_here_on(self) -> bool:
+        """Whether this is the last crossing, and the deeper network's."""
+        return self.verdict == "deeper wins above" and self.number == self.times
+
+
+def difference_of(deep: Curve, shallow: Curve) -> ResampledDifference | None:
+    """deep - shallow over the sizes that both have; None where they share none."""
+    lows, highs = zip(deep.family.log_range, shallow.family.log_range, strict=True)
+    low, high = max(lows), min(highs)
+    if not low < high:
+        return None
+    return ResampledDifference(
+        mean=lambda points: deep.mean(points) - shallow.mean(points),
+        resampled=lambda points: deep.resampled(points) - shallow.resampled(points),
+        log_range=(low, high),
+    )
+
+
+def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Crossing, ...]:
+    """The comparison of two curves; none where they share no range of sizes.
+
+    One value, unless the two cross several times beyond doubt.
+    """
+    difference = difference_of(deep, shallow)
+    if difference is None:
+        return ()
+    low, high = difference.log_range
+    plain = Crossing(
+        shallow=shallow.family.key,
+        deep=deep.family.key,
+        range=(math.exp(low), math.exp(high)),
+        slope=difference.slope()[0],
+        slope_probability=difference.slope_probability(),
+        seeds=min(shallow.family.seeds, deep.family.seeds),
+        neighbours=neighbours,
+        inflation=max(shallow.inflation, deep.inflation),
+    )
+    roots = _roots(plain, difference)
+    if not roots:
+        return (_without_crossing(plain, difference),)
+    found = []
+    for number, (root, falling) in enumerate(roots, start=1):
+        log_size = difference.interval_about(root)
+        crossing = replace(
+            plain,
+            verdict="deeper wins above" if falling else "shallower wins above",
+            size=log_size.rising(math.exp),
+            width=log_size.rising(shallow.family.width_at),
+            number=number,
+            times=len(roots),
+        )
+        found.append(replace(crossing, log_widths=_log_widths(crossing, difference)))
+    return tuple(found)
+
+
+def _roots(plain: Crossing, difference: ResampledDifference) -> tuple[tuple[float, bool], ...]:
+    """Several where each side of each is told from zero; else one, where slopes differ."""
+    several = difference.sign_changes()
+    if len(several) > 1:
+        return several
+    falling = plain.slope < 0
+    root = difference.root(falling=falling) if plain.is_sloped else None
+    return () if root is None else ((root, falling),)
+
+
+def _log_widths(crossing: Crossing, difference: ResampledDifference) -> Reals:
+    """The shallow ln width of each resampled crossing: the height at the root over the slope."""
+    import numpy as np
+
+    assert crossing.size.value is not None
+    assert crossing.width.value is not None
+    root, near = math.log(crossing.size.value), 1e-4
+    points = np.array([root - near, root, root + near])
+    before, _, after = difference.mean(points)
+    slope = float(after - before) / (2 * near)
+    moved = -difference.resampled(points[1:2])[:, 0] / slope
+    return math.log(crossing.width.value) + moved / 2
+
+
+def _without_crossing(plain: Crossing, difference: ResampledDifference) -> Crossing:
+    """Who wins where there is no crossing, and on which side one would lie; or what would tell."""
+    heights = difference.mean(difference.grid())
+    is_one_sided = bool(all(heights < 0) or all(heights > 0))
+    deeper = bool(heights[0] < 0)
+    beyond: Literal["below", "above"] | None = None
+    if is_one_sided and plain.is_sloped:
+        beyond = "below" if deeper == (plain.slope < 0) else "above"
+    undecided = difference.undecided_points()
+    if is_one_sided and not len(undecided):
+        verdict: Outcome = "deeper wins everywhere" if deeper else "shallower wins everywhere"
+        return replace(plain, beyond=beyond, verdict=verdict)
+    # Where one wins somewhere, the question is whether the other does where it comes nearest.
+    effect = difference.slope()
+    if len(undecided) < len(heights):
+        effect = difference.height(difference.nearest_point())
+    return replace(plain, beyond=beyond, seeds_needed=seeds_needed(*effect, plain.seeds))
+
+
+def crossings(curves: Sequence[Curve]) -> tuple[Crossing, ...]:
+    """Of all pairs of curves that differ in nothing but depth."""
+    found: list[Crossing] = []
+    for shallow in curves:
+        key = shallow.family.key
+        deeper = [
+            other
+            for other in curves
+            if other.family.key.depth > key.depth and other.family.key.any_depth == key.any_depth
+        ]
+        nearest = min((other.family.key.depth for other in deeper), default=0)
+        for deep in deeper:
+            is_nearest = deep.family.key.depth == nearest
+            found += crossings_of(shallow, deep, neighbours=is_nearest)
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BestDepth:
+    """The depth of least loss at one size."""
+
+    family: FamilyKey  # of the best
+    size: float
+    ties: tuple[int, ...]  # depths that cannot be told from it
+    depths: tuple[int, ...]  # all that were compared
+    seeds: int  # the fewest of any cell
+    seeds_needed: int | None  # to tell it from the nearest tie; None without ties, or above 1000
+
+    @property
+    def depth(self) -> int:
+        """The best depth itself."""
+        return self.family.depth
+
+    @property
+    def estimate(self) -> Estimate:
+        """The best depth, from the shallowest to the deepest that may be best."""
+        may_be = (self.depth, *self.ties)
+        return Estimate(value=self.depth, low=min(may_be), high=max(may_be))
+
+
+def best_depths(
+    families: Iterable[Family], curves: Sequence[Curve], noise: Noise
+) -> tuple[BestDepth, ...]:
+    """From curves where several depths have one, else from cells of about the same size."""
+    by_question: dict[FamilyKey, list[Family]] = defaultdict(list)
+    for family in families:
+        by_question[family.key.any_depth].append(family)
+    found: list[BestDepth] = []
+    for members in by_question.values():
+        from_curves = _from_curves([curve for curve in curves if curve.family in members])
+        found += from_curves or _from_cells(members, noise)
+    return tuple(found)
+
+
+def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
+    import numpy as np
+
+    if len(curves) < 2:
+        return []
+    lows, highs = zip(*(curve.family.log_range for curve in curves), strict=True)
+    low, high = max(lows), min(highs)
+    if low >= high:  # no size is common to all: those that two have
+        low, high = sorted(lows)[1], sorted(highs)[-2]
+    found = []
+    for point in np.linspace(low, high, SIZES):
+        there = [
+            curve
+            for curve in curves
+            if curve.family.log_range[0] - 1e-9 <= point <= curve.family.log_range[1] + 1e-9
+        ]
+        found += [_at(float(point), there)] if len(there) > 1 else []
+    return found
+
+
+def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
+    """The best of the curves that have this ln N."""
+    import numpy as np
+
+    at = np.array([point])
+    best = min(curves, key=lambda curve: float(curve.mean(at)[0]))
+    tail = tail_of_best(len(curves))
+    ties = {}
+    for other in curves:
+        draws = other.resampled(at)[:, 0] - best.resampled(at)[:, 0]
+        if other is not best and float((draws < 0).mean()) > tail:
+            gap = float(other.mean(at)[0] - best.mean(at)[0])
+            error = float(np.quantile(draws, ONE_SIGMA[1]) - np.median(draws))
+            ties[other.family.key.depth] = gap, error
+    depths = [curve.family.key.depth for curve in curves]
+    seeds = min(curve.family.seeds for curve in curves)
+    return _best(best.family.key, math.exp(point), depths, ties, seeds, tail)
+
+
+def _from_cells(families: Sequence[Family], noise: Noise) -> list[BestDepth]:
+    members = [(cell, family.key) for family in families for cell in family.cells]
+    members.sort(key=lambda member: member[0].size)
+    clusters: list[list[tuple[Cell, FamilyKey]]] = []
+    for member in members:
+        if clusters and member[0].size <= clusters[-1][0][0].size * (1 + SAME_SIZE):
+            clusters[-1].append(member)
+        else:
+            clusters.append([member])
+    return [
+        _of_cluster(cluster, noise)
+        for cluster in clusters
+        if len({key.depth for _, key in cluster}) > 1
+    ]
+
+
+def _of_cluster(cluster: Sequence[tuple[Cell, FamilyKey]], noise: Noise) -> BestDepth:
+    ordered = sorted(cluster, key=lambda member: member[0].mean)
+    by_depth = {key.depth: cell for cell, key in reversed(ordered)}  # the best of each
+    (best, key), tail = ordered[0], tail_of_best(len(by_depth))
+    ties = {}
+    for depth, cell in by_depth.items():
+        gap, error = cell.mean - best.mean, noise.error(cell, best)
+        if depth != key.depth and gap <= noise.t(cell, best, tail=tail) * error:
+            ties[depth] = gap, error
+    seeds = min(cell.seeds for cell in by_depth.values())
+    return _best(key, float(best.size), by_depth, ties, seeds, tail)
+
+
+def _best(
+    family: FamilyKey,
+    size: float,
+    depths: Iterable[int],
+    ties: Mapping[int, tuple[float, float]],  # by depth: how much worse, and the error of that
+    seeds: int,
+    tail: float,
+) -> BestDepth:
+    needed = seeds_needed(*min(ties.values()), seeds, tail=tail) if ties else None
+    return BestDepth(
+        family=family,
+        size=size,
+        ties=tuple(sorted(ties)),
+        depths=tuple(sorted(depths)),
+        seeds=seeds,
+        seeds_needed=needed,
+    )
