@@ -28,7 +28,7 @@ def sequences(file: SourceFile, ledger: Ledger) -> list[bytes]:
             if ends:
                 found.append(begun)
                 begun = b""
-    return [one for one in found if one]
+    return [document for document in found if document]
 
 
 def test_letters_come_without_headers_case_and_line_ends(

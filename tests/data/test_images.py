@@ -155,7 +155,7 @@ def test_nothing_is_warned_of(
         images([source_file("a.png", hollow_png(10_000))], ledger)
     old = npy(GREY).replace(b"(5, 4, 3), }", b"(5L,4L,3L),}")
     assert images([source_file("a.npy", old)], ledger) == [image.tobytes() for image in GREY]
-    assert [str(one.message) for one in recwarn] == []
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def npy(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:

@@ -224,7 +224,7 @@ def test_kmers_and_unusual_letters(tmp_path: Path) -> None:
     (tmp_path / "a.fa").write_text("".join(f">r{n}\n{one}\n" for n, one in enumerate(records)))
     data = made(tmp_path / "a.fa", tmp_path / "data", DataSettings(kind="fasta", kmer=3)).data
     found = data.decode("train") + data.decode("heldout")
-    assert sorted(found) == sorted(one.encode() for one in records)
+    assert sorted(found) == sorted(record.encode() for record in records)
     assert data.description["vocab"] == 5**3 + 5 + 1
     mapped = DataSettings(kind="fasta", unusual="map")
     assert made(tmp_path / "a.fa", tmp_path / "m", mapped).data.description["vocab"] == 6

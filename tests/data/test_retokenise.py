@@ -231,7 +231,7 @@ def test_texts_can_have_bytes_and_bpe_of_the_sizes_wished_for(tmp_path: Path) ->
     data = prepared(jsonl(tmp_path, texts()), DataSettings(kind="text", vocab=300))
     found = possible_vocabularies(data, (100, 257, 500, 2000, 500, 1 << 25))
     assert found == (InBytes(), InBpe(vocab=500), InBpe(vocab=2000))
-    assert [one.label for one in found] == ["bytes", "bpe-500", "bpe-2000"]
+    assert [wanted.label for wanted in found] == ["bytes", "bpe-500", "bpe-2000"]
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_sequences_can_have_groups_up_to_the_largest_size(
 ) -> None:
     (tmp_path / "a.fa").write_text(">r\n" + "ACGT" * 300)
     data = prepared(tmp_path / "a.fa", DataSettings(kind="fasta", kmer=given))
-    assert [one.label for one in possible_vocabularies(data, sizes)] == labels
+    assert [wanted.label for wanted in possible_vocabularies(data, sizes)] == labels
 
 
 def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(str, range(2000))))
     data = prepared(tmp_path / "a.csv", DataSettings(kind="series"))
-    assert [one.label for one in possible_vocabularies(data, (257, 500))] == ["as given"]
+    assert [wanted.label for wanted in possible_vocabularies(data, (257, 500))] == ["as given"]
     assert larger_vocabularies(data, 1000) == ()
     with pytest.raises(
         ValueError, match="data of kind series cannot be had as bpe-300; text, bytes"

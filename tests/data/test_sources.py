@@ -99,6 +99,9 @@ def test_the_sample_is_the_text_its_readme_names() -> None:
         ({"kind": "tokens", "separator": "x"}, "separator='x' is not a token id"),
         ({"kind": "text", "max_bytes": 0}, "max_bytes=0 allows no input"),
         ({"kind": "abc", "vocab": 1}, r"vocab=1 is not in 2\.\."),
+        ({"kind": "bytes", "vocab": 1 << 31}, r"vocab=2147483648 is not in 2\.\.16777216"),
+        ({"kind": "tokens", "separator": "99999999999"}, "is not a token id below 16777216"),
+        ({"kind": "fasta", "kmer": 10**9}, r"kmer=1000000000 is not in 1\.\.24"),
         (
             {"kind": "text", "errors": "ignore"},
             "errors='ignore' is unknown; use one of strict, replace",

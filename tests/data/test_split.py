@@ -81,7 +81,7 @@ DOCUMENTS = [f"document number {number}".encode() for number in range(2000)]
 def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
     places, rule = split_places(surveyed(DOCUMENTS))
     first_bytes = [hashlib.sha256(document).digest()[:8] for document in DOCUMENTS]
-    held = [int.from_bytes(one, "little") % 20 == 0 for one in first_bytes]
+    held = [int.from_bytes(start, "little") % 20 == 0 for start in first_bytes]
     assert rule == BY_HASH
     assert (places == 0).tolist() == held
     assert 60 < sum(held) < 140
@@ -90,7 +90,7 @@ def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
 def test_a_document_lands_on_the_same_side_in_any_company() -> None:
     def held(documents: list[bytes]) -> set[bytes]:
         places, _ = split_places(surveyed(documents))
-        return {one for one, place in zip(documents, places, strict=True) if place == 0}
+        return {text for text, place in zip(documents, places, strict=True) if place == 0}
 
     mixed = random.Random(0).sample(DOCUMENTS, 700)
     assert held(mixed + mixed) == held(DOCUMENTS) & set(mixed)
@@ -100,7 +100,7 @@ def test_a_document_lands_on_the_same_side_in_any_company() -> None:
 def test_few_documents_or_one_sided_ones_lose_their_tails(documents: list[bytes]) -> None:
     places, rule = split_places(surveyed(documents))
     assert rule == BY_TAILS
-    assert places.tolist() == [len(one) - len(one) // 20 for one in documents]
+    assert places.tolist() == [len(text) - len(text) // 20 for text in documents]
 
 
 @given(documents=st.lists(st.binary(), min_size=1), cut=st.integers(0, 9))
@@ -115,7 +115,7 @@ def test_lengths_and_hashes_of_documents(documents: list[bytes], cut: int) -> No
     real = [document for document in documents if document]
     assert found.lengths.tolist() == [len(document) for document in real]
     hashes = [hashlib.sha256(document).digest() for document in real]
-    assert found.digests.tolist() == [int.from_bytes(one[:8], "little") for one in hashes]
+    assert found.digests.tolist() == [int.from_bytes(digest[:8], "little") for digest in hashes]
     assert found.bytes == sum(map(len, real))
 
 
@@ -127,7 +127,7 @@ def test_line_ends_that_end_a_document_can_be_left_out_of_its_hash(parts: list[b
     content = b"".join(parts)
     real = [document for document in (content, b"next\n") if document]
     hashes = [hashlib.sha256(document.rstrip(b"\r\n")).digest() for document in real]
-    assert found.digests.tolist() == [int.from_bytes(one[:8], "little") for one in hashes]
+    assert found.digests.tolist() == [int.from_bytes(digest[:8], "little") for digest in hashes]
     assert found.lengths.tolist() == [len(document) for document in real]
 
 
@@ -167,7 +167,7 @@ def brute_force(train: list[str], heldout: list[str]) -> float | None:
         return [tuple(w[i : i + 13]) for w in split for i in range(len(w) - 12)]
 
     known, asked = set(ngrams(train)), ngrams(heldout)
-    return sum(one in known for one in asked) / len(asked) if asked else None
+    return sum(ngram in known for ngram in asked) / len(asked) if asked else None
 
 
 @given(st.lists(st.lists(st.sampled_from("ab"), max_size=40).map(" ".join), min_size=2))

@@ -37,7 +37,7 @@ def test_counting_in_pieces_is_counting() -> None:
 def test_pairs_are_counted_among_the_tokens_in_use(ids: list[int]) -> None:
     used = sorted(set(ids))
     pairs = Counter(itertools.pairwise(ids))
-    expected = [[pairs[one, other] for other in used] for one in used]
+    expected = [[pairs[first, second] for second in used] for first in used]
     assert pair_counts(np.array(ids)).toarray().tolist() == expected
 
 
@@ -54,14 +54,14 @@ def chain_of_rank(rank: int, tokens: int, length: int) -> np.ndarray:
 
 
 def ranks(found: tuple[EnergyRank, ...]) -> dict[float, int]:
-    return {one.energy: one.rank for one in found}
+    return {rank.energy: rank.rank for rank in found}
 
 
 @pytest.mark.parametrize("rank", [2, 3, 8])
 def test_the_rank_of_a_markov_chain_is_found(rank: int) -> None:
     found = cooccurrence(chain_of_rank(rank, 40, 400_000))
     assert ranks(found.normalised)[0.99] == rank
-    assert all(one.exact for one in found.normalised + found.plain)
+    assert all(rank.exact for rank in found.normalised + found.plain)
 
 
 def test_independent_tokens_have_only_what_chance_gives() -> None:
@@ -115,7 +115,7 @@ def test_long_streams_are_sampled_in_stretches(monkeypatch: pytest.MonkeyPatch) 
 
 def stream_of_all_pairs(tokens: int) -> np.ndarray:
     """A stream in which each pair of tokens occurs once: they are exactly independent."""
-    edges = {one: list(range(tokens)) for one in range(tokens)}
+    edges = {token: list(range(tokens)) for token in range(tokens)}
     path, stream = [0], []
     while path:
         if edges[path[-1]]:
@@ -130,7 +130,7 @@ def test_exactly_independent_tokens_have_rank_one(tokens: int) -> None:
     found = cooccurrence(stream_of_all_pairs(tokens))
     assert found.pairs == tokens**2
     assert set(ranks(found.normalised).values()) == {1}
-    assert all(one.exact for one in found.normalised)
+    assert all(rank.exact for rank in found.normalised)
     assert found.chance_energy == 1
 
 
@@ -184,8 +184,8 @@ def test_values_are_kept_by_the_hash_of_their_number(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(statistics, "SAMPLE_UNITS", 300)
     hashes = [splitmix64(number) for number in range(2000)]
     assert hashes[0] == 0xE220A8397B1DCDAF
-    halvings = next(n for n in range(64) if sum(one < 1 << (64 - n) for one in hashes) <= 300)
-    expected = [number for number, one in enumerate(hashes) if one < 1 << (64 - halvings)]
+    halvings = next(n for n in range(64) if sum(value < 1 << (64 - n) for value in hashes) <= 300)
+    expected = [number for number, value in enumerate(hashes) if value < 1 << (64 - halvings)]
     assert sampled([np.arange(2000.0)]).values[:, 0].tolist() == expected
 
 

@@ -183,12 +183,6 @@ def test_every_part_but_the_last_of_an_unfinished_block_ends_a_document() -> Non
         assert list(block.ends()) == [(b"a", True), (b"b", complete)]
 
 
-def test_blank_lines_are_taken_off_documents() -> None:
-    blank = LineSeparator(b"")
-    found = documents_of(split_documents([b"\n\na\n\n\n\nb\n", b"c\n\n\n"], blank))
-    assert found == [b"a", b"b\nc"]
-
-
 def test_small_documents_share_blocks() -> None:
     made = list(blocks_of(b"x" * 1000 for _ in range(10_000)))
     assert sum(len(block.parts) for block in made) == 10_000

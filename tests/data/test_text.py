@@ -85,11 +85,6 @@ def test_a_byte_order_mark_is_no_text(size: int) -> None:
         list(checked_utf8([b"", b"\xff", b"\xfea\0"], "t", "strict"))
 
 
-def test_marks_in_a_row_make_no_documents() -> None:
-    text = b"<|doc|>\n<|doc|>\none\n<|doc|>\n<|doc|>\n<|doc|>\ntwo\n<|doc|>\n<|doc|>"
-    assert documents(split_at_lines([text], "<|doc|>")) == [b"one", b"two"]
-
-
 def test_a_last_line_in_pieces_is_still_a_separator() -> None:
     assert documents(split_at_lines([b"one\n<|d", b"oc|>"], "<|doc|>")) == [b"one"]
 

@@ -20,7 +20,7 @@ def documents(file: SourceFile, ledger: Ledger, **options: str) -> list[list[int
             found[-1] += np.frombuffer(part, "<u4").tolist()
             if ends:
                 found.append([])
-    return [one for one in found if one]
+    return [document for document in found if document]
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -49,7 +49,7 @@ def test_the_separator_ends_documents(
     monkeypatch.setattr("archfit.data.streams.BLOCK_BYTES", 66)
     file = source_file("a.bin", IDS.astype("<u2").tobytes())
     expected = [[int(word) for word in part.split()] for part in f" {_words()} ".split(" 7 ")]
-    assert documents(file, ledger, separator="7") == [one for one in expected if one]
+    assert documents(file, ledger, separator="7") == [document for document in expected if document]
 
 
 def _words() -> str:

@@ -21,6 +21,7 @@ from archfit.data.streams import (
     Ledger,
     SourceFile,
     blocks_of,
+    optional_module,
     raw_chunks,
     read_and_hash,
 )
@@ -134,12 +135,9 @@ class ImageReader:
 
     def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
-        try:
-            from PIL import Image
-        except ImportError as problem:
-            raise ValueError(
-                f"{file.name} needs the pillow package; run pip install 'archfit[data]'"
-            ) from problem
+        optional_module("PIL", f"{file.name} needs the pillow")
+        from PIL import Image
+
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(raw_chunks(file, self._ledger)))
         try:

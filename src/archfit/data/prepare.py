@@ -30,7 +30,6 @@ from archfit.data.shards import (
     WrittenShard,
     atomic_folder,
     dtype_for,
-    write_text,
 )
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
 from archfit.data.split import (
@@ -46,7 +45,7 @@ from archfit.data.split import (
 from archfit.data.statistics import cooccurrence
 from archfit.data.tokenizer_files import check_tokenizer_file
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
+from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -236,7 +235,7 @@ def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, o
     """Everything a data set consists of, data.json last; `about` is what tokens do not say."""
     train, heldout, leakage = _write_tokens(folder, examined)
     vocabulary, tokenizer = examined.vocabulary, examined.vocabulary.as_json()
-    write_text(folder / TOKENIZER, tokenizer)
+    write_whole(folder / TOKENIZER, tokenizer.encode())
     ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, dtype_for(vocabulary.size)))
     description = (
         about
@@ -247,7 +246,7 @@ def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, o
         | {"warnings": _size_warnings(examined.sources[0].settings, vocabulary)}
         | about
     )
-    write_text(folder / DATA, description_text(description))
+    write_whole(folder / DATA, description_text(description).encode())
 
 
 def _size_warnings(settings: DataSettings, vocabulary: Vocabulary) -> list[str]:

@@ -48,11 +48,6 @@ class InBytes:
 
     label: ClassVar[str] = "bytes"
 
-    @property
-    def settings(self) -> DataSettings:
-        """What prepares it."""
-        return DataSettings(kind="text", vocab=BYTE_VOCAB)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InBpe:
@@ -70,11 +65,6 @@ class InBpe:
         """What tells it from its siblings."""
         return f"bpe-{self.vocab}"
 
-    @property
-    def settings(self) -> DataSettings:
-        """What prepares it."""
-        return DataSettings(kind="text", vocab=self.vocab)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InKmers:
@@ -91,11 +81,6 @@ class InKmers:
     def label(self) -> str:
         """What tells it from its siblings."""
         return f"kmer-{self.k}"
-
-    @property
-    def settings(self) -> DataSettings:
-        """What prepares it: all letters are kept, since unusual ones were dealt with before."""
-        return DataSettings(kind="fasta", kmer=self.k)
 
 
 Tokenisation: TypeAlias = AsGiven | InBytes | InBpe | InKmers
@@ -176,9 +161,13 @@ def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataS
             f"data of kind {data.kind} cannot be had as {wanted.label}; text, bytes and abc can be "
             "bytes or a BPE, fasta can be k-mers, and anything can stay as given"
         )
-    if isinstance(wanted, InBytes) and data.kind == "bytes":
-        return replace(wanted.settings, kind="bytes")  # it need not be UTF-8
-    return wanted.settings
+    match wanted:
+        case InKmers(k=k):  # all letters are kept: unusual ones were dealt with before
+            return DataSettings(kind="fasta", kmer=k)
+        case InBpe(vocab=vocab):
+            return DataSettings(kind="text", vocab=vocab)
+    kind = "bytes" if data.kind == "bytes" else "text"  # bytes need not be UTF-8
+    return DataSettings(kind=kind, vocab=BYTE_VOCAB)
 
 
 def _kmers(data: PreparedData) -> Kmers:

@@ -129,14 +129,6 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
                 parent.rmdir()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small file and put it on disk."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _prefix(target: Path) -> str:
     return f".{target.name}.partial-"
 

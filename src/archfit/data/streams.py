@@ -8,12 +8,13 @@ larger than a block travels in several parts, so nothing here grows with the lar
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import re
 import stat
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,6 +91,14 @@ def changed_error(name: str) -> ValueError:
     return ValueError(
         f"{name} changed while it was read; run again when nothing writes to it any more"
     )
+
+
+def optional_module(name: str, needed: str) -> Any:
+    """A library of the extra `data`, or a refusal that says what needs it and how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as problem:
+        raise ValueError(f"{needed} package; run pip install 'archfit[data]'") from problem
 
 
 def unpacked_chunks(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
@@ -221,18 +230,13 @@ class _Zstd:
     """zstandard's decompressor, whose output has no bound of its own, used as lzma's is."""
 
     def __init__(self) -> None:
-        try:
-            import zstandard
-        except ImportError as problem:
-            raise ValueError(
-                ".zst files need the zstandard package; run pip install 'archfit[data]'"
-            ) from problem
+        zstandard = optional_module("zstandard", ".zst files need the zstandard")
         self._zstd = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
         self._waiting = b""
 
     @property
     def eof(self) -> bool:
-        return self._zstd.eof
+        return bool(self._zstd.eof)
 
     @property
     def needs_input(self) -> bool:
@@ -240,7 +244,7 @@ class _Zstd:
 
     @property
     def unused_data(self) -> bytes:
-        return self._zstd.unused_data + self._waiting
+        return bytes(self._zstd.unused_data) + self._waiting
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         waiting, place, size = self._waiting + data, 0, 0

@@ -25,6 +25,7 @@ from archfit.data.streams import (
     blocks_of,
     character_cut,
     lines_of,
+    optional_module,
     read_and_hash,
     split_documents,
     unpacked_chunks,
@@ -171,13 +172,9 @@ def _encoded(value: object, where: str, errors: str) -> bytes:
 
 
 def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as problem:
-        raise ValueError(
-            f"{file.name} needs the pyarrow package; run pip install 'archfit[data]'"
-        ) from problem
+    pyarrow = optional_module("pyarrow", f"{file.name} needs the pyarrow")
+    from pyarrow import parquet
+
     read_and_hash(file, ledger)
     try:
         table = parquet.ParquetFile(file.path)
@@ -228,14 +225,9 @@ def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> It
 
 def _load_dataset(source: str) -> tuple[Dataset, str]:
     """The rows that `source` names and a name for them without the folders above."""
-    try:
-        # Offline unless the user says otherwise; the library reads this when first imported.
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        import datasets
-    except ImportError as problem:
-        raise ValueError(
-            f"{source} needs the datasets package; run pip install 'archfit[data]'"
-        ) from problem
+    # Offline unless the user says otherwise; the library reads this when first imported.
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    datasets = optional_module("datasets", f"{source} needs the datasets")
     name, config, split = _dataset_parts(source)
     try:
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
@@ -16,7 +16,7 @@ from archfit.spec.data_kinds import LARGEST_VOCAB
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numpy import dtype, integer, uint32
+    from numpy import dtype, uint32
     from numpy.typing import NDArray
 
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
@@ -26,11 +26,15 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     import numpy as np
 
-    chunks, kind = unpacked_chunks(file, ledger), np.dtype(settings.dtype).newbyteorder("<")
+    chunks, promised = unpacked_chunks(file, ledger), None
+    kind: dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
-        chunks, kind = _array_content(chunks, file.name)
-    for piece in _whole_items(chunks, kind.itemsize, file.name):
-        ids = _checked(np.frombuffer(piece, kind), file.name)
+        first = io.BytesIO(next(chunks, b""))
+        shape, kind = array_header(first, file.name)
+        if len(shape) != 1 or kind.kind not in "ui":
+            raise ValueError(f"{file.name} holds {kind} of shape {shape}; save one row of integers")
+        chunks, promised = itertools.chain([first.read()], chunks), shape[0]
+    for ids in _whole_ids(chunks, kind, promised, file.name):
         if settings.separator is None:
             yield DocumentBlock([ids.tobytes()], complete=False)
             continue
@@ -40,52 +44,37 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
     yield DocumentBlock([b""], complete=True)
 
 
-def _array_content(chunks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], dtype[integer]]:
-    """The ids that the header of a .npy stream promises, and the type of its numbers."""
-    first = io.BytesIO(next(chunks, b""))
-    shape, kind = array_header(first, name)
-    if len(shape) != 1 or kind.kind not in "ui":
-        raise ValueError(f"{name} holds {kind} of shape {shape}; save one row of integers")
-    content = itertools.chain([first.read()], chunks)
-    return _as_promised(content, shape[0], kind.itemsize, name), cast("dtype[integer]", kind)
+def _whole_ids(
+    chunks: Iterable[bytes], kind: dtype[Any], promised: int | None, name: str
+) -> Iterator[NDArray[uint32]]:
+    """The ids of a stream of numbers of one type; as many as its header promised, if it has one."""
+    import numpy as np
 
-
-def _as_promised(chunks: Iterable[bytes], ids: int, size: int, name: str) -> Iterator[bytes]:
-    """The same bytes, refused unless they are just `ids` numbers of `size` bytes."""
-    left = ids * size
-    for chunk in chunks:
-        left -= len(chunk)
-        if left < 0:
-            raise ValueError(f"{name} goes on after the {ids} ids of its header; write it again")
-        yield chunk
-    if left:
-        found = ids - -(-left // size)
-        raise ValueError(
-            f"{name} ends after {found} of the {ids} ids of its header; write it again"
-        )
-
-
-def _whole_items(chunks: Iterable[bytes], size: int, name: str) -> Iterator[bytes]:
-    rest = b""
+    rest, found = b"", 0
     for chunk in chunks:
         data = rest + chunk
-        cut = len(data) - len(data) % size
-        yield data[:cut]
-        rest = data[cut:]
+        cut = len(data) - len(data) % kind.itemsize
+        ids, rest = np.frombuffer(data[:cut], kind), data[cut:]
+        found += len(ids)
+        if promised is not None and found * kind.itemsize + len(rest) > promised * kind.itemsize:
+            raise ValueError(
+                f"{name} goes on after the {promised} ids of its header; write it again"
+            )
+        if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
+            raise ValueError(
+                f"{name} holds ids from {ids.min()} to {ids.max()}; "
+                f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
+            )
+        yield ids.astype("<u4")
+    if promised is not None and found < promised:
+        raise ValueError(
+            f"{name} ends after {found} of the {promised} ids of its header; write it again"
+        )
     if rest:
         raise ValueError(
-            f"{name} ends inside a token: its size is no multiple of {size} bytes; "
+            f"{name} ends inside a token: its size is no multiple of {kind.itemsize} bytes; "
             "check --dtype, or write it again"
         )
-
-
-def _checked(ids: NDArray[integer], name: str) -> NDArray[uint32]:
-    if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
-        raise ValueError(
-            f"{name} holds ids from {ids.min()} to {ids.max()}; "
-            f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
-        )
-    return ids.astype("<u4")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -74,7 +74,7 @@ def tokenizer_rows(path: Path) -> int:
         document = {}
     if document.get("format") == FORMAT:
         return read_vocabulary(text, path.name).size
-    rows = max([*_model_ids(document), *_added_ids(document)], default=-1) + 1
+    rows = max(_ids(document), default=-1) + 1
     if rows < 2:
         raise ValueError(
             f"{path.name} is not a tokenizer.json: it has no model.vocab; save the tokenizer by "
@@ -83,18 +83,12 @@ def tokenizer_rows(path: Path) -> int:
     return rows
 
 
-def _model_ids(document: dict[str, Any]) -> list[int]:
-    """Ids of the model: a mapping to ids (BPE, WordPiece, WordLevel), or a list (Unigram)."""
-    model = document.get("model")
+def _ids(document: dict[str, Any]) -> list[int]:
+    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
+    model, added = document.get("model"), document.get("added_tokens")
     vocab = model.get("vocab") if isinstance(model, dict) else None
-    if isinstance(vocab, list):
-        return [len(vocab) - 1]
-    ids = vocab.values() if isinstance(vocab, dict) else ()
-    return [number for number in ids if type(number) is int]
-
-
-def _added_ids(document: dict[str, Any]) -> list[int]:
-    added = document.get("added_tokens")
+    ids = [*vocab.values()] if isinstance(vocab, dict) else []
+    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
     tokens = added if isinstance(added, list) else ()
-    ids = [token.get("id") for token in tokens if isinstance(token, dict)]
+    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
     return [number for number in ids if type(number) is int]
