@@ -23,10 +23,9 @@ from flint import nmod_mat
 
 from archfit.exact.arrays import NumpyArrays
 from archfit.exact.elimination import modular_rank
-from archfit.exact.experiment import Experiment, upper_bound
-from archfit.exact.inputs import Continuous, Partition
+from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, upper_bound
 from archfit.exact.measure import MARGIN, measure, silent
-from archfit.exact.network import Network
+from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import PrimeField
 
 REPEATS = 3
@@ -63,10 +62,10 @@ def _end_to_end(depth: int, width: int, positions: int) -> None:
 def _case(depth: int, width: int, positions: int) -> Experiment:
     half = positions // 2
     return Experiment(
-        network=Network(
+        network=AnalysedNetwork(
             depth=depth, width=width, heads=1, head_dim=width, has_residual=False, is_causal=False
         ),
-        inputs=Continuous(rank=width),
+        inputs=ContinuousInputs(rank=width),
         position_rank=0,
         partition=Partition(
             inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0

@@ -4,10 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from archfit.exact.arrays import Arrays, NumpyArrays, TorchArrays
-from archfit.exact.experiment import Experiment
-from archfit.exact.inputs import Continuous, Inputs, Partition, Vocabulary
+from archfit.exact.experiment import (
+    ContinuousInputs,
+    Experiment,
+    NetworkInputs,
+    TokenInputs,
+    divided,
+)
 from archfit.exact.measure import Measurement, measure, silent
-from archfit.exact.network import Network
+from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import PrimeField
 
 NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
@@ -35,15 +40,13 @@ def experiment(  # noqa: PLR0913 - one for each letter
     entry: int = 0,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
-    inputs: Inputs = Continuous(rank=r or d)
+    inputs: NetworkInputs = ContinuousInputs(rank=r or d)
     if V is not None:
-        inputs = Vocabulary(vocab=V, rank=r or min(V, d))
-    chosen = tuple(range(N // 2) if side is None else side)
-    rest = tuple(place for place in range(N) if place not in chosen)
-    at = (N - 1 if causal else 0) if output is None else output
-    inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
+        inputs = TokenInputs(vocab=V, rank=r or min(V, d))
+    chosen = None if side is None else tuple(side)
+    at = ("last" if causal else 0) if output is None else output
     return Experiment(
-        network=Network(
+        network=AnalysedNetwork(
             depth=L,
             width=d,
             heads=H,
@@ -53,7 +56,7 @@ def experiment(  # noqa: PLR0913 - one for each letter
         ),
         inputs=inputs,
         position_rank=r_e,
-        partition=Partition(inside=inside, outside=outside, output=at),
+        partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
         entry=entry,
     )
 

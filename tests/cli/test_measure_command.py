@@ -39,6 +39,7 @@ def answer(arguments: str) -> dict[str, Any]:
         ("--depth 2 --width 5 --head-dim 1 --positions 10 --residual", 10, False),
         ("--depth 2 --width 3 --partition 0", 39, False),
         ("--depth 2 --width 3 --partition 0 --output-position 2", 43, True),
+        ("--depth 2 --width 3 --partition 0 --output-position last", 43, True),
         ("--depth 2 --width 2 --causal --partition interleaved", 37, False),
         ("--depth 2 --width 2 --causal --partition first-half", 18, False),
         ("--depth 2 --width 4 --heads 2 --rank 2 --position-rank 1", 39, True),
@@ -84,7 +85,7 @@ def test_people_read_the_rank_the_certificate_and_the_network() -> None:
 def test_no_more_is_promised_than_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     causal = certificate(measured(2, 2, causal=True))
     assert "no upper bound is known under a causal mask" in causal
-    monkeypatch.setattr("archfit.exact.samples.MOST_LISTED", 8)
+    monkeypatch.setattr("archfit.exact.matrix.MOST_LISTED", 8)
     monkeypatch.setattr("archfit.exact.experiment.MOST_LISTED", 8)
     assert "not all fillings" in certificate(measured(2, 3, 1, 8, V=4))
 
@@ -101,10 +102,11 @@ def test_no_more_is_promised_than_is_known(monkeypatch: pytest.MonkeyPatch) -> N
         ("--depth 2 --width 3 --partition middle", "--partition 'middle' is unknown"),
         ("--depth 2 --width 3 --output-position 4", "output position 4 is not in 0..3"),
         ("--depth 2 --width 3 --output-position=-1", "output position -1 is not in 0..3"),
+        ("--depth 2 --width 3 --output-position first", "'first' is not a size; write a whole"),
         ("--depth 2 --width 3 --positions 1", "positions=1 cannot be divided"),
         ("--depth 2 --width 3 --positions 5000", "positions=5000 is over 4096"),
         ("--depth 2 --width 3 --heads 2", "width=3 is not a multiple of heads=2"),
-        ("--depth 2 --width 3 --heads 0", "width=3 is not a multiple of heads=0"),
+        ("--depth 2 --width 3 --heads 0", "heads=0 is below 1"),
         ("--depth 0 --width 3", "depth=0 is below 1"),
         ("--depth 8 --width 3", "depth=8 is over 7"),
         ("--depth 2 --width 65", "width=65 is over 64"),

@@ -9,7 +9,7 @@ import pytest
 from archfit.cli import exact_commands
 from archfit.cli.app import main
 from archfit.exact.witness import check_witness
-from archfit.exact.witness_parts import Witness
+from archfit.exact.witness_network import Witness
 
 SIZES = ("--depth", "3", "--width", "6", "--heads", "2")
 

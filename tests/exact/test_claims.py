@@ -2,8 +2,7 @@
 
 import pytest
 
-from archfit.exact.claims import Claim, claims, failures
-from archfit.exact.growth import growth_bounds, growth_experiments
+from archfit.exact.claims import Claim, claims, failures, growth_bounds, growth_experiments
 from archfit.exact.measure import measure, silent
 from archfit.theory import quantity
 from tests_experiments import NUMPY, measured
@@ -86,5 +85,5 @@ def test_bounds_of_growth_are_those_of_the_theory(L: int, d: int, N: int) -> Non
 
 def test_growth_holds_where_it_takes_a_moment() -> None:
     found = [measure(case, NUMPY, progress=silent) for case in growth_experiments("cpu", 1.0, 16)]
-    assert all(one.is_exact for one in found)
-    assert max(one.rank for one in found) > 100
+    assert all(measurement.is_exact for measurement in found)
+    assert max(measurement.rank for measurement in found) > 100

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from archfit.exact.cost import check_cost, estimate, most_samples
-from archfit.exact.measure import FIRST_SAMPLES
+from archfit.exact.measure import FIRST_SAMPLES, check_cost, estimate, most_samples
 from tests_experiments import experiment
 
 DAY = 86_400.0

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from archfit.exact.arrays import Arrays
-from archfit.exact.evaluate import Evaluator, tiles
 from archfit.exact.experiment import Experiment
-from archfit.exact.matrix import degree_matrices, whole_matrix
-from archfit.exact.network import random_mixes
-from archfit.exact.samples import Sides, sample_sides
+from archfit.exact.matrix import Sides, degree_matrices, sample_sides, tiles, whole_matrix
+from archfit.exact.network import Evaluator, random_mixes
 from tests_experiments import NUMPY, TORCH, experiment, field
 from tests_network import PRIME, Weights, run
 

@@ -1,6 +1,7 @@
 """Measured separation ranks: all that have been published, and what a certificate promises."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,8 +257,22 @@ def test_an_exact_rank_needs_small_primes_alone_and_others_two_large_ones() -> N
     loose = measured(2, 3, 3)
     assert [trial.prime for trial in loose.trials] == list(LARGE_PRIMES[:2])
     assert len({trial.seed for trial in loose.trials}) == 2
-    # 44 rows of degree 2 * 3^2 + 4 * 4 each, twice
-    assert loose.failure_probability == pytest.approx((44 * 34 / 2**31) ** 2, rel=1e-6)
+    # a minor of 43 + 1 rows of degree 2 * 3^2 + 4 * 4 each, once for each prime; all of it is
+    # far below the absolute tolerance that `approx` has unless it is told otherwise
+    wanted = (44 * 34 / LARGE_PRIMES[0]) * (44 * 34 / LARGE_PRIMES[1])
+    assert loose.failure_probability == pytest.approx(wanted, rel=1e-12, abs=0)
+
+
+def test_only_primes_that_found_the_rank_speak_for_it() -> None:
+    """A prime that found less was unlucky, and its chance of failing says nothing."""
+    loose = measured(2, 3, 3)
+    first, second = loose.trials
+    unlucky = replace(loose, trials=(replace(first, rank=42), second))
+    assert unlucky.rank == 43
+    wanted = 44 * 34 / second.prime
+    assert unlucky.failure_probability == pytest.approx(wanted, rel=1e-12, abs=0)
+    tiny = replace(loose, trials=(replace(first, prime=1009),))
+    assert tiny.failure_probability == 1.0  # 44 * 34 is above the prime: no chance exceeds 1
 
 
 def test_no_trial_is_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +353,7 @@ def test_residual_connections_raise_the_rank_where_heads_are_narrower_than_the_w
 def test_tokens_of_which_not_all_fillings_were_tried_promise_nothing_but_a_lower_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("archfit.exact.samples.MOST_LISTED", 8)
+    monkeypatch.setattr("archfit.exact.matrix.MOST_LISTED", 8)
     monkeypatch.setattr("archfit.exact.experiment.MOST_LISTED", 8)
     found = measured(2, 3, 1, 8, V=4)
     assert found.rank == 8 < 22

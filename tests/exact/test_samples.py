@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.inputs import MOST_LISTED, Partition, Vocabulary, fillings
-from archfit.exact.samples import Sides, sample_sides
+from archfit.exact.experiment import MOST_LISTED, Partition, TokenInputs, fillings
+from archfit.exact.matrix import Sides, sample_sides
 from tests_experiments import experiment, field
 from tests_network import PRIME, rank
 
@@ -98,6 +98,6 @@ def test_sides_that_do_not_cover_the_positions_are_refused() -> None:
 
 def test_a_table_has_no_more_rank_than_tokens() -> None:
     with pytest.raises(ValueError, match="rank=3 is above vocab=2"):
-        Vocabulary(vocab=2, rank=3)
+        TokenInputs(vocab=2, rank=3)
     with pytest.raises(ValueError, match="vocab=1 is below 2"):
-        Vocabulary(vocab=1, rank=1)
+        TokenInputs(vocab=1, rank=1)

@@ -7,27 +7,30 @@ import numpy as np
 import pytest
 
 import tests_network
-from archfit.exact import witness_check
-from archfit.exact.residues import WITNESS_PRIME, root_of_minus_one
-from archfit.exact.witness import (
-    Base,
-    Convolution,
-    LongVocabulary,
-    Monomial,
-    NetworkShape,
-    Recipe,
-    Simplified,
-    Vocabulary,
-    Witness,
-    WitnessCheck,
-    build_witness,
-    check_witness,
+from archfit.exact import witness as witness_module
+from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
+from archfit.exact.witness import WitnessCheck, WitnessRecipe, build_witness, check_witness
+from archfit.exact.witness_embedded import (
+    ConvolutionRecipe,
+    LongVocabularyRecipe,
+    VocabularyRecipe,
 )
-from archfit.exact.witness_base import base_network, base_template
-from archfit.exact.witness_blocks import block_output
-from archfit.exact.witness_inputs import Vectors
-from archfit.exact.witness_network import Head, Matrix
-from archfit.exact.witness_promise import InnerProductPower
+from archfit.exact.witness_network import (
+    HeadWeights,
+    InnerProductPower,
+    Matrix,
+    NetworkShape,
+    VectorSamples,
+    Witness,
+)
+from archfit.exact.witness_weights import (
+    BaseRecipe,
+    MonomialRecipe,
+    SimplifiedRecipe,
+    base_network,
+    base_template,
+    block_output,
+)
 from archfit.theory import quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.witness_formula import Plan, example_plan, grow_plan
@@ -45,7 +48,7 @@ def _forms(n: int, depth: int) -> int:
     return comb(n + degree - 1, degree)
 
 
-def _held(recipe: Recipe, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCheck:
+def _held(recipe: WitnessRecipe, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCheck:
     """Every entry, at every coordinate and position, is the promised one; so are the ranks."""
     check = check_witness(build_witness(recipe, prime=prime))
     assert check.extent == "all"
@@ -80,7 +83,7 @@ def _held(recipe: Recipe, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCh
 def test_the_base_witness_reaches_the_papers_bound(
     depth: int, width: int, heads: int, positions: int
 ) -> None:
-    recipe = Base(shape=_shape(depth, width, heads, positions))
+    recipe = BaseRecipe(shape=_shape(depth, width, heads, positions))
     _held(recipe, _forms((width - heads) // 2, depth))
 
 
@@ -91,7 +94,7 @@ def test_the_base_witness_reaches_the_papers_bound(
 def test_the_simplified_witness_reaches_the_stronger_bound(
     depth: int, width: int, heads: int
 ) -> None:
-    _held(Simplified(shape=_shape(depth, width, heads)), _forms(width - heads, depth))
+    _held(SimplifiedRecipe(shape=_shape(depth, width, heads)), _forms(width - heads, depth))
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -100,7 +103,7 @@ def test_the_simplified_witness_reaches_the_stronger_bound(
 def test_a_convolution_of_rank_r_reaches_its_bound(
     depth: int, width: int, rank: int, heads: int, patch: int
 ) -> None:
-    recipe = Convolution(
+    recipe = ConvolutionRecipe(
         shape=_shape(depth, width, heads),
         embedding_rank=rank,
         patch=patch,
@@ -118,7 +121,7 @@ def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
     """The constants of all heads are equal rows of the table, so its rank is r - H + 1."""
     forms = _forms((rank - heads) // 2, depth)
     shape = _shape(depth, width, heads)
-    recipe = Vocabulary(shape=shape, embedding_rank=rank, vocab=2 * forms + 4)
+    recipe = VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=2 * forms + 4)
     check = _held(recipe, forms)
     assert check.measured_embedding_rank == rank - heads + 1
 
@@ -138,7 +141,7 @@ def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
 def test_a_long_sequence_over_few_tokens_reaches_its_bound(
     depth: int, width: int, heads: int, d: int, positions: int
 ) -> None:
-    recipe = LongVocabulary(
+    recipe = LongVocabularyRecipe(
         shape=_shape(depth, width, heads, positions),
         embedding_rank=2 * d + 1 + heads,
         vocab=2 * d + 1,
@@ -160,14 +163,14 @@ def test_a_monomial_has_the_rank_of_its_exponents(
 ) -> None:
     plan, entry = grow_plan(depth, width, seed=seed)
     shape = _shape(depth, width, width, 2 * width)
-    _held(Monomial(shape=shape, plan=plan, entry=entry), rank)
+    _held(MonomialRecipe(shape=shape, plan=plan, entry=entry), rank)
 
 
 def test_a_monomial_works_in_the_first_coordinates_of_wider_heads() -> None:
     plan = (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))
     promised = quantity("monomial_witness", L=3, d_x=6, H=2, plan=plan).value
     assert isinstance(promised, int)
-    _held(Monomial(shape=_shape(3, 6, 2), plan=plan, entry=0), promised)
+    _held(MonomialRecipe(shape=_shape(3, 6, 2), plan=plan, entry=0), promised)
 
 
 def _refuting(width: int, depth: int) -> tuple[Plan, int]:
@@ -179,7 +182,7 @@ def _refuting(width: int, depth: int) -> tuple[Plan, int]:
 def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, depth: int) -> None:
     plan, entry = _refuting(width, depth)
     shape = _shape(depth, width, width, 2 * width)
-    check = check_witness(build_witness(Monomial(shape=shape, plan=plan, entry=entry)))
+    check = check_witness(build_witness(MonomialRecipe(shape=shape, plan=plan, entry=entry)))
     assert (check.entries_checked, check.entries_wrong, check.extent) == (900, 0, "all")
     assert check.verified
     assert check.measured_rank is None  # over 10^30
@@ -189,32 +192,34 @@ def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, de
 
 @pytest.mark.parametrize("depth", [4, 18, 19])
 def test_the_hand_made_example_computes_its_monomial(depth: int) -> None:
-    recipe = Monomial(shape=_shape(depth, 4, 4, 8), plan=example_plan(), entry=0)
+    recipe = MonomialRecipe(shape=_shape(depth, 4, 4, 8), plan=example_plan(), entry=0)
     check = check_witness(build_witness(recipe))
     assert (check.entries_wrong, check.verified) == (0, True)
 
 
 @pytest.mark.parametrize(
     "recipe",
-    [Base(shape=_shape(3, 6, 2)), Simplified(shape=_shape(3, 6, 2))],
+    [BaseRecipe(shape=_shape(3, 6, 2)), SimplifiedRecipe(shape=_shape(3, 6, 2))],
     ids=["base", "simplified"],
 )
-def test_another_prime_finds_the_same_rank(recipe: Recipe) -> None:
+def test_another_prime_finds_the_same_rank(recipe: WitnessRecipe) -> None:
     _held(recipe, check_witness(build_witness(recipe)).witness.bound, prime=ANOTHER_PRIME)
 
 
-SMALL: list[Recipe] = [
-    Base(shape=_shape(3, 9, 3)),
-    Simplified(shape=_shape(3, 6, 2)),
-    Convolution(shape=_shape(3, 9, 3), embedding_rank=7, patch=3, channels=3),
-    Vocabulary(shape=_shape(3, 10, 2), embedding_rank=6, vocab=9),
-    LongVocabulary(shape=_shape(3, 6, 2, 20), embedding_rank=7, vocab=6),
-    Monomial(shape=_shape(3, 6, 3, 6), plan=grow_plan(3, 3, seed=0)[0], entry=1),
+SMALL: list[WitnessRecipe] = [
+    BaseRecipe(shape=_shape(3, 9, 3)),
+    SimplifiedRecipe(shape=_shape(3, 6, 2)),
+    ConvolutionRecipe(shape=_shape(3, 9, 3), embedding_rank=7, patch=3, channels=3),
+    VocabularyRecipe(shape=_shape(3, 10, 2), embedding_rank=6, vocab=9),
+    LongVocabularyRecipe(shape=_shape(3, 6, 2, 20), embedding_rank=7, vocab=6),
+    MonomialRecipe(shape=_shape(3, 6, 3, 6), plan=grow_plan(3, 3, seed=0)[0], entry=1),
 ]
 
 
 @pytest.mark.parametrize("recipe", SMALL, ids=lambda recipe: type(recipe).__name__)
-def test_the_outputs_are_those_of_the_plain_network_in_python_integers(recipe: Recipe) -> None:
+def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
+    recipe: WitnessRecipe,
+) -> None:
     """The oracle shares no code: lists of lists, whole numbers of any size."""
     witness = build_witness(recipe)
     a, b = 3, 1
@@ -267,7 +272,7 @@ def test_as_complex_numbers_the_base_weights_give_the_formula(
     np.testing.assert_allclose(y, np.full(y.shape, constant * inner**power), rtol=1e-12)
 
 
-def _complex_head(head: Head, y: np.ndarray) -> np.ndarray:
+def _complex_head(head: HeadWeights, y: np.ndarray) -> np.ndarray:
     k, q, v, o = (
         np.array([[_complex(entry, y.shape[1]) for entry in row] for row in weights])
         for weights in (head.keys, head.queries, head.values, head.output)
@@ -284,7 +289,7 @@ def _with_last_outputs(witness: Witness, *outputs: Matrix) -> Witness:
 
 def test_the_printed_last_layer_does_not_pass() -> None:
     """It writes each head into its own block, so that no coordinate holds the sum over both."""
-    witness = build_witness(Base(shape=_shape(3, 6, 2)))
+    witness = build_witness(BaseRecipe(shape=_shape(3, 6, 2)))
     printed = [block_output(witness.shape, h) for h in range(2)]
     check = check_witness(_with_last_outputs(witness, *printed))
     assert check.entries_wrong == check.entries_checked == 16
@@ -292,11 +297,11 @@ def test_the_printed_last_layer_does_not_pass() -> None:
 
 
 def test_vectors_of_unequal_norm_break_the_promise() -> None:
-    witness = build_witness(Simplified(shape=_shape(2, 4, 2)))
-    assert isinstance(witness.inside, Vectors)
+    witness = build_witness(SimplifiedRecipe(shape=_shape(2, 4, 2)))
+    assert isinstance(witness.inside, VectorSamples)
     (first, *rest), *others = witness.inside.samples
     longer = (first[0] + 1, *first[1:])
-    inside = Vectors(samples=((longer, *rest), *others))
+    inside = VectorSamples(samples=((longer, *rest), *others))
     check = check_witness(replace(witness, inside=inside))
     assert check.entries_wrong > 0
     assert not check.verified
@@ -304,9 +309,9 @@ def test_vectors_of_unequal_norm_break_the_promise() -> None:
 
 def test_a_rank_below_the_promised_one_does_not_pass() -> None:
     """Two equal samples: every entry is right and the rank is not."""
-    witness = build_witness(Simplified(shape=_shape(3, 4, 2)))
-    assert isinstance(witness.inside, Vectors)
-    assert isinstance(witness.outside, Vectors)
+    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 4, 2)))
+    assert isinstance(witness.inside, VectorSamples)
+    assert isinstance(witness.outside, VectorSamples)
     assert isinstance(witness.promise, InnerProductPower)
 
     def twice(rows: tuple) -> tuple:  # type: ignore[type-arg]  # of vectors, or of sequences
@@ -315,8 +320,8 @@ def test_a_rank_below_the_promised_one_does_not_pass() -> None:
     check = check_witness(
         replace(
             witness,
-            inside=Vectors(samples=twice(witness.inside.samples)),
-            outside=Vectors(samples=twice(witness.outside.samples)),
+            inside=VectorSamples(samples=twice(witness.inside.samples)),
+            outside=VectorSamples(samples=twice(witness.outside.samples)),
             promise=replace(witness.promise, vectors=twice(witness.promise.vectors)),
         )
     )
@@ -325,7 +330,7 @@ def test_a_rank_below_the_promised_one_does_not_pass() -> None:
 
 
 def test_an_embedding_of_another_rank_does_not_pass() -> None:
-    recipe = Vocabulary(shape=_shape(2, 6, 2), embedding_rank=6, vocab=5)
+    recipe = VocabularyRecipe(shape=_shape(2, 6, 2), embedding_rank=6, vocab=5)
     check = check_witness(replace(build_witness(recipe), expected_embedding_rank=4))
     assert (check.entries_wrong, check.measured_rank) == (0, 2)
     assert not check.verified
@@ -334,9 +339,9 @@ def test_an_embedding_of_another_rank_does_not_pass() -> None:
 def test_a_rank_above_the_promised_one_would_show() -> None:
     """A monomial is measured on more samples than its rank."""
     plan, entry = grow_plan(3, 2, seed=1)
-    witness = build_witness(Monomial(shape=_shape(3, 2, 2), plan=plan, entry=entry))
+    witness = build_witness(MonomialRecipe(shape=_shape(3, 2, 2), plan=plan, entry=entry))
     other, at = grow_plan(2, 2, seed=1)
-    smaller = build_witness(Monomial(shape=_shape(2, 2, 2), plan=other, entry=at))
+    smaller = build_witness(MonomialRecipe(shape=_shape(2, 2, 2), plan=other, entry=at))
     mixed = replace(witness, expected_rank=smaller.expected_rank)
     check = check_witness(mixed)
     assert check.measured_rank == 150 > smaller.expected_rank
@@ -346,9 +351,9 @@ def test_a_rank_above_the_promised_one_would_show() -> None:
 def test_too_many_entries_are_sampled_and_the_result_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    witness = build_witness(Simplified(shape=_shape(3, 6, 3)))
+    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 6, 3)))
     monkeypatch.setattr(
-        witness_check, "MOST_MULTIPLICATIONS", 30 * witness.shape.multiplications + 1
+        witness_module, "MOST_MULTIPLICATIONS", 30 * witness.shape.multiplications + 1
     )
     check = check_witness(witness)
     assert (check.entries_checked, check.extent, check.size) == (30, "sample", (10, 10))

@@ -2,22 +2,20 @@
 
 import pytest
 
-from archfit.exact.witness import (
-    Base,
-    Convolution,
-    LongVocabulary,
-    Monomial,
-    NetworkShape,
-    Simplified,
-    Vocabulary,
+from archfit.exact.witness import KINDS, WitnessRequest, recipe_for
+from archfit.exact.witness_embedded import (
+    ConvolutionRecipe,
+    LongVocabularyRecipe,
+    VocabularyRecipe,
 )
-from archfit.exact.witness_kinds import KINDS, Wanted, recipe_for
+from archfit.exact.witness_network import NetworkShape
+from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
 
 SIZES = {"depth": 3, "width": 6, "heads": 2}
 
 
 def _recipe(kind: str, **sizes: int) -> object:
-    return recipe_for(Wanted(kind=kind, **(SIZES | sizes)))  # type: ignore[arg-type]  # plan is no size
+    return recipe_for(WitnessRequest(kind=kind, **(SIZES | sizes)))  # type: ignore[arg-type]  # plan is no size
 
 
 def _shape(positions: int) -> NetworkShape:
@@ -25,22 +23,22 @@ def _shape(positions: int) -> NetworkShape:
 
 
 def test_sizes_left_out_are_the_smallest_that_do_and_the_largest_rank() -> None:
-    assert _recipe("base") == Base(shape=_shape(4))
-    assert _recipe("simplified") == Simplified(shape=_shape(4))
-    assert _recipe("convolution") == Convolution(
+    assert _recipe("base") == BaseRecipe(shape=_shape(4))
+    assert _recipe("simplified") == SimplifiedRecipe(shape=_shape(4))
+    assert _recipe("convolution") == ConvolutionRecipe(
         shape=_shape(4), embedding_rank=6, patch=2, channels=3
     )
-    assert _recipe("vocabulary") == Vocabulary(shape=_shape(4), embedding_rank=6, vocab=9)
-    long = LongVocabulary(shape=_shape(20), embedding_rank=7, vocab=5)
+    assert _recipe("vocabulary") == VocabularyRecipe(shape=_shape(4), embedding_rank=6, vocab=9)
+    long = LongVocabularyRecipe(shape=_shape(20), embedding_rank=7, vocab=5)
     assert _recipe("vocabulary-long") == long
     monomial = _recipe("monomial")
-    assert isinstance(monomial, Monomial)
+    assert isinstance(monomial, MonomialRecipe)
     assert monomial.shape == _shape(4)
 
 
 def test_sizes_given_are_kept() -> None:
     given = _recipe("convolution", rank=4, patch=1, channels=5, positions=8)
-    expected = Convolution(shape=_shape(8), embedding_rank=4, patch=1, channels=5)
+    expected = ConvolutionRecipe(shape=_shape(8), embedding_rank=4, patch=1, channels=5)
     assert given == expected
 
 

@@ -11,11 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from archfit.exact.residues import WITNESS_PRIME
-from archfit.exact.witness import NetworkShape
-from archfit.exact.witness_monomial import monomial_network
-from archfit.exact.witness_network import Head, Matrix, Network
-from archfit.exact.witness_simplified import simplified_network, simplified_template
+from archfit.exact.prime_field import WITNESS_PRIME
+from archfit.exact.witness_network import HeadWeights, Matrix, NetworkShape, WitnessNetwork
+from archfit.exact.witness_weights import (
+    monomial_network,
+    simplified_network,
+    simplified_template,
+)
 from archfit.model import Transformer, parametrisation
 from archfit.model.layers import LinearAttention
 from archfit.spec import Linear, standard_architecture
@@ -29,7 +31,7 @@ def _real(weights: Matrix, positions: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def _load(block: LinearAttention, layer: tuple[Head, ...], positions: int) -> None:
+def _load(block: LinearAttention, layer: tuple[HeadWeights, ...], positions: int) -> None:
     """W^Q, W^K, W^V of all heads below each other, W^O side by side."""
     stacked = [
         _real(weights, positions)
@@ -43,7 +45,7 @@ def _load(block: LinearAttention, layer: tuple[Head, ...], positions: int) -> No
     block.out.weight.data = torch.cat([_real(head.output, positions) for head in layer], dim=1)
 
 
-def _model(shape: NetworkShape, network: Network, rows_VD: Tensor) -> Transformer:
+def _model(shape: NetworkShape, network: WitnessNetwork, rows_VD: Tensor) -> Transformer:
     """The Transformer with these weights and embeddings, whose first logits are the stream."""
     vocab = len(rows_VD)
     standard = standard_architecture(

@@ -26,18 +26,19 @@ from archfit.cli.options import (
 from archfit.cli.output import show
 from archfit.cli.progress import bar
 from archfit.cli.theory_commands import parse_input
-from archfit.exact.claims import claims
-from archfit.exact.cost import check_cost, most_samples
-from archfit.exact.experiment import Experiment
-from archfit.exact.growth import growth_experiments
-from archfit.exact.inputs import Continuous, Partition, Vocabulary
-from archfit.exact.measure import Measurement
+from archfit.exact.claims import claims, growth_experiments
+from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
+from archfit.exact.measure import Measurement, check_cost, most_samples
 from archfit.exact.measure import measure as measure_rank
-from archfit.exact.network import Network
-from archfit.exact.prime_field import check_prime
-from archfit.exact.residues import WITNESS_PRIME
-from archfit.exact.witness import build_witness, check_witness
-from archfit.exact.witness_kinds import KINDS, Wanted, recipe_for
+from archfit.exact.network import AnalysedNetwork
+from archfit.exact.prime_field import WITNESS_PRIME, check_prime
+from archfit.exact.witness import (
+    KINDS,
+    WitnessRequest,
+    build_witness,
+    check_witness,
+    recipe_for,
+)
 from archfit.report.measure_document import (
     GROWTH,
     claim_document,
@@ -47,13 +48,14 @@ from archfit.report.measure_document import (
 )
 from archfit.report.theory_document import witness_document
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from archfit.exact.arrays import Arrays
-    from archfit.exact.inputs import Inputs
+    from archfit.exact.experiment import NetworkInputs
     from archfit.exact.measure import Progress
     from archfit.report.document import Document
 
@@ -77,7 +79,9 @@ def measure(
     partition: Annotated[
         str, word("balanced, first-half, interleaved, or positions: 0,2,5.")
     ] = "balanced",
-    output_position: Annotated[int | None, size("Default: 0; the last if --causal.", "I")] = None,
+    output_position: Annotated[
+        str | None, word("A position, or last. Default: 0; last if --causal.", metavar="I")
+    ] = None,
     prime: Annotated[list[int] | None, word("Modulo these instead; repeatable.")] = None,
     device: Annotated[str, word(f"{', '.join(DEVICES)}.")] = "cpu",
     limit: Annotated[float, word("Minutes that it may take.")] = 10.0,
@@ -100,9 +104,9 @@ def measure(
         return show(_claim(claim, machine, chart), as_json=as_json, chart=chart)
     if depth is None or width is None:
         raise ValueError("--depth and --width say which network; give both, or --claim NAME")
-    output = (positions - 1 if causal else 0) if output_position is None else output_position
+    output = output_position or ("last" if causal else "0")
     experiment = Experiment(
-        network=Network(
+        network=AnalysedNetwork(
             depth=depth,
             width=width,
             heads=heads,
@@ -180,34 +184,23 @@ def _claim(name: str, machine: _Machine, chart: Path | None) -> Document:
     return document
 
 
-def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) -> Inputs:
+def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) -> NetworkInputs:
     if vocab is not None and patch is not None:
         raise ValueError("--vocab and --patch are given; a position reads tokens or a patch")
     if vocab is not None:
-        return Vocabulary(vocab=vocab, rank=min(width, vocab) if rank is None else rank)
+        return TokenInputs(vocab=vocab, rank=min(width, vocab) if rank is None else rank)
     largest = width if patch is None else min(width, patch)
-    return Continuous(rank=largest if rank is None else min(rank, largest) if patch else rank)
+    return ContinuousInputs(rank=largest if rank is None else min(rank, largest) if patch else rank)
 
 
-def _partition(words: str, positions: int, output: int) -> Partition:
-    if positions < 2:
-        raise ValueError(f"positions={positions} cannot be divided; use 2 or more")
-    if positions > 4096:
-        raise ValueError(f"positions={positions} is over 4096; no rank grows beyond 2 x width")
-    if not 0 <= output < positions:
-        raise ValueError(
-            f"output position {output} is not in 0..{positions - 1}; use one of them, or more "
-            "--positions"
-        )
-    chosen = _chosen(words, positions)
-    if max(chosen, default=0) >= positions or min(chosen, default=0) < 0:
+def _partition(words: str, positions: int, output: str) -> Partition:
+    side = _chosen(words, positions)
+    if positions > 1 and (max(side) >= positions or min(side) < 0):
         raise ValueError(
             f"--partition {words} names a position outside 0..{positions - 1}; use those, or more "
             "--positions"
         )
-    rest = tuple(place for place in range(positions) if place not in chosen)
-    inside, outside = (chosen, rest) if output in chosen else (rest, chosen)
-    return Partition(inside=inside, outside=outside, output=output)
+    return divided(positions, side, "last" if output == "last" else parse_size(output))
 
 
 def _chosen(words: str, positions: int) -> tuple[int, ...]:
@@ -274,7 +267,7 @@ def witness(
 ) -> None:
     """The weights of a lower bound on the separation rank, run and compared with their promise."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    recipe = recipe_for(chosen(Wanted, invocation, plan=given))
+    recipe = recipe_for(chosen(WitnessRequest, invocation, plan=given))
     check = check_witness(build_witness(recipe, prime=prime))
     inputs = asdict(recipe)  # all that fixes it, the sizes that were left to its kind among them
     show(witness_document(check, inputs.pop("shape") | inputs), as_json=as_json)

@@ -7,7 +7,7 @@ products run at full speed on a CPU and on a GPU.
 import os
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,46 +20,15 @@ Job = TypeVar("Job")
 Done = TypeVar("Done")
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
 
-
-class Arrays(Protocol):
-    """What measuring asks of a library."""
-
-    tile_numbers: int  # of a matrix for all pairs that are evaluated at once
-    cached_numbers: int  # of a matrix that is worked on a few rows at a time
-
-    def array(self, values: "NDArray[np.generic]") -> Array:
-        """A float64 array with these values."""
-
-    def zeros(self, *shape: int) -> Array:
-        """Zeros."""
-
-    def numpy(self, array: Array) -> "NDArray[np.float64]":
-        """The values on the host."""
-
-    def copy(self, array: Array) -> Array:
-        """Values of its own, in order."""
-
-    def reduce_(self, array: Array, prime: int) -> Array:
-        """The array itself, with every integer replaced by the nearest to zero of its class."""
-
-    def high_part(self, array: Array, base: float) -> Array:
-        """round(x / base)."""
-
-    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
-        """total + left * right, element by element with broadcasting, in place."""
-
-    def first_nonzero(self, values: Array) -> int | None:
-        """The first place of a row of numbers that is not zero."""
-
-    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
-        """The results of independent pieces of work, in their order."""
+CACHED = 1 << 15  # numbers that stay in the cache
+AHEAD = 64  # pieces of work that wait for a thread
 
 
 class NumpyArrays:
-    """On the CPU."""
+    """What measuring asks of a library, on the CPU."""
 
-    tile_numbers = 1 << 15  # what is in use stays in the cache, and below what malloc maps anew
-    cached_numbers = 1 << 19
+    tile_numbers = CACHED  # of a matrix for all pairs at once; also below what malloc maps anew
+    cached_numbers = 1 << 19  # of a matrix that is worked on a few rows at a time
 
     def array(self, values: "NDArray[np.generic]") -> Array:
         """A float64 array with these values."""
@@ -68,7 +37,7 @@ class NumpyArrays:
         return np.array(values, np.float64)
 
     def zeros(self, *shape: int) -> Array:
-        """Zeros."""
+        """An array of zeros."""
         import numpy as np
 
         return np.zeros(shape)
@@ -80,7 +49,7 @@ class NumpyArrays:
         return np.asarray(array, np.float64)
 
     def copy(self, array: Array) -> Array:
-        """Values of its own, in order."""
+        """An array that shares no memory with this one, laid out row by row."""
         return array.copy()
 
     def reduce_(self, array: Array, prime: int) -> Array:
@@ -138,10 +107,6 @@ class NumpyArrays:
                 piece.cancel()
 
 
-CACHED = 1 << 15  # numbers
-AHEAD = 64  # pieces of work that wait for a thread
-
-
 @cache
 def _threads() -> "ThreadPoolExecutor":
     from concurrent.futures import ThreadPoolExecutor
@@ -150,7 +115,7 @@ def _threads() -> "ThreadPoolExecutor":
 
 
 class TorchArrays:
-    """On a device of torch."""
+    """The same on a device of torch."""
 
     def __init__(self, device: str) -> None:
         import torch
@@ -162,13 +127,13 @@ class TorchArrays:
         self.cached_numbers = 1 << (28 if is_gpu else 19)
 
     def array(self, values: "NDArray[np.generic]") -> Array:
-        """A float64 array with these values."""
+        """A float64 tensor with these values, on the device."""
         import numpy as np
 
         return self.torch.from_numpy(np.array(values, np.float64)).to(self.device)
 
     def zeros(self, *shape: int) -> Array:
-        """Zeros."""
+        """A tensor of zeros."""
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
     def numpy(self, array: Array) -> "NDArray[np.float64]":
@@ -177,11 +142,11 @@ class TorchArrays:
         return values
 
     def copy(self, array: Array) -> Array:
-        """Values of its own, in order."""
+        """A tensor that shares no memory with this one, laid out row by row."""
         return array.clone(memory_format=self.torch.contiguous_format)
 
     def reduce_(self, array: Array, prime: int) -> Array:
-        """The array itself, with every integer replaced by the nearest to zero of its class."""
+        """The tensor itself, with every integer replaced by the nearest to zero of its class."""
         quotient = (array * (1.0 / prime)).round_()
         return array.sub_(quotient, alpha=float(prime))
 
@@ -201,3 +166,6 @@ class TorchArrays:
     def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
         """The results of independent pieces of work, in their order; the device is parallel."""
         return map(work, jobs)
+
+
+Arrays: TypeAlias = NumpyArrays | TorchArrays

@@ -2,11 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
-from archfit.exact.experiment import Experiment
-from archfit.exact.inputs import Continuous, Inputs, Partition, Vocabulary
-from archfit.exact.network import Network
+from archfit.exact.experiment import (
+    ContinuousInputs,
+    Experiment,
+    NetworkInputs,
+    TokenInputs,
+    divided,
+)
+from archfit.exact.measure import estimate
+from archfit.exact.network import AnalysedNetwork
+from archfit.theory.continuous import (
+    deep_upper_formula,
+    every_depth_upper_bound,
+    lower_bound,
+    strong_lower_bound,
+)
+from archfit.theory.statistics import statistics_upper_bound_short
+
+DEPTHS = range(1, 6)  # of the growth
+WIDTHS = range(2, 9)
 
 Ranks = Sequence[int]
 
@@ -61,7 +78,7 @@ def _partition_symmetry() -> Claim:
 
 def _residuals() -> Claim:
     continuous = ((2, 2, 2, 4), (2, 3, 1, 4), (2, 3, 3, 4), (2, 4, 2, 4), (3, 2, 2, 4))
-    tokens = Vocabulary(vocab=4, rank=3)
+    tokens = TokenInputs(vocab=4, rank=3)
     return Claim(
         name="residuals",
         says="residual connections do not change the rank where heads x head_dim = width",
@@ -119,7 +136,7 @@ def _embedding_rank() -> Claim:
         name="embedding-rank",
         says="the rank r of the embedding caps the rank: width beyond r adds nothing",
         groups=tuple(
-            tuple(_case(depth, width, 1, 4, inputs=Continuous(rank=rank)) for width in widths)
+            tuple(_case(depth, width, 1, 4, inputs=ContinuousInputs(rank=rank)) for width in widths)
             for depth, rank, widths in (
                 (2, 1, (1, 2, 4)),
                 (2, 2, (2, 3, 4, 6)),
@@ -137,8 +154,8 @@ def _small_vocabulary() -> Claim:
         says="r tokens of rank r cap the rank harder than continuous inputs of rank r",
         groups=tuple(
             (
-                _case(2, width, heads, positions, inputs=Vocabulary(vocab=rank, rank=rank)),
-                _case(2, width, heads, positions, inputs=Continuous(rank=rank)),
+                _case(2, width, heads, positions, inputs=TokenInputs(vocab=rank, rank=rank)),
+                _case(2, width, heads, positions, inputs=ContinuousInputs(rank=rank)),
             )
             for width, heads, rank, positions in (
                 (3, 1, 2, 12),
@@ -174,22 +191,65 @@ def _falls(ranks: Ranks) -> bool:
     return all(before >= after for before, after in pairwise(ranks))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrowthBounds:
+    """What is known without measuring; lower bounds begin at two layers."""
+
+    statistics: int  # proved
+    every_depth: int  # proved: theorem 1 of the papers
+    deep: Fraction  # the papers' theorem 2: disputed
+    lower: int | None
+    strong_lower: int | None
+
+
+def growth_experiments(device: str, seconds: float, gigabytes: float) -> tuple[Experiment, ...]:
+    """The rank over depth and width, to be seen beside what can be proved about it.
+
+    One head, balanced partition, two positions and twice the width, from where on more of them
+    add nothing. As many as fit into the time together, the quickest first; ordered by depth and
+    width.
+    """
+    cases = [
+        _case(depth, width, 1, positions)
+        for depth in DEPTHS
+        for width in WIDTHS
+        for positions in (2, 2 * width)
+    ]
+    costs = sorted(((estimate(case, device), case) for case in cases), key=lambda c: c[0].seconds)
+    chosen, spent = set(), 0.0
+    for cost, case in costs:
+        spent += cost.seconds
+        if spent > seconds or cost.gigabytes > gigabytes:
+            break
+        chosen.add(case)
+    return tuple(case for case in cases if case in chosen)
+
+
+def growth_bounds(depth: int, width: int, positions: int) -> GrowthBounds:
+    """What is proved of the network with one head and a balanced partition."""
+    half = positions // 2
+    has_lower = depth >= 2
+    return GrowthBounds(
+        statistics=statistics_upper_bound_short(depth, width, half, positions - half),
+        every_depth=every_depth_upper_bound(depth, width, 1),
+        deep=deep_upper_formula(depth, width),
+        lower=lower_bound(depth, width, 1) if has_lower else None,
+        strong_lower=strong_lower_bound(depth, width, 1) if has_lower else None,
+    )
+
+
 def _case(
     *sizes: int,
-    side: tuple[int, ...] = (),
+    side: tuple[int, ...] | None = None,
     output: int = 0,
-    inputs: Inputs | None = None,
+    inputs: NetworkInputs | None = None,
     residual: bool = False,
     causal: bool = False,
 ) -> Experiment:
     """Depth, width, heads and positions; by default halves, any vector, output at 0 or the last."""
     depth, width, heads, positions = sizes
-    output = positions - 1 if causal else output
-    chosen = side or tuple(range(positions // 2))
-    rest = tuple(place for place in range(positions) if place not in chosen)
-    inside, outside = (chosen, rest) if output in chosen else (rest, chosen)
     return Experiment(
-        network=Network(
+        network=AnalysedNetwork(
             depth=depth,
             width=width,
             heads=heads,
@@ -197,8 +257,8 @@ def _case(
             has_residual=residual,
             is_causal=causal,
         ),
-        inputs=Continuous(rank=width) if inputs is None else inputs,
+        inputs=ContinuousInputs(rank=width) if inputs is None else inputs,
         position_rank=0,
-        partition=Partition(inside=inside, outside=outside, output=output),
+        partition=divided(positions, side, "last" if causal else output),
         entry=0,
     )

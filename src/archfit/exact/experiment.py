@@ -1,19 +1,14 @@
-"""What is measured, and what is proved about it beforehand."""
+"""What is measured: a network, what it reads, how its positions are divided, and what is proved."""
 
 import importlib.util
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from archfit.exact.inputs import (
-    MOST_LISTED,
-    Continuous,
-    Inputs,
-    Partition,
-    Vocabulary,
-    fillings,
-)
-from archfit.exact.network import Network
+from archfit.exact.network import AnalysedNetwork
+from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
 from archfit.theory.continuous import every_depth_upper_bound
@@ -30,47 +25,127 @@ WIDEST = 64  # sums over the width stay exact
 DEEPEST = 7  # one coordinate more and it is out of reach
 LARGEST_TABLE = 1_000_000  # tokens
 MOST_INNER = 1_000_000  # heads times head_dim
+MOST_LISTED = 1 << 13  # fillings of a side that are all listed; of more, as many are drawn
+MOST_POSITIONS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContinuousInputs:
+    """Any vector of `rank` coordinates, mapped to the width by one matrix (also: a patch)."""
+
+    rank: int
+
+    def __post_init__(self) -> None:
+        check_at_least(1, rank=self.rank)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenInputs:
+    """One of `vocab` tokens, whose vectors span `rank` dimensions."""
+
+    vocab: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        check_at_least(1, rank=self.rank)
+        check_at_least(2, vocab=self.vocab)
+        if self.rank > self.vocab:
+            rule = f"is above {{vocab}}={self.vocab}"
+            raise InvalidValue("rank", self.rank, rule, "a table has no more rank than rows")
+
+
+NetworkInputs: TypeAlias = ContinuousInputs | TokenInputs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partition:
+    """The positions on the side of the output, and the others; both in order."""
+
+    inside: tuple[int, ...]
+    outside: tuple[int, ...]
+    output: int
+
+    def __post_init__(self) -> None:
+        both = sorted(self.inside + self.outside)
+        if both != list(range(len(both))) or not self.inside or not self.outside:
+            raise ValueError(
+                f"the sides {self.inside} and {self.outside} do not cover positions "
+                f"0..{max(both, default=0)} each once, or one is empty; give other positions"
+            )
+        if self.output not in self.inside:
+            raise ValueError(f"output position {self.output} is not on its own side {self.inside}")
+
+
+def divided(
+    positions: int, side: tuple[int, ...] | None = None, output: int | Literal["last"] = 0
+) -> Partition:
+    """Positions divided into `side` (the first half if None) and the rest, the output in either."""
+    if positions < 2:
+        raise InvalidValue("positions", positions, "cannot be divided", "use 2 or more")
+    if positions > MOST_POSITIONS:
+        way_out = "no rank grows beyond 2 x width"
+        raise InvalidValue("positions", positions, f"is over {MOST_POSITIONS}", way_out)
+    at = positions - 1 if output == "last" else output
+    if not 0 <= at < positions:
+        raise ValueError(
+            f"output position {at} is not in 0..{positions - 1}; use one of them, or more "
+            "--positions"
+        )
+    chosen = tuple(range(positions // 2)) if side is None else side
+    rest = tuple(place for place in range(positions) if place not in chosen)
+    inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
+    return Partition(inside=inside, outside=outside, output=at)
+
+
+def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
+    """How many ways there are to fill a side with tokens."""
+    if ordered:
+        ways: int = vocab ** min(positions, 64)
+        return ways
+    free = positions - has_own
+    return math.comb(vocab + free - 1, free) * (vocab if has_own else 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
     """A network, what it reads, how its positions are divided, and which output is looked at."""
 
-    network: Network
-    inputs: Inputs
+    network: AnalysedNetwork
+    inputs: NetworkInputs
     position_rank: int  # r_e; 0 without positional vectors
     partition: Partition
     entry: int  # coordinate of the output
 
     def __post_init__(self) -> None:
-        if self.network.width > WIDEST:
-            raise ValueError(
-                f"width={self.network.width} is over {WIDEST}, and no rank of that size can be "
-                "measured; use a smaller width"
+        network, inputs = self.network, self.inputs
+        if network.width > WIDEST:
+            rule = f"is over {WIDEST}, and no rank of that size can be measured"
+            raise InvalidValue("width", network.width, rule, "use a smaller width")
+        if network.depth > DEEPEST:
+            rule = f"is over {DEEPEST}, and no rank of that size can be measured"
+            raise InvalidValue("depth", network.depth, rule, "use less depth")
+        if isinstance(inputs, TokenInputs) and inputs.vocab > LARGEST_TABLE:
+            rule = f"is over {LARGEST_TABLE:,}"
+            raise InvalidValue(
+                "vocab", inputs.vocab, rule, "no rank needs so many tokens, use fewer"
             )
-        if self.network.depth > DEEPEST:
-            raise ValueError(
-                f"depth={self.network.depth} is over {DEEPEST}, and no rank of that size can be "
-                "measured; use less depth"
-            )
-        _check_storable(self.network, self.inputs)
-        if self.inputs.rank > self.network.width:
-            raise ValueError(
-                f"rank={self.inputs.rank} is above width={self.network.width}; vectors of that "
-                "width have no more rank"
-            )
-        if not 0 <= self.entry < self.network.width:
-            raise ValueError(
-                f"entry={self.entry} is not in 0..{self.network.width - 1}, the coordinates of "
-                "the output"
-            )
+        if network.heads * network.head_dim > MOST_INNER:
+            rule = f"of {network.head_dim} are over {MOST_INNER:,} dimensions"
+            way_out = "more than width^2 heads add nothing, use fewer"
+            raise InvalidValue("heads", network.heads, rule, way_out)
+        if inputs.rank > network.width:
+            rule = f"is above {{width}}={network.width}"
+            raise InvalidValue("rank", inputs.rank, rule, "vectors of that width have no more rank")
+        if not 0 <= self.entry < network.width:
+            rule = f"is not in 0..{network.width - 1}"
+            raise InvalidValue("entry", self.entry, rule, "these are the output's coordinates")
 
     @property
     def is_homogeneous(self) -> bool:
         """Whether the matrix splits by degree."""
         network = self.network
         plain = not network.is_causal and not network.has_residual and not self.position_rank
-        return plain and isinstance(self.inputs, Continuous)
+        return plain and isinstance(self.inputs, ContinuousInputs)
 
     @property
     def has_order(self) -> bool:
@@ -78,34 +153,27 @@ class Experiment:
         return self.network.is_causal or self.position_rank > 0
 
     @property
-    def lists_all(self) -> bool:
-        """Whether every filling of both sides with tokens is among the samples."""
-        if isinstance(self.inputs, Continuous):
-            return False
+    def token_fillings(self) -> tuple[int, int] | None:
+        """The ways to fill either side with tokens; None of continuous inputs."""
+        if isinstance(self.inputs, ContinuousInputs):
+            return None
         vocab, ordered, partition = self.inputs.vocab, self.has_order, self.partition
         return (
-            fillings(vocab, len(partition.inside), True, ordered) <= MOST_LISTED
-            and fillings(vocab, len(partition.outside), False, ordered) <= MOST_LISTED
+            fillings(vocab, len(partition.inside), True, ordered),
+            fillings(vocab, len(partition.outside), False, ordered),
         )
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether every filling of both sides with tokens is among the samples."""
+        ways = self.token_fillings
+        return ways is not None and max(ways) <= MOST_LISTED
 
     @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
         inputs: int = 3**self.network.depth
         return 2 * inputs + 4 * interaction_count(self.network.depth)
-
-
-def _check_storable(network: Network, inputs: Inputs) -> None:
-    if isinstance(inputs, Vocabulary) and inputs.vocab > LARGEST_TABLE:
-        raise ValueError(
-            f"vocab={inputs.vocab} is over {LARGEST_TABLE:,}; no rank needs so many tokens, use "
-            "fewer"
-        )
-    if network.heads * network.head_dim > MOST_INNER:
-        raise ValueError(
-            f"heads={network.heads} of {network.head_dim} are over {MOST_INNER:,} dimensions; "
-            f"more than width^2 heads add nothing, use fewer"
-        )
 
 
 def upper_bound(experiment: Experiment) -> int | None:
@@ -123,7 +191,7 @@ def _upper_bounds(experiment: Experiment) -> Iterator[int]:
     is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
     if is_small and not network.has_residual:  # its proof has none
         yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
-    if isinstance(inputs, Vocabulary):
+    if isinstance(inputs, TokenInputs):
         if experiment.position_rank == 0:
             yield statistics_upper_bound_vocabulary(
                 network.depth, inputs.vocab, inputs.rank, inside, outside
@@ -160,7 +228,7 @@ def lower_bound(experiment: Experiment) -> int | None:
         heads=network.heads,
         head_dim=network.head_dim,
         positions=2 * len(partition.inside),
-        vocab=inputs.vocab if isinstance(inputs, Vocabulary) else None,
+        vocab=inputs.vocab if isinstance(inputs, TokenInputs) else None,
         rank=inputs.rank,
         position_rank=experiment.position_rank,
         residual=network.has_residual,

@@ -1,50 +1,204 @@
-"""The matrix of outputs over pairs of samples: as one, or split by degree.
+"""Samples of the two sides, and the matrix of outputs over their pairs: as one, or split by degree.
 
-Without residual connections and positional vectors the output is a sum of parts that have degree k
-in S_P and C - k in S_Q, k = 0..C. Their functions of either side are independent of each other, so
-the ranks of the parts add up, and each part is far smaller than the whole. A part is obtained by
-evaluating at t S_P for C + 1 values of t and solving for the coefficient of t^k.
+Samples are drawn at random or, of tokens, are all there are. Without residual connections and
+positional vectors the output is a sum of parts that have degree k in S_P and C - k in S_Q,
+k = 0..C. Their functions of either side are independent of each other, so the ranks of the parts
+add up, and each part is far smaller than the whole. A part is obtained by evaluating at t S_P for
+C + 1 values of t and solving for the coefficient of t^k.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from archfit.exact.arrays import Array
-from archfit.exact.evaluate import Evaluator, tiles
-from archfit.exact.inputs import Partition
+from archfit.exact.experiment import (
+    MOST_LISTED,
+    ContinuousInputs,
+    Experiment,
+    Partition,
+    TokenInputs,
+    fillings,
+)
+from archfit.exact.network import Evaluator, dot, upper_triangle
 from archfit.exact.prime_field import PrimeField
-from archfit.exact.samples import Sides
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    TokenArray = NDArray[np.int64]
 
 Progress = Callable[[int, int], None]  # pairs done, of how many
+Tile = tuple[slice, slice]  # rows and columns of the matrix
+
+FEW_POSITIONS = 32  # whose products are held at once
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SideSamples:
+    """Samples of one side: a vector for each of its positions, (positions, width, samples)."""
+
+    vectors: Array
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return int(self.vectors.shape[2])
+
+    def moments(self, field: PrimeField) -> Array:
+        """The upper triangle of X X^T, (entries, samples)."""
+        rows, columns = upper_triangle(int(self.vectors.shape[1]))
+        total, step = None, min(FEW_POSITIONS, field.longest_sum)
+        for first in range(0, int(self.vectors.shape[0]), step):
+            some = self.vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
+            part = dot(field, some[rows], some[columns])
+            total = part if total is None else field.reduced(total + part)
+        return total
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sides:
+    """Samples of both sides of the partition."""
+
+    inside: SideSamples
+    outside: SideSamples
+    own: Array  # the vector at the output's position, (width, samples)
+
+
+def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
+    """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
+    import numpy as np
+
+    draws = np.random.default_rng(seed)
+    partition, inputs = experiment.partition, experiment.inputs
+    places = _positional(experiment, field, draws)
+    if isinstance(inputs, ContinuousInputs):
+        inside, outside = _vectors(experiment, field, samples, draws)
+    else:
+        inside, outside = _token_vectors(experiment, inputs, field, draws)
+    own_side = _placed(field, inside, places, partition.inside)
+    return Sides(
+        inside=own_side,
+        outside=_placed(field, outside, places, partition.outside),
+        own=own_side.vectors[partition.inside.index(partition.output)],
+    )
+
+
+def _vectors(
+    experiment: Experiment, field: PrimeField, samples: int, draws: "np.random.Generator"
+) -> tuple[Array, Array]:
+    """Vectors of the embedding's rank for each side, (positions, width, samples)."""
+    width, rank = experiment.network.width, experiment.inputs.rank
+    table = _random(field, draws, width, rank)
+
+    def side(positions: int) -> Array:
+        raw = _random(field, draws, rank, positions * samples)
+        return field.matmul(table, raw).reshape(width, positions, samples).swapaxes(0, 1)
+
+    partition = experiment.partition
+    return side(len(partition.inside)), side(len(partition.outside))
+
+
+def _token_vectors(
+    experiment: Experiment, inputs: TokenInputs, field: PrimeField, draws: "np.random.Generator"
+) -> tuple[Array, Array]:
+    """Vectors of tokens for each side."""
+    partition, width = experiment.partition, experiment.network.width
+    table = field.matmul(
+        _random(field, draws, width, inputs.rank), _random(field, draws, inputs.rank, inputs.vocab)
+    )
+
+    def looked_up(tokens: "TokenArray") -> Array:
+        return table[:, tokens.reshape(-1)].reshape(width, *tokens.shape).swapaxes(0, 1)
+
+    own, ordered = partition.inside.index(partition.output), experiment.has_order
+    inside = _listed(inputs.vocab, len(partition.inside), draws, own, ordered)
+    outside = _listed(inputs.vocab, len(partition.outside), draws, None, ordered)
+    return looked_up(inside), looked_up(outside)
+
+
+def _random(field: PrimeField, draws: "np.random.Generator", rows: int, columns: int) -> Array:
+    return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
+
+
+def _positional(
+    experiment: Experiment, field: PrimeField, draws: "np.random.Generator"
+) -> Array | None:
+    """The vectors of all positions, (width, positions), of the rank asked for."""
+    rank, partition = experiment.position_rank, experiment.partition
+    if rank == 0:
+        return None
+    positions = len(partition.inside) + len(partition.outside)
+    return field.matmul(
+        _random(field, draws, experiment.network.width, rank),
+        _random(field, draws, rank, positions),
+    )
+
+
+def _placed(
+    field: PrimeField, vectors: Array, places: Array | None, side: tuple[int, ...]
+) -> SideSamples:
+    if places is None:
+        return SideSamples(vectors=field.arrays.copy(vectors))
+    shift = places[:, list(side)].swapaxes(0, 1)[:, :, None]
+    return SideSamples(vectors=field.reduced(vectors + shift))
+
+
+def _listed(
+    vocab: int,
+    positions: int,
+    draws: "np.random.Generator",
+    own: int | None,
+    ordered: bool,
+) -> "TokenArray":
+    """Tokens at the positions of a side, (positions, samples): all fillings, or many at random.
+
+    Where the order does not matter fillings that differ in it alone are one, except for the
+    output's own position.
+    """
+    import numpy as np
+
+    if fillings(vocab, positions, own is not None, ordered) > MOST_LISTED:
+        return draws.integers(0, vocab, (positions, MOST_LISTED))
+    if ordered:
+        listed = list(itertools.product(range(vocab), repeat=positions))
+        return np.array(listed).T.reshape(positions, -1)
+    free = positions - (own is not None)
+    rest = itertools.combinations_with_replacement(range(vocab), free)
+    if own is None:
+        return np.array(list(rest)).T.reshape(positions, -1)
+    both = [(*filling[:own], token, *filling[own:]) for filling in rest for token in range(vocab)]
+    return np.array(both).T.reshape(positions, -1)
 
 
 def whole_matrix(
     evaluator: Evaluator, sides: Sides, partition: Partition, progress: Progress
 ) -> Array:
     """Outputs for all pairs, (inside, outside)."""
-    field = evaluator.field
+    field, width = evaluator.field, evaluator.network.width
     rows, columns = sides.inside.samples, sides.outside.samples
+    if evaluator.network.is_causal:
+        held = max(width, partition.output + 1)  # vectors
+
+        def outputs(tall: slice, wide: slice) -> Array:
+            return _causal_outputs(evaluator, sides, partition, (tall, wide))
+    else:
+        held = width
+        inside, outside = sides.inside.moments(field), sides.outside.moments(field)
+
+        def outputs(tall: slice, wide: slice) -> Array:
+            s = field.reduced(inside[:, tall, None] + outside[:, None, wide])
+            return evaluator.unmasked(s, sides.own[:, tall, None])
+
     matrix = field.arrays.zeros(rows, columns)
-    run = _causal_tile if evaluator.network.is_causal else _unmasked_tile
-    prepared = _Prepared(
-        evaluator=evaluator,
-        sides=sides,
-        partition=partition,
-        inside=None if evaluator.network.is_causal else sides.inside.moments(field),
-        outside=None if evaluator.network.is_causal else sides.outside.moments(field),
-    )
 
-    def fill(tile: tuple[slice, slice]) -> int:
-        matrix[tile] = run(prepared, *tile)
-        return _pairs(tile)
+    def fill(tile: Tile) -> None:
+        matrix[tile] = outputs(*tile)
 
-    width = evaluator.network.width
-    held = max(width, partition.output + 1) if evaluator.network.is_causal else width  # vectors
     pairs = max(1, field.arrays.tile_numbers // (width * held))
-    done = 0
-    for filled in field.arrays.each(fill, list(tiles(rows, columns, pairs))):
-        done += filled
-        progress(done, rows * columns)
+    _fill_all(field, fill, list(tiles(rows, columns, pairs)), progress)
     return matrix
 
 
@@ -56,9 +210,8 @@ def degree_matrices(
     inside, outside = sides.inside.moments(field), sides.outside.moments(field)
     solve = _inverse_powers(field, len(sizes))
     parts = [field.arrays.zeros(size, size) for size in sizes]
-    pairs = max(1, field.arrays.tile_numbers // (evaluator.network.width**2 * len(sizes)))
 
-    def fill(tile: tuple[slice, slice]) -> int:
+    def fill(tile: Tile) -> None:
         rows, columns = tile
         values = _at_every_scale(
             evaluator, inside[:, rows], outside[:, columns], sides.own[:, rows], len(sizes)
@@ -70,54 +223,64 @@ def degree_matrices(
                 part[rows.start : rows.start + tall, columns.start : columns.start + wide] = (
                     coefficient[:tall, :wide]
                 )
-        return _pairs(tile)
 
-    done = 0
-    for filled in field.arrays.each(fill, list(tiles(largest, largest, pairs))):
-        done += filled
-        progress(done, largest**2)
+    pairs = max(1, field.arrays.tile_numbers // (evaluator.network.width**2 * len(sizes)))
+    _fill_all(field, fill, list(tiles(largest, largest, pairs)), progress)
     return parts
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Prepared:
-    evaluator: Evaluator
-    sides: Sides
-    partition: Partition
-    inside: Array | None
-    outside: Array | None
+def _fill_all(
+    field: PrimeField, fill: Callable[[Tile], None], all_tiles: list[Tile], progress: Progress
+) -> None:
+    """Fill the tiles, on as many threads as there are, and report how many pairs are done."""
+
+    def pairs(tile: Tile) -> int:
+        rows, columns = (int(side.stop - side.start) for side in tile)
+        return rows * columns
+
+    def filled(tile: Tile) -> int:
+        fill(tile)
+        return pairs(tile)
+
+    done, total = 0, sum(map(pairs, all_tiles))
+    for count in field.arrays.each(filled, all_tiles):
+        done += count
+        progress(done, total)
 
 
-def _unmasked_tile(ready: _Prepared, rows: slice, columns: slice) -> Array:
-    assert ready.inside is not None
-    assert ready.outside is not None
-    s = ready.inside[:, rows, None] + ready.outside[:, None, columns]
-    field = ready.evaluator.field
-    return ready.evaluator.unmasked(field.reduced(s), ready.sides.own[:, rows, None])
+def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:
+    """Rectangles of at most `pairs` pairs, wide rather than tall, that cover the matrix."""
+    wide = min(columns, pairs)
+    tall = max(1, pairs // wide)
+    for top in range(0, rows, tall):
+        for left in range(0, columns, wide):
+            yield slice(top, min(top + tall, rows)), slice(left, min(left + wide, columns))
 
 
-def _causal_tile(ready: _Prepared, rows: slice, columns: slice) -> Array:
-    """Positions in their order, up to the output's; those of one side are constant over the
-    other."""
-    inside, outside = ready.partition.inside, ready.partition.outside
-    tall, wide = rows.stop - rows.start, columns.stop - columns.start
-    width, zeros = ready.evaluator.network.width, ready.evaluator.field.arrays.zeros
+def _causal_outputs(evaluator: Evaluator, sides: Sides, partition: Partition, tile: Tile) -> Array:
+    """Outputs over positions in order; those of one side are constant over the other."""
+    rows, columns = tile
+    inside, outside = partition.inside, partition.outside
+    shape = (rows.stop - rows.start, columns.stop - columns.start)
+    zeros = evaluator.field.arrays.zeros(evaluator.network.width, *shape)
     vectors = []
-    for position in range(ready.partition.output + 1):
+    for position in range(partition.output + 1):
         if position in inside:
-            own = ready.sides.inside.vectors[inside.index(position)][:, rows, None]
+            own = sides.inside.vectors[inside.index(position)][:, rows, None]
         else:
-            own = ready.sides.outside.vectors[outside.index(position)][:, None, columns]
-        vectors.append(own + zeros(width, tall, wide))
-    return ready.evaluator.causal(vectors)
+            own = sides.outside.vectors[outside.index(position)][:, None, columns]
+        vectors.append(own + zeros)
+    return evaluator.causal(vectors)
 
 
 def _at_every_scale(
     evaluator: Evaluator, inside: Array, outside: Array, own: Array, scales: int
 ) -> Array:
     """Outputs at t S_P + S_Q for t = 1..scales, (scales, inside, outside)."""
+    import numpy as np
+
     field = evaluator.field
-    scale = field.arrays.array(_numbers(1, scales))
+    scale = field.arrays.array(np.arange(1, scales + 1))
     scaled = field.reduced(inside[:, None] * scale[None, :, None])  # (entries, scales, inside)
     s = field.reduced(scaled[..., None] + outside[:, None, None])
     return evaluator.unmasked(s, own[:, None, :, None])
@@ -150,14 +313,3 @@ def _inverse_powers(field: PrimeField, count: int) -> Array:
         scale = pow(at_point, -1, p)
         columns.append([coefficient * scale % p for coefficient in quotient])
     return field.reduced(field.arrays.array(np.array(columns, np.float64).T))
-
-
-def _pairs(tile: tuple[slice, slice]) -> int:
-    rows, columns = (int(side.stop - side.start) for side in tile)
-    return rows * columns
-
-
-def _numbers(first: int, last: int) -> Array:
-    import numpy as np
-
-    return np.arange(first, last + 1)

@@ -1,4 +1,4 @@
-"""A separation rank, measured modulo primes, with what is certain about it.
+"""A separation rank, measured modulo primes, with what is certain about it and what it will take.
 
 A rank modulo a prime is never above that over the rationals, and the rank at one point never above
 that at almost all: what is found is a lower bound for generic weights, for certain. It is too small
@@ -9,18 +9,23 @@ upper bound it is exact, whatever the chance.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from archfit.exact.arrays import Arrays
 from archfit.exact.elimination import modular_rank
-from archfit.exact.evaluate import Evaluator
-from archfit.exact.experiment import Experiment, degree_bounds, lower_bound, upper_bound
-from archfit.exact.inputs import Vocabulary
-from archfit.exact.matrix import degree_matrices, whole_matrix
-from archfit.exact.network import random_mixes
+from archfit.exact.experiment import (
+    MOST_LISTED,
+    ContinuousInputs,
+    Experiment,
+    TokenInputs,
+    degree_bounds,
+    lower_bound,
+    upper_bound,
+)
+from archfit.exact.matrix import degree_matrices, sample_sides, whole_matrix
+from archfit.exact.network import Evaluator, random_mixes
 from archfit.exact.prime_field import PrimeField
-from archfit.exact.samples import sample_sides
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
@@ -30,11 +35,19 @@ MOST_SAMPLES = 1 << 14  # there
 WORTH_SPLITTING = 1000  # samples from which on parts by degree may be quicker
 MULTIPLICATION = 50  # of residues in an evaluation, over one in the elimination's products
 
+HOPELESS = 10**7  # samples: nobody has the memory
+TRIALS = 1 + 2 * 2.5  # one with a small prime, two with large ones, which take longer
+# Seconds for a small prime, measured on two CPU cores and on one H200; elsewhere a rough guide.
+EVALUATION = {"cpu": 1.3e-9, "cuda": 1.5e-11}  # a multiplication of one pair
+COLUMN = {"cpu": 6e-5, "cuda": 1.3e-4}  # finding a pivot
+CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the rows
+CLEARING = 0.6  # of a matrix more while its rows are cleared
+
 Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Nobody is watching."""
+    """A progress that reports nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,17 +86,21 @@ class Measurement:
         """That the generic rank modulo these primes is larger after all: 0 if exact."""
         if self.is_exact:
             return 0.0
-        inputs = self.experiment.inputs
-        if isinstance(inputs, Vocabulary) and not self.experiment.lists_all:
-            return 1.0  # tokens at random are no random numbers
+        if not self.is_sampled_at_random:
+            return 1.0
         degree = (self.rank + 1) * self.experiment.minor_degree
         return prod(
             min(1.0, degree / trial.prime) for trial in self.trials if trial.rank == self.rank
         )
 
     @property
+    def is_sampled_at_random(self) -> bool:
+        """Whether samples are random numbers, or all there are; tokens at random are neither."""
+        return isinstance(self.experiment.inputs, ContinuousInputs) or self.experiment.lists_all
+
+    @property
     def seconds(self) -> float:
-        """Of all trials."""
+        """The time of all trials together."""
         return sum(trial.seconds for trial in self.trials)
 
 
@@ -102,7 +119,6 @@ def measure(
     bound, it is exact and they were enough.
     """
     upper = upper_bound(experiment)
-
     limits = _Limits(upper=upper, most_samples=most_samples)
 
     def trial(seed: int, prime: int) -> Trial:
@@ -154,28 +170,30 @@ def _trial(
     experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
 ) -> Trial:
     start = time.perf_counter()
+    evaluator = Evaluator(
+        network=experiment.network,
+        field=field,
+        mixes=random_mixes(experiment.network, field, 2 * seed),
+        entry=experiment.entry,
+    )
     sizes = part_sizes(experiment, limits.first)
+    parts: tuple[int, ...] | None = None
     if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
-        ranks, samples = _parts(experiment, field, seed, sizes, progress)
-        rank, parts = sum(ranks), ranks
+        parts = _ranks_of_parts(experiment, evaluator, seed, sizes, progress)
+        rank, samples = sum(parts), sum(sizes)
     else:
-        rank, samples = _whole(experiment, field, seed, limits, progress)
-        parts = None
+        rank, samples = _rank_of_whole(experiment, evaluator, seed, limits, progress)
+    seconds = time.perf_counter() - start
     return Trial(
-        prime=field.prime,
-        seed=seed,
-        rank=rank,
-        samples=samples,
-        parts=parts,
-        seconds=time.perf_counter() - start,
+        prime=field.prime, seed=seed, rank=rank, samples=samples, parts=parts, seconds=seconds
     )
 
 
-def _whole(
-    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
+def _rank_of_whole(
+    experiment: Experiment, evaluator: Evaluator, seed: int, limits: _Limits, progress: Progress
 ) -> tuple[int, int]:
     """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
-    evaluator, samples = _evaluator(experiment, field, seed), limits.first
+    field, samples = evaluator.field, limits.first
     while True:
         sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
         matrix = whole_matrix(
@@ -184,9 +202,27 @@ def _whole(
         size = min(matrix.shape)
         progress("eliminating", 0, size)
         rank = modular_rank(field, matrix)
-        if rank < size or isinstance(experiment.inputs, Vocabulary):  # all fillings, or many
+        if rank < size or isinstance(experiment.inputs, TokenInputs):  # all fillings, or many
             return rank, size
         samples = limits.doubled(samples)
+
+
+def _ranks_of_parts(
+    experiment: Experiment,
+    evaluator: Evaluator,
+    seed: int,
+    sizes: tuple[int, ...],
+    progress: Progress,
+) -> tuple[int, ...]:
+    """Ranks of the parts by degree."""
+    field = evaluator.field
+    sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
+    parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))
+    ranks = []
+    for done, part in enumerate(parts):
+        progress("eliminating", done, len(parts))
+        ranks.append(modular_rank(field, part))
+    return tuple(ranks)
 
 
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
@@ -199,28 +235,87 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     return sizes if split < samples**2 * evaluation + samples**3 else ()
 
 
-def _parts(
-    experiment: Experiment,
-    field: PrimeField,
-    seed: int,
-    sizes: tuple[int, ...],
-    progress: Progress,
-) -> tuple[tuple[int, ...], int]:
-    """Ranks of the parts by degree, and how many samples they had together."""
-    sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-    evaluator = _evaluator(experiment, field, seed)
-    parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))
-    ranks = []
-    for done, part in enumerate(parts):
-        progress("eliminating", done, len(parts))
-        ranks.append(modular_rank(field, part))
-    return tuple(ranks), sum(sizes)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasurementCost:
+    """What all trials of a measurement will take, known before they start."""
+
+    gigabytes: float
+    seconds: float
+
+    def fits(self, *, seconds: float, gigabytes: float) -> bool:
+        """Whether it stays within these limits."""
+        return self.seconds <= seconds and self.gigabytes <= gigabytes
 
 
-def _evaluator(experiment: Experiment, field: PrimeField, seed: int) -> Evaluator:
-    return Evaluator(
-        network=experiment.network,
-        field=field,
-        mixes=random_mixes(experiment.network, field, 2 * seed),
-        entry=experiment.entry,
+def estimate(experiment: Experiment, device: str) -> MeasurementCost:
+    """Memory of the largest trial and time of all; `device` is cpu or cuda."""
+    ways = experiment.token_fillings
+    if ways is not None:
+        rows, columns = (min(MOST_LISTED, count) for count in ways)
+        return _estimate(experiment, device, rows, columns)
+    upper = upper_bound(experiment)
+    samples = FIRST_SAMPLES if upper is None else min(upper + MARGIN, HOPELESS)
+    return _estimate(experiment, device, samples, samples)
+
+
+def most_samples(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> int:
+    """How far samples may be doubled where no upper bound is known."""
+    samples = FIRST_SAMPLES
+    while _estimate(experiment, device, 2 * samples, 2 * samples).fits(
+        seconds=seconds, gigabytes=gigabytes
+    ):
+        samples *= 2
+    return samples
+
+
+def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> MeasurementCost:
+    work = experiment.network.multiplications
+    if experiment.network.is_causal:
+        work *= experiment.partition.output + 1
+    sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
+    if sizes:
+        matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)
+    else:
+        matrices, pairs = [(rows, columns)], rows * columns
+    seconds = pairs * work * EVALUATION[device]
+    for tall, wide in matrices:
+        short = min(tall, wide)
+        seconds += short * COLUMN[device] + tall * wide * short * CUBE[device]
+    numbers = [tall * wide for tall, wide in matrices]
+    gigabytes = 8 * (sum(numbers) + CLEARING * max(numbers)) / 1e9
+    return MeasurementCost(gigabytes=gigabytes, seconds=TRIALS * seconds)
+
+
+def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> None:
+    """Refuse what would take longer, or more memory, and say what would not."""
+    cost = estimate(experiment, device)
+    if cost.fits(seconds=seconds, gigabytes=gigabytes):
+        return
+    network = experiment.network
+    needed, minutes = (
+        f"{amount:,.1f}" if amount < 1e6 else "a million or more"
+        for amount in (cost.gigabytes, cost.seconds / 60)
     )
+    raise ValueError(
+        f"depth={network.depth}, width={network.width} would take about {needed} GB and "
+        f"{minutes} minutes, over the limit of {gigabytes:,.1f} GB and {seconds / 60:,.1f} "
+        f"minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
+    )
+
+
+def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
+    fitting = 0
+    if isinstance(experiment.inputs, ContinuousInputs):
+        for width in range(1, experiment.network.width):
+            narrow = replace(
+                experiment,
+                network=replace(experiment.network, width=width, heads=1, head_dim=width),
+                inputs=ContinuousInputs(rank=min(width, experiment.inputs.rank)),
+                entry=0,
+            )
+            if not estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes):
+                break
+            fitting = width
+    if fitting:
+        return f"--width {fitting} fits with one head, or raise --limit"
+    return "use less depth or fewer tokens, or raise --limit"

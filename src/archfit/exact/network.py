@@ -1,9 +1,16 @@
-"""The analysed network with random weights modulo a prime.
+"""The analysed network with random weights modulo a prime, run on all pairs of samples.
 
 A layer maps Y to (Y +) sum_h A_h Y Y^T B_h Y with A = W^O W^V and B = (W^K)^T W^Q. The sum is
 linear in the symmetric matrix G = Y Y^T, or in what stands in its place: its entries (row by row)
 are a constant matrix times the upper triangle of G, whatever the number of heads. Each layer is
 kept as that matrix, its `mix`.
+
+Without a mask the inputs enter only through S = S_P + S_Q and the vector x at the output's own
+position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is row p of F_L times
+x. So a pair costs the same for any number of positions and heads. Under a causal mask each
+position has an S of its own, the sum over the positions up to it, and all are kept.
+
+Shapes: matrices stand in front, samples behind: (rows, columns, P side, Q side).
 """
 
 from dataclasses import dataclass
@@ -11,15 +18,15 @@ from typing import TYPE_CHECKING
 
 from archfit.exact.arrays import Array
 from archfit.exact.prime_field import PrimeField
-from archfit.spec.checks import check_at_least
+from archfit.spec.errors import check_at_least
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Network:
-    """Which network is measured."""
+class AnalysedNetwork:
+    """Which network is measured: linear attention alone, without norms or feed-forward layers."""
 
     depth: int
     width: int
@@ -35,7 +42,7 @@ class Network:
 
     @property
     def multiplications(self) -> int:
-        """Of residues, for the output of one pair without a mask."""
+        """How many products of residues the output of one pair takes without a mask."""
         d = self.width
         moments = d * (d + 1) // 2
         layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
@@ -48,7 +55,7 @@ def upper_triangle(width: int) -> tuple[list[int], list[int]]:
     return [row for row, _ in pairs], [column for _, column in pairs]
 
 
-def random_mixes(network: Network, field: PrimeField, seed: int) -> list[Array]:
+def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
     """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
     import numpy as np
 
@@ -56,7 +63,7 @@ def random_mixes(network: Network, field: PrimeField, seed: int) -> list[Array]:
     return [_mix(network, field, draws) for _ in range(network.depth)]
 
 
-def _mix(network: Network, field: PrimeField, draws: "np.random.Generator") -> Array:
+def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generator") -> Array:
     import numpy as np
 
     width = network.width
@@ -76,3 +83,94 @@ def _mix(network: Network, field: PrimeField, draws: "np.random.Generator") -> A
     diagonal = np.array(rows) == np.array(columns)
     both[:, :, diagonal] /= 2  # counted twice
     return field.reduced(field.arrays.array(both.reshape(width * width, len(rows))))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluator:
+    """A network with its weights, ready to be run on pairs."""
+
+    network: AnalysedNetwork
+    field: PrimeField
+    mixes: list[Array]
+    entry: int  # p, the coordinate of the output
+
+    def unmasked(self, s: Array, x: Array) -> Array:
+        """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
+        field, width = self.field, self.network.width
+        square = _square(s, width)
+        if self.network.depth == 1:
+            output = product(field, self._mixed(0, s, self.entry), x[:, None])[0, 0]
+            return field.reduced(output + x[self.entry]) if self.network.has_residual else output
+        f = self._mixed(0, s)  # F_1: the first layer is linear
+        if self.network.has_residual:
+            for i in range(width):
+                f[i, i] += 1
+        for layer in range(1, self.network.depth - 1):
+            grown = product(field, self._mixed(layer, self._moments(f, square)), f)
+            f = field.reduced(grown + f) if self.network.has_residual else grown
+        own = product(field, f, x[:, None])
+        row = self._mixed(self.network.depth - 1, self._moments(f, square), self.entry)
+        output = product(field, row, own)[0, 0]
+        return field.reduced(output + own[self.entry, 0]) if self.network.has_residual else output
+
+    def causal(self, columns: list[Array]) -> Array:
+        """Outputs at the last of the positions whose vectors are given."""
+        field = self.field
+        for layer in range(self.network.depth):
+            is_last = layer == self.network.depth - 1
+            sums, new = None, []
+            for place, y in enumerate(columns):
+                outer = _triangle(product(field, y[:, None], y[None]), self.network.width)
+                sums = outer if sums is None else field.reduced(sums + outer)
+                if is_last and place < len(columns) - 1:
+                    continue
+                mixed = product(field, self._mixed(layer, sums), y[:, None])[:, 0]
+                new.append(field.reduced(mixed + y) if self.network.has_residual else mixed)
+            columns = new
+        return columns[-1][self.entry]
+
+    def _moments(self, f: Array, s: Array) -> Array:
+        """The upper triangle of F S F^T."""
+        fs = product(self.field, f, s)
+        rows, columns = upper_triangle(self.network.width)
+        return dot(self.field, fs[rows], f[columns])
+
+    def _mixed(self, layer: int, moments: Array, row: int | None = None) -> Array:
+        """sum_h A_h G B_h of a layer, or one row of it."""
+        width, mix = self.network.width, self.mixes[layer]
+        if row is not None:
+            mix = mix[row * width : (row + 1) * width]
+        shape = tuple(moments.shape[1:])
+        result = self.field.matmul(mix, moments.reshape(moments.shape[0], -1))
+        return result.reshape(-1, width, *shape)
+
+
+def product(field: PrimeField, left: Array, right: Array) -> Array:
+    """The product of small matrices (i, k, ...) and (k, j, ...) for all pairs behind them."""
+    return dot(field, left[:, :, None], right[None])
+
+
+def dot(field: PrimeField, left: Array, right: Array) -> Array:
+    """Sums over the second axis of left * right, for all pairs behind."""
+    sums = []
+    for limb in field.limbs(left):
+        total = limb[:, 0] * right[:, 0]
+        for k in range(1, limb.shape[1]):
+            total = field.arrays.add_product_(total, limb[:, k], right[:, k])
+        sums.append(total)
+    return field.joined(tuple(sums))
+
+
+def _square(s: Array, width: int) -> Array:
+    """The symmetric matrix of which the upper triangle is given."""
+    rows, columns = upper_triangle(width)
+    place = {}
+    for index, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        place[row, column] = place[column, row] = index
+    order = [place[row, column] for row in range(width) for column in range(width)]
+    return s[order].reshape(width, width, *s.shape[1:])
+
+
+def _triangle(matrix: Array, width: int) -> Array:
+    rows, columns = upper_triangle(width)
+    return matrix[rows, columns]

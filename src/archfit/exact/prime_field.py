@@ -1,18 +1,32 @@
-"""Arithmetic modulo a prime in float64: every result is exact.
+"""Arithmetic modulo a prime, exact: in float64 for measuring, in 64-bit integers for witnesses.
 
 A residue is the integer nearest to zero of its class, |x| <= p/2. With p < 2^24 a product is below
 2^46 and 64 of them, or with p < 2^23 256, add up exactly. Larger primes, up to 2^31, take two
 products: x = h 2^16 + l with |h|, |l| <= 2^15, and h y + l y are brought together modulo p.
+
+A witness uses whole numbers, 1/N and the imaginary unit. All of them exist modulo a prime
+p = 1 mod 4, where J is a square root of -1, and adding and multiplying modulo p is what is left of
+adding and multiplying the complex numbers. A rank modulo p is therefore never above the true one.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from archfit.exact.arrays import Array, Arrays
+from archfit.spec.errors import InvalidValue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Residues = NDArray[np.int64]
 
 SMALL_PRIME = 8_388_593  # the largest below 2^23
 LIMB = float(1 << 16)
 EXACT = (1 << 53) - (1 << 48)  # sums stay below it, with room for what is added to them
 LARGEST = 1 << 31
+WITNESS_PRIME = 2_147_483_629  # the largest p = 1 mod 4 below 2^31
+_LEAST_WITNESS_PRIME = 1 << 20  # below, ranks fall by accident
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,9 +95,8 @@ class PrimeField:
 def check_prime(prime: int) -> None:
     """Refuse what is no odd prime below 2^31."""
     if not 3 <= prime < LARGEST or not is_prime(prime):
-        raise ValueError(
-            f"prime={prime} is not an odd prime below 2^31; use {SMALL_PRIME}, or leave it out"
-        )
+        way_out = f"use {SMALL_PRIME}, or leave it out"
+        raise InvalidValue("prime", prime, "is not an odd prime below 2^31", way_out)
 
 
 def is_prime(number: int) -> bool:
@@ -106,3 +119,53 @@ def _passes(number: int, base: int, odd: int, twos: int) -> bool:
         if power == number - 1:
             return True
     return False
+
+
+def check_witness_prime(prime: int) -> None:
+    """Refuse a number that is no prime, has no root of -1 or is out of range."""
+    rule = ""
+    if not _LEAST_WITNESS_PRIME < prime < LARGEST:
+        rule = (
+            "is not between 2^20 and 2^31, where sums are exact and ranks do not fall by accident"
+        )
+    elif not is_prime(prime):
+        rule = "is composite"
+    elif prime % 4 != 1:
+        rule = "is 3 mod 4, so -1 has no square root"
+    if rule:
+        raise InvalidValue("prime", prime, rule, f"use {WITNESS_PRIME}")
+
+
+def root_of_minus_one(prime: int) -> int:
+    """J with J^2 = -1: g^((p-1)/4) for the smallest g that is no square."""
+    g = next(g for g in range(2, prime) if pow(g, (prime - 1) // 2, prime) == prime - 1)
+    return pow(g, (prime - 1) // 4, prime)
+
+
+def residue_product(left: "Residues", right: "Residues", prime: int) -> "Residues":
+    """The matrix product, of stacks of matrices too.
+
+    The left factor is taken apart as h 2^16 + l, so that products stay below 2^47 and sums of up
+    to 2^15 of them are exact in 64 bits.
+    """
+    high = (left >> 16) @ right % prime
+    total: Residues = ((high << 16) + (left & 0xFFFF) @ right) % prime
+    return total
+
+
+def residue_power(base: "Residues", exponent: int, prime: int) -> "Residues":
+    """base^exponent of each residue, by squaring; 1 for exponent 0."""
+    result = base * 0 + 1
+    for bit in bin(exponent)[2:]:
+        result = result * result % prime
+        if bit == "1":
+            result = result * base % prime
+    return result
+
+
+def residue_rank(matrix: "Residues", prime: int) -> int:
+    """The rank modulo the prime."""
+    from flint import nmod_mat
+
+    rows, columns = matrix.shape
+    return int(nmod_mat(rows, columns, matrix.ravel().tolist(), prime).rank())

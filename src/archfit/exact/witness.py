@@ -1,57 +1,257 @@
-"""Weights that reach a lower bound on the separation rank, built and checked.
+"""Weights that reach a lower bound on the separation rank, asked for, built and checked.
 
 A rank that one choice of weights reaches, almost all weights reach, so a checked witness is a
-computation that anybody can repeat in place of a proof.
+computation that anybody can repeat in place of a proof: the network is run, its outputs are
+compared with what was promised, and the rank is measured.
 """
 
-from typing import TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from archfit.exact.residues import WITNESS_PRIME, check_witness_prime
-from archfit.exact.witness_base import Base, build_base
-from archfit.exact.witness_check import WitnessCheck, check_witness
+from archfit.exact.prime_field import WITNESS_PRIME, check_witness_prime, residue_rank
 from archfit.exact.witness_embedded import (
-    Convolution,
-    Vocabulary,
-    build_convolution,
-    build_vocabulary,
+    ConvolutionRecipe,
+    LongVocabularyRecipe,
+    VocabularyRecipe,
+    active_coordinates,
+    spelled_columns,
+    used_columns,
 )
-from archfit.exact.witness_long import LongVocabulary, build_long_vocabulary
-from archfit.exact.witness_monomial import Monomial, build_monomial
-from archfit.exact.witness_network import NetworkShape
-from archfit.exact.witness_parts import Witness
-from archfit.exact.witness_simplified import Simplified, build_simplified
+from archfit.exact.witness_network import (
+    MOST_MULTIPLICATIONS,
+    InnerProductPower,
+    NetworkShape,
+    Witness,
+    embedding_rank,
+    run,
+)
+from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
+from archfit.spec.errors import check_choice
+from archfit.theory.catalogue import Json, as_json_value
+from archfit.theory.vocabulary import positions_needed, vocabulary_needed
+from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
-__all__ = [
-    "Base",
-    "Convolution",
-    "LongVocabulary",
-    "Monomial",
-    "NetworkShape",
-    "Recipe",
-    "Simplified",
-    "Vocabulary",
-    "Witness",
-    "WitnessCheck",
-    "build_witness",
-    "check_witness",
-]
+if TYPE_CHECKING:
+    from archfit.exact.prime_field import Residues
 
-Recipe: TypeAlias = Base | Simplified | Convolution | Vocabulary | LongVocabulary | Monomial
+WitnessRecipe: TypeAlias = (
+    BaseRecipe
+    | SimplifiedRecipe
+    | ConvolutionRecipe
+    | VocabularyRecipe
+    | LongVocabularyRecipe
+    | MonomialRecipe
+)
+Extent: TypeAlias = Literal["all", "sample"]
+
+# Each kind, and the options that it takes besides depth, width, heads and positions.
+KINDS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "simplified": (),
+    "convolution": ("rank", "patch", "channels"),
+    "vocabulary": ("rank", "vocab"),
+    "vocabulary-long": ("rank", "vocab"),
+    "monomial": ("plan", "entry"),
+}
+_POSITIONS = 4  # two a side: a template and a filler
+_PATCH = 2
+_PLANS_GROWN, _MANY_HEADS = 20, 8  # a plan for more heads takes long to grow
+_AT_ONCE = 10**6  # numbers of the largest array, of 8 bytes each
+_SEED = 7
 
 
-def build_witness(recipe: Recipe, *, prime: int = WITNESS_PRIME) -> Witness:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WitnessRequest:
+    """The witness that is asked for; None leaves a size to its kind."""
+
+    kind: str
+    depth: int
+    width: int
+    heads: int
+    positions: int | None = None
+    rank: int | None = None
+    vocab: int | None = None
+    patch: int | None = None
+    channels: int | None = None
+    plan: Plan | None = None
+    entry: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(list(KINDS), kind=self.kind)
+        for name in ("rank", "vocab", "patch", "channels", "plan", "entry"):
+            if getattr(self, name) is not None and name not in KINDS[self.kind]:
+                takers = " or ".join(kind for kind, options in KINDS.items() if name in options)
+                raise ValueError(f"the {self.kind} kind takes no {name}; use --kind {takers}")
+
+    def shape(self, positions: int) -> NetworkShape:
+        """The network, with this length unless another was asked for."""
+        return NetworkShape(
+            depth=self.depth,
+            width=self.width,
+            heads=self.heads,
+            positions=positions if self.positions is None else self.positions,
+        )
+
+
+def recipe_for(request: WitnessRequest) -> WitnessRecipe:
+    """The recipe of what is asked for, the smallest that its kind allows where nothing was said."""
+    match request.kind:
+        case "base":
+            return BaseRecipe(shape=request.shape(_POSITIONS))
+        case "simplified":
+            return SimplifiedRecipe(shape=request.shape(_POSITIONS))
+        case "convolution":
+            return _convolution(request)
+        case "vocabulary":
+            return _vocabulary(request)
+        case "vocabulary-long":
+            return _long_vocabulary(request)
+    return _monomial(request)
+
+
+def _convolution(request: WitnessRequest) -> ConvolutionRecipe:
+    shape, rank = request.shape(_POSITIONS), _given(request.rank, request.width)
+    patch = _given(request.patch, _PATCH)
+    needed = len(active_coordinates(shape, rank))
+    channels = _given(request.channels, -(-needed // max(1, patch)))
+    return ConvolutionRecipe(shape=shape, embedding_rank=rank, patch=patch, channels=channels)
+
+
+def _vocabulary(request: WitnessRequest) -> VocabularyRecipe:
+    shape, rank = request.shape(_POSITIONS), _given(request.rank, request.width)
+    used_columns(shape, rank)
+    needed = vocabulary_needed(shape.depth, shape.width, shape.heads, rank)
+    return VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=_given(request.vocab, needed))
+
+
+def _long_vocabulary(request: WitnessRequest) -> LongVocabularyRecipe:
+    rank = _given(request.rank, request.width + 1)
+    d = spelled_columns(request.shape(_POSITIONS), rank)
+    least = positions_needed(request.depth, request.heads, rank)
+    vocab = _given(request.vocab, 2 * d + 1)
+    return LongVocabularyRecipe(shape=request.shape(least), embedding_rank=rank, vocab=vocab)
+
+
+def _monomial(request: WitnessRequest) -> MonomialRecipe:
+    shape = request.shape(2 * request.heads)
+    shape.check_run()
+    plan, entry = (request.plan, 0) if request.plan is not None else _grown(shape)
+    return MonomialRecipe(shape=shape, plan=plan, entry=_given(request.entry, entry))
+
+
+def _grown(shape: NetworkShape) -> tuple[Plan, int]:
+    """The best of a few plans."""
+    tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
+    plans = [grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries)]
+    return max(
+        plans, key=lambda found: monomial_witness(shape.depth, shape.width, shape.heads, *found)
+    )
+
+
+def _given(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def build_witness(recipe: WitnessRecipe, *, prime: int = WITNESS_PRIME) -> Witness:
     """The weights and inputs of the recipe, modulo the prime."""
     check_witness_prime(prime)
-    match recipe:
-        case Base():
-            return build_base(recipe, prime)
-        case Simplified():
-            return build_simplified(recipe, prime)
-        case Convolution():
-            return build_convolution(recipe, prime)
-        case Vocabulary():
-            return build_vocabulary(recipe, prime)
-        case LongVocabulary():
-            return build_long_vocabulary(recipe, prime)
-        case Monomial():
-            return build_monomial(recipe, prime)
+    return recipe.build(prime)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WitnessCheck:
+    """What was compared and measured, and whether all of it agreed."""
+
+    witness: Witness
+    size: tuple[int, int]  # of the matrix of outputs
+    entries_checked: int
+    entries_wrong: int
+    extent: Extent
+    measured_rank: int | None  # None: the matrix would have to be larger than it can be
+    measured_embedding_rank: int | None  # None: the inputs are vectors already
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing that was checked failed."""
+        ranks = self.measured_rank in (None, self.witness.expected_rank)
+        embedding = self.measured_embedding_rank == self.witness.expected_embedding_rank
+        return self.entries_checked > 0 and self.entries_wrong == 0 and ranks and embedding
+
+    def as_json(self) -> dict[str, Json]:
+        """The check as `archfit witness --json` prints it."""
+        witness = self.witness
+        return {
+            "kind": witness.kind,
+            "expected_rank": as_json_value(witness.expected_rank),
+            "measured_rank": self.measured_rank,
+            "bound": {"id": witness.bound_id, "value": as_json_value(witness.bound)},
+            "verified": self.verified,
+            "formula": witness.promise.formula,
+            "size": list(self.size),
+            "entries_checked": self.entries_checked,
+            "entries_wrong": self.entries_wrong,
+            "extent": self.extent,
+            "embedding_rank": self.measured_embedding_rank,
+            "prime": witness.prime,
+        }
+
+
+def check_witness(witness: Witness) -> WitnessCheck:
+    """Run the network at every pair of samples, or at a seeded sample of pairs if that is too long.
+
+    An entry counts as right if all coordinates of the output at all positions are. The rank is
+    that of the outputs themselves; where only a sample was run, that of the promised values.
+    """
+    import numpy as np
+
+    inside = witness.inside.embedded(witness.prime)
+    outside = witness.outside.embedded(witness.prime)
+    pairs, extent = _pairs(len(inside), len(outside), witness)
+    outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
+    wrong = 0
+    for some in _chunks(pairs, witness):
+        x_BDN = np.concatenate([inside[some[:, 0]], outside[some[:, 1]]], axis=2)
+        y_BDN = run(witness.network, x_BDN, witness.prime)
+        promised_BDN = witness.promise.outputs(some, x_BDN, witness.prime)
+        wrong += int((y_BDN != promised_BDN).any(axis=(1, 2)).sum())
+        outputs[some[:, 0], some[:, 1]] = y_BDN[:, witness.entry, 0]
+    return WitnessCheck(
+        witness=witness,
+        size=(len(inside), len(outside)),
+        entries_checked=len(pairs),
+        entries_wrong=wrong,
+        extent=extent,
+        measured_rank=_measured_rank(witness, outputs, extent),
+        measured_embedding_rank=embedding_rank(witness.inside, witness.prime),
+    )
+
+
+def _measured_rank(witness: Witness, outputs: "Residues", extent: Extent) -> int | None:
+    if len(outputs) < witness.expected_rank:
+        return None
+    if extent == "all":
+        return residue_rank(outputs, witness.prime)
+    if isinstance(witness.promise, InnerProductPower):
+        return residue_rank(witness.promise.matrix(witness.prime), witness.prime)
+    return None
+
+
+def _pairs(rows: int, columns: int, witness: Witness) -> tuple["Residues", Extent]:
+    """All pairs of samples, or as many random ones as the time allows."""
+    import numpy as np
+
+    affordable = MOST_MULTIPLICATIONS // witness.shape.multiplications
+    if rows * columns <= affordable:
+        grid = np.indices((rows, columns)).reshape(2, -1).T
+        return grid, "all"
+    chosen = np.random.default_rng(_SEED).choice(rows * columns, affordable, replace=False)
+    return np.stack(np.divmod(chosen, columns), axis=1), "sample"
+
+
+def _chunks(pairs: "Residues", witness: Witness) -> Iterator["Residues"]:
+    """The pairs, as many at a time as memory holds comfortably."""
+    shape = witness.shape
+    step = max(1, _AT_ONCE // (shape.positions * max(shape.width, shape.positions)))
+    for first in range(0, len(pairs), step):
+        yield pairs[first : first + step]

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from archfit.exact.claims import Claim, claims, failures
-from archfit.exact.experiment import Experiment
-from archfit.exact.growth import Bounds, growth_bounds
-from archfit.exact.inputs import Vocabulary
+from archfit.exact.claims import Claim, GrowthBounds, claims, failures, growth_bounds
+from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
 from archfit.report.document import Document, Figure, Section, Table
 
@@ -78,8 +76,7 @@ def certificate(measured: Measurement) -> str:
         f"no more with a failure probability of {measured.failure_probability:.1e} (if no prime "
         "divides all minors of that size)"
     )
-    experiment = measured.experiment
-    if isinstance(experiment.inputs, Vocabulary) and not experiment.lists_all:
+    if not measured.is_sampled_at_random:
         likely = "it may be more, for not all fillings of both sides with tokens were tried"
     bound = "no upper bound is known under a causal mask"
     if measured.upper is not None:
@@ -192,9 +189,9 @@ def _settings(case: Experiment) -> str:
     network, partition, inputs = case.network, case.partition, case.inputs
     depth, width, positions = _sizes(case)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
-    if isinstance(inputs, Vocabulary):
+    if isinstance(inputs, TokenInputs):
         words.append(f"V={inputs.vocab}")
-    if inputs.rank < width or isinstance(inputs, Vocabulary):
+    if inputs.rank < width or isinstance(inputs, TokenInputs):
         words.append(f"r={inputs.rank}")
     words += ["residual"] * network.has_residual + ["causal"] * network.is_causal
     if partition.inside != tuple(range(len(partition.inside))):
@@ -214,7 +211,7 @@ def _row_json(measured: Measurement) -> Json:
         "positions": positions,
         "residual": network.has_residual,
         "causal": network.is_causal,
-        "vocab": inputs.vocab if isinstance(inputs, Vocabulary) else None,
+        "vocab": inputs.vocab if isinstance(inputs, TokenInputs) else None,
         "rank": inputs.rank,
         "inside": list(case.partition.inside),
         "output_position": case.partition.output,
@@ -226,7 +223,7 @@ def _row_json(measured: Measurement) -> Json:
     }
 
 
-def _bounds_json(bounds: Bounds) -> Json:
+def _bounds_json(bounds: GrowthBounds) -> Json:
     return {
         "ub_stat_N": bounds.statistics,
         "ub_thm1": str(bounds.every_depth),
@@ -236,7 +233,7 @@ def _bounds_json(bounds: Bounds) -> Json:
     }
 
 
-def _bounds_words(bounds: Bounds) -> tuple[str, ...]:
+def _bounds_words(bounds: GrowthBounds) -> tuple[str, ...]:
     values = (bounds.statistics, bounds.every_depth, bounds.deep, bounds.lower, bounds.strong_lower)
     return tuple("-" if value is None else _short(float(value)) for value in values)
 

@@ -7,7 +7,7 @@ from math import ceil
 
 import altair
 
-from archfit.exact.growth import DEPTHS, growth_bounds
+from archfit.exact.claims import DEPTHS, growth_bounds
 from archfit.exact.measure import Measurement
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.charts.look import COLOURS, SHAPES, Row, rows_of
