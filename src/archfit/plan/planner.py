@@ -132,6 +132,7 @@ def make_plan(request: PlanRequest) -> Plan:
     allowed = within(request, ideal)
     shape = rounded_for(request, ideal)
     bottleneck = limit if limit.limit < text_shape.width else None
+    enough_rank = max(text_shape.width, rounded_for(request, text_shape).width)
     sizes = parts(request, shape)
     facts = _network_facts(request, allowed)
     return Plan(
@@ -143,7 +144,7 @@ def make_plan(request: PlanRequest) -> Plan:
         text_shape=text_shape,
         bottleneck=bottleneck,
         advice=all_advice(facts),
-        repairs=_repairs(request, text_shape) if bottleneck else (),
+        repairs=repairs_for(request, enough_rank) if bottleneck else (),
         effect=_effect(text_shape, bottleneck),
         costs=_costs(request, shape, sizes, text_shape),
         check=_check(request, bottleneck),
@@ -169,12 +170,6 @@ def _network_facts(request: PlanRequest, allowed: IdealShape) -> NetworkFacts:
         is_text=is_text,
         is_vision=request.patch is not None and len(request.patch) > 1,
     )
-
-
-def _repairs(request: PlanRequest, text_shape: IdealShape) -> tuple[Repair, ...]:
-    """Inputs of enough rank for the text shape, also after its width is rounded up."""
-    rounded = rounded_for(request, text_shape)
-    return repairs_for(request, max(text_shape.width, rounded.width))
 
 
 def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
@@ -237,16 +232,14 @@ def _check(request: PlanRequest, bottleneck: RankLimit | None) -> Check:
 
 
 def _depth_warnings(request: PlanRequest, ideal: IdealShape, shape: RoundedShape) -> list[str]:
-    if ideal.depth <= request.max_depth:
+    most, limit = request.max_depth, request.limit.limit
+    if ideal.depth <= most:
         return []
-    capped = (
-        f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
-        f"{request.max_depth}"
-    )
-    limit = request.limit.limit
-    if limit < shape.width:
-        capped += f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
-    return [capped]
+    wide = f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
+    return [
+        f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth {most}"
+        + (wide if limit < shape.width else "")
+    ]
 
 
 def _range_warnings(request: PlanRequest, ideal: IdealShape, facts: NetworkFacts) -> list[str]:

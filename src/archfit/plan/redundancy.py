@@ -64,6 +64,10 @@ class Redundancy:
         """For an order of severity; beyond the measurements it is what is supported."""
         return self.low if self.high == 1 else (self.low + self.high) / 2
 
+    def as_json(self) -> dict[str, object]:
+        """The interval as JSON, with what it rests on."""
+        return {"low": self.low, "high": self.high, "basis": self.basis}
+
     def __str__(self) -> str:
         if self.high == 1:
             return f"at least {self.low:.0%}"

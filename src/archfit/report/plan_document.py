@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from archfit.plan.advisers import Advice, evidence_against
-from archfit.plan.document import interval_json
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Plan
 from archfit.plan.repairs import Repair
@@ -263,7 +262,7 @@ def _plan_json(plan: Plan) -> Json:
         "repairs": [_repair_json(repair) for repair in plan.repairs],
         "expected_effect": {
             "against": _ideal_json(effect.against),
-            "params_saved": interval_json(effect.saved) if effect.saved else None,
+            "params_saved": effect.saved.as_json() if effect.saved else None,
             "loss_percent": dict(zip(("low", "high"), effect.loss_percent, strict=True))
             if effect.loss_percent
             else None,
