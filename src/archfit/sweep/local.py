@@ -7,7 +7,7 @@ compiles or evaluates, another trains. On a CPU every worker has threads of its 
 import os
 import selectors
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
 from archfit.sweep.devices import Gpu, device_bytes, gpus
@@ -68,19 +68,15 @@ def run_here(
             pool.end()
 
 
+@dataclass(eq=False)
 class _WorkerPool:
     """The workers of a runner, each in its slot."""
 
-    def __init__(
-        self,
-        cells: CellQueue,
-        options: RunnerOptions,
-        slots: Sequence[DeviceSlot],
-        watch: SweepWatcher,
-    ) -> None:
-        self.cells, self.options, self.slots, self.watch = cells, options, slots, watch
-        self.names_gpu = len({slot.gpu for slot in slots}) > 1
-        self.selector = selectors.DefaultSelector()
+    cells: CellQueue
+    options: RunnerOptions
+    slots: Sequence[DeviceSlot]
+    watch: SweepWatcher
+    selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def assign_cells(self) -> bool:
         """Give cells to slots that have none; whether anything is being trained."""
@@ -126,7 +122,8 @@ class _WorkerPool:
 
     def _worker(self, slot: DeviceSlot) -> Worker:
         if slot.worker is None:
-            visible = slot.gpu.visible_as if slot.gpu and self.names_gpu else None
+            has_several = len({other.gpu for other in self.slots}) > 1
+            visible = slot.gpu.visible_as if slot.gpu and has_several else None
             slot.worker = Worker(self.options, visible)
             self.selector.register(slot.worker, selectors.EVENT_READ, slot)
         return slot.worker

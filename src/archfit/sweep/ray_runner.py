@@ -5,25 +5,24 @@ anyway. Ray starts a task again elsewhere when its node is lost; the run then go
 last checkpoint, since the worker of a dead node has let go of its lock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
+from archfit.spec import RunSpec
 from archfit.sweep.devices import device_bytes, needs_a_gpu
-from archfit.sweep.runner import SECONDS_BETWEEN_LOOKS, noted_signals
+from archfit.sweep.runner import (
+    SECONDS_BETWEEN_LOOKS,
+    CellQueue,
+    RunnerOptions,
+    SweepWatcher,
+    noted_signals,
+)
 from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from archfit.spec import RunSpec
-    from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
 LEAST_SHARE = 0.1  # more than ten runs on a GPU only wait for each other
