@@ -138,10 +138,10 @@ def _random_shape(chance: random.Random) -> Shape:
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_proved_lower_bound_is_below_every_proved_upper_bound(seed: int) -> None:
     chance = random.Random(seed)
-    for _ in range(CASES // 6):
+    for _ in range(100):
         shape = _random_shape(chance)
         lowest_upper = min(b.log3 for b in upper_bounds(shape) if b.status != "disputed")
         for bound in lower_bounds(shape, witness_tries=1):
