@@ -14,7 +14,7 @@ from archfit.exact.measure import (
     LARGE_PRIMES,
     SMALL_PRIMES,
     WORTH_SPLITTING,
-    Trial,
+    RankTrial,
     measure,
     part_sizes,
     silent,
@@ -278,7 +278,7 @@ def test_only_primes_that_found_the_rank_speak_for_it() -> None:
 def test_no_trial_is_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     run = []
 
-    def counted(*inputs: Any) -> Trial:
+    def counted(*inputs: Any) -> RankTrial:
         run.append(inputs[2])
         return original(*inputs)
 

@@ -99,7 +99,7 @@ def test_minimal_depths_are_those_of_table_1(power: int, printed: int) -> None:
 
 @pytest.mark.parametrize(("d", "lam", "c", "largest"), [(1, 1, 1, 1), (3, 3, 41, 6), (4, 3, 18, 4)])
 def test_smallest_spheres_of_lemma_8(d: int, lam: int, c: int, largest: int) -> None:
-    from archfit.theory.vocabulary import smallest_full_rank_sphere
+    from archfit.theory.vocabulary_bounds import smallest_full_rank_sphere
 
     sphere = smallest_full_rank_sphere(d, lam)
     assert (sphere.squared_norm, sphere.largest_entry) == (c, largest)

@@ -26,12 +26,12 @@ from archfit.cli.options import (
 from archfit.cli.output import show
 from archfit.cli.progress import bar
 from archfit.cli.theory_commands import parse_input
-from archfit.exact.claims import claims, growth_experiments
 from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
 from archfit.exact.measure import Measurement, check_cost, most_samples
 from archfit.exact.measure import measure as measure_rank
 from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
+from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import (
     KINDS,
     WitnessRequest,

@@ -11,8 +11,8 @@ from archfit.exact.network import AnalysedNetwork
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
-from archfit.theory.continuous import every_depth_upper_bound
-from archfit.theory.statistics import (
+from archfit.theory.continuous_bounds import every_depth_upper_bound
+from archfit.theory.statistics_bounds import (
     degree_upper_bounds,
     statistics_upper_bound,
     statistics_upper_bound_positions,

@@ -43,6 +43,7 @@ COLUMN = {"cpu": 6e-5, "cuda": 1.3e-4}  # finding a pivot
 CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the rows
 CLEARING = 0.6  # of a matrix more while its rows are cleared
 
+Samples = tuple[int, int]  # samples that are drawn first, and the most that are
 Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
 
 
@@ -51,7 +52,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
+class RankTrial:
     """One prime, one set of weights and samples, one rank."""
 
     prime: int
@@ -67,7 +68,7 @@ class Measurement:
     """A separation rank with its certificate."""
 
     experiment: Experiment
-    trials: tuple[Trial, ...]
+    trials: tuple[RankTrial, ...]
     upper: int | None
     lower: int | None
 
@@ -119,11 +120,11 @@ def measure(
     bound, it is exact and they were enough.
     """
     upper = upper_bound(experiment)
-    limits = _Limits(upper=upper, most_samples=most_samples)
+    first = FIRST_SAMPLES if upper is None else upper + MARGIN
 
-    def trial(seed: int, prime: int) -> Trial:
+    def trial(seed: int, prime: int) -> RankTrial:
         field = PrimeField(prime=prime, arrays=arrays)
-        return _trial(experiment, field, seed, limits, progress)
+        return _trial(experiment, field, seed, (first, most_samples), progress)
 
     if primes:
         trials = [trial(seed, prime) for seed, prime in enumerate(primes)]
@@ -134,7 +135,7 @@ def measure(
     )
 
 
-def _usual_trials(trial: Callable[[int, int], Trial], upper: int | None) -> list[Trial]:
+def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int | None) -> list[RankTrial]:
     """Two small primes where the first meets the upper bound, else two large ones, or three."""
     if upper is not None:
         first = trial(0, SMALL_PRIMES[0])
@@ -146,29 +147,9 @@ def _usual_trials(trial: Callable[[int, int], Trial], upper: int | None) -> list
     return trials
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Limits:
-    """How many samples are certainly enough, if that is known, and how many are allowed."""
-
-    upper: int | None
-    most_samples: int
-
-    @property
-    def first(self) -> int:
-        return FIRST_SAMPLES if self.upper is None else self.upper + MARGIN
-
-    def doubled(self, samples: int) -> int:
-        if 2 * samples > self.most_samples:
-            raise ValueError(
-                f"the rank is at least {samples:,}, where {samples:,} samples cut it off, and "
-                "twice as many are over the limit; raise --limit, or use fewer positions"
-            )
-        return 2 * samples
-
-
 def _trial(
-    experiment: Experiment, field: PrimeField, seed: int, limits: _Limits, progress: Progress
-) -> Trial:
+    experiment: Experiment, field: PrimeField, seed: int, samples: Samples, progress: Progress
+) -> RankTrial:
     start = time.perf_counter()
     evaluator = Evaluator(
         network=experiment.network,
@@ -176,26 +157,30 @@ def _trial(
         mixes=random_mixes(experiment.network, field, 2 * seed),
         entry=experiment.entry,
     )
-    sizes = part_sizes(experiment, limits.first)
+    sizes = part_sizes(experiment, samples[0])
     parts: tuple[int, ...] | None = None
     if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
         parts = _ranks_of_parts(experiment, evaluator, seed, sizes, progress)
-        rank, samples = sum(parts), sum(sizes)
+        rank, used = sum(parts), sum(sizes)
     else:
-        rank, samples = _rank_of_whole(experiment, evaluator, seed, limits, progress)
+        rank, used = _rank_of_whole(experiment, evaluator, seed, samples, progress)
     seconds = time.perf_counter() - start
-    return Trial(
-        prime=field.prime, seed=seed, rank=rank, samples=samples, parts=parts, seconds=seconds
+    return RankTrial(
+        prime=field.prime, seed=seed, rank=rank, samples=used, parts=parts, seconds=seconds
     )
 
 
 def _rank_of_whole(
-    experiment: Experiment, evaluator: Evaluator, seed: int, limits: _Limits, progress: Progress
+    experiment: Experiment,
+    evaluator: Evaluator,
+    seed: int,
+    samples: Samples,
+    progress: Progress,
 ) -> tuple[int, int]:
     """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
-    field, samples = evaluator.field, limits.first
+    field, (count, most) = evaluator.field, samples
     while True:
-        sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
+        sides = sample_sides(experiment, field, samples=count, seed=2 * seed + 1)
         matrix = whole_matrix(
             evaluator, sides, experiment.partition, lambda a, b: progress("evaluating", a, b)
         )
@@ -204,7 +189,12 @@ def _rank_of_whole(
         rank = modular_rank(field, matrix)
         if rank < size or isinstance(experiment.inputs, TokenInputs):  # all fillings, or many
             return rank, size
-        samples = limits.doubled(samples)
+        if 2 * count > most:
+            raise ValueError(
+                f"the rank is at least {count:,}, where {count:,} samples cut it off, and twice "
+                "as many are over the limit; raise --limit, or use fewer positions"
+            )
+        count *= 2
 
 
 def _ranks_of_parts(

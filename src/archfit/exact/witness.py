@@ -29,7 +29,7 @@ from archfit.exact.witness_network import (
 from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
 from archfit.spec.errors import check_choice
 from archfit.theory.catalogue import Json, as_json_value
-from archfit.theory.vocabulary import positions_needed, vocabulary_needed
+from archfit.theory.vocabulary_bounds import positions_needed, vocabulary_needed
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from archfit.exact.witness_weights import (
 )
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import multiset
-from archfit.theory.continuous import doubled_degree
-from archfit.theory.vocabulary import (
+from archfit.theory.continuous_bounds import doubled_degree
+from archfit.theory.vocabulary_bounds import (
     Sphere,
     long_sequence_lower_bound,
     positions_needed,

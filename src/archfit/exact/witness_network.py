@@ -19,7 +19,7 @@ from archfit.exact.prime_field import (
 )
 from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import multiset, rough
-from archfit.theory.continuous import doubled_degree
+from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.quantities import check_sizes
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from archfit.exact.witness_network import (
 )
 from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import multiset
-from archfit.theory.continuous import doubled_degree, lower_bound, strong_lower_bound
+from archfit.theory.continuous_bounds import doubled_degree, lower_bound, strong_lower_bound
 from archfit.theory.witness_formula import Plan, check_plan, final_exponents, monomial_witness
 
 SURPLUS = 6  # samples beyond the promised rank, so that a larger one would show

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from archfit.exact.claims import Claim, GrowthBounds, claims, failures, growth_bounds
 from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
+from archfit.exact.rank_claims import GrowthBounds, RankClaim, claims, failures, growth_bounds
 from archfit.report.document import Document, Figure, Section, Table
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def claims_document() -> Document:
     )
 
 
-def claim_document(claim: Claim, groups: Sequence[Sequence[Measurement]]) -> Document:
+def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
     """All cases of a claim as they were measured, and whether it holds."""
     failed = failures(claim, [[measured.rank for measured in group] for group in groups])
     cases = [(number, one) for number, group in enumerate(groups, 1) for one in group]

@@ -12,7 +12,7 @@ from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, Bound, BoundsReport, Shape, notes
 from archfit.theory.catalogue import ENTRIES, NETWORK, Quantity
-from archfit.theory.counterexample import Verdict
+from archfit.theory.counterexample import Refutation
 from archfit.theory.quantities import Entry
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 Json = dict[str, object]
 
 
-def bounds_document(report: BoundsReport, verdict: Verdict | None) -> Document:
+def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Document:
     """All bounds of one architecture, the best proved pair first."""
     shape, regime = report.shape, report.regime
     lower, upper = short_real(report.lower.log3), short_real(report.upper.log3)
@@ -85,7 +85,7 @@ def _short_status(bound: Bound) -> str:
     return bound.status_line if bound.status == "disputed" else bound.status
 
 
-def quantity_document(result: Quantity, verdict: Verdict | None) -> Document:
+def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     """One quantity of the papers with its status; a witness beside the formula it may exceed."""
     data: Json = dict(result.as_json())
     compared = _compared_with_formula(result) if result.name in WITNESSES else {}
@@ -146,7 +146,7 @@ def _comparison_sentence(compared: Mapping[str, object]) -> Iterator[str]:
         yield f"{relation} the papers' formula {value}"
 
 
-def _verdict_section(verdict: Verdict) -> Section:
+def _verdict_section(verdict: Refutation) -> Section:
     """Whether a disputed formula was refuted, and by which weights."""
     sentences = [f"formula: 3^{verdict.formula_log3}"]
     if verdict.witness_log3 is not None:

@@ -10,14 +10,14 @@ from typing import Literal
 from archfit.theory.arithmetic import digits, log3, symmetric_entries
 from archfit.theory.catalogue import ENTRIES, NETWORK, Json, as_json_value, quantity
 from archfit.theory.quantities import Status, check_heads_fit, check_sizes
-from archfit.theory.statistics import (
+from archfit.theory.statistics_bounds import (
     count_variables,
     statistics_upper_bound_log3,
     statistics_upper_bound_positions_log3,
     statistics_upper_bound_vocabulary_log3,
 )
 from archfit.theory.thresholds import corrected_depth_threshold, depth_threshold
-from archfit.theory.vocabulary import (
+from archfit.theory.vocabulary_bounds import (
     positions_needed,
     vocabulary_lower_bound_log3,
     vocabulary_needed,

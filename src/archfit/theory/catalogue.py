@@ -14,11 +14,11 @@ from typing import TypeAlias
 from archfit.spec.errors import InvalidValue
 from archfit.theory import (
     arithmetic,
-    continuous,
-    residual,
-    statistics,
+    continuous_bounds,
+    residual_bounds,
+    statistics_bounds,
     thresholds,
-    vocabulary,
+    vocabulary_bounds,
     witness_formula,
 )
 from archfit.theory.quantities import INPUTS, LETTERS, Entry, Kind, Status, check_sizes
@@ -32,10 +32,10 @@ MOST_DIGITS_READ = 4300  # Python reads no longer integers unless it is told to
 
 MODULES = (
     arithmetic,
-    continuous,
-    residual,
-    vocabulary,
-    statistics,
+    continuous_bounds,
+    residual_bounds,
+    vocabulary_bounds,
+    statistics_bounds,
     witness_formula,
     thresholds,
 )

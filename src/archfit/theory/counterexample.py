@@ -33,8 +33,8 @@ _OVER_A_VOCABULARY = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """Whether weights were found that exceed the formula, and which."""
+class Refutation:
+    """What a search for weights that exceed a formula found."""
 
     refuted: bool
     reason: str
@@ -66,7 +66,9 @@ def disputed_bounds() -> list[str]:
     ]
 
 
-def refute_formula(name: str, inputs: Mapping[str, object], *, heads: int | None = None) -> Verdict:
+def refute_formula(
+    name: str, inputs: Mapping[str, object], *, heads: int | None = None
+) -> Refutation:
     """Weights whose separation rank exceeds the disputed formula `name`, if a search finds any.
 
     Formulas that do not name the heads claim to hold for any number of them, so that H = d_x is
@@ -90,7 +92,7 @@ def refute_formula(name: str, inputs: Mapping[str, object], *, heads: int | None
     )
 
 
-def refute_for_shape(report: BoundsReport) -> Verdict:
+def refute_for_shape(report: BoundsReport) -> Refutation:
     """Whether the disputed bound of this shape fails; it holds where a proved one is below it."""
     shape = report.shape
     targets = {"ub_thm2", "ub_residual_thm4"}
@@ -116,13 +118,13 @@ def refute_for_shape(report: BoundsReport) -> Verdict:
     return verdict
 
 
-def _not_refuted(target: Bound, reason: str) -> Verdict:
-    return Verdict(refuted=False, reason=f"{target.id}: {reason}", formula_log3=target.log3)
+def _not_refuted(target: Bound, reason: str) -> Refutation:
+    return Refutation(refuted=False, reason=f"{target.id}: {reason}", formula_log3=target.log3)
 
 
 def _find_counterexample(
     formula: "Callable[[], arb]", depth: int, width: int, heads: int
-) -> Verdict:
+) -> Refutation:
     """A monomial witness above `formula` (log3, on balls) for this shape, if a search finds one.
 
     Whether one can exist is decided first: with sum E = C over m pairs, prod (E + 1) is at most
@@ -134,12 +136,12 @@ def _find_counterexample(
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
         if _largest_witness_log3(depth, used) < formula_log3:
             reason = f"{why} exceed it at depth {depth}"
-            return Verdict(refuted=False, formula_log3=formula_log3, reason=reason)
+            return Refutation(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
     for plan, entry in _plans(depth, active, time.monotonic() + SEARCH_SECONDS):
         witness_log3 = monomial_witness_log3(depth, width, len(plan[0]), plan, entry)
         if witness_log3 > formula_log3:
-            return Verdict(
+            return Refutation(
                 refuted=True,
                 formula_log3=formula_log3,
                 witness_log3=witness_log3,
@@ -150,7 +152,7 @@ def _find_counterexample(
             )
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
-    return Verdict(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
+    return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
 
 
 def _plans(depth: int, heads: int, deadline: float) -> Iterator[tuple[Plan, int]]:

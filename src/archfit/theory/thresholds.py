@@ -14,7 +14,7 @@ from archfit.theory.arithmetic import (
     log3,
     log3_from_ln,
 )
-from archfit.theory.continuous import (
+from archfit.theory.continuous_bounds import (
     deep_upper_formula_log3,
     doubled_degree,
     every_depth_upper_bound_log3,
@@ -24,7 +24,7 @@ from archfit.theory.continuous import (
     lower_bound_wide_log3,
 )
 from archfit.theory.quantities import Basis, catalogued, check_heads_fit
-from archfit.theory.statistics import statistics_upper_bound_log3
+from archfit.theory.statistics_bounds import statistics_upper_bound_log3
 
 if TYPE_CHECKING:
     from flint import arb

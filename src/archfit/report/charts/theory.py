@@ -7,8 +7,8 @@ from math import ceil
 
 import altair
 
-from archfit.exact.claims import DEPTHS, growth_bounds
 from archfit.exact.measure import Measurement
+from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.charts.look import COLOURS, SHAPES, Row, rows_of
 from archfit.theory.bounds import Shape, bounds_report, regime

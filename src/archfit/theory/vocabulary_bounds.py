@@ -1,10 +1,10 @@
 """The papers' bounds for vocabulary and convolution embeddings: Wies et al.
 
 Their upper bounds (theorems 3 and 4) count groups of terms as theorem 2 of Levine et al. does, and
-have its gap (`archfit.theory.continuous`): they are disputed. For small vocabularies the formulas
-are nevertheless true, because the bound of `archfit.theory.statistics` lies far below them. Their
-lower bounds (corollaries 1 and 2) are proved; lemma 8 is a search for integer points on a sphere
-whose powers are independent.
+have its gap (`archfit.theory.continuous_bounds`): they are disputed. For small vocabularies the
+formulas are nevertheless true, because the bound of `archfit.theory.statistics_bounds` lies far
+below them. Their lower bounds (corollaries 1 and 2) are proved; lemma 8 is a search for integer
+points on a sphere whose powers are independent.
 """
 
 import math
@@ -23,7 +23,7 @@ from archfit.theory.arithmetic import (
     multiset,
     power,
 )
-from archfit.theory.continuous import doubled_degree
+from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.quantities import Basis, catalogued, check_heads_fit, check_sizes
 
 if TYPE_CHECKING:

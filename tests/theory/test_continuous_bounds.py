@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from archfit.theory.continuous import lower_bound, strong_lower_bound
-from archfit.theory.vocabulary import smallest_full_rank_sphere
+from archfit.theory.continuous_bounds import lower_bound, strong_lower_bound
+from archfit.theory.vocabulary_bounds import smallest_full_rank_sphere
 from tests_network import PRIME, Weights, rank, run
 
 ROOT_OF_MINUS_ONE = pow(2, (PRIME - 1) // 4, PRIME)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archfit.exact.claims import Claim, claims, failures, growth_bounds, growth_experiments
 from archfit.exact.measure import measure, silent
+from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
 from tests_experiments import NUMPY, measured
 
@@ -21,7 +21,7 @@ REFUTED = {
 }
 
 
-def ranks_of(claim: Claim) -> list[list[int]]:
+def ranks_of(claim: RankClaim) -> list[list[int]]:
     return [
         [measure(case, NUMPY, progress=silent).rank for case in group] for group in claim.groups
     ]

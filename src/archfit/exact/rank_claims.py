@@ -14,13 +14,13 @@ from archfit.exact.experiment import (
 )
 from archfit.exact.measure import estimate
 from archfit.exact.network import AnalysedNetwork
-from archfit.theory.continuous import (
+from archfit.theory.continuous_bounds import (
     deep_upper_formula,
     every_depth_upper_bound,
     lower_bound,
     strong_lower_bound,
 )
-from archfit.theory.statistics import statistics_upper_bound_short
+from archfit.theory.statistics_bounds import statistics_upper_bound_short
 
 DEPTHS = range(1, 6)  # of the growth
 WIDTHS = range(2, 9)
@@ -29,7 +29,7 @@ Ranks = Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class RankClaim:
     """A statement, groups of experiments to compare, and what their ranks must do."""
 
     name: str
@@ -38,7 +38,7 @@ class Claim:
     holds: Callable[[Ranks], bool]  # for the ranks of one group
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
     return (
         _partition_symmetry(),
@@ -51,13 +51,13 @@ def claims() -> tuple[Claim, ...]:
     )
 
 
-def failures(claim: Claim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
+def failures(claim: RankClaim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
     """The numbers of the groups, from 0, in which it does not hold."""
     return tuple(index for index, group in enumerate(ranks) if not claim.holds(group))
 
 
-def _partition_symmetry() -> Claim:
-    return Claim(
+def _partition_symmetry() -> RankClaim:
+    return RankClaim(
         name="partition-symmetry",
         says="without a mask all balanced partitions have the same rank, wherever the output is",
         groups=tuple(
@@ -76,10 +76,10 @@ def _partition_symmetry() -> Claim:
     )
 
 
-def _residuals() -> Claim:
+def _residuals() -> RankClaim:
     continuous = ((2, 2, 2, 4), (2, 3, 1, 4), (2, 3, 3, 4), (2, 4, 2, 4), (3, 2, 2, 4))
     tokens = TokenInputs(vocab=4, rank=3)
-    return Claim(
+    return RankClaim(
         name="residuals",
         says="residual connections do not change the rank where heads x head_dim = width",
         groups=(
@@ -95,8 +95,8 @@ def _residuals() -> Claim:
     )
 
 
-def _heads() -> Claim:
-    return Claim(
+def _heads() -> RankClaim:
+    return RankClaim(
         name="heads",
         says="more heads at the same width lower the rank, given four positions",
         groups=tuple(
@@ -113,8 +113,8 @@ def _heads() -> Claim:
     )
 
 
-def _saturation() -> Claim:
-    return Claim(
+def _saturation() -> RankClaim:
+    return RankClaim(
         name="saturation",
         says="more positions raise the rank up to some length, never beyond 2 x width",
         groups=tuple(
@@ -131,8 +131,8 @@ def _saturation() -> Claim:
     )
 
 
-def _embedding_rank() -> Claim:
-    return Claim(
+def _embedding_rank() -> RankClaim:
+    return RankClaim(
         name="embedding-rank",
         says="the rank r of the embedding caps the rank: width beyond r adds nothing",
         groups=tuple(
@@ -148,8 +148,8 @@ def _embedding_rank() -> Claim:
     )
 
 
-def _small_vocabulary() -> Claim:
-    return Claim(
+def _small_vocabulary() -> RankClaim:
+    return RankClaim(
         name="small-vocabulary",
         says="r tokens of rank r cap the rank harder than continuous inputs of rank r",
         groups=tuple(
@@ -168,8 +168,8 @@ def _small_vocabulary() -> Claim:
     )
 
 
-def _causal_mask() -> Claim:
-    return Claim(
+def _causal_mask() -> RankClaim:
+    return RankClaim(
         name="causal-mask",
         says="under a causal mask balanced partitions differ: every second position beats halves",
         groups=tuple(

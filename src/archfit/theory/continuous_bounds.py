@@ -4,7 +4,7 @@ Theorem 1 of Levine et al. holds at every depth. Theorem 2, for deep networks, i
 proof gives all terms with equal powers of the input coordinates one common coefficient. But the
 inputs enter through products of entries of S = X X^T, and different products have the same powers
 (S_11 S_22 and S_12^2), so there are more groups than it counts. Explicit weights exceed the formula
-(`archfit.theory.witness_formula`); `archfit.theory.statistics` has the bound that is true.
+(`archfit.theory.witness_formula`); `archfit.theory.statistics_bounds` has the bound that is true.
 
 The lower bounds are for almost all weights: the papers', exact and relaxed, and a stronger one from
 a witness without complement halves.

@@ -1,7 +1,7 @@
 """Upper bounds with residual connections: appendix A.4 of the supplementary, and its repair.
 
 All speak of K = N d_x^4 / H, by which one layer can multiply the cube of a separation rank
-(lemma 2). `archfit.theory.statistics` holds unchanged with residuals and is far sharper.
+(lemma 2). `archfit.theory.statistics_bounds` holds unchanged with residuals and is far sharper.
 """
 
 import math
@@ -16,7 +16,7 @@ from archfit.theory.arithmetic import (
     ln,
     log3_from_ln,
 )
-from archfit.theory.continuous import deep_upper_formula, deep_upper_formula_log3
+from archfit.theory.continuous_bounds import deep_upper_formula, deep_upper_formula_log3
 from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from archfit.theory.arithmetic import interaction_count, multiset, symmetric_entries
 from archfit.theory.bounds import Shape, bounds_report
-from archfit.theory.statistics import (
+from archfit.theory.statistics_bounds import (
     best_split,
     statistics_upper_bound,
     statistics_upper_bound_positions,
@@ -70,7 +70,7 @@ def test_counted_polynomials_are_the_independent_ones(
     width: int, positions: int, degree: int
 ) -> None:
     """D_Q and D_P of the short-sequence bound, against ranks of evaluated polynomials."""
-    from archfit.theory.statistics import _with_own_vector, _without
+    from archfit.theory.statistics_bounds import _with_own_vector, _without
 
     rng = np.random.default_rng(1)
     points = [random_matrix(rng, width, positions) for _ in range(260)]
