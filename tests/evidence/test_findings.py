@@ -176,10 +176,10 @@ def test_the_repetition_lies_inside_the_first_intervals(
 def test_plans_read_the_curves_of_the_findings() -> None:
     assert [point.at for point in rank_curve()] == [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
     assert [point.at for point in attention_curve()] == [2, 4, 8, 16]
-    shares = [point.value for _, point in rank_by_depth()]
+    shares = [point.estimate.value for _, point in rank_by_depth()]
     assert shares == sorted(shares, key=lambda share: -(share or 0))
-    assert [point.value for point in best_depths(2000)] == [2, 2, 2, 4, 8]
-    assert [point.value for point in best_depths(257)] == [2, 8, 8, 8, 8]
+    assert [point.estimate.value for point in best_depths(2000)] == [2, 2, 2, 4, 8]
+    assert [point.estimate.value for point in best_depths(257)] == [2, 8, 8, 8, 8]
 
 
 def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:

@@ -1,10 +1,11 @@
 """Which runs are repeats, which a curve, and which stand aside."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from archfit.fit.cells import cells_of, families_of, tuned
+from archfit.fit.cells import cells_of, families_of, key_of, tuned
 from archfit.spec import Factorised
 from tests_curves import RECIPE, record, shape
 
@@ -15,6 +16,8 @@ def test_seeds_make_a_cell_and_its_loss_is_the_last_one() -> None:
     (cell,) = cells_of(record(shape(2, 64), loss, seed) for seed, loss in enumerate((3.0, 3.2)))
     assert cell.losses == (3.0, 3.2)  # half-way they were higher by 0.5
     assert cell.mean == pytest.approx(3.1)
+    assert cell.squares == pytest.approx(0.02)
+    assert cell.bits_per_byte == pytest.approx(3.1 / math.log(2) / 3)
     assert cell.size == 12 * 2 * 64**2
 
 
@@ -40,9 +43,42 @@ def test_a_family_holds_widths_and_heads_that_follow_them() -> None:
         shape(4, 64),
         shape(2, 64, vocab=500),
         shape(2, 64, embedding=Factorised(inner=8)),
+        shape(2, 64, positions=Factorised(inner=8)),
+        shape(2, 64, head=Factorised(inner=8)),
+        shape(2, 64, feed_forward_multiple=2),
+        shape(2, 64, context=64),
     ]
     families = families_of(cells_of(record(one, 3.0, 0) for one in shapes))
-    assert sorted(len(family.cells) for family in families) == [1, 1, 1, 1, 3]
+    assert sorted(len(family.cells) for family in families) == [1, 1, 1, 1, 1, 1, 1, 1, 3]
+    depths = [family.key.depth for family in families]
+    assert depths == sorted(depths)
+
+
+def test_a_family_counts_its_sizes_and_its_fewest_seeds() -> None:
+    shapes = [shape(2, 64), shape(2, 64, heads=4), shape(2, 128)]
+    runs = [(shapes[0], 3.0, 0), (shapes[1], 2.9, 0), (shapes[1], 2.9, 1), (shapes[2], 2.0, 0)]
+    (family,) = families_of(cells_of(record(*run) for run in runs))
+    assert (family.sizes, family.seeds, len(family.cells)) == (2, 1, 3)
+    assert [cell.mean for cell in family.cells] == [2.9, 3.0, 2.0]  # smallest first, then best
+    assert family.log_range == (math.log(12 * 2 * 64**2), math.log(12 * 2 * 128**2))
+
+
+@pytest.mark.parametrize(("head_dim", "step"), [(32, 0), (33, 1), (34, 1), (64, 14), (16, -14)])
+def test_attention_ratios_are_told_by_steps_of_five_percent(head_dim: int, step: int) -> None:
+    (cell,) = cells_of([record(shape(2, 64, head_dim=head_dim), 3.0, 0)])
+    assert key_of(cell).attention_step == step
+
+
+def test_a_family_without_its_limits_is_that_of_full_tables() -> None:
+    limited = shape(2, 64, embedding=Factorised(inner=8), head=Factorised(inner=4))
+    first, second = (
+        key_of(c) for c in cells_of(record(a, 3.0, 0) for a in (limited, shape(2, 64)))
+    )
+    key, full = (first, second) if first.factorised else (second, first)
+    assert key.factorised == ("embedding", "head")
+    assert key.words == "embedding rank 8, head rank 4"
+    assert key.with_full_tables == full
+    assert (full.words, full.any_depth.depth) == ("", 1)
 
 
 def test_other_recipes_are_other_families() -> None:

@@ -238,6 +238,18 @@ def test_depths_alone_and_networks_of_other_sizes_are_no_ranking() -> None:
     assert fitted([*depths, *half]).rankings == ()
 
 
+def test_networks_within_six_percent_of_the_smallest_are_of_equal_size() -> None:
+    near, far = shape(6, 196, vocab=1000), shape(6, 198, vocab=1000)
+    ratios = [one.params / GIVEN.params for one in (near, far)]
+    assert ratios[0] < 1.06 < ratios[1]
+    for other, count in ((near, 1), (far, 0)):
+        records = [
+            *runs(GIVEN, [3.0, 3.01, 3.02, 3.0, 3.01]),
+            *runs(other, [2.9, 2.91, 2.92], OTHER_DATA),
+        ]
+        assert len(fitted(records).rankings) == count
+
+
 def test_data_sets_that_may_be_of_different_sources_are_not_ranked_together() -> None:
     records = [
         *runs(GIVEN, [3.0, 3.01, 3.02]),

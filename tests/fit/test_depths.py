@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from archfit.fit.conclusions import conclusions
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits, fitted
+from archfit.fit.noise import seeds_needed
 from archfit.spec import RunRecord
 from tests_curves import (
     MIDDLE,
@@ -184,14 +186,14 @@ def replace_loss(one: RunRecord, change: float) -> RunRecord:
     return record(one.spec.architecture, loss, one.spec.seed)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(order=st.permutations(range(36)))
 def test_the_order_of_records_does_not_matter(order: list[int]) -> None:
     own = records(shifted_to_meet(quadratic(3, 0.2, 0.01), SHALLOW, MIDDLE))
     assert fitted(own[at] for at in order) == fitted(own)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(factor=st.floats(0.1, 10), change=st.floats(0, 5))
 def test_the_unit_and_the_zero_of_losses_do_not_matter(factor: float, change: float) -> None:
     own = records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE))
@@ -274,3 +276,54 @@ def test_of_five_equal_depths_few_are_said_to_be_worse_than_the_best() -> None:
         (best,) = fitted(runs).best_depth
         wrong += len(best.ties) < 4
     assert wrong / 200 < 0.13
+
+
+def test_cells_within_three_percent_of_the_smallest_are_of_one_size() -> None:
+    shapes = [shape(4, 100), shape(1, 202), shape(2, 144), shape(9, 68)]
+    sizes = [one.block_params / shapes[0].block_params for one in shapes]
+    assert sizes == pytest.approx([1, 1.0201, 1.0368, 1.0404])
+    random = np.random.default_rng(0)
+    runs = simulated(shapes, lambda _: 3.0, std=1e-3, seeds=3, random=random)
+    assert [item.depths for item in fitted(runs).best_depth] == [(1, 4), (2, 9)]
+
+
+def test_ties_of_cells_are_those_that_a_t_test_among_all_pairs_leaves() -> None:
+    """Of three depths the tail of each comparison is 5 % / 3."""
+    losses = {2: [3.0, 3.02], 4: [3.03, 3.05], 8: [3.06, 3.08]}
+    shapes = {2: shape(2, 200), 4: shape(4, 142), 8: shape(8, 100)}
+    runs = [
+        record(shapes[depth], loss, seed)
+        for depth, own in losses.items()
+        for seed, loss in enumerate(own)
+    ]
+    runs += [record(shape(2, 40), loss, seed) for seed, loss in enumerate([4.0, 4.02])]
+    (item,) = fitted(runs).best_depth
+    error = math.sqrt(2e-4) * math.sqrt(2 / 2)
+    limit = stats.t.ppf(1 - 0.05 / 3, 4) * error
+    assert 0.03 < limit < 0.06
+    assert (item.depth, item.ties, item.seeds) == (2, (4,), 2)
+    assert item.seeds_needed == seeds_needed(0.03, error, 2, tail=0.05 / 3)
+
+
+def test_curves_over_different_sizes_are_compared_where_two_of_them_are() -> None:
+    ranges = {6: (1e6, 2e6), 12: (1.5e6, 4e6), 24: (3e6, 8e6)}
+    shapes = [shape(depth, w) for depth, ends in ranges.items() for w in widths(depth, *ends, 4)]
+    curve = power_law(2.0, 1.0, 0.2)
+    loss = by_depth({6: curve, 12: lambda x: curve(x) - 0.1, 24: lambda x: curve(x) + 0.1})
+    random = np.random.default_rng(0)
+    found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
+    assert {item.depths for item in found} == {(6, 12), (12, 24)}
+    assert {item.depth for item in found} == {12}
+
+
+def test_slopes_differ_where_equal_ones_would_in_fewer_than_one_of_twenty() -> None:
+    item = crossing(fitted(records(SHALLOW)))
+    assert replace(item, slope_probability=0.049).is_sloped
+    assert not replace(item, slope_probability=0.051).is_sloped
+
+
+def test_the_resampled_width_of_a_crossing_has_its_interval() -> None:
+    item = crossing(fitted(records(shifted_to_meet(STEEPER, SHALLOW, MIDDLE))))
+    assert item.log_widths is not None
+    low, high = np.exp(np.quantile(item.log_widths, [0.05, 0.95]))
+    assert [low, high] == pytest.approx([item.width.low, item.width.high], rel=0.01)

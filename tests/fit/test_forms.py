@@ -53,3 +53,10 @@ def test_a_power_law_without_noise_is_found_exactly() -> None:
     assert alpha == pytest.approx(0.17, rel=1e-6)
     assert level + slope / alpha == pytest.approx(1.7, rel=1e-6)
     assert left[0] < 1e-15
+
+
+@pytest.mark.parametrize(("alpha", "found"), [(-0.45, -0.45), (1.95, 1.95), (2.5, 2.0), (-1, -0.5)])
+def test_exponents_end_at_a_half_below_zero_and_at_two(alpha: float, found: float) -> None:
+    losses = 3 - 0.1 * bend(np.array([alpha]), U)
+    rows, _ = fit_form(POWER, U, losses[None], WEIGHTS)
+    assert rows[0, 2] == pytest.approx(found, rel=1e-4)

@@ -1,5 +1,6 @@
 """Pooled noise, cells that are noisier than accident allows, and seeds that settle a question."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import stats
 
 from archfit.fit.cells import Cell, cells_of
 from archfit.fit.fitted import fitted
-from archfit.fit.noise import Noise, Pool, noise_of, seeds_needed
+from archfit.fit.noise import Noise, Pool, noise_of, seeds_needed, tail_of_best
 from tests_curves import record, shape
 
 
@@ -97,3 +98,51 @@ def test_so_many_seeds_settle_it_in_four_of_five_trials(effect: float, tail: flo
 def test_no_effect_needs_more_than_anybody_has() -> None:
     assert seeds_needed(0.0, 1.0, 3) is None
     assert seeds_needed(1e-3, 1.0, 3) is None
+
+
+def test_seeds_needed_are_those_of_the_normal_law() -> None:
+    """n so that effect / (error sqrt(3 / n)) reaches the quantiles of 95 % and 80 %."""
+    enough = stats.norm.ppf(0.95) + stats.norm.ppf(0.8)
+    assert seeds_needed(1.0, 2.0, 3) == math.ceil(3 * (enough * 2.0) ** 2)
+    assert seeds_needed(-1.0, 2.0, 3) == seeds_needed(1.0, 2.0, 3)
+    assert seeds_needed(9.0, 0.1, 3) == 2  # one seed has no spread
+    most = enough * math.sqrt(1 / 1000)  # the effect that takes 1,000 seeds of error 1
+    assert seeds_needed(most * 1.0001, 1.0, 1) == 1000
+    assert seeds_needed(most * 0.9999, 1.0, 1) is None
+
+
+@pytest.mark.parametrize(("candidates", "tail"), [(2, 0.05), (3, 0.1 / 6), (6, 0.1 / 30)])
+def test_the_tail_of_the_best_is_divided_among_all_pairs(candidates: int, tail: float) -> None:
+    assert tail_of_best(candidates) == pytest.approx(tail)
+
+
+def test_four_degrees_of_freedom_are_enough_for_intervals_and_three_are_not() -> None:
+    assert pooled([[3.0, 3.1]] * 4).is_enough
+    assert not pooled([[3.0, 3.1]] * 3).is_enough
+
+
+def squares_at(probability: float, cells: int, seeds: int) -> float:
+    """The sum of squares of one cell, over that of each other, which accident exceeds so often."""
+    share = stats.beta.isf(probability / cells, (seeds - 1) / 2, (cells - 1) * (seeds - 1) / 2)
+    return float(share / (1 - share) * (cells - 1))
+
+
+@pytest.mark.parametrize(("probability", "is_apart"), [(0.0099, True), (0.0101, False)])
+def test_a_cell_is_pooled_apart_below_a_probability_of_one_percent(
+    probability: float, is_apart: bool
+) -> None:
+    """Bonferroni over six cells of three seeds; a share of the squares has a beta distribution."""
+    factor = math.sqrt(squares_at(probability, 6, 3))
+    quiet = [3.0, 3.001, 2.999]
+    noisy = [3.0, 3.0 + 0.001 * factor, 3.0 - 0.001 * factor]
+    noise = pooled([quiet] * 5 + [noisy])
+    assert bool(noise.noisy.cells) == is_apart
+    assert noise.degrees == (10 if is_apart else 12)
+
+
+def test_few_cells_or_few_seeds_cannot_say_that_one_is_noisy() -> None:
+    quiet, wild = [3.0, 3.001, 2.999], [3.0, 4.0, 2.0]
+    assert not pooled([[*quiet, 3.0], [*wild, 3.0]]).noisy.cells  # which of two is the usual one?
+    assert not pooled([wild, quiet, [3.0, 3.001]]).noisy.cells  # three degrees are left
+    assert pooled([wild, quiet, quiet]).noisy.cells
+    assert not pooled([[3.0, 3.0, 3.0]] * 5).noisy.cells

@@ -9,18 +9,18 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from archfit.spec.estimate import Estimate
+
 RANK_SETTING = "6 layers, width 256, English"
 ATTENTION_SETTING = "3 and 6 layers, 2.65M, English"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """A measurement at one ratio or size; an end is None where it is not known."""
+    """A measurement at one ratio or size."""
 
     at: float
-    value: float | None
-    low: float | None
-    high: float | None
+    estimate: Estimate
 
 
 def rank_curve() -> tuple[Point, ...]:
@@ -77,4 +77,5 @@ def _points(id_: str) -> tuple[Point, ...]:
 
 
 def _point(measure: dict[str, Any]) -> Point:
-    return Point(at=measure["at"], value=measure["value"], low=measure["low"], high=measure["high"])
+    ends = {name: measure[name] for name in ("value", "low", "high")}
+    return Point(at=measure["at"], estimate=Estimate(**ends))

@@ -80,8 +80,8 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     forms = tuple(form for form, least in LEAST_SIZES_OF.items() if family.sizes >= least)
     fits = [fit_form(form, u, losses, precisions) for form in forms]
     misfits = [float(left[0]) for _, left in fits]
-    inflation, degrees = _inflation(misfits, forms, len(u), noise.degrees)
-    weights = _weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
+    inflation, degrees = variance_inflation(misfits, forms, len(u), noise.degrees)
+    weights = form_weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
     best = np.concatenate([rows for rows, _ in fits])
     group = (noise.data_hash, noise.recipe) if inflation == 1 else family.key
     errors = np.outer(scales(seed, group, degrees), np.sqrt(inflation / precisions))
@@ -102,7 +102,7 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
     )
 
 
-def _inflation(
+def variance_inflation(
     misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
 ) -> tuple[float, int]:
     """By how much the variance of cell means exceeds the seeds', and its degrees of freedom.
@@ -121,11 +121,14 @@ def _inflation(
     return ratio, free
 
 
-def _weights(
+def form_weights(
     misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
 ) -> tuple[float, ...]:
-    """How much the data speak for each form: e^(-chi^2 / 2 - free), with a variance that is known
-    to `degrees` only."""
+    """How much the data speak for each form: Akaike's e^(-chi^2 / 2 - free).
+
+    With a variance that is known to `degrees` only, e^(-chi^2 / 2) is the density of a t
+    distribution.
+    """
     logs = [
         -(degrees + sizes - form.free) / 2 * math.log1p(misfit / degrees) - form.free
         for misfit, form in zip(misfits, forms, strict=True)

@@ -63,14 +63,7 @@ def fit_form(form: Form, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals
     return rows, left
 
 
-def alpha_grid() -> Reals:
-    """The exponents that are tried before the best is refined."""
-    import numpy as np
-
-    return np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
-
-
-def squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
+def _squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """Weighted squares that a power law of each exponent leaves of each row of losses."""
     import numpy as np
 
@@ -85,7 +78,7 @@ def squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Real
     return np.asarray((scaled**2).sum(axis=1, keepdims=True) - explained)
 
 
-def power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
+def _power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """The best level and slope of each row of losses for the exponent given to it."""
     import numpy as np
 
@@ -103,9 +96,9 @@ def power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Real
 def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
     import numpy as np
 
-    alphas = alpha_grid()
+    alphas = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     middle = losses.mean(axis=1, keepdims=True)  # small numbers lose fewer digits
-    left = squares_left(alphas, u, losses - middle, weights)
+    left = _squares_left(alphas, u, losses - middle, weights)
     best = np.clip(left.argmin(axis=1), 1, len(alphas) - 2)
     every = np.arange(len(best))
     before, at, after = left[every, best - 1], left[every, best], left[every, best + 1]
@@ -115,18 +108,18 @@ def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
     alpha = alphas[best] + moved * (alphas[1] - alphas[0])
     for _ in range(2):  # a parabola through the grid is a little off
         alpha = _refined(alpha, u, losses, weights)
-    return power_rows_at(alpha, u, losses, weights)
+    return _power_rows_at(alpha, u, losses, weights)
 
 
 def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """The exponents after one step of Gauss and Newton."""
     import numpy as np
 
-    rows = power_rows_at(alpha, u, losses, weights)
+    rows = _power_rows_at(alpha, u, losses, weights)
     near = np.zeros(COEFFICIENTS)
     near[2] = 1e-5
     change = (values(rows + near, u) - values(rows - near, u)) / (2 * near[2])
-    change = change - values(power_rows_at(alpha, u, change, weights), u)  # level and slope follow
+    change = change - values(_power_rows_at(alpha, u, change, weights), u)  # level and slope follow
     norm = (change**2 * weights).sum(axis=1)
     step = ((losses - values(rows, u)) * change * weights).sum(axis=1)
     step = np.where(norm > 0, step / np.where(norm > 0, norm, 1), 0)

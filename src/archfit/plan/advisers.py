@@ -150,14 +150,15 @@ def best_depths_of_text(block_params: float, vocab: int) -> BestDepths | None:
         return abs(math.log(point.at / block_params))
 
     point = min(best_depths(vocab), key=distance)
-    if point.low is None or point.high is None:
+    low, high = point.estimate.low, point.estimate.high
+    if low is None or high is None:
         return None
     data, depths = ("bytes", "2 and 8") if vocab <= BYTE_VOCABS[1] else ("BPE", "1, 2, 4 and 8")
     says = (
         f"the best of {depths} layers at {point.at / 1e6:.2f}M, and those that cannot be told from "
         f"it (English, {data})"
     )
-    return BestDepths(low=point.low, high=point.high, says=says)
+    return BestDepths(low=low, high=high, says=says)
 
 
 def _our_runs(facts: NetworkFacts) -> Advice:

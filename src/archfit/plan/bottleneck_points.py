@@ -24,6 +24,7 @@ from archfit.evidence.points import (
     rank_of_tokens_curve,
     rank_series,
 )
+from archfit.spec.estimate import Estimate
 
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off
 RANK_POINT = (16 / 680, 0.25)  # 5.1, figure 2, 12 layers: r / d_x
@@ -33,7 +34,9 @@ SAME = 1.005  # ratios closer than this are the same
 Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
 
 
-FREE = Point(at=1.0, value=0.0, low=0.0, high=0.0)  # without a bottleneck nothing is lost
+FREE = Point(
+    at=1.0, estimate=Estimate(value=0.0, low=0.0, high=0.0)
+)  # without a bottleneck nothing is lost
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 
@@ -156,7 +159,8 @@ def is_on(ratio: float, points: Sequence[Point]) -> bool:
 
 def ends_of(point: Point) -> Ends:
     """The interval of a point as shares: nothing below 0, and 1 where no upper end is known."""
-    return max(0.0, point.low or 0.0), 1.0 if point.high is None else max(0.0, point.high)
+    low, high = point.estimate.low, point.estimate.high
+    return max(0.0, low or 0.0), 1.0 if high is None else max(0.0, high)
 
 
 def _ends_at(depth: int, question: RankQuestion) -> Ends:
@@ -176,14 +180,12 @@ def _curves(depth: int) -> tuple[_OfWidth | _OfRank, ...]:
 
 def _spanned(first: Point, second: Point) -> Point:
     """Positions capped too, or tokens alone: a point that holds both intervals."""
-    lows = [point.low for point in (first, second) if point.low is not None]
-    highs = [point.high for point in (first, second)]
-    return Point(
-        at=first.at,
-        value=first.value,
-        low=min(lows, default=None),
-        high=None if None in highs else max(high for high in highs if high is not None),
-    )
+    both = (first.estimate, second.estimate)
+    lows = [estimate.low for estimate in both if estimate.low is not None]
+    highs = [estimate.high for estimate in both if estimate.high is not None]
+    high = max(highs) if len(highs) == len(both) else None
+    estimate = Estimate(value=first.estimate.value, low=min(lows, default=None), high=high)
+    return Point(at=first.at, estimate=estimate)
 
 
 def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -193,7 +195,12 @@ def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
     highs = itertools.accumulate((ends_of(point)[1] for point in mildest_first), max)
     ends = zip(mildest_first, reversed(lows), highs, strict=True)
     return FREE, *(
-        replace(point, low=low, high=None if point.high is None else high)
+        Point(
+            at=point.at,
+            estimate=replace(
+                point.estimate, low=low, high=None if point.estimate.high is None else high
+            ),
+        )
         for point, low, high in ends
     )
 
@@ -212,7 +219,7 @@ def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:
 
 def _between(distance: float, milder: Point, worse: Point) -> Ends:
     (low, high), (worse_low, worse_high) = ends_of(milder), ends_of(worse)
-    if worse.value is None and worse.high is None:
+    if worse.estimate.value is None and worse.estimate.high is None:
         return low, 1.0
     start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
     part = (distance - start) / (end - start)

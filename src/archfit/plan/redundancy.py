@@ -170,7 +170,8 @@ def _nearest(curve: tuple[Point, ...], ratio: float) -> str:
 def _amount(point: Point) -> str:
     """What was measured, with its interval, or the limit that it is."""
     low, high = (f"{100 * end:.0f}" for end in ends_of(point))
-    if point.value is None:
-        return f"at least {low} %" if point.high is None else f"at most {high} %"
-    ends = f"{low} or more" if point.high is None else f"{low} to {high}"
-    return f"{100 * point.value:.0f} % ({ends})"
+    is_open = point.estimate.high is None
+    if point.estimate.value is None:
+        return f"at least {low} %" if is_open else f"at most {high} %"
+    ends = f"{low} or more" if is_open else f"{low} to {high}"
+    return f"{100 * point.estimate.value:.0f} % ({ends})"
