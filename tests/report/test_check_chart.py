@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.report.charts.check import Trial, curve_figure, standing_figure
+from archfit.report.charts.check import Trial, curve_figure, difference_figure
 from archfit.report.document import WIDE
 
 
@@ -22,7 +22,7 @@ def test_a_network_far_better_is_at_the_left_edge_and_one_far_worse_at_the_right
     far: float, shape: str
 ) -> None:
     trials = [trial("recommended", 0.0), trial("deeper", 0.02), trial("kmer-2", far)]
-    chart = standing_figure(trials).chart(WIDE).to_dict()
+    chart = difference_figure(trials).chart(WIDE).to_dict()
     last = chart["layer"][-1]
     (edge,) = chart["datasets"][last["data"]["name"]]
     low, high = last["encoding"]["x"]["scale"]["domain"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archfit.fit.fitted import Fits, fitted
-from archfit.report.charts.look import told_apart
+from archfit.report.charts.look import distinguishing_words
 from archfit.report.charts.sweep import sweep_figures
 from archfit.report.document import NARROW, WIDE, Figure
 from archfit.report.page import titled_chart
@@ -213,6 +213,6 @@ def test_the_spread_of_seeds_sums_to_nothing_in_each_cell() -> None:
 def test_families_are_named_by_what_sets_them_apart() -> None:
     curves = fits_of(depth_runs).curves
     key = curves[0].family.key
-    assert told_apart([key], {}) == {key: "full tables"}
+    assert distinguishing_words([key], {}) == {key: "full tables"}
     keys = [cell.family.key for cell in fits_of(table_runs).curves] + [key]
-    assert set(told_apart(keys, {}).values()) == {"full tables"}
+    assert set(distinguishing_words(keys, {}).values()) == {"full tables"}

@@ -101,13 +101,13 @@ def _check_section(plan: Plan, check: CheckResult | None) -> Section:
 
 
 def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterator[Figure]:
-    from archfit.report.charts.check import cooccurrence_figure, curve_figure, standing_figure
+    from archfit.report.charts.check import cooccurrence_figure, curve_figure, difference_figure
     from archfit.report.charts.sweep import sweep_figures
 
     shapes, bounds = plan_figures(plan)
     if check is not None:
         trials = [_trial(check.trained, one) for one in check.verdict.standings]
-        yield standing_figure(trials)
+        yield difference_figure(trials)
         yield curve_figure(trials)
     yield shapes
     if check is not None and check.fits is not None:

@@ -1,32 +1,17 @@
 """A check in pictures: how networks ended and got there, and how tokens of the data co-occur."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import altair
 
-from archfit.report.charts.look import (
-    COLOURS,
-    Row,
-    ends,
-    in_dashes,
-    in_series,
-    linear_x,
-    linear_y,
-    rows_of,
-    rows_y,
-)
+from archfit.report.charts import look
+from archfit.report.charts.look import Axes, Panel, Row, layered
 from archfit.report.document import Figure, Layout
 
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
-
 ROW = 42  # pixels
-HEIGHT = 300
-BITS = "held-out loss (bits per byte)"
 DIFFERENCE = "bits per byte less those of the recommended network"
 FURTHEST = 3.0  # times as far as the second furthest: what lies beyond is drawn at the edge
 
@@ -43,14 +28,24 @@ class Trial:
     curve: tuple[tuple[int, float], ...]  # training tokens, and the mean of all seeds there
 
     @property
+    def is_recommended(self) -> bool:
+        """Whether it is the network that the others are compared with."""
+        return self.low == self.high
+
+    @property
+    def reach(self) -> float:
+        """How far from zero its interval goes."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
     def words(self) -> str:
         """Its name and its difference."""
-        if self.low == self.high:
+        if self.is_recommended:
             return self.name
         return f"{self.name}: {self.difference:+.4f} ({self.low:+.4f} to {self.high:+.4f})"
 
 
-def standing_figure(trials: Sequence[Trial]) -> Figure:
+def difference_figure(trials: Sequence[Trial]) -> Figure:
     """Every network's difference from the recommended one, the best first."""
     return Figure(
         name="check",
@@ -61,8 +56,50 @@ def standing_figure(trials: Sequence[Trial]) -> Figure:
         description="Differences from the recommended network in bits per byte: "
         + "; ".join(trial.words for trial in trials)
         + ".",
-        chart=partial(_standings, trials),
+        chart=partial(_difference_chart, trials),
     )
+
+
+def _difference_chart(trials: Sequence[Trial], layout: Layout) -> Panel:
+    base = next(trial for trial in trials if trial.is_recommended)
+    mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
+    frame = _frame(trials, mean)
+    means: list[Row] = []
+    runs: list[Row] = []
+    beyond: list[Row] = []  # at the end of the axis, a triangle that points to where they lie
+    for trial in trials:
+        row: Row = {"row": trial.words}
+        if trial.difference < frame[0]:
+            beyond.append(row | {"bits": frame[0], "shape": "triangle-left"})
+        elif trial.difference > frame[1]:
+            beyond.append(row | {"bits": frame[1], "shape": "triangle-right"})
+        else:
+            interval: Row = {"low": max(trial.low, frame[0]), "high": min(trial.high, frame[1])}
+            means.append(row | {"bits": trial.difference} | interval)
+            runs += [row | {"bits": bits - mean} for bits in trial.bits_per_byte]
+    names = [trial.words for trial in trials]
+    axes = Axes(look.linear_x("bits", DIFFERENCE, frame, ticks=6), look.rows_y(names))
+    return layered(
+        axes.rule("x", 0.0),
+        axes.intervals(means, {}, strokeWidth=2),
+        axes.layer(
+            "tick", runs, {}, thickness=1.5, size=10, color="#333333", opacity=0.8, clip=True
+        ),
+        axes.points(means, {}, "row:N", shape="diamond", size=90, color=look.COLOURS[0]),
+        axes.points(beyond, {"shape": look.SHAPE_OF_ROW}, "row:N", size=110, color=look.COLOURS[1]),
+        width=layout.for_panels(1).width,
+        height=ROW * len(names),
+    )
+
+
+def _frame(trials: Sequence[Trial], mean: float) -> look.Ends:
+    """The ends of the axis: one network that is far off must not squeeze all others together."""
+    reach = sorted(trial.reach for trial in trials)
+    while len(reach) > 2 and reach[-1] > FURTHEST * max(reach[-2], 1e-6):
+        reach.pop()
+    kept = [trial for trial in trials if trial.reach <= reach[-1]]
+    runs = [bits - mean for trial in kept for bits in trial.bits_per_byte]
+    return look.ends([0.0, *runs, *(trial.low for trial in kept), *(trial.high for trial in kept)])
 
 
 def curve_figure(trials: Sequence[Trial]) -> Figure:
@@ -75,105 +112,31 @@ def curve_figure(trials: Sequence[Trial]) -> Figure:
         description="Held-out bits per byte at the end of training: "
         + "; ".join(f"{trial.name} {trial.curve[-1][1]:.3f}" for trial in trials)
         + ".",
-        chart=partial(_curves, trials),
+        chart=partial(_curve_chart, trials),
     )
 
 
-def _standings(trials: Sequence[Trial], layout: Layout) -> "Drawing":
-    base = next(trial for trial in trials if trial.low == trial.high)
-    mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
-    frame = _frame(trials)
-    names = [trial.words for trial in trials]
-    inside = [trial for trial in trials if frame[0] <= trial.difference <= frame[1]]
-    runs: list[Row] = [
-        {"row": trial.words, "bits": bits - mean}
-        for trial in inside
-        for bits in trial.bits_per_byte
-    ]
-    means = [_mean_row(trial, frame) for trial in inside]
-    beyond = [_edge_row(trial, frame) for trial in trials if trial not in inside]
-    y, x = rows_y(names), linear_x("bits", DIFFERENCE, frame, ticks=6)
-    chart: altair.LayerChart | altair.FacetChart = altair.layer(
-        rows_of([{"bits": 0.0}]).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=x),
-        rows_of(means)
-        .mark_rule(strokeWidth=2)
-        .encode(x=linear_x("low", DIFFERENCE, frame, ticks=6), x2="high:Q", y=y),
-        rows_of(runs)
-        .mark_tick(thickness=1.5, size=10, color="#333333", opacity=0.8, clip=True)
-        .encode(x=x, y=y),
-        rows_of(means)
-        .mark_point(shape="diamond", size=90, filled=True, color=COLOURS[0], opacity=1)
-        .encode(x=x, y=y, tooltip=["row:N"]),
-        rows_of(beyond)
-        .mark_point(size=110, filled=True, color=COLOURS[1], opacity=1)
-        .encode(
-            x=x, y=y, shape=altair.Shape("shape:N", scale=None, legend=None), tooltip=["row:N"]
-        ),
-        width=layout.for_panels(1).width,
-        height=ROW * len(names),
-    )
-    return chart
-
-
-def _mean_row(trial: Trial, frame: tuple[float, float]) -> Row:
-    return {
-        "row": trial.words,
-        "bits": trial.difference,
-        "low": max(trial.low, frame[0]),
-        "high": min(trial.high, frame[1]),
-    }
-
-
-def _edge_row(trial: Trial, frame: tuple[float, float]) -> Row:
-    """The end of the axis beyond which the network lies, with a triangle that points there."""
-    is_better = trial.difference < frame[0]
-    return {
-        "row": trial.words,
-        "bits": frame[0 if is_better else 1],
-        "shape": "triangle-left" if is_better else "triangle-right",
-    }
-
-
-def _frame(trials: Sequence[Trial]) -> tuple[float, float]:
-    """The ends of the axis: one network that is far off must not squeeze all others together."""
-    reach = sorted(max(abs(trial.low), abs(trial.high)) for trial in trials)
-    while len(reach) > 2 and reach[-1] > FURTHEST * max(reach[-2], 1e-6):
-        reach.pop()
-    kept = [t for t in trials if max(abs(t.low), abs(t.high)) <= reach[-1]]
-    base = next(trial for trial in trials if trial.low == trial.high)
-    mean = sum(base.bits_per_byte) / len(base.bits_per_byte)
-    values = [bits - mean for trial in kept for bits in trial.bits_per_byte]
-    return ends([0.0, *values, *(t.low for t in kept), *(t.high for t in kept)])
-
-
-def _curves(trials: Sequence[Trial], layout: Layout) -> "Drawing":
+def _curve_chart(trials: Sequence[Trial], layout: Layout) -> Panel:
     rows: list[Row] = [
         {"network": trial.name, "tokens": tokens, "bits": bits}
         for trial in trials
         for tokens, bits in trial.curve
     ]
     names = [trial.name for trial in trials]
-    x = altair.X("tokens:Q", title="training positions", axis=altair.Axis(format="~s", tickCount=6))
-    y = linear_y("bits", BITS, ends(float(row["bits"]) for row in rows))
-    chart: altair.LayerChart | altair.FacetChart = altair.layer(
-        rows_of(rows)
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, **in_dashes("network", "network", names, layout)),
-        rows_of(rows)
-        .mark_point(size=40, filled=True, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            tooltip=["network:N", "tokens:Q", "bits:Q"],
-            **in_series("network", "network", names, layout),
-        ),
-        width=layout.for_panels(1).width,
-        height=HEIGHT,
+    ticks = altair.Axis(format="~s", tickCount=6)
+    axes = Axes(
+        altair.X("tokens:Q", title="training positions", axis=ticks),
+        look.linear_y("bits", look.BITS, look.ends(look.numbers(rows, "bits"))),
     )
-    return chart
+    series = look.in_series("network", "network", names, layout)
+    return layered(
+        axes.lines(rows, look.in_dashes("network", "network", names, layout), strokeWidth=2),
+        axes.points(rows, series, "network:N tokens:Q bits:Q", size=40),
+        width=layout.for_panels(1).width,
+        height=300,
+    )
 
 
-SPECTRUM_HEIGHT = 260
 LEAST = 1e-4  # of the largest: what is below is noise of counting
 
 
@@ -186,9 +149,12 @@ def cooccurrence_figure(
     """
     if not values or values[0] <= 0:
         return None
-    shown = [value / values[0] for value in values if value > LEAST * values[0]]
-    rules = {f"99.9 % of the energy: {rank:,}": rank, f"embedding rank limit: {limit:,}": limit}
-    rules[f"recommended width: {width:,}"] = width
+    shares = [value / values[0] for value in values if value > LEAST * values[0]]
+    rules = {
+        f"99.9 % of the energy: {rank:,}": rank,
+        f"embedding rank limit: {limit:,}": limit,
+        f"recommended width: {width:,}": width,
+    }
     return Figure(
         name="cooccurrence",
         title="How many dimensions neighbouring tokens differ in",
@@ -196,53 +162,41 @@ def cooccurrence_figure(
         "independent tokens would show. A steep fall means that few dimensions tell tokens apart "
         "from their neighbours alone; longer contexts may need more. Ranks count one more, that of "
         "how often each token occurs.",
-        description=f"{len(shown)} singular values above {LEAST:g} of the largest; "
+        description=f"{len(shares)} singular values above {LEAST:g} of the largest; "
         + "; ".join(rules)
         + ".",
-        chart=partial(_drawn, shown, rules),
+        chart=partial(_cooccurrence_chart, shares, rules),
     )
 
 
-def _drawn(shown: Sequence[float], rules: dict[str, int], layout: Layout) -> "Drawing":
-    rows: list[Row] = [{"place": at, "share": value} for at, value in enumerate(shown, start=1)]
-    lines: list[Row] = [{"at": at, "what": what} for what, at in rules.items()]
-    most = max(len(shown), *rules.values())
-    decades = [10.0**-power for power in range(max(1, math.ceil(-math.log10(shown[-1]))) + 1)]
-    scale = altair.Scale(type="log", domain=[1, most * 1.1], nice=False)
-    names = list(rules)
-    legend = altair.Legend(title=None, orient="bottom", columns=layout.legend_columns - 1 or 1)
-    legend.labelLimit = 300
-    chart: altair.LayerChart | altair.FacetChart = altair.layer(
-        rows_of(rows)
-        .mark_line(color=COLOURS[0], point=altair.OverlayMarkDef(size=16, color=COLOURS[0]))
-        .encode(
-            x=altair.X(
-                "place:Q",
-                title="singular value, by size",
-                scale=scale,
-                axis=altair.Axis(grid=False, labelOverlap=True),
-            ),
-            y=altair.Y(
-                "share:Q",
-                title="share of the largest",
-                scale=altair.Scale(type="log", domain=[decades[-1], 1], nice=False),
-                axis=altair.Axis(format="~g", values=decades),
-            ),
+def _cooccurrence_chart(shares: Sequence[float], rules: Mapping[str, int], layout: Layout) -> Panel:
+    values: list[Row] = [{"place": at, "share": share} for at, share in enumerate(shares, start=1)]
+    ranks: list[Row] = [{"place": rank, "what": what} for what, rank in rules.items()]
+    decades = [10.0**-power for power in range(max(1, math.ceil(-math.log10(shares[-1]))) + 1)]
+    axes = Axes(
+        altair.X(
+            "place:Q",
+            title="singular value, by size",
+            scale=look.log_scale(1, max(len(shares), *rules.values()) * 1.1),
+            axis=altair.Axis(grid=False, labelOverlap=True),
         ),
-        rows_of(lines)
-        .mark_rule(strokeWidth=2)
-        .encode(
-            x=altair.X("at:Q", scale=scale),
-            color=altair.Color(
-                "what:N", scale=altair.Scale(domain=names, range=list(COLOURS[1:4])), legend=legend
-            ),
-            strokeDash=altair.StrokeDash(
-                "what:N",
-                scale=altair.Scale(domain=names, range=[[6, 3], [2, 2], [1, 0]]),
-                legend=legend,
-            ),
+        altair.Y(
+            "share:Q",
+            title="share of the largest",
+            scale=look.log_scale(decades[-1], 1),
+            axis=altair.Axis(format="~g", values=decades),
         ),
+    )
+    columns = layout.legend_columns - 1 or 1
+    legend = altair.Legend(title=None, orient="bottom", columns=columns, labelLimit=300)
+    dashes = [[6, 3], [2, 2], [1, 0]]
+    looks = look.series_channels(
+        "what", list(rules), legend, color=look.COLOURS[1:4], strokeDash=dashes
+    )
+    dots = altair.OverlayMarkDef(size=16, color=look.COLOURS[0])
+    return layered(
+        axes.lines(values, {}, color=look.COLOURS[0], point=dots),
+        axes.layer("rule", ranks, {**looks, "y": None}, strokeWidth=2),
         width=layout.for_panels(1).width,
-        height=SPECTRUM_HEIGHT,
+        height=260,
     )
-    return chart

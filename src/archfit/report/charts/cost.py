@@ -4,33 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
-
-import altair
 
 from archfit.fit.cells import FamilyKey
 from archfit.fit.comparisons import Contrast
 from archfit.fit.fitted import Fits
 from archfit.fit.redundancy import Redundancy
-from archfit.report.charts.look import (
-    MOST_PANELS,
-    Row,
-    ends,
-    in_dashes,
-    in_series,
-    linear_y,
-    log_ends,
-    log_x,
-    log_x_at,
-    question_of,
-    rows_of,
-    side_by_side,
-    told_apart,
-)
+from archfit.report.charts import look
+from archfit.report.charts.look import Axes, Panel, Row, layered
 from archfit.report.document import Figure, Layout
-
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
 
 SIDES = {
     ("embedding",): "input (embedding)",
@@ -38,16 +19,25 @@ SIDES = {
     ("embedding", "head"): "both",
 }
 COST = "cost against full tables (nats per token)"
-APART = 7  # pixels
+APART = 9  # pixels between points of one rank or ratio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _CostPanel:
-    """One network."""
+class CostPanel:
+    """What limited tables cost one network."""
 
     title: str
     width: int
     costs: tuple[Contrast, ...]
+
+    @property
+    def words(self) -> str:
+        """All costs, for those who do not see the chart."""
+        costs = [
+            f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
+            for item in self.costs
+        ]
+        return f"{self.title}: {'; '.join(costs)}."
 
 
 def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
@@ -63,67 +53,46 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     }
     if not both:
         return None
-    titles = told_apart([key for key, _ in both], labels)
+    words = look.distinguishing_words([key for key, _ in both], labels)
     panels = [
-        _CostPanel(title=_title(key, width, titles[key]), width=width, costs=tuple(items))
+        CostPanel(title=look.network_words(key, width, words), width=width, costs=tuple(items))
         for (key, width), items in both.items()
-    ][:MOST_PANELS]
+    ][: look.MOST_PANELS]
     return Figure(
         name="input-and-output-rank",
         title="What a low rank costs on the input and on the output",
         caption="The loss with a limited table less that with full tables, with 90 % intervals. "
         "At the dotted rule the rank is the width, which limits nothing: a control. Points of one "
         "rank are drawn a little apart.",
-        description="Cost in nats per token: " + " ".join(_costs_said(panel) for panel in panels),
-        chart=partial(_cost_chart, panels),
+        description="Cost in nats per token: " + " ".join(panel.words for panel in panels),
+        chart=partial(look.panel_for_each, _cost_panel, panels),
     )
 
 
-def _title(key: FamilyKey, width: int, words: str) -> str:
-    more = "" if words == "full tables" else f", {words}"
-    return f"depth {key.depth}, width {width}{more}"
-
-
-def _costs_said(panel: _CostPanel) -> str:
-    costs = [
-        f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
-        for item in panel.costs
-    ]
-    return f"{panel.title}: {'; '.join(costs)}."
-
-
-def _cost_chart(panels: Sequence[_CostPanel], page: Layout) -> "Drawing":
-    layout = page.for_panels(len(panels))
-    return side_by_side([_cost_panel(panel, layout) for panel in panels], layout)
-
-
-def _cost_panel(panel: _CostPanel, layout: Layout) -> altair.LayerChart | altair.FacetChart:
-    ranks = log_ends((*(item.rank for item in panel.costs), panel.width))
-    apart = (ranks[1] / ranks[0]) ** (APART / layout.width)
-    rows = [_cost_row(item, apart) for item in panel.costs]
-    nats = ends((0.0, *(float(row[end]) for row in rows for end in ("low", "high"))))
+def _cost_panel(panel: CostPanel, layout: Layout) -> Panel:
+    ranks = [*(item.rank for item in panel.costs), panel.width]
+    rows = [_cost_row(item, _step_apart(look.log_ends(ranks), layout)) for item in panel.costs]
+    nats = look.ends([0.0, *look.numbers(rows, "low", "high")])
+    axes = Axes(
+        look.log_x_at("rank", "rank (inner size)", ranks), look.linear_y("cost", COST, nats)
+    )
     names = list(SIDES.values())
-    look = in_series("side", "limited side", names, layout)
-    x = log_x_at("rank", "rank (inner size)", [*(item.rank for item in panel.costs), panel.width])
-    y = linear_y("cost", COST, nats)
-    return altair.layer(
-        rows_of([{"cost": 0.0}]).mark_rule(color="#999999").encode(y=y),
-        rows_of([{"rank": float(panel.width)}])
-        .mark_rule(strokeDash=[1, 3], color="#555555")
-        .encode(x=x),
-        rows_of(rows)
-        .mark_line(strokeWidth=1.5)
-        .encode(x=x, y=y, **in_dashes("side", "limited side", names, layout)),
-        rows_of(rows)
-        .mark_rule(strokeWidth=2)
-        .encode(x=x, y=linear_y("low", COST, nats), y2="high:Q", color=look["color"]),
-        rows_of(rows)
-        .mark_point(size=80, filled=True, opacity=1)
-        .encode(x=x, y=y, **look, tooltip=["side:N", "inner:Q", "cost:Q", "low:Q", "high:Q"]),
+    series = look.in_series("side", "limited side", names, layout)
+    return layered(
+        axes.rule("y", 0.0, color=look.LIGHT_GREY),
+        axes.rule("x", float(panel.width)),
+        axes.lines(rows, look.in_dashes("side", "limited side", names, layout), strokeWidth=1.5),
+        axes.intervals(rows, {"color": series["color"]}, strokeWidth=2),
+        axes.points(rows, series, "side:N inner:Q cost:Q low:Q high:Q", size=80),
         width=layout.width,
         height=260,
-        title=altair.TitleParams(panel.title, fontSize=12),
+        title=panel.title,
     )
+
+
+def _step_apart(shown: look.Ends, layout: Layout) -> float:
+    """The factor on a logarithmic axis that sets points a little apart."""
+    return float((shown[1] / shown[0]) ** (APART / layout.width))
 
 
 def _cost_row(item: Contrast, apart: float) -> Row:
@@ -136,14 +105,14 @@ def _cost_row(item: Contrast, apart: float) -> Row:
     }
 
 
-APART = 9  # pixels between points of one ratio
 AXES = {"rank": "rank / width", "attention": "attention ratio, heads x head_dim / width"}
 TITLES = {"rank": "low rank", "attention": "wide attention"}
 SAVED = "redundant share of the block parameters"
+LIMITS = {"at least": "triangle-up", "at most": "triangle-down"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Point:
+class SharePoint:
     """A redundancy of which something is known, and the name of its series."""
 
     item: Redundancy
@@ -152,13 +121,18 @@ class _Point:
     @property
     def value(self) -> float:
         """What is drawn: the share, or the limit where only that is known."""
-        known = self.item.estimate.row().values()
-        return next(share for share in known if share is not None)
+        return next(share for share in self.item.estimate.row().values() if share is not None)
 
     @property
     def mark(self) -> str:
         """Whether it is a share or a limit."""
         return "share" if self.item.outcome == "value" else self.item.outcome
+
+    @property
+    def words(self) -> str:
+        """The point, for those who do not see the chart."""
+        limit = "" if self.mark == "share" else f"{self.mark} "
+        return f"{self.series} at ratio {self.item.ratio:.3g} {limit}{self.value:.1%}"
 
 
 def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
@@ -167,6 +141,9 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     if not known:
         return None
     points = _share_points(known, labels)
+    kinds = dict.fromkeys(item.kind for item in known)
+    panels = [[point for point in points if point.item.kind == kind] for kind in kinds]
+    names = list(dict.fromkeys(point.series for point in points))
     left = len(fits.redundancy) - len(known)
     return Figure(
         name="redundancy",
@@ -177,97 +154,77 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         "trained. Points of one ratio are drawn a little apart."
         + (f" Of {left} more cells nothing can be said." if left else ""),
         description="Redundant share of the block parameters: "
-        + "; ".join(_share_said(point) for point in points)
+        + "; ".join(point.words for point in points)
         + ".",
-        chart=partial(_share_chart, points),
+        chart=partial(look.panel_for_each, partial(_share_panel, names), panels),
     )
 
 
-def _share_points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[_Point]:
+def _share_points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[SharePoint]:
     """Series by what is limited, and by what else differs."""
-    rest = {question_of(item.family.with_full_tables) for item in items if item.kind == "rank"}
-    told = told_apart(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
+    rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
+    words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
     depths = {item.family.depth for item in items}
     found = []
     for item in items:
-        names = [" and ".join(item.bottleneck)]
-        names += [f"depth {item.family.depth}"] if len(depths) > 1 else []
-        names += [words for words in [told.get(question_of(item.family.with_full_tables))] if words]
-        found.append(_Point(item=item, series=", ".join(names)))
+        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
+        more = words.get(item.family.with_full_tables.any_depth, "")
+        names = [" and ".join(item.bottleneck), depth, more]
+        found.append(SharePoint(item=item, series=", ".join(name for name in names if name)))
     return found
 
 
-def _share_said(point: _Point) -> str:
-    limit = "" if point.mark == "share" else f"{point.mark} "
-    return f"{point.series} at ratio {point.item.ratio:.3g} {limit}{point.value:.1%}"
-
-
-def _share_chart(points: Sequence[_Point], page: Layout) -> "Drawing":
-    names = list(dict.fromkeys(point.series for point in points))
-    kinds = list(dict.fromkeys(point.item.kind for point in points))
-    layout = page.for_panels(len(kinds))
-    panels = [
-        _share_panel([point for point in points if point.item.kind == kind], names, layout)
-        for kind in kinds
-    ]
-    return side_by_side(panels, layout)
-
-
-def _share_panel(
-    points: Sequence[_Point], names: Sequence[str], layout: Layout
-) -> altair.LayerChart | altair.FacetChart:
+def _share_panel(names: Sequence[str], points: Sequence[SharePoint], layout: Layout) -> Panel:
     kind = points[0].item.kind
-    ratios = log_ends((*(point.item.ratio for point in points), 1.0))
-    low, high = ends((*_known(points), 0.0))
+    ratios = look.log_ends((*(point.item.ratio for point in points), 1.0))
+    every = [share for point in points for share in point.item.estimate.row().values()]
+    low, high = look.ends([*(share for share in every if share is not None), 0.0])
     is_open = any(point.item.estimate.high is None for point in points)
     shares = low, 1.0 if is_open else min(high, 1.0)  # no share is above 1
-    rows = _share_rows(points, shares, (ratios[1] / ratios[0]) ** (APART / layout.width))
-    x, y = log_x("ratio", AXES[kind], ratios, layout), linear_y("share", SAVED, shares, "~%")
-    look = in_series("series", "bottleneck", names, layout)
-    limits = {"up": "at least", "down": "at most"}
-    return altair.layer(
-        rows_of([{"share": 0.0}]).mark_rule(color="#999999").encode(y=y),
-        rows_of([row for row in rows if row["mark"] == "share"])
-        .mark_line(strokeWidth=1)
-        .encode(x=x, y=y, **in_dashes("series", "bottleneck", names, layout)),
-        rows_of(rows)
-        .mark_rule(strokeWidth=2, clip=True)
-        .encode(x=x, y=linear_y("low", SAVED, shares, "~%"), y2="high:Q", color=look["color"]),
-        rows_of([row for row in rows if row["mark"] == "share"])
-        .mark_point(size=75, filled=True, opacity=1)
-        .encode(x=x, y=y, **look, tooltip=["series:N", "ratio:Q", "share:Q", "low:Q", "high:Q"]),
+    axes = Axes(
+        look.log_x("ratio", AXES[kind], ratios, layout), look.linear_y("share", SAVED, shares, "~%")
+    )
+    rows = _share_rows(points, shares, _step_apart(ratios, layout))
+    exact = [row for row in rows if row["mark"] == "share"]
+    series = look.in_series("series", "bottleneck", names, layout)
+    colour = {"color": series["color"]}
+    hollow = {"filled": False, "strokeWidth": 2, "size": 110}
+    return layered(
+        axes.rule("y", 0.0, color=look.LIGHT_GREY),
+        axes.lines(exact, look.in_dashes("series", "bottleneck", names, layout), strokeWidth=1),
+        axes.intervals(rows, colour, strokeWidth=2, clip=True),
+        axes.points(exact, series, "series:N ratio:Q share:Q low:Q high:Q", size=75),
         *(
-            rows_of([row for row in rows if row["mark"] == mark])
-            .mark_point(shape=f"triangle-{way}", size=110, filled=False, strokeWidth=2, opacity=1)
-            .encode(x=x, y=y, color=look["color"], tooltip=["series:N", "ratio:Q", "share:Q"])
-            for way, mark in limits.items()
+            axes.points(
+                [row for row in rows if row["mark"] == mark],
+                colour,
+                "series:N ratio:Q share:Q",
+                shape=shape,
+                **hollow,
+            )
+            for mark, shape in LIMITS.items()
         ),
         width=layout.width,
         height=240,
-        title=altair.TitleParams(TITLES[kind], fontSize=12),
+        title=TITLES[kind],
     )
 
 
-def _known(points: Sequence[_Point]) -> list[float]:
-    every = [point.item.estimate.row().values() for point in points]
-    return [share for shares in every for share in shares if share is not None]
-
-
-def _share_rows(points: Sequence[_Point], shares: tuple[float, float], apart: float) -> list[Row]:
+def _share_rows(points: Sequence[SharePoint], shares: look.Ends, apart: float) -> list[Row]:
     """The points, those of one ratio side by side."""
     before: dict[float, int] = defaultdict(int)
     rows: list[Row] = []
     for point in points:
-        item, place = point.item, before[round(point.item.ratio, 9)]
-        before[round(item.ratio, 9)] += 1
+        item, estimate = point.item, point.item.estimate
         rows.append(
             {
                 "series": point.series,
-                "ratio": item.ratio * apart**-place,
+                "ratio": item.ratio * apart ** -before[round(item.ratio, 9)],
                 "share": point.value,
-                "low": shares[0] if item.estimate.low is None else item.estimate.low,
-                "high": shares[1] if item.estimate.high is None else item.estimate.high,
+                "low": shares[0] if estimate.low is None else estimate.low,
+                "high": shares[1] if estimate.high is None else estimate.high,
                 "mark": point.mark,
             }
         )
+        before[round(item.ratio, 9)] += 1
     return rows

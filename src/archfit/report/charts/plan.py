@@ -11,7 +11,7 @@ import altair
 
 from archfit.plan.law import WEIGHTS, law_width
 from archfit.plan.planner import Plan
-from archfit.report.charts.look import Row, rows_of
+from archfit.report.charts.look import Axes, Ends, Panel, Row, log_scale, rows_of, series_channels
 
 Known = tuple[str, int, int]  # name, depth, width
 
@@ -29,39 +29,54 @@ COLOURS = ("#b5241b", "#d08a2e", "#14365e", "#8aa9c9", "#777777")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Frame:
+class PlanFrame:
     """What the axes show."""
 
-    widths: tuple[float, float]
-    depths: tuple[float, float]
+    widths: Ends
+    depths: Ends
 
     def pixel(self, point: Row) -> tuple[float, float]:
         """Where a point lies, from the upper left corner."""
         x = _share(float(point["width"]), self.widths) * WIDTH
         return x, (1 - _share(float(point["depth"]), self.depths)) * HEIGHT
 
+    @property
+    def axes(self) -> Axes:
+        """Both logarithmic."""
+        return Axes(
+            altair.X("width:Q", title="width", scale=log_scale(*self.widths)),
+            altair.Y("depth:Q", title="depth (layers)", scale=log_scale(*self.depths)),
+        )
 
-def iso_parameter_chart(
-    plan: Plan, known: Iterable[Known], *, is_narrow: bool = False
-) -> altair.LayerChart | altair.FacetChart:
+
+def _share(value: float, ends: Ends) -> float:
+    """Where a value lies between the ends of a logarithmic axis, from 0 to 1."""
+    return math.log(value / ends[0]) / math.log(ends[1] / ends[0])
+
+
+def iso_parameter_chart(plan: Plan, known: Iterable[Known], *, is_narrow: bool = False) -> Panel:
     """Depth against width, both logarithmic; `known` are published models of any size.
 
     A narrow one has no room for the list of names: tooltips have them.
     """
     points = [*_points(plan), *_known_points(plan, known)]
-    frame = _frame(plan, points)
-    labels = _labels(points, frame)
-    layers = (
-        _line(list(_curve(plan, frame)), [1, 0], "#333333", frame),
-        _line(list(_law(frame)), [6, 3], "#2f7fc1", frame),
-        _limit(plan, frame),
-        *(() if is_narrow else (_leaders(labels),)),
-        _marks(points, frame, legend_columns=1 if is_narrow else 3),
-        *(() if is_narrow else (_names(labels),)),
+    widths = [float(point["width"]) for point in points] + [plan.ideal.width]
+    depths = [float(point["depth"]) for point in points] + [plan.ideal.depth]
+    frame = PlanFrame(
+        widths=(min(widths) / 1.2, max(widths) * 1.2), depths=(min(depths) / 1.4, max(depths) * 1.4)
     )
+    axes, labels = frame.axes, _labels(points, frame)
+    columns = 1 if is_narrow else 3
+    legend = altair.Legend(title=None, orient="bottom", columns=columns, labelLimit=300)
+    marks = series_channels("mark", MARKS, legend, shape=SHAPES, color=COLOURS)
     size = f"{_short(plan.allowed.block_params)} block parameters"
     return altair.layer(
-        *layers,
+        axes.lines(_curve(plan, frame), {}, strokeDash=[1, 0], color="#333333"),
+        axes.lines(_law(frame), {}, strokeDash=[6, 3], color="#2f7fc1"),
+        axes.rule("x", *([float(plan.request.limit.limit)] if plan.bottleneck else [])),
+        *(() if is_narrow else (_leaders(labels),)),
+        axes.points(points[::-1], marks, "name:N depth:Q width:Q mark:N", size=90),  # ours on top
+        *(() if is_narrow else (_names(labels),)),
         width=NARROW_WIDTH if is_narrow else WIDTH,
         height=HEIGHT,
         title=altair.TitleParams(
@@ -78,45 +93,31 @@ def iso_parameter_chart(
     )
 
 
-def _frame(plan: Plan, points: list[Row]) -> _Frame:
-    widths = [float(point["width"]) for point in points] + [plan.ideal.width]
-    depths = [float(point["depth"]) for point in points] + [plan.ideal.depth]
-    return _Frame(
-        widths=(min(widths) / 1.2, max(widths) * 1.2), depths=(min(depths) / 1.4, max(depths) * 1.4)
-    )
-
-
 def _short(count: float) -> str:
     """As 125M or 1.3B."""
     size, letter = next((size, letter) for size, letter in SIZES if count >= size)
     return f"{count / size:,.4g}{letter}" if count < 1e15 else f"{count / size:,.0f}{letter}"
 
 
-def _share(value: float, ends: tuple[float, float]) -> float:
-    """Where a value lies between the ends of a logarithmic axis, from 0 to 1."""
-    return math.log(value / ends[0]) / math.log(ends[1] / ends[0])
-
-
-def _curve(plan: Plan, frame: _Frame) -> Iterator[Row]:
+def _curve(plan: Plan, frame: PlanFrame) -> list[Row]:
+    """All shapes of the plan's size inside the frame, in even steps of the width's logarithm."""
     least, most = frame.widths
-    for step in range(POINTS + 1):
-        width = least * (most / least) ** (step / POINTS)
-        depth = plan.allowed.block_params / (WEIGHTS * width**2)
-        if frame.depths[0] <= depth <= frame.depths[1]:
-            yield {"width": width, "depth": depth}
+    widths = [least * (most / least) ** (step / POINTS) for step in range(POINTS + 1)]
+    block_params = plan.allowed.block_params
+    rows: list[Row] = [{"width": w, "depth": block_params / (WEIGHTS * w**2)} for w in widths]
+    return [row for row in rows if frame.depths[0] <= float(row["depth"]) <= frame.depths[1]]
 
 
-def _law(frame: _Frame) -> Iterator[Row]:
+def _law(frame: PlanFrame) -> list[Row]:
     """The part of the law inside the frame, in even steps of the logarithm of the depth."""
     least, most = frame.depths[0], min(frame.depths[1], DEEPEST_ON_LAW)
-    for step in range(4 * POINTS + 1):
-        depth = least * (most / least) ** (step / (4 * POINTS))
-        width = law_width(depth)
-        if frame.widths[0] <= width <= frame.widths[1]:
-            yield {"width": width, "depth": depth}
+    steps = 4 * POINTS
+    depths = [least * (most / least) ** (step / steps) for step in range(steps + 1)]
+    rows: list[Row] = [{"width": law_width(depth), "depth": depth} for depth in depths]
+    return [row for row in rows if frame.widths[0] <= float(row["width"]) <= frame.widths[1]]
 
 
-def _labels(points: list[Row], frame: _Frame) -> list[Row]:
+def _labels(points: list[Row], frame: PlanFrame) -> list[Row]:
     """A line of the list for each point, in the order of their depths, never one on another."""
     ordered = sorted(points, key=lambda point: frame.pixel(point)[1])
     height = max(HEIGHT, LINE * len(ordered))
@@ -156,62 +157,16 @@ def _point(name: str, depth: float, width: float, mark: str) -> Row:
     return {"name": name, "depth": float(depth), "width": float(width), "mark": mark}
 
 
-def _line(rows: list[Row], dash: list[int], colour: str, frame: _Frame) -> altair.Chart:
-    line: altair.Chart = (
-        rows_of(rows).mark_line(strokeDash=dash, color=colour).encode(**_axes(frame))
-    )
-    return line
-
-
-def _limit(plan: Plan, frame: _Frame) -> altair.Chart:
-    limit = float(plan.request.limit.limit)
-    rows: list[Row] = [{"width": limit}] if plan.bottleneck else []
-    rule: altair.Chart = (
-        rows_of(rows).mark_rule(strokeDash=[1, 3], color="#555555").encode(x=_axes(frame)["x"])
-    )
-    return rule
-
-
-def _marks(points: list[Row], frame: _Frame, *, legend_columns: int) -> altair.Chart:
-    legend = altair.Legend(title=None, orient="bottom", columns=legend_columns, labelLimit=300)
-    marks: altair.Chart = (
-        rows_of(points[::-1])  # ours on top
-        .mark_point(filled=True, size=90, opacity=1)
-        .encode(
-            **_axes(frame),
-            shape=altair.Shape(
-                "mark:N", scale=altair.Scale(domain=MARKS, range=SHAPES), legend=legend
-            ),
-            color=altair.Color(
-                "mark:N", scale=altair.Scale(domain=MARKS, range=COLOURS), legend=legend
-            ),
-            tooltip=["name:N", "depth:Q", "width:Q", "mark:N"],
-        )
-    )
-    return marks
-
-
 def _leaders(labels: list[Row]) -> altair.Chart:
     """A thin line from each point to its name, in pixels."""
-    rows = [
+    rows: list[Row] = [
         {"name": str(label["name"]), "at": at, "x": x, "y": y}
         for label in labels
-        for at, x, y in (
-            (0, label["x"], label["y"]),
-            (1, WIDTH + 12.0, label["label_y"]),
-        )
+        for at, x, y in ((0, label["x"], label["y"]), (1, WIDTH + 12.0, label["label_y"]))
     ]
-    lines: altair.Chart = (
-        rows_of(rows)
-        .mark_line(color="#bbbbbb", strokeWidth=0.7)
-        .encode(
-            x=altair.X("x:Q", scale=None, axis=None),
-            y=altair.Y("y:Q", scale=None, axis=None),
-            detail="name:N",
-            order="at:Q",
-        )
-    )
-    return lines
+    pixels = Axes(altair.X("x:Q", scale=None, axis=None), altair.Y("y:Q", scale=None, axis=None))
+    order = {"detail": "name:N", "order": "at:Q"}
+    return pixels.lines(rows, order, color="#bbbbbb", strokeWidth=0.7)
 
 
 def _names(labels: list[Row]) -> altair.Chart:
@@ -229,13 +184,3 @@ def _names(labels: list[Row]) -> altair.Chart:
         )
     )
     return names
-
-
-def _axes(frame: _Frame) -> "dict[str, altair.X | altair.Y]":
-    def scale(ends: tuple[float, float]) -> altair.Scale:
-        return altair.Scale(type="log", nice=False, domain=list(ends))
-
-    return {
-        "x": altair.X("width:Q", title="width", scale=scale(frame.widths)),
-        "y": altair.Y("depth:Q", title="depth (layers)", scale=scale(frame.depths)),
-    }

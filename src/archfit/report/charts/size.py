@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import altair
 
@@ -14,31 +13,13 @@ from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
-from archfit.report.charts.look import (
-    MOST_PANELS,
-    NATS,
-    Row,
-    ends,
-    in_dashes,
-    in_series,
-    linear_y,
-    log_ends,
-    log_x,
-    question_of,
-    rows_of,
-    rows_y,
-    side_by_side,
-    told_apart,
-)
+from archfit.report.charts import look
+from archfit.report.charts.look import Axes, Panel, Row, layered
 from archfit.report.document import Figure, Layout
-
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
 ROW = 30  # pixels of a crossing
-Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,22 +36,38 @@ class SizePanel:
         """All that are shown."""
         return tuple(sorted({family.key.depth for family in self.families}))
 
+    @property
+    def words(self) -> str:
+        """Where depths cross, for those who do not see the chart."""
+        crossings = [
+            f"depths {crossing.shallow.depth} and {crossing.deep.depth} cross at "
+            f"{short_size(crossing.size.value or 0)}"
+            for crossing in self.crossings
+        ]
+        return f"{', '.join(crossings) or 'no crossing in range'}."
+
+    @property
+    def losses(self) -> list[float]:
+        """All that the panel shows."""
+        runs = [loss for family in self.families for cell in family.cells for loss in cell.losses]
+        return runs + look.numbers((r for c in self.curves for r in curve_rows(c)), "low", "high")
+
 
 def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
     """A panel for each vocabulary, cap and recipe in which some depth has a curve."""
     curves: dict[FamilyKey, list[Curve]] = defaultdict(list)
     for curve in fits.curves:
-        curves[question_of(curve.family.key)].append(curve)
+        curves[curve.family.key.any_depth].append(curve)
     families = families_of(fits.cells)
-    titles = told_apart(list(curves), labels)
+    words = look.distinguishing_words(list(curves), labels)
     return tuple(
         SizePanel(
-            title=titles[question],
-            families=tuple(one for one in families if question_of(one.key) == question),
-            curves=tuple(found),
-            crossings=_shown([c for c in fits.crossings if question_of(c.shallow) == question]),
+            title=words[question],
+            families=tuple(family for family in families if family.key.any_depth == question),
+            curves=tuple(curves[question]),
+            crossings=_drawn_crossings(fits, question),
         )
-        for question, found in sorted(curves.items(), key=lambda item: _order(item[0]))
+        for question in sorted(curves, key=_order)
     )
 
 
@@ -81,12 +78,19 @@ def _order(question: FamilyKey) -> tuple[object, ...]:
     return -question.input.vocab, question.data_hash, len(caps) > 0, caps, *steps
 
 
+def _drawn_crossings(fits: Fits, question: FamilyKey) -> tuple[Crossing, ...]:
+    found = [c for c in fits.crossings if c.shallow.any_depth == question and c.is_crossing]
+    if len(found) > MOST_CROSSINGS:
+        found = [crossing for crossing in found if crossing.neighbours]
+    return tuple(found)
+
+
 def size_figure(panels: Sequence[SizePanel]) -> Figure:
     """The figure of these panels, of which there is at least one."""
-    shown = panels[:MOST_PANELS]
-    left = len(panels) - len(shown)
-    depths = sorted({depth for panel in shown for depth in panel.depths})
-    said = [_said(panel, several=len(shown) > 1) for panel in shown]
+    drawn = panels[: look.MOST_PANELS]
+    left = len(panels) - len(drawn)
+    depths = sorted({depth for panel in drawn for depth in panel.depths})
+    words = [panel.words if len(drawn) == 1 else f"{panel.title}: {panel.words}" for panel in drawn]
     return Figure(
         name="loss-against-size",
         title="Loss against size, for each depth",
@@ -95,115 +99,72 @@ def size_figure(panels: Sequence[SizePanel]) -> Figure:
         "and a dotted rule mark where one depth overtakes another, with the 90 % interval below."
         + (f" {left} more panels are left out; the tables have them." if left else ""),
         description=f"Loss against block parameters for depths {', '.join(map(str, depths))}: "
-        + " ".join(said),
-        chart=partial(_chart, shown),
+        + " ".join(words),
+        chart=partial(_chart, drawn, list(map(str, depths))),
     )
 
 
-def _shown(crossings: Sequence[Crossing]) -> tuple[Crossing, ...]:
-    found = [one for one in crossings if one.is_crossing]
-    if len(found) > MOST_CROSSINGS:
-        found = [one for one in found if one.neighbours]
-    return tuple(found)
-
-
-def _said(panel: SizePanel, *, several: bool) -> str:
-    where = f"{panel.title}: " if several else ""
-    crossings = [
-        f"depths {one.shallow.depth} and {one.deep.depth} cross at "
-        f"{short_size(one.size.value or 0)}"
-        for one in panel.crossings
-    ]
-    return f"{where}{', '.join(crossings) or 'no crossing in range'}."
-
-
-def _chart(panels: Sequence[SizePanel], page: Layout) -> "Drawing":
+def _chart(panels: Sequence[SizePanel], names: Sequence[str], page: Layout) -> altair.ConcatChart:
     layout = page.for_panels(len(panels))
-    names = [str(depth) for depth in sorted({d for panel in panels for d in panel.depths})]
-    sizes = log_ends(c.size for p in panels for family in p.families for c in family.cells)
-    is_one = len({panel.families[0].key.data_hash for panel in panels}) == 1
-    together = ends(loss for panel in panels for loss in _losses(panel))
-    return side_by_side(
-        [
-            _panel(panel, names, sizes, together if is_one else ends(_losses(panel)), layout)
-            for panel in panels
-        ],
-        layout,
-    )
-
-
-def _losses(panel: SizePanel) -> list[float]:
-    """All that the panel shows."""
-    runs = [loss for family in panel.families for cell in family.cells for loss in cell.losses]
-    bands = [row[end] for c in panel.curves for row in curve_rows(c) for end in ("low", "high")]
-    return [*runs, *map(float, bands)]
+    sizes = look.log_ends(c.size for p in panels for family in p.families for c in family.cells)
+    losses = [look.ends(panel.losses) for panel in panels]
+    if len({panel.families[0].key.data_hash for panel in panels}) == 1:  # they are compared
+        losses = [look.ends(loss for p in panels for loss in p.losses)] * len(panels)
+    drawn = zip(panels, losses, strict=True)
+    return look.side_by_side([_panel(p, names, (sizes, ends), layout) for p, ends in drawn], layout)
 
 
 def _panel(
-    panel: SizePanel, names: Sequence[str], sizes: Ends, losses: Ends, layout: Layout
-) -> "Drawing":
-    x = log_x("size", "block parameters", sizes, layout)
+    panel: SizePanel, names: Sequence[str], frame: tuple[look.Ends, look.Ends], layout: Layout
+) -> Panel | altair.VConcatChart:
+    """The panel, whose frame are its sizes and losses, above a strip of its crossings."""
+    sizes, losses = frame
+    axes = Axes(
+        look.log_x("size", "block parameters", sizes, layout),
+        look.linear_y("loss", look.NATS, losses),
+    )
     curves = [row for curve in panel.curves for row in curve_rows(curve)]
-    crossings = [_crossing_row(one, panel, sizes) for one in panel.crossings]
-    main = altair.layer(
-        rows_of(curves)
-        .mark_area(opacity=0.2, clip=True)
-        .encode(
-            x=x,
-            y=linear_y("low", NATS, losses),
-            y2="high:Q",
-            color=in_series("depth", "depth", names, layout)["color"],
+    crossings = [_crossing_row(crossing, panel, sizes) for crossing in panel.crossings]
+    series = look.in_series("depth", "depth", names, layout)
+    main = layered(
+        axes.intervals(curves, {"color": series["color"]}, "area", opacity=0.2, clip=True),
+        axes.lines(
+            curves, look.in_dashes("depth", "depth", names, layout), strokeWidth=2, clip=True
         ),
-        rows_of(curves)
-        .mark_line(strokeWidth=2, clip=True)
-        .encode(
-            x=x, y=linear_y("loss", NATS, losses), **in_dashes("depth", "depth", names, layout)
+        axes.rule("x", *look.numbers(crossings, "size"), strokeDash=[1, 3], color=look.BLACK),
+        axes.points(
+            [row for family in panel.families for row in _run_rows(family)],
+            series,
+            "depth:N width:Q size:Q loss:Q run:Q",
+            size=34,
+            opacity=0.9,
         ),
-        rows_of(crossings).mark_rule(strokeDash=[1, 3], color="#000000").encode(x=x),
-        rows_of([row for family in panel.families for row in _runs(family)])
-        .mark_point(size=34, filled=True, opacity=0.9)
-        .encode(
-            x=x,
-            y=linear_y("loss", NATS, losses),
-            **in_series("depth", "depth", names, layout),
-            tooltip=["depth:N", "width:Q", "size:Q", "loss:Q", "run:Q"],
-        ),
-        rows_of(crossings)
-        .mark_point(shape="diamond", size=120, filled=True, color="#000000", opacity=1)
-        .encode(x=x, y=linear_y("loss", NATS, losses)),
+        axes.points(crossings, {}, shape="diamond", size=120, color=look.BLACK),
         width=layout.width,
         height=230,
-        title=altair.TitleParams(panel.title, fontSize=12),
+        title=panel.title,
     )
     if not crossings:
         return main
     return altair.vconcat(main, _strip(crossings, sizes, layout), spacing=4)
 
 
-def _strip(crossings: Sequence[Row], sizes: Ends, layout: Layout) -> "Drawing":
+def _strip(crossings: Sequence[Row], sizes: look.Ends, layout: Layout) -> Panel:
     """The crossings below their panel, a row each."""
-    x = log_x("size", "size at which they cross", sizes, layout)
-    y = rows_y([str(row["row"]) for row in crossings])
+    x = look.log_x("size", "size at which they cross", sizes, layout)
+    axes = Axes(x, look.rows_y([str(row["row"]) for row in crossings]))
     open_ends = [
-        {"row": row["row"], "at": row[end], "shape": shape}
+        {"row": row["row"], "size": row[end], "shape": shape}
         for row in crossings
         for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
         if row[f"{end}_is_open"]
     ]
-    strip: Drawing = altair.layer(
-        rows_of(crossings)
-        .mark_rule(strokeWidth=2)
-        .encode(x=log_x("low", "size at which they cross", sizes, layout), x2="high:Q", y=y),
-        rows_of(crossings)
-        .mark_point(shape="diamond", size=90, filled=True, color="#000000", opacity=1)
-        .encode(x=x, y=y, tooltip=["row:N", "size:Q", "low:Q", "high:Q"]),
-        rows_of(open_ends)
-        .mark_point(size=70, filled=True, color="#000000", opacity=1)
-        .encode(
-            x=log_x("at", "size at which they cross", sizes, layout),
-            y=y,
-            shape=altair.Shape("shape:N", scale=None, legend=None),
+    strip: Panel = layered(
+        axes.intervals(crossings, {}, strokeWidth=2),
+        axes.points(
+            crossings, {}, "row:N size:Q low:Q high:Q", shape="diamond", size=90, color=look.BLACK
         ),
+        axes.points(open_ends, {"shape": look.SHAPE_OF_ROW}, size=70, color=look.BLACK),
         width=layout.width,
         height=ROW * len(crossings),
     ).resolve_scale(shape="independent")
@@ -229,7 +190,7 @@ def curve_rows(curve: Curve) -> list[Row]:
     ]
 
 
-def _runs(family: Family) -> list[Row]:
+def _run_rows(family: Family) -> list[Row]:
     return [
         {
             "depth": str(family.key.depth),
@@ -243,19 +204,19 @@ def _runs(family: Family) -> list[Row]:
     ]
 
 
-def _crossing_row(one: Crossing, panel: SizePanel, sizes: Ends) -> Row:
+def _crossing_row(crossing: Crossing, panel: SizePanel, sizes: look.Ends) -> Row:
     """A crossing, its height on the curve of the shallow depth, and its interval in the frame."""
     import numpy as np
 
-    size = one.size.value
+    size, low, high = crossing.size.value, crossing.size.low, crossing.size.high
     assert size is not None
-    (shallow,) = [curve for curve in panel.curves if curve.family.key == one.shallow]
+    (shallow,) = [curve for curve in panel.curves if curve.family.key == crossing.shallow]
     return {
-        "row": f"{one.shallow.depth} and {one.deep.depth}: {short_size(size)}",
+        "row": f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}",
         "size": size,
         "loss": float(shallow.mean(np.array([math.log(size)]))[0]),
-        "low": sizes[0] if one.size.low is None else max(one.size.low, sizes[0]),
-        "high": sizes[1] if one.size.high is None else min(one.size.high, sizes[1]),
-        "low_is_open": one.size.low is None or one.size.low < sizes[0],
-        "high_is_open": one.size.high is None or one.size.high > sizes[1],
+        "low": sizes[0] if low is None else max(low, sizes[0]),
+        "high": sizes[1] if high is None else min(high, sizes[1]),
+        "low_is_open": low is None or low < sizes[0],
+        "high_is_open": high is None or high > sizes[1],
     }

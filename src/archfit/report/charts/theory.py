@@ -3,14 +3,15 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil
+from fractions import Fraction
+from typing import Any
 
 import altair
 
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
-from archfit.report.charts import DEEPEST_BOUNDS
-from archfit.report.charts.look import COLOURS, SHAPES, Row, rows_of
+from archfit.report.charts import DEEPEST_BOUNDS, look
+from archfit.report.charts.look import Axes, Panel, Row, layered
 from archfit.theory.bounds import Shape, bounds_report, regime
 from archfit.theory.quantities import WIDTH
 
@@ -20,6 +21,7 @@ UPPER, LOWER, DISPUTED = (
     "best lower bound that holds",
     "papers' formula for deep networks (disputed)",
 )
+CURVES = {UPPER: ([1, 0], "#14365e"), LOWER: ([7, 3], "#2f7fc1"), DISPUTED: ([2, 3], "#b5541b")}
 
 
 def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> altair.FacetChart:
@@ -29,21 +31,18 @@ def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> al
             f"depth={shape.depth} is too deep for a chart over depth; use at most "
             f"{DEEPEST_BOUNDS} with it"
         )
-    widths = _widths(shape)
-    rows = [row for width in widths for row in _rows(shape, width)]
-    layers = (_curves(is_narrow=columns == 1), _thresholds(), _threshold_labels(), _own_depth())
+    around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
+    widths = sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
+    panels = {
+        f"width {each}" + (" (yours)" if each == shape.width else ""): each for each in widths
+    }
+    depths = _depths(shape, widths[-1])
+    rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
+    header = altair.Header(labelFontSize=13, labelFontWeight="bold")
+    facet = altair.Facet("panel:N", title=None, sort=list(panels), header=header)
+    layers = _bound_layers(is_narrow=columns == 1)
     chart: altair.FacetChart = (
-        altair.layer(*layers, data=altair.InlineData(values=rows))
-        .properties(width=width, height=220)
-        .facet(
-            facet=altair.Facet(
-                "panel:N",
-                title=None,
-                sort=[_panel(width, shape) for width in widths],
-                header=altair.Header(labelFontSize=13, labelFontWeight="bold"),
-            ),
-            columns=columns,
-        )
+        _faceted(layers, rows, facet, columns, width=width, height=220)
         .resolve_scale(x="shared", y="shared")
         .properties(
             title=altair.TitleParams(
@@ -62,9 +61,11 @@ def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> al
     return chart
 
 
-def _widths(shape: Shape) -> list[int]:
-    around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
-    return sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
+def _depths(shape: Shape, widest: int) -> list[int]:
+    """Depths from 1 to well past the shape's and past the thresholds."""
+    last_threshold = regime(shape.depth, widest).corrected_threshold
+    last = max(math.ceil(shape.depth * 1.3), math.ceil(last_threshold) + 3)
+    return list(range(1, last + 1, max(1, last // MOST_DEPTHS)))
 
 
 def _inputs(shape: Shape) -> str:
@@ -77,14 +78,9 @@ def _inputs(shape: Shape) -> str:
     return ", ".join(parts + ["residual"] * shape.residual)
 
 
-def _panel(width: int, shape: Shape) -> str:
-    return f"width {width}" + (" (yours)" if width == shape.width else "")
-
-
-def _rows(shape: Shape, width: int) -> Iterator[Row]:
+def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterator[Row]:
     """The points of the curves, and the rules, of one panel."""
-    panel = _panel(width, shape)
-    for depth in _depths(shape):
+    for depth in depths:
         at = replace(shape, depth=depth, width=width, heads=min(shape.heads, width), positions=None)
         report = bounds_report(at, witness_tries=1)
         formula = min(b.log3 for b in report.bounds if b.status == "disputed")
@@ -96,19 +92,11 @@ def _rows(shape: Shape, width: int) -> Iterator[Row]:
     yield {"panel": panel, "rule": float(where.paper_threshold), "label": "log3(d)"}
     corrected = float(where.corrected_threshold)
     yield {"panel": panel, "rule": corrected, "label": "2 log3(d) + log3(2)"}
-    yield {"panel": panel, "own": shape.depth}
+    yield {"panel": panel, "chosen": shape.depth}
 
 
-def _depths(shape: Shape) -> list[int]:
-    """Depths from 1 to well past the shape's and past the thresholds."""
-    last_threshold = regime(shape.depth, max(_widths(shape))).corrected_threshold
-    last = max(ceil(shape.depth * 1.3), ceil(last_threshold) + 3)
-    step = max(1, last // MOST_DEPTHS)
-    return list(range(1, last + 1, step))
-
-
-def _curves(*, is_narrow: bool) -> altair.Chart:
-    names = [UPPER, LOWER, DISPUTED]
+def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
+    """The curves, the thresholds with their names, and the depth of the shape."""
     legend = altair.Legend(
         title=None,
         orient="bottom" if is_narrow else "top",
@@ -117,64 +105,50 @@ def _curves(*, is_narrow: bool) -> altair.Chart:
         symbolType="stroke",
         symbolSize=900,
     )
-    curves: altair.Chart = (
-        altair.Chart()
-        .transform_filter("isValid(datum.curve)")
+    y = altair.Y(
+        "log3:Q",
+        title="log3 of the separation rank",
+        scale=look.log_scale(),
+        axis=altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e"),
+    )
+    return [
+        _where("isValid(datum.curve)")
         .mark_line(strokeWidth=2, point=altair.OverlayMarkDef(size=14))
         .encode(
-            x=altair.X("depth:Q", title="depth L (layers)"),
-            y=altair.Y(
-                "log3:Q",
-                title="log3 of the separation rank",
-                scale=altair.Scale(type="log", nice=False),
-                axis=altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e"),
-            ),
-            strokeDash=altair.StrokeDash(
-                "curve:N",
-                scale=altair.Scale(domain=names, range=[[1, 0], [7, 3], [2, 3]]),
-                legend=legend,
-            ),
-            color=altair.Color(
-                "curve:N",
-                scale=altair.Scale(domain=names, range=["#14365e", "#2f7fc1", "#b5541b"]),
-                legend=legend,
-            ),
-        )
-    )
-    return curves
-
-
-def _thresholds() -> altair.Chart:
-    rules: altair.Chart = (
-        altair.Chart()
-        .transform_filter("isValid(datum.rule)")
-        .mark_rule(color="#555555", strokeDash=[1, 3])
-        .encode(x="rule:Q")
-    )
-    return rules
-
-
-def _threshold_labels() -> altair.Chart:
-    texts: altair.Chart = (
-        altair.Chart()
-        .transform_filter("isValid(datum.rule)")
+            x=altair.X("depth:Q", title="depth L (layers)"), y=y, **_lined("curve", CURVES, legend)
+        ),
+        _where("isValid(datum.rule)")
+        .mark_rule(color=look.GREY, strokeDash=[1, 3])
+        .encode(x="rule:Q"),
+        _where("isValid(datum.rule)")
         .mark_text(angle=270, align="left", dx=-214, dy=-6, fontSize=9, color="#333333")
-        .encode(x="rule:Q", y=altair.value(0), text="label:N")
-    )
-    return texts
+        .encode(x="rule:Q", y=altair.value(0), text="label:N"),
+        _where("isValid(datum.chosen)").mark_rule(color=look.BLACK).encode(x="chosen:Q"),
+    ]
 
 
-def _own_depth() -> altair.Chart:
-    rule: altair.Chart = (
-        altair.Chart()
-        .transform_filter("isValid(datum.own)")
-        .mark_rule(color="#000000")
-        .encode(x="own:Q")
-    )
-    return rule
+def _where(condition: str) -> altair.Chart:
+    """A layer of the rows of a facet that meet a condition."""
+    return altair.Chart().transform_filter(condition)
 
 
-MARKS = (*SHAPES, "triangle-right")
+def _lined(
+    field: str, lines: dict[str, tuple[list[int], str]], legend: altair.Legend
+) -> dict[str, Any]:
+    """Dash and colour of curves by their name."""
+    dashes, colours = zip(*lines.values(), strict=True)
+    return look.series_channels(field, list(lines), legend, strokeDash=dashes, color=colours)
+
+
+def _faceted(
+    layers: Sequence[altair.Chart], rows: list[Row], facet: altair.Facet, columns: int, **size: int
+) -> altair.FacetChart:
+    """The layers in one panel for each name of the facet."""
+    panel = altair.layer(*layers, data=altair.InlineData(values=rows)).properties(**size)
+    return panel.facet(facet=facet, columns=columns)
+
+
+MARKS = (*look.SHAPES, "triangle-right")
 LINES = {
     "ub_stat_N (proved)": ([1, 0], "#14365e"),
     "ub_thm1 (papers, proved)": ([2, 2], "#2f7fc1"),
@@ -188,7 +162,7 @@ HIGHEST, HIGHEST_BOUND = 8.0, 16.0  # log10, where curves leave the panels
 
 def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
-    rows = [row for measurement in measured for row in _points(measurement)]
+    rows = [row for measurement in measured for row in _measured_rows(measurement)]
     widths = sorted({int(row["width"]) for row in rows})
     chart: altair.VConcatChart = (
         altair.vconcat(
@@ -212,37 +186,58 @@ def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     return chart
 
 
-def _points(measured: Measurement) -> Iterator[Row]:
+def _measured_rows(measured: Measurement) -> Iterator[Row]:
     """The measured rank, where there are positions enough."""
     network, partition = measured.experiment.network, measured.experiment.partition
     if len(partition.inside) + len(partition.outside) == 2 * network.width:
-        yield {
-            "width": network.width,
-            "panel": _width_panel(network.width),
-            "depth": network.depth,
-            "log10": math.log10(measured.rank),
-            "rank": f"{measured.rank:,}",
+        yield _growth_row(network.width, network.depth, measured.rank) | {
+            "rank": f"{measured.rank:,}"
         }
 
 
-def _by_width(rows: Sequence[Row], widths: Sequence[int]) -> altair.LayerChart | altair.FacetChart:
-    bounds = [row for width in widths for row in _bounds(width) if row["line"] == next(iter(LINES))]
-    colour = altair.Color(
-        "width:N", scale=altair.Scale(domain=widths, range=COLOURS), legend=_width_legend()
-    )
-    x, y = _x(), _y("log10 of the rank", HIGHEST)
-    points = rows_of(rows).encode(x=x, y=y, color=colour)
-    return altair.layer(
-        rows_of(bounds)
-        .mark_line(strokeWidth=1, strokeDash=[4, 4], clip=True)
-        .encode(x=x, y=y, color=colour),
-        points.mark_line(strokeWidth=2),
-        points.mark_point(size=70, filled=True, opacity=1).encode(
-            shape=altair.Shape(
-                "width:N", scale=altair.Scale(domain=widths, range=MARKS), legend=_width_legend()
-            ),
-            tooltip=["width:N", "depth:Q", "rank:N"],
+def _bound_rows(width: int) -> Iterator[Row]:
+    """The points of all bounds of a width; a bound below one says nothing."""
+    for depth in DEPTHS:
+        at = growth_bounds(depth, width, 2 * width)
+        values = (at.statistics, at.every_depth, at.deep, at.strong_lower, at.lower)
+        for line, value in zip(LINES, values, strict=True):
+            if value is not None and value >= 1:
+                yield _growth_row(width, depth, value) | {"line": line}
+
+
+def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
+    return {
+        "width": width,
+        "panel": f"width {width}",
+        "depth": depth,
+        "log10": math.log10(rank),
+    }
+
+
+def _growth_axes(title: str, highest: float) -> Axes:
+    ends = [DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2]
+    return Axes(
+        altair.X(
+            "depth:Q",
+            title="depth L (layers)",
+            axis=altair.Axis(tickMinStep=1),
+            scale=altair.Scale(domain=ends, nice=False),
         ),
+        altair.Y("log10:Q", title=title, scale=altair.Scale(domain=[0.0, highest], nice=False)),
+    )
+
+
+def _by_width(rows: list[Row], widths: Sequence[int]) -> Panel:
+    proved = next(iter(LINES))
+    bounds = [row for width in widths for row in _bound_rows(width) if row["line"] == proved]
+    axes = _growth_axes("log10 of the rank", HIGHEST)
+    legend = altair.Legend(title="width", orient="right", symbolSize=90)
+    series = look.series_channels("width", widths, legend, color=look.COLOURS, shape=MARKS)
+    colour = {"color": series["color"]}
+    return layered(
+        axes.lines(bounds, colour, strokeWidth=1, strokeDash=[4, 4], clip=True),
+        axes.lines(rows, colour, strokeWidth=2),
+        axes.points(rows, series, "width:N depth:Q rank:N", size=70),
         width=560,
         height=300,
     )
@@ -252,79 +247,18 @@ def _with_bounds(rows: Sequence[Row], widths: Sequence[int]) -> altair.FacetChar
     legend = altair.Legend(
         title=None, orient="bottom", labelLimit=300, symbolType="stroke", symbolSize=900, columns=3
     )
-    names, looks = list(LINES), LINES.values()
-    bounds = [row for width in widths for row in _bounds(width)]
+    bounds = [row for width in widths for row in _bound_rows(width)]
     marks = [row | {"line": "measured"} for row in rows if row["width"] in widths]
-    base = altair.Chart()
-    x, y = _x(), _y("log10", HIGHEST_BOUND)
+    axes = _growth_axes("log10", HIGHEST_BOUND)
     lines = (
-        base.transform_filter("datum.line != 'measured'")
+        _where("datum.line != 'measured'")
         .mark_line(strokeWidth=2, clip=True)
-        .encode(
-            x=x,
-            y=y,
-            strokeDash=altair.StrokeDash(
-                "line:N",
-                scale=altair.Scale(domain=names, range=[dash for dash, _ in looks]),
-                legend=legend,
-            ),
-            color=altair.Color(
-                "line:N",
-                scale=altair.Scale(domain=names, range=[colour for _, colour in looks]),
-                legend=legend,
-            ),
-        )
+        .encode(x=axes.x, y=axes.y, **_lined("line", LINES, legend))
     )
     measured = (
-        base.transform_filter("datum.line == 'measured'")
-        .mark_point(size=45, filled=True, color="#000000", opacity=1)
-        .encode(x=x, y=y)
+        _where("datum.line == 'measured'")
+        .mark_point(size=45, filled=True, color=look.BLACK, opacity=1)
+        .encode(x=axes.x, y=axes.y)
     )
-    facets: altair.FacetChart = (
-        altair.layer(lines, measured, data=altair.InlineData(values=bounds + marks))
-        .properties(width=250, height=190)
-        .facet(
-            facet=altair.Facet(
-                "panel:N", title=None, sort=[_width_panel(width) for width in widths]
-            ),
-            columns=2,
-        )
-    )
-    return facets
-
-
-def _bounds(width: int) -> Iterator[Row]:
-    """The points of all bounds of a width; a bound below one says nothing."""
-    for depth in DEPTHS:
-        at = growth_bounds(depth, width, 2 * width)
-        values = (at.statistics, at.every_depth, at.deep, at.strong_lower, at.lower)
-        for line, value in zip(LINES, values, strict=True):
-            if value is not None and value >= 1:
-                yield {
-                    "width": width,
-                    "panel": _width_panel(width),
-                    "depth": depth,
-                    "line": line,
-                    "log10": math.log10(value),
-                }
-
-
-def _width_panel(width: int) -> str:
-    return f"width {width}"
-
-
-def _x() -> altair.X:
-    return altair.X(
-        "depth:Q",
-        title="depth L (layers)",
-        axis=altair.Axis(tickMinStep=1),
-        scale=altair.Scale(domain=[DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2], nice=False),
-    )
-
-
-def _y(title: str, highest: float) -> altair.Y:
-    return altair.Y("log10:Q", title=title, scale=altair.Scale(domain=[0.0, highest], nice=False))
-
-
-def _width_legend() -> altair.Legend:
-    return altair.Legend(title="width", orient="right", symbolSize=90)
+    facet = altair.Facet("panel:N", title=None, sort=[f"width {width}" for width in widths])
+    return _faceted((lines, measured), bounds + marks, facet, columns=2, width=250, height=190)
