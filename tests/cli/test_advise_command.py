@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from archfit.spec.run_folder import read_records
-from tests_said import Said
+from tests_said import Said, said
 from tests_sweeps import wait_until
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def archfit(*arguments: str | Path, cwd: Path | None = None) -> Said:
-    command = [sys.executable, "-m", "archfit", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-    return Said(status=done.returncode, out=done.stdout, err=done.stderr)
+    return said(*arguments, cwd=cwd)
 
 
 def proteins(count: int) -> str:

@@ -2,19 +2,19 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from tests_said import archfit
+
 CONFIGS = Path(__file__).parents[1] / "audit" / "configs"
 
 
 def audit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "archfit", "audit", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return archfit("audit", *arguments)
 
 
 def answer(*arguments: str) -> list[dict[str, object]]:
@@ -141,11 +141,11 @@ def test_a_made_checkpoint_of_known_rank_is_measured_right(tmp_path: Path) -> No
 
 def test_a_run_of_ours_is_audited_with_its_weights(tmp_path: Path) -> None:
     train = [
-        sys.executable, "-m", "archfit", "train", "--out", str(tmp_path), "--steps", "1",
+        "train", "--out", str(tmp_path), "--steps", "1",
         "--depth", "1", "--width", "16", "--heads", "1", "--context", "8", "--batch", "1",
         "--embedding-inner", "4", "--evaluation-sequences", "1", "--json",
     ]  # fmt: skip
-    done = subprocess.run(train, check=True, capture_output=True, text=True)
+    done = archfit(*train)
     (row,) = answer(json.loads(done.stdout)["folder"], "--weights")
     assert (row["width"], row["embedding_rank_limit"]) == (16, 4)
     assert row["embedding_rank_measured"] == 4

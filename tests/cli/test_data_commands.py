@@ -1,14 +1,13 @@
 """The data commands: their JSON, their table, and their refusals."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from archfit.cli.data_commands import app
+from tests_said import said
 
 CONTRACT = {
     "kind",
@@ -73,22 +72,13 @@ def test_bad_input_raises_what_the_program_says_in_one_line(
 
 
 def test_a_size_that_is_none_is_refused_by_the_program() -> None:
-    command = [sys.executable, "-m", "archfit", "data", "prepare", "--vocab", "many", "--out", "x"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "'--vocab': 'many' is not a size" in done.stderr
+    refused = said("data", "prepare", "--vocab", "many", "--out", "x").refusal()
+    assert "'--vocab': 'many' is not a size" in refused
 
 
 def test_the_program_refuses_in_one_line_with_status_2(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"ab\xff" * 10)
-    command = [sys.executable, "-m", "archfit", "data", "prepare", str(tmp_path / "a.txt")]
-    done = subprocess.run(
-        [*command, "--kind", "text", "--out", str(tmp_path / "data"), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("archfit: a.txt is not UTF-8: byte 0xff at offset 2")
-    assert done.stderr.count("\n") == 1
+    source, out = tmp_path / "a.txt", tmp_path / "data"
+    refused = said("data", "prepare", source, "--kind", "text", "--out", out, "--json").refusal()
+    assert refused.startswith("archfit: a.txt is not UTF-8: byte 0xff at offset 2")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

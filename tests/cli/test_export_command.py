@@ -153,7 +153,7 @@ def test_data_without_a_tokenizer_of_hugging_face_is_a_note(
         (("--depth", "2", "--width", "50", "--heads", "4"), "or give --head-dim"),
         ((*SHAPE, "--format", "onnx"), "format='onnx' is unknown; use one of hf-gpt2"),
         ((*SHAPE, "--vocab", "many"), "is not a size"),
-        ((*SHAPE, "--rank", "0", "--format", "hf-opt"), "inner=0 is below 1"),
+        ((*SHAPE, "--rank", "0", "--format", "hf-opt"), "--rank=0 is below 1"),
         ((*SHAPE, "--run", "here"), "--depth does not go with --run"),
         (("--tied", "--run", "here"), "--tied does not go with --run"),
         (("--format", "litgpt", "--run", "here"), "use --format hf-gpt2"),

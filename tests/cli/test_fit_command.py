@@ -1,8 +1,6 @@
 """`archfit fit`, run as a user runs it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +19,11 @@ from tests_curves import (
     widths,
     write_runs,
 )
-from tests_said import Said
+from tests_said import Said, said
 
 
 def archfit(*arguments: str | Path) -> Said:
-    command = [sys.executable, "-m", "archfit", "fit", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return Said(status=done.returncode, out=done.stdout, err=done.stderr)
+    return said("fit", *arguments)
 
 
 def records() -> list[RunRecord]:

@@ -10,12 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from archfit.cli.app import program
-
-PLAN = [sys.executable, "-m", "archfit", "plan"]
+from tests_said import archfit
 
 
 def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PLAN, *arguments], capture_output=True, text=True, check=False)
+    return archfit("plan", *arguments)
 
 
 def answer(*arguments: str) -> dict[str, dict[str, object]]:
@@ -42,8 +41,7 @@ def test_a_patch_limits_the_rank_with_and_without_a_vocabulary() -> None:
 
 def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Path) -> None:
     folder = str(tmp_path / "data")
-    prepare = [sys.executable, "-m", "archfit", "data", "prepare", "--out", folder]
-    subprocess.run(prepare, check=True, capture_output=True)
+    archfit("data", "prepare", "--out", folder).check_returncode()
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["check"]["command"])
@@ -128,8 +126,7 @@ def test_the_command_of_a_repair_plans_the_shape_that_it_promises(asked: str) ->
 def test_the_command_of_the_export_writes_the_table_that_was_planned(tmp_path: Path) -> None:
     document = answer("--params", "5M", "--vocab", "900", "--rank", "16", "--tied")
     words = shlex.split(str(document["export"]))[1:]
-    export = [sys.executable, "-m", "archfit", *words, "--json"]
-    done = subprocess.run(export, capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = archfit(*words, "--json", cwd=tmp_path)
     config = json.loads((tmp_path / json.loads(done.stdout)["files"][0]).read_text())
     assert (config["word_embed_proj_dim"], config["tie_word_embeddings"]) == (16, True)
 

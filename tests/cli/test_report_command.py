@@ -4,8 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,16 +14,14 @@ from archfit.sweep.folder import sweep_json
 from archfit.sweep.sweep import Corpus, Sweep
 from tests_curves import DATA, OTHER_DATA, write_runs
 from tests_reports import depth_runs
-from tests_said import Said
+from tests_said import Said, said
 
 FIGURES = ["loss-against-size", "bits-per-byte", "spread-of-seeds"]
 HOSTILE = "</script><script>alert(1)</script><!--<script>'\"&{{ 7*7 }}"
 
 
 def archfit(*arguments: str | Path) -> Said:
-    command = [sys.executable, "-m", "archfit", "report", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return Said(status=done.returncode, out=done.stdout, err=done.stderr)
+    return said("report", *arguments)
 
 
 class Elements(HTMLParser):

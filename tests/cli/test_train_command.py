@@ -181,7 +181,7 @@ def has_evaluated(run: Path) -> bool:
         ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
         ("--seeds 0", "--seeds 0 is not in 1..1000; each of them is a run"),
         ("--seed -1", "seed"),
-        ("--warmup 5", "warmup_steps=5 exceeds steps=4"),
+        ("--warmup 5", "--warmup=5 exceeds steps=4"),
         ("--learning-rate nan", "peak_learning_rate=nan is not in 0..10"),
         ("--checkpoint-seconds -1", "--checkpoint-seconds -1.0 is below 0"),
         ("--checkpoint-seconds nan", "--checkpoint-seconds nan is below 0"),

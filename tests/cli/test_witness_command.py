@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
 
+import tests_said
 from archfit.cli import exact_commands
 from archfit.cli.app import main
 from archfit.exact.witness import check_witness
@@ -15,8 +15,7 @@ SIZES = ("--depth", "3", "--width", "6", "--heads", "2")
 
 
 def archfit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "archfit", "witness", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return tests_said.archfit("witness", *arguments)
 
 
 def answer(*arguments: str) -> dict[str, object]:

@@ -1,15 +1,16 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
+import functools
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from archfit.cli.output import version_line
-from archfit.spec.sentence import one_line
+from archfit.spec.errors import InvalidValue, one_line
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
     "advise": ("advise_command", "advise"),
@@ -26,6 +27,17 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "measure": ("exact_commands", "measure"),
     "witness": ("exact_commands", "witness"),
     "serve": ("serve_command", "serve"),
+}
+
+# Fields of values that commands build, and the options that give them where names differ.
+OPTIONS_OF_FIELD = {
+    "inner": ("embedding_inner", "position_inner", "head", "rank"),
+    "embedding_rank": ("rank",),
+    "size": ("patch",),
+    "batch_sequences": ("batch",),
+    "warmup_steps": ("warmup",),
+    "peak_learning_rate": ("learning_rate",),
+    "evaluation_steps": ("evaluate_every",),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -71,8 +83,32 @@ def program(words: Sequence[str]) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=verb)
         else:
-            app.command(verb)(command)
+            app.command(verb)(_saying_options(command))
     return app
+
+
+def _saying_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which calls a refused value by the option that gave it."""
+
+    @functools.wraps(command)
+    def run(**options: object) -> None:
+        try:
+            command(**options)
+        except InvalidValue as problem:
+            raise problem.named(_option_names(problem, options)) from problem
+
+    return run
+
+
+def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
+    """Which option stands for each field; where several may, that of the refused value."""
+    names = {}
+    for field in problem.fields:
+        given = [name for name in OPTIONS_OF_FIELD.get(field, ()) if options.get(name) is not None]
+        given.sort(key=lambda name: str(options[name]) != str(problem.value))
+        if given:
+            names[field] = f"--{given[0].replace('_', '-')}"
+    return names
 
 
 def main() -> None:
@@ -102,17 +138,11 @@ def _refuse(problem: BaseException) -> int:
 def _sentence(problem: BaseException) -> str:
     if isinstance(problem, UsageError):
         return _usage_sentence(problem)
-    if isinstance(problem, OSError):
-        return _file_sentence(problem)
     if isinstance(problem, MemoryError):
         return "the input needs more memory than this machine has; use a smaller one"
-    return str(problem)
-
-
-def _file_sentence(problem: OSError) -> str:
-    if problem.filename is None or problem.strerror is None:  # one of ours, already a sentence
-        return str(problem)
-    return f"{problem.filename}: {problem.strerror}; check the path and its permissions"
+    if isinstance(problem, OSError) and problem.filename and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}; check the path and its permissions"
+    return str(problem)  # one of ours, already a sentence
 
 
 def _usage_sentence(problem: BaseException) -> str:

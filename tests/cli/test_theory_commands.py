@@ -1,4 +1,4 @@
-"""The two commands, run as a user runs them: in a process of their own."""
+"""`archfit theory` and `archfit bounds`, run as a user runs them."""
 
 import json
 import re
@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-Finished = subprocess.CompletedProcess[str]
-
-
-def archfit(*arguments: str) -> Finished:
-    command = [sys.executable, "-m", "archfit", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tests_said import archfit
 
 
 def answer(*arguments: str) -> dict[str, object]:
@@ -133,7 +128,7 @@ SHAPE = ("--width", "8", "--heads", "2")
         (("bounds", "--depth", "2", "--width", "2e9", "--heads", "2"), "width=2000000000"),
         (("bounds", "--depth", "2", "--width", "8", "--heads", "9"), "use at most 8 heads"),
         (("bounds", "--depth", "2", "--width", "8"), "Missing option '--heads'"),
-        (("bounds", "--depth", "2", *SHAPE, "--rank", "0"), "embedding_rank=0 is not in"),
+        (("bounds", "--depth", "2", *SHAPE, "--rank", "0"), "--rank=0 is not in"),
         (("bounds", "--depth", "2", *SHAPE, "--positions", "1"), "positions=1 is not in"),
         (("bounds", "--depth", "2", *SHAPE, "--chart", "a.gif"), "ends in '.gif'; use .svg"),
         (("bounds", "--depth", "2", *SHAPE, "--chart", "no/a.svg"), "make no first"),
