@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"spec"},
     "report": {"spec", "theory", "exact", "fit", "evidence", "plan", "audit", "sweep", "advise"},
     "advise": {"spec", "data", "plan", "sweep", "fit"},
-    "journey": {"spec", "data", "plan", "export"},  # one file beside the rooms
+    "journey": {"spec", "data", "plan", "export", "report", "advise"},  # one file beside the rooms
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),
         *("exact", "evidence", "plan", "audit", "export", "report", "advise", "journey"),

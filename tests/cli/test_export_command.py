@@ -77,7 +77,7 @@ def test_people_see_files_parameters_and_notes(export: Archfit, tmp_path: Path) 
     assert said.status == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("hf-gpt2: 124,439,808 parameters (85,056,000 in blocks, ")
-    assert lines[1] == str(tmp_path / "out" / "config.json")
+    assert lines[1].strip() == str(tmp_path / "out" / "config.json")
     assert lines[2].startswith("Note: ")
 
 

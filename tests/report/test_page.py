@@ -28,7 +28,7 @@ def test_words_are_shown_as_words_wherever_they_stand() -> None:
         assert "alert(1)" in html
         assert "<script>alert" not in html
         assert "{{ 7*7 }}" in html
-        assert "<pre>archfit plan --params 1M</pre>" in html
+        assert '<pre tabindex="0">archfit plan --params 1M</pre>' in html
 
 
 def test_numbers_stand_on_the_right_and_words_do_not() -> None:

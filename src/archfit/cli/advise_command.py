@@ -31,8 +31,8 @@ from archfit.cli.output import print_json, version_line
 from archfit.cli.progress import bar
 from archfit.cli.sweep_progress import watched
 from archfit.cli.sweep_request import MOST_SEEDS
-from archfit.data.sources import SAMPLE, is_sample
-from archfit.journey import check_replaceable, write_config
+from archfit.data.sources import SAMPLE
+from archfit.journey import advice_of, check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.report.terminal import text_of
 from archfit.spec.data_kinds import DATA_KINDS
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from archfit.advise.verdict import CheckResult
     from archfit.data.prepared import PreparedData
     from archfit.plan.planner import Plan
-    from archfit.report.advice_document import AdvisedData
 
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
@@ -145,22 +144,6 @@ def _checked(
         raise SystemExit(128 + stopped.signal_number) from stopped
 
 
-def advised_data(request: AdviceRequest, data: PreparedData) -> AdvisedData:
-    """What the document of an advice says about its data."""
-    from archfit.data.statistics import normalised_spectrum
-    from archfit.report.advice_document import AdvisedData
-
-    words = request.source.words
-    return AdvisedData(
-        name="the English sample"
-        if is_sample(words)
-        else Path(words).name or Path(words).resolve().name,
-        folder=str(data.folder),
-        description=data.description,
-        spectrum=normalised_spectrum(data.tokens("train")),
-    )
-
-
 def _finish(
     request: AdviceRequest,
     data: PreparedData,
@@ -171,14 +154,12 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Write config and report, and say the answer."""
-    from archfit.report.advice_document import advice_document
     from archfit.report.page import save_report
 
     command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
     store(out, request, data, found, command)  # first: it says whose the other files are
     files = write_config(plan, data, out / MODEL)
-    about = advised_data(request, data)
-    document = advice_document(about, plan, found, command=command, version=version_line())
+    document = advice_of(request, data, plan, found, command=command, version=version_line())
     figures = save_report(document, out / REPORT)
     if as_json:
         assert isinstance(document.data, dict)

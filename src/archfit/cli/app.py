@@ -34,6 +34,7 @@ OPTIONS_OF_FIELD = {
     "inner": ("embedding_inner", "position_inner", "head", "rank"),
     "embedding_rank": ("rank",),
     "size": ("patch",),
+    "head_dim": ("head_dim",),  # which a way out proposes
     "batch_sequences": ("batch",),
     "warmup_steps": ("warmup",),
     "peak_learning_rate": ("learning_rate",),
@@ -104,7 +105,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     """Which option stands for each field; where several may, that of the refused value."""
     names = {}
     for field in problem.fields:
-        given = [name for name in OPTIONS_OF_FIELD.get(field, ()) if options.get(name) is not None]
+        given = [name for name in OPTIONS_OF_FIELD.get(field, ()) if name in options]
         given.sort(key=lambda name: str(options[name]) != str(problem.value))
         if given:
             names[field] = f"--{given[0].replace('_', '-')}"

@@ -85,12 +85,10 @@ def figures_json(written: dict[str, list[Path]]) -> list[dict[str, object]]:
 
 def _stored_advice(folder: Path) -> Document:
     from archfit.advise.stored import read_advice
-    from archfit.cli.advise_command import advised_data
-    from archfit.report.advice_document import advice_document
+    from archfit.journey import advice_of
 
     advice, data, plan, check = read_advice(folder)
-    about = advised_data(advice.wish, data)
-    return advice_document(about, plan, check, command=advice.command, version=version_line())
+    return advice_of(advice.wish, data, plan, check, command=advice.command, version=version_line())
 
 
 def _sweeps(folders: list[Path], out: Path) -> Document:

@@ -1,40 +1,37 @@
 """A document as text for a terminal: the answer first, tables as wide as there is room."""
 
-from typing import TYPE_CHECKING
+import os
+import sys
 
 from archfit.report.document import Command, Document, Section, Table
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def text_of(document: Document) -> str:
     """Headline and sections, without those that only a page has room for."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
     lines = [document.headline] if document.headline else []
     for at, section in enumerate(document.sections):
         if not section.is_detail:
-            lines += _section_lines(section, console, under_headline=at == 0 and bool(lines))
+            lines += _section_lines(section, under_headline=at == 0 and bool(lines))
     return "\n".join(lines)
 
 
-def _section_lines(section: Section, console: "Console", *, under_headline: bool) -> list[str]:
+def _section_lines(section: Section, *, under_headline: bool) -> list[str]:
     """Sentences stand under the title; commands further in, so that they are copied whole."""
     indent = "  " if section.title or under_headline else ""
-    title = f"{BOLD}{section.title}{PLAIN}" if console.is_terminal else section.title
+    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    title = section.title if is_plain else f"{BOLD}{section.title}{PLAIN}"
     lines = [title] if section.title else []
     for sentence in section.sentences:
         lines.append(f"{indent}{'  ' if isinstance(sentence, Command) else ''}{sentence}")
-    return lines + [_table_text(table.narrowed(), console) for table in section.tables]
+    return lines + [_table_text(table.narrowed()) for table in section.tables]
 
 
-def _table_text(table: Table, console: "Console") -> str:
+def _table_text(table: Table) -> str:
     """The table as wide as the terminal allows; numbers keep their line, words wrap."""
     from rich import box
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as RichTable
 
@@ -43,6 +40,7 @@ def _table_text(table: Table, console: "Console") -> str:
         drawn.add_column(column, overflow="fold")
     for row in table.rows:
         drawn.add_row(*map(escape, row))  # a path may look like markup
+    console = Console(highlight=False)
     with console.capture() as captured:
         console.print(drawn)
     return captured.get().rstrip("\n") + "\n"
