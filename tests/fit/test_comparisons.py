@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archfit.fit.cells import Cell
+from archfit.fit.cells import CellResult
 from archfit.fit.comparisons import CellDifference, Contrast, Ranking, differences
 from archfit.fit.conclusions import conclusions
 from archfit.fit.fit_json import fit_json
@@ -107,12 +107,12 @@ TRUTH = (2.0, 2.0, 2.05, 1.9, 2.4)  # bits per byte
 STD = 0.03
 
 
-def cells(generator: np.random.Generator, seeds: int) -> list[Cell]:
+def cells(generator: np.random.Generator, seeds: int) -> list[CellResult]:
     found = []
     for depth, mean in enumerate(TRUTH, start=1):
         losses = tuple(float(loss) for loss in generator.normal(2 * mean, 2 * STD, seeds))
         found.append(
-            Cell(
+            CellResult(
                 architecture=shape(depth, 16, vocab=9),
                 data_hash=DATA,
                 recipe=RECIPE,
@@ -123,7 +123,7 @@ def cells(generator: np.random.Generator, seeds: int) -> list[Cell]:
     return found
 
 
-def against_all(found: list[Cell], among: int = 4) -> tuple[CellDifference, ...]:
+def against_all(found: list[CellResult], among: int = 4) -> tuple[CellDifference, ...]:
     reference, *others = found
     return differences(reference, others, pooled=found, among=among)
 

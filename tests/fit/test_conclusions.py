@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.fit.cells import Cell, FamilyKey, Tuning, cells_of, key_of
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of, key_of
 from archfit.fit.comparisons import CellDifference, Contrast, Ranking
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.depths import BestDepth, Crossing
@@ -13,7 +14,6 @@ from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import FormError, Law
 from archfit.fit.noise import Noise, noise_among
-from archfit.fit.redundancy import Redundancy
 from archfit.spec import Architecture, Factorised, Patches
 from archfit.spec.estimate import UNKNOWN, Estimate
 from tests_curves import DATA, OTHER_DATA, record, shape
@@ -24,7 +24,7 @@ NOTHING = Fits(
 RANK_8 = Factorised(inner=8)
 
 
-def cell(architecture: Architecture, losses: tuple[float, ...] = (3.0, 3.2, 3.1)) -> Cell:
+def cell(architecture: Architecture, losses: tuple[float, ...] = (3.0, 3.2, 3.1)) -> CellResult:
     (found,) = cells_of(record(architecture, loss, seed) for seed, loss in enumerate(losses))
     return found
 
@@ -112,7 +112,7 @@ def test_what_is_said_of_two_depths(item: Crossing, sentence: str) -> None:
 
 
 LIMITED = cell(shape(6, 64, embedding=RANK_8))
-WASTE = Redundancy(
+WASTE = MeasuredRedundancy(
     kind="rank",
     bottleneck=("embedding",),
     ratio=0.125,
@@ -153,7 +153,7 @@ WASTE = Redundancy(
         ),
     ],
 )
-def test_what_is_said_of_a_bottleneck(item: Redundancy, words: str) -> None:
+def test_what_is_said_of_a_bottleneck(item: MeasuredRedundancy, words: str) -> None:
     start = "With a rank of 0.125 of the width (embedding), depth 6, width 64 is "
     assert conclusions(replace(NOTHING, redundancy=(item,))) == (start + words,)
 
@@ -167,7 +167,12 @@ def test_wide_attention_is_said_at_its_best_depth_alone() -> None:
 
 
 def contrast(
-    kind: str, first: Cell, second: Cell, value: float, half: float, needed: int | None = None
+    kind: str,
+    first: CellResult,
+    second: CellResult,
+    value: float,
+    half: float,
+    needed: int | None = None,
 ) -> Contrast:
     difference = CellDifference(
         first=first,
@@ -345,8 +350,7 @@ def test_what_is_said_of_seeds() -> None:
 
 def test_subjects_come_in_the_order_of_the_papers_questions() -> None:
     fits = replace(NOTHING, laws=(LAW,), redundancy=(WASTE,), crossings=(CROSSING,))
-    names = [subject.name for subject in subjects(fits)]
-    assert names == ["Depth against size", "What a bottleneck wastes", "Size laws"]
+    assert list(subjects(fits)) == ["Depth against size", "What a bottleneck wastes", "Size laws"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from archfit.fit.curves import (
     scales,
     variance_inflation,
 )
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, QUINTIC, Form
+from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, QUINTIC, CurveForm
 from archfit.fit.noise import noise_of
 from tests_curves import MIDDLE, power_law, shape, simulated, widths
 
@@ -69,7 +69,7 @@ def test_a_variance_from_few_seeds_forgives_a_misfit_as_a_t_distribution_does() 
     ],
 )
 def test_forms_take_part_where_there_are_sizes_to_tell_them(
-    sizes: int, forms: tuple[Form, ...]
+    sizes: int, forms: tuple[CurveForm, ...]
 ) -> None:
     assert curve(sizes).forms == forms
 

@@ -10,7 +10,7 @@ from archfit.fit.forms import (
     QUADRATIC,
     QUARTIC,
     QUINTIC,
-    Form,
+    CurveForm,
     bend,
     fit_form,
     values,
@@ -24,7 +24,7 @@ WEIGHTS = np.array([3.0, 2.0, 3.0, 5.0, 1.0, 3.0, 3.0])
 @pytest.mark.parametrize(
     ("form", "degree"), [(QUADRATIC, 2), (CUBIC, 3), (QUARTIC, 4), (QUINTIC, 5)]
 )
-def test_polynomials_are_those_of_numpy(form: Form, degree: int) -> None:
+def test_polynomials_are_those_of_numpy(form: CurveForm, degree: int) -> None:
     losses = 3 + RANDOM.normal(size=(5, len(U)))
     rows, left = fit_form(form, U, losses, WEIGHTS)
     for row, squares, own in zip(rows, left, losses, strict=True):

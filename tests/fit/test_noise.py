@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archfit.fit.cells import Cell, cells_of
+from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.fitted import fitted
 from archfit.fit.noise import Noise, Pool, noise_of, seeds_needed, tail_of_best
 from tests_curves import record, shape
 
 
-def cells(losses: list[list[float]]) -> tuple[Cell, ...]:
+def cells(losses: list[list[float]]) -> tuple[CellResult, ...]:
     return cells_of(
         record(shape(2, 32 + 8 * at), loss, seed)
         for at, own in enumerate(losses)

@@ -9,7 +9,7 @@ from typing import Literal
 from archfit.advise.check import CheckRunner, CheckRuns, trained_check
 from archfit.advise.design import CheckCell, binds, networks, untested
 from archfit.data.prepared import PreparedData
-from archfit.fit.cells import Cell, cells_of
+from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import CellDifference, differences
 from archfit.fit.conclusions import subjects
 from archfit.fit.fitted import Fits, fitted
@@ -25,7 +25,7 @@ class RankedResult:
     """A network at the size of the check, and its difference from the one that is advised."""
 
     network: CheckCell
-    cell: Cell
+    cell: CellResult
     against: CellDifference | None  # None: it is the one itself
 
     @property
@@ -81,8 +81,8 @@ class CheckResult:
         if self.fits is None:
             return ()
         wanted = ("Depth against size", "Best depth", "Seeds")
-        groups = [group for group in subjects(self.fits) if group.name in wanted]
-        return tuple(sentence for group in groups for sentence in group.sentences)
+        found = subjects(self.fits)
+        return tuple(sentence for name in found if name in wanted for sentence in found[name])
 
 
 def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
@@ -141,7 +141,7 @@ def _key(planned: CheckCell) -> tuple[Architecture, str]:
     return spec.architecture, spec.data_hash
 
 
-def _depth_claim(reference: Cell, against: Sequence[CellDifference]) -> Claim:
+def _depth_claim(reference: CellResult, against: Sequence[CellDifference]) -> Claim:
     """Of its depth: no other is better at this size; all are worse."""
     shape = reference.architecture
     layers = "1 layer" if shape.depth == 1 else f"{shape.depth} layers"
@@ -159,7 +159,7 @@ def _depth_claim(reference: Cell, against: Sequence[CellDifference]) -> Claim:
 
 
 def _repair_claims(
-    plain: Sequence[Cell], repaired: Sequence[tuple[CheckCell, Cell]]
+    plain: Sequence[CellResult], repaired: Sequence[tuple[CheckCell, CellResult]]
 ) -> list[Claim]:
     """Of each repair: that it beats every network that reads the data as they are."""
     best = min(plain, key=lambda cell: cell.bits_per_byte)

@@ -19,7 +19,7 @@ from archfit.evidence.measures import (
     within,
 )
 from archfit.evidence.records import Evidence
-from archfit.fit.cells import Cell, cells_of
+from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import noise_among
 from archfit.spec.search import bisect_rising
@@ -173,7 +173,7 @@ def _lengths(evidence: Evidence) -> EvidenceFinding:
     return finding("depth-and-length", measures, "new")
 
 
-def _cell(cells: Iterable[Cell], *, depth: int, width: int, steps: int) -> Cell:
+def _cell(cells: Iterable[CellResult], *, depth: int, width: int, steps: int) -> CellResult:
     (found,) = (
         cell
         for cell in cells

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from archfit.evidence.depth import crossing_findings, depth_findings
 from archfit.evidence.measures import EvidenceFinding, Measure
 from archfit.evidence.modalities import modality_findings
-from archfit.evidence.rank import (
+from archfit.evidence.ranks import (
     attention_findings,
     position_findings,
     rank_findings,

@@ -10,11 +10,11 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from archfit.evidence.records import packed_file
-from archfit.fit.cells import Cell
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
-from archfit.fit.redundancy import Redundancy
 from archfit.spec import Architecture, Factorised, Head
 from archfit.spec.estimate import Estimate
 
@@ -125,7 +125,7 @@ def within(measures: Sequence[Measure], bands: Sequence[tuple[float, float]]) ->
     )
 
 
-def share_of(item: Redundancy, what: str, *, series: str = "") -> Measure:
+def share_of(item: MeasuredRedundancy, what: str, *, series: str = "") -> Measure:
     """A redundancy, at its ratio."""
     return Measure(
         what=what,
@@ -158,7 +158,12 @@ def depth_at(item: BestDepth, what: str) -> Measure:
 
 
 def loss_difference(
-    source: Fits | Noise, first: Cell, second: Cell, what: str, *, at: float | None = None
+    source: Fits | Noise,
+    first: CellResult,
+    second: CellResult,
+    what: str,
+    *,
+    at: float | None = None,
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
     noise = source if isinstance(source, Noise) else noise_about(source, first)
@@ -173,12 +178,12 @@ def loss_difference(
     )
 
 
-def noise_about(fits: Fits, cell: Cell) -> Noise:
+def noise_about(fits: Fits, cell: CellResult) -> Noise:
     """The noise of the data set and recipe of a cell."""
     return next(noise for noise in fits.noise if cell in noise.cells)
 
 
-def by_inner_sizes(fits: Fits, *, width: int) -> dict[InnerSizes, Cell]:
+def by_inner_sizes(fits: Fits, *, width: int) -> dict[InnerSizes, CellResult]:
     """The cells of this width by the inner sizes of embedding, positions and head."""
 
     def inner_sizes(shape: Architecture) -> InnerSizes:

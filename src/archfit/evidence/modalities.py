@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from archfit.evidence.measures import EvidenceFinding, Measure, Verdict, claim_table, finding
 from archfit.evidence.records import Evidence
-from archfit.fit.cells import Cell, cells_of
+from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import CellDifference, differences
 
 TEXT = (4, 128)  # depth and width of the text-shaped network
@@ -90,7 +90,7 @@ def _against_text(evidence: Evidence, sweep: str) -> list[Measure]:
     return _measures(differences(text, others, pooled=cells, among=len(others)), cells)
 
 
-def _measures(found: Sequence[CellDifference], cells: Sequence[Cell]) -> list[Measure]:
+def _measures(found: Sequence[CellDifference], cells: Sequence[CellResult]) -> list[Measure]:
     named = {_named(item.first, cells): item for item in found}
     return [
         Measure(what=name, estimate=item.estimate, unit="bits a byte", seeds=item.seeds)
@@ -98,7 +98,7 @@ def _measures(found: Sequence[CellDifference], cells: Sequence[Cell]) -> list[Me
     ]
 
 
-def _named(cell: Cell, cells: Sequence[Cell]) -> str:
+def _named(cell: CellResult, cells: Sequence[CellResult]) -> str:
     shape = cell.architecture
     if shape.input.tokens_per_position > 1:
         return f"patches of {shape.input.tokens_per_position}"
@@ -107,7 +107,7 @@ def _named(cell: Cell, cells: Sequence[Cell]) -> str:
     return f"{shape.depth} layers"
 
 
-def _is_plain(cell: Cell, cells: Sequence[Cell]) -> bool:
+def _is_plain(cell: CellResult, cells: Sequence[CellResult]) -> bool:
     """Whether it reads the data as they are, token by token."""
     fewest = min(other.architecture.input.vocab for other in cells)
     read = cell.architecture.input

@@ -23,7 +23,7 @@ TABLES = ("embedding", "positions", "head")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class CellResult:
     """The finished runs of one architecture, data set and recipe."""
 
     architecture: Architecture
@@ -73,7 +73,7 @@ def without_rate(recipe: Recipe) -> Recipe:
     return replace(recipe, peak_learning_rate=0.0)
 
 
-def cells_of(records: Iterable[RunRecord]) -> tuple[Cell, ...]:
+def cells_of(records: Iterable[RunRecord]) -> tuple[CellResult, ...]:
     """The cells of all finished runs, in an order that does not depend on the records' order."""
     runs: dict[RunSpec, dict[int, RunRecord]] = defaultdict(dict)
     for record in records:
@@ -83,7 +83,7 @@ def cells_of(records: Iterable[RunRecord]) -> tuple[Cell, ...]:
     for spec, by_seed in sorted(runs.items(), key=lambda item: item[0].hash):
         last = [by_seed[seed].evaluations[-1] for seed in sorted(by_seed)]
         found.append(
-            Cell(
+            CellResult(
                 architecture=spec.architecture,
                 data_hash=spec.data_hash,
                 recipe=spec.recipe,
@@ -94,9 +94,9 @@ def cells_of(records: Iterable[RunRecord]) -> tuple[Cell, ...]:
     return tuple(found)
 
 
-def tuned(cells: Iterable[Cell]) -> tuple[tuple[Cell, ...], tuple[Tuning, ...]]:
+def tuned(cells: Iterable[CellResult]) -> tuple[tuple[CellResult, ...], tuple[Tuning, ...]]:
     """One cell for each shape, that of the best learning rate, and where there was a choice."""
-    shapes: dict[object, list[Cell]] = defaultdict(list)
+    shapes: dict[object, list[CellResult]] = defaultdict(list)
     for cell in cells:
         shapes[cell.architecture, cell.data_hash, without_rate(cell.recipe)].append(cell)
     best = tuple(min(choice, key=lambda cell: cell.mean) for choice in shapes.values())
@@ -160,11 +160,11 @@ class FamilyKey:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class WidthFamily:
     """Cells of one key, smallest first: their loss is a curve over size."""
 
     key: FamilyKey
-    cells: tuple[Cell, ...]
+    cells: tuple[CellResult, ...]
 
     @property
     def sizes(self) -> int:
@@ -187,7 +187,7 @@ class Family:
         return math.exp(log_size / 2 + math.fsum(logs) / len(logs))
 
 
-def key_of(cell: Cell) -> FamilyKey:
+def key_of(cell: CellResult) -> FamilyKey:
     """The family that a cell belongs to."""
     shape = cell.architecture
     return FamilyKey(
@@ -205,13 +205,13 @@ def key_of(cell: Cell) -> FamilyKey:
     )
 
 
-def families_of(cells: Iterable[Cell]) -> tuple[Family, ...]:
+def families_of(cells: Iterable[CellResult]) -> tuple[WidthFamily, ...]:
     """All families, shallow ones first."""
-    members: dict[FamilyKey, list[Cell]] = defaultdict(list)
+    members: dict[FamilyKey, list[CellResult]] = defaultdict(list)
     for cell in cells:
         members[key_of(cell)].append(cell)
     found = [
-        Family(key=key, cells=tuple(sorted(cells, key=lambda cell: (cell.size, cell.mean))))
+        WidthFamily(key=key, cells=tuple(sorted(cells, key=lambda cell: (cell.size, cell.mean))))
         for key, cells in members.items()
     ]
     return tuple(sorted(found, key=lambda family: (family.key.depth, repr(family.key))))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.fit.cells import Cell, FamilyKey, key_of, without_rate
+from archfit.fit.cells import CellResult, FamilyKey, key_of, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
 from archfit.spec import Architecture, Factorised, Full
 from archfit.spec.estimate import Estimate
@@ -23,8 +23,8 @@ TOLERANCE = 0.06  # of all parameters, by which sizes that were matched may diff
 class CellDifference:
     """The loss of one cell less that of another."""
 
-    first: Cell
-    second: Cell
+    first: CellResult
+    second: CellResult
     estimate: Estimate  # nats per token of contrasts; bits per byte otherwise
     is_settled: bool  # the two are told apart, as strictly as their number demands
     seeds_needed: int | None  # to settle it; None where it is settled, or above 1000
@@ -77,12 +77,12 @@ class Ranking:
     degrees: int  # of freedom, of the noise
 
     @property
-    def best(self) -> Cell:
+    def best(self) -> CellResult:
         """The network of the fewest bits per byte."""
         return self.results[0].first
 
 
-def contrasts(cells: Iterable[Cell], noise: Noise) -> tuple[Contrast, ...]:
+def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]:
     """Every cell with factorised tables against full ones, and against the other side's."""
     by_shape = {cell.architecture: cell for cell in cells}
     controls = _controls(by_shape.values())
@@ -111,12 +111,14 @@ def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
     return replace(shape, **full)  # type: ignore[arg-type]  # each is a table
 
 
-def _controls(cells: Iterable[Cell]) -> dict[tuple[Architecture, tuple[str, ...]], Cell]:
+def _controls(
+    cells: Iterable[CellResult],
+) -> dict[tuple[Architecture, tuple[str, ...]], CellResult]:
     """Of each shape and set of factorised tables, the cell whose inner sizes limit nothing.
 
     It stands in where full tables were not trained; of several, that of the least inner size.
     """
-    found: dict[tuple[Architecture, tuple[str, ...]], Cell] = {}
+    found: dict[tuple[Architecture, tuple[str, ...]], CellResult] = {}
     for cell in sorted(cells, key=_inner):
         names = key_of(cell).factorised
         if names and _inner(cell) >= cell.architecture.width:
@@ -124,20 +126,22 @@ def _controls(cells: Iterable[Cell]) -> dict[tuple[Architecture, tuple[str, ...]
     return found
 
 
-def _inner(cell: Cell) -> int:
+def _inner(cell: CellResult) -> int:
     """The least inner size of its factorised tables; 0 where all are full."""
     tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
     return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
 
 
-def _contrast(kind: Literal["cost", "side"], first: Cell, second: Cell, noise: Noise) -> Contrast:
+def _contrast(
+    kind: Literal["cost", "side"], first: CellResult, second: CellResult, noise: Noise
+) -> Contrast:
     found = _difference(first, second, noise)
     return Contrast(kind=kind, difference=found, stds=(first.mean - second.mean) / noise.std)
 
 
 def _difference(
-    first: Cell,
-    second: Cell,
+    first: CellResult,
+    second: CellResult,
     noise: Noise,
     *,
     per_byte: bool = False,  # so is the noise then
@@ -162,7 +166,7 @@ def _difference(
 
 
 def differences(
-    reference: Cell, others: Sequence[Cell], *, pooled: Sequence[Cell], among: int
+    reference: CellResult, others: Sequence[CellResult], *, pooled: Sequence[CellResult], among: int
 ) -> tuple[CellDifference, ...]:
     """Bits per byte of each of the others less the reference's, whatever they read.
 
@@ -187,9 +191,9 @@ def differences(
     )
 
 
-def rankings(cells: Iterable[Cell]) -> tuple[Ranking, ...]:
+def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     """Every set of networks of equal size that differ in what they read."""
-    groups: dict[object, list[Cell]] = defaultdict(list)
+    groups: dict[object, list[CellResult]] = defaultdict(list)
     for cell in cells:
         groups[without_rate(cell.recipe), cell.architecture.context].append(cell)
     found = []
@@ -200,9 +204,9 @@ def rankings(cells: Iterable[Cell]) -> tuple[Ranking, ...]:
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
 
 
-def _matched(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
+def _matched(cells: Sequence[CellResult]) -> Iterable[list[CellResult]]:
     """Runs of cells, by size, that are all within the tolerance of their smallest."""
-    together: list[Cell] = []
+    together: list[CellResult] = []
     for cell in sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell))):
         params = cell.architecture.params
         if together and params > (1 + TOLERANCE) * together[0].architecture.params:
@@ -212,14 +216,14 @@ def _matched(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
     yield together
 
 
-def _ranking(cells: Sequence[Cell], noise: Noise) -> Ranking:
+def _ranking(cells: Sequence[CellResult], noise: Noise) -> Ranking:
     """Worse than the best is what is so although that is the best of several by luck, too."""
     ranked, tail = sorted(cells, key=lambda cell: cell.bits_per_byte), tail_of_best(len(cells))
     results = [_difference(cell, ranked[0], noise, per_byte=True, tail=tail) for cell in ranked]
     return Ranking(results=tuple(results), degrees=noise.degrees)
 
 
-def in_bits(cell: Cell) -> Cell:
+def in_bits(cell: CellResult) -> CellResult:
     """The same with losses in bits per byte, whose ratio to nats is that of the data set."""
     ratio = cell.bits_per_byte / cell.mean if cell.mean else 0.0
     return replace(cell, losses=tuple(loss * ratio for loss in cell.losses))

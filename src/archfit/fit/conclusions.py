@@ -3,34 +3,25 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from archfit.fit.cells import Cell, FamilyKey, key_of
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult, FamilyKey, key_of
 from archfit.fit.comparisons import CellDifference, Contrast, Ranking
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import LEAST_DEGREES, Noise
-from archfit.fit.redundancy import Redundancy
 from archfit.spec.estimate import Estimate
 
 WITHIN = 2.0  # standard deviations of one run, by which the papers call two losses the same
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
-    """Sentences on one subject."""
-
-    name: str
-    sentences: tuple[str, ...]
-
-
 def conclusions(fits: Fits) -> tuple[str, ...]:
     """The findings, each a sentence with its numbers; what could not be told is said too."""
-    return tuple(sentence for subject in subjects(fits) for sentence in subject.sentences)
+    return tuple(sentence for sentences in subjects(fits).values() for sentence in sentences)
 
 
-def subjects(fits: Fits) -> tuple[Subject, ...]:
+def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len(fits.data_hashes) > 1
     groups: dict[str, Iterable[str]] = {
@@ -51,8 +42,8 @@ def subjects(fits: Fits) -> tuple[Subject, ...]:
         "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
         "Seeds": (*_spreads(fits.repeated), *_notes(fits)),
     }
-    found = (Subject(name=name, sentences=tuple(group)) for name, group in groups.items())
-    return tuple(subject for subject in found if subject.sentences)
+    found = {name: tuple(sentences) for name, sentences in groups.items()}
+    return {name: sentences for name, sentences in found.items() if sentences}
 
 
 def short_size(size: float) -> str:
@@ -131,7 +122,7 @@ def _crossing(item: Crossing, several: bool) -> str:
     )
 
 
-def _redundancy(item: Redundancy) -> str:
+def _redundancy(item: MeasuredRedundancy) -> str:
     what = f"a rank of {item.ratio:.3g} of the width ({' and '.join(item.bottleneck)})"
     if item.kind == "attention":
         what = f"an attention {item.ratio:.3g} times as wide as the stream"
@@ -234,7 +225,7 @@ def _ranking(item: Ranking) -> str:
     )
 
 
-def _reading(cell: Cell) -> str:
+def _reading(cell: CellResult) -> str:
     """A network by what it reads and how deep it is."""
     shape = cell.architecture
     patch = shape.input.tokens_per_position
@@ -284,7 +275,7 @@ def _parameter(name: str, estimate: Estimate) -> str:
     return f"{name} = {estimate.value:.4g} (90 %: {_ends(estimate, lambda end: f'{end:.4g}')})"
 
 
-def _spreads(cells: Sequence[Cell]) -> Iterable[str]:
+def _spreads(cells: Sequence[CellResult]) -> Iterable[str]:
     """The standard deviation of each cell of many seeds."""
     if cells:
         spreads = "; ".join(
@@ -295,7 +286,7 @@ def _spreads(cells: Sequence[Cell]) -> Iterable[str]:
         yield f"Standard deviation over seeds by cell, nats a token: {spreads}."
 
 
-def _named(cell: Cell) -> str:
+def _named(cell: CellResult) -> str:
     shape, words = cell.architecture, key_of(cell).words
     return f"depth {shape.depth}, width {shape.width}{f' ({words})' if words else ''}"
 

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.fit.cells import Family
+from archfit.fit.cells import WidthFamily
 from archfit.fit.forms import (
     CUBIC,
     POWER,
     QUADRATIC,
     QUARTIC,
     QUINTIC,
-    Form,
+    CurveForm,
     Reals,
     fit_form,
     values,
@@ -41,9 +41,9 @@ MISFIT = 0.01  # below this probability the seeds' noise does not explain the re
 class Curve:
     """A fitted family."""
 
-    family: Family
+    family: WidthFamily
     middle: float  # ln N from which u counts
-    forms: tuple[Form, ...]
+    forms: tuple[CurveForm, ...]
     weights: tuple[float, ...]  # of the forms; their sum is 1
     best: Reals  # a row for each form
     draws: Reals  # RESAMPLES rows
@@ -67,7 +67,7 @@ class Curve:
         return low, high
 
 
-def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
+def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
     import numpy as np
 
@@ -103,7 +103,7 @@ def curve_of(family: Family, noise: Noise, seed: int) -> Curve:
 
 
 def variance_inflation(
-    misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
+    misfits: Sequence[float], forms: Sequence[CurveForm], sizes: int, degrees: int
 ) -> tuple[float, int]:
     """By how much the variance of cell means exceeds the seeds', and its degrees of freedom.
 
@@ -122,7 +122,7 @@ def variance_inflation(
 
 
 def form_weights(
-    misfits: Sequence[float], forms: Sequence[Form], sizes: int, degrees: int
+    misfits: Sequence[float], forms: Sequence[CurveForm], sizes: int, degrees: int
 ) -> tuple[float, ...]:
     """How much the data speak for each form: Akaike's e^(-chi^2 / 2 - free).
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from archfit.fit.cells import Cell, Family, FamilyKey
+from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import Curve
 from archfit.fit.forms import Reals
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
@@ -201,10 +201,10 @@ class BestDepth:
 
 
 def best_depths(
-    families: Iterable[Family], curves: Sequence[Curve], noise: Noise
+    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise
 ) -> tuple[BestDepth, ...]:
     """From curves where several depths have one, else from cells of about the same size."""
-    by_question: dict[FamilyKey, list[Family]] = defaultdict(list)
+    by_question: dict[FamilyKey, list[WidthFamily]] = defaultdict(list)
     for family in families:
         by_question[family.key.any_depth].append(family)
     found: list[BestDepth] = []
@@ -253,10 +253,10 @@ def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
     return _best(best.family.key, math.exp(point), depths, ties, seeds, tail)
 
 
-def _from_cells(families: Sequence[Family], noise: Noise) -> list[BestDepth]:
+def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth]:
     members = [(cell, family.key) for family in families for cell in family.cells]
     members.sort(key=lambda member: member[0].size)
-    clusters: list[list[tuple[Cell, FamilyKey]]] = []
+    clusters: list[list[tuple[CellResult, FamilyKey]]] = []
     for member in members:
         if clusters and member[0].size <= clusters[-1][0][0].size * (1 + SAME_SIZE):
             clusters[-1].append(member)
@@ -269,7 +269,7 @@ def _from_cells(families: Sequence[Family], noise: Noise) -> list[BestDepth]:
     ]
 
 
-def _of_cluster(cluster: Sequence[tuple[Cell, FamilyKey]], noise: Noise) -> BestDepth:
+def _of_cluster(cluster: Sequence[tuple[CellResult, FamilyKey]], noise: Noise) -> BestDepth:
     ordered = sorted(cluster, key=lambda member: member[0].mean)
     by_depth = {key.depth: cell for cell, key in reversed(ordered)}  # the best of each
     (best, key), tail = ordered[0], tail_of_best(len(by_depth))

@@ -1,5 +1,6 @@
 """The JSON document of what was found."""
 
+from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import TABLES, FamilyKey
 from archfit.fit.comparisons import Contrast, Ranking
 from archfit.fit.conclusions import conclusions
@@ -7,7 +8,6 @@ from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import Law
 from archfit.fit.noise import Noise
-from archfit.fit.redundancy import Redundancy
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
 
@@ -78,7 +78,7 @@ def _crossing(item: Crossing) -> Row:
     }
 
 
-def _redundancy(item: Redundancy) -> Row:
+def _redundancy(item: MeasuredRedundancy) -> Row:
     shape = item.cell.architecture
     return {
         "kind": item.kind,

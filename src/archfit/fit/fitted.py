@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from archfit.fit.cells import Cell, Family, Tuning, cells_of, families_of, key_of, tuned
+from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
+from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, key_of, tuned
 from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
 from archfit.fit.laws import LEAST_POINTS, Law, size_law, transition_laws
 from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
-from archfit.fit.redundancy import Redundancy, redundancies
 from archfit.spec import RunRecord
 from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
@@ -107,7 +107,7 @@ class Fits:
 
     curves: tuple[Curve, ...] = field(compare=False)  # arrays; what was found from them compares
     crossings: tuple[Crossing, ...]
-    redundancy: tuple[Redundancy, ...]
+    redundancy: tuple[MeasuredRedundancy, ...]
     laws: tuple[Law, ...]
     contrasts: tuple[Contrast, ...]
     best_depth: tuple[BestDepth, ...]
@@ -119,7 +119,7 @@ class Fits:
     is_one_source: bool = True  # losses on several data sets were compared, in bits per byte
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[CellResult, ...]:
         """All that finished, one for each shape."""
         return tuple(cell for noise in self.noise for cell in noise.cells)
 
@@ -129,7 +129,7 @@ class Fits:
         return tuple(dict.fromkeys(noise.data_hash for noise in self.noise))
 
     @property
-    def repeated(self) -> tuple[Cell, ...]:
+    def repeated(self) -> tuple[CellResult, ...]:
         """Cells of many seeds: how much do these alone change the loss?"""
         cells = (cell for noise in self.noise if noise.is_enough for cell in noise.cells)
         return tuple(cell for cell in cells if cell.seeds >= REPEATS)
@@ -171,7 +171,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     return fits
 
 
-def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> Fits:
+def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> Fits:
     """What the runs of one data set and recipe say."""
     own = [cell for cell in cells if key_of(cell).group == (noise.data_hash, noise.recipe)]
     families = families_of(own)
@@ -189,7 +189,7 @@ def _of_group(cells: Sequence[Cell], noise: Noise, seed: int) -> Fits:
     )
 
 
-def _check_enough(fits: Fits, families: Sequence[Family]) -> None:
+def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:
     """Refuse records that answer nothing, and say what is missing."""
     if not fits.noise:
         raise ValueError(

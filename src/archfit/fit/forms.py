@@ -23,18 +23,18 @@ COEFFICIENTS = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
+class CurveForm:
     """A shape by name, and how many of its numbers are free."""
 
     name: str
     free: int
 
 
-POWER = Form(name="power law", free=3)
-QUADRATIC = Form(name="quadratic", free=3)
-CUBIC = Form(name="cubic", free=4)
-QUARTIC = Form(name="quartic", free=5)
-QUINTIC = Form(name="quintic", free=6)
+POWER = CurveForm(name="power law", free=3)
+QUADRATIC = CurveForm(name="quadratic", free=3)
+CUBIC = CurveForm(name="cubic", free=4)
+QUARTIC = CurveForm(name="quartic", free=5)
+QUINTIC = CurveForm(name="quintic", free=6)
 
 
 def values(rows: Reals, u: Reals) -> Reals:
@@ -54,7 +54,7 @@ def bend(alpha: Reals, u: Reals) -> Reals:
     return np.where(np.abs(alpha) < 1e-9, u, -np.expm1(-alpha * u) / safe)
 
 
-def fit_form(form: Form, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals, Reals]:
+def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals, Reals]:
     """Rows of least weighted squares for each row of losses, and what is left of the squares."""
     import numpy as np
 
@@ -126,7 +126,7 @@ def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     return np.asarray(np.clip(alpha + np.clip(step, -0.05, 0.05), LEAST_ALPHA, MOST_ALPHA))
 
 
-def _rows(form: Form, u: Reals, losses: Reals, weights: Reals) -> Reals:
+def _rows(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> Reals:
     import numpy as np
 
     root = np.sqrt(weights)

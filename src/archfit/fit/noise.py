@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from archfit.fit.cells import Cell, without_rate
+from archfit.fit.cells import CellResult, without_rate
 from archfit.spec import Recipe
 from archfit.spec.estimate import CONFIDENCE
 
@@ -25,7 +25,7 @@ POWER = 0.8  # of telling an effect that is there
 class Pool:
     """Cells whose runs have one standard deviation."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[CellResult, ...]
 
     @property
     def degrees(self) -> int:
@@ -63,7 +63,7 @@ class Noise:
         return self.usual.degrees
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[CellResult, ...]:
         """All cells, those that are pooled apart last."""
         return (*self.usual.cells, *self.noisy.cells)
 
@@ -72,19 +72,19 @@ class Noise:
         """Whether intervals can be had."""
         return self.degrees >= LEAST_DEGREES and self.std > 0
 
-    def pool(self, cell: Cell) -> Pool:
+    def pool(self, cell: CellResult) -> Pool:
         """The one of the two pools that the cell is in."""
         return self.noisy if cell in self.noisy.cells else self.usual
 
-    def variance(self, cell: Cell) -> float:
+    def variance(self, cell: CellResult) -> float:
         """Variance of the mean of the cell."""
         return self.pool(cell).std ** 2 / cell.seeds
 
-    def error(self, *cells: Cell) -> float:
+    def error(self, *cells: CellResult) -> float:
         """The standard error of a sum or difference of the means of these cells."""
         return math.sqrt(math.fsum(self.variance(cell) for cell in cells))
 
-    def t(self, *cells: Cell, tail: float = TAIL) -> float:
+    def t(self, *cells: CellResult, tail: float = TAIL) -> float:
         """Standard errors that such a difference exceeds with the probability `tail`.
 
         Where the cells are of both pools, with the degrees of freedom of Welch and Satterthwaite.
@@ -99,15 +99,15 @@ class Noise:
         return float(stdtrit(math.fsum(part for part, _ in parts) ** 2 / squares, 1 - tail))
 
 
-def noise_of(cells: Iterable[Cell]) -> tuple[Noise, ...]:
+def noise_of(cells: Iterable[CellResult]) -> tuple[Noise, ...]:
     """The noise of each data set and recipe."""
-    groups: dict[tuple[str, Recipe], list[Cell]] = defaultdict(list)
+    groups: dict[tuple[str, Recipe], list[CellResult]] = defaultdict(list)
     for cell in cells:
         groups[cell.data_hash, without_rate(cell.recipe)].append(cell)
     return tuple(noise_among(cells) for cells in groups.values())
 
 
-def noise_among(cells: Sequence[Cell]) -> Noise:
+def noise_among(cells: Sequence[CellResult]) -> Noise:
     """The noise of these cells, which are of one recipe."""
     usual, noisy = tuple(cells), []
     while (cell := _outlier(Pool(cells=usual))) is not None:
@@ -121,7 +121,7 @@ def noise_among(cells: Sequence[Cell]) -> Noise:
     )
 
 
-def _outlier(pool: Pool) -> Cell | None:
+def _outlier(pool: Pool) -> CellResult | None:
     """The noisiest cell, if that is no accident (Bonferroni, exact for each cell).
 
     Of equal variances, a cell's share of the sum of squares has a beta distribution.

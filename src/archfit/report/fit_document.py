@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from archfit.evidence.evidence_json import evidence_json, fit_rows
 from archfit.evidence.measures import EvidenceFinding
 from archfit.evidence.records import Evidence
-from archfit.fit.cells import Cell, key_of
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult, key_of
 from archfit.fit.conclusions import short_size, subjects
 from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
-from archfit.fit.redundancy import Redundancy
 from archfit.report.document import (
     NOT_KNOWN,
     Command,
@@ -125,7 +125,7 @@ def sweep_report(
 
 def _conclusions(fits: Fits) -> list[Section]:
     """A section for each subject that the runs say something about."""
-    return [Section(title=one.name, sentences=one.sentences) for one in subjects(fits)]
+    return [Section(title=name, sentences=words) for name, words in subjects(fits).items()]
 
 
 def _table_sections(fits: Fits, labels: Mapping[str, str]) -> tuple[Section, ...]:
@@ -267,11 +267,11 @@ def _cells(fits: Fits, labels: Mapping[str, str]) -> Table:
     )
 
 
-def _spread(cell: Cell) -> str:
+def _spread(cell: CellResult) -> str:
     return f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
 
 
-def _saved(item: Redundancy) -> str:
+def _saved(item: MeasuredRedundancy) -> str:
     share = item.estimate
     if item.outcome == "value":
         return _share(share.value)

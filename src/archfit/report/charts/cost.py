@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import FamilyKey
 from archfit.fit.comparisons import Contrast
 from archfit.fit.fitted import Fits
-from archfit.fit.redundancy import Redundancy
 from archfit.report.charts import look
 from archfit.report.charts.look import Axes, Panel, Row, layered
 from archfit.report.document import Figure, Layout
@@ -115,7 +115,7 @@ LIMITS = {"at least": "triangle-up", "at most": "triangle-down"}
 class SharePoint:
     """A redundancy of which something is known, and the name of its series."""
 
-    item: Redundancy
+    item: MeasuredRedundancy
     series: str
 
     @property
@@ -160,7 +160,9 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
 
 
-def _share_points(items: Sequence[Redundancy], labels: Mapping[str, str]) -> list[SharePoint]:
+def _share_points(
+    items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]
+) -> list[SharePoint]:
     """Series by what is limited, and by what else differs."""
     rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
     words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}

@@ -8,7 +8,7 @@ from functools import partial
 
 import altair
 
-from archfit.fit.cells import Cell, families_of, key_of, without_rate
+from archfit.fit.cells import CellResult, families_of, key_of, without_rate
 from archfit.fit.comparisons import with_full
 from archfit.fit.curves import Curve
 from archfit.fit.fitted import Fits
@@ -30,9 +30,9 @@ class RankPanel:
     """One network with full tables, and the same with tables of limited rank."""
 
     title: str
-    full: Cell
-    limited: tuple[Cell, ...]
-    widths: tuple[Cell, ...]  # the network of full tables at every width, its own among them
+    full: CellResult
+    limited: tuple[CellResult, ...]
+    widths: tuple[CellResult, ...]  # the network of full tables at every width, its own among them
     curve: tuple[Curve, ...]  # of those; none where they are too few
     noise: Noise
 
@@ -51,12 +51,12 @@ class RankPanel:
             parts.append(f"{tables} rank {means}")
         return f"{self.title}: {'; '.join(parts)}; full tables {self.full.mean:.3f} nats."
 
-    def losses(self, cells: Sequence[Cell]) -> look.Ends:
+    def losses(self, cells: Sequence[CellResult]) -> look.Ends:
         """The ends of an axis that shows the runs and intervals of these cells."""
         means = look.numbers((self.mean(cell) for cell in cells), "low", "high")
         return look.ends([*means, *(loss for cell in cells for loss in cell.losses)])
 
-    def mean(self, cell: Cell) -> Row:
+    def mean(self, cell: CellResult) -> Row:
         """The mean of a cell with its 90 % interval, which is a point where noise is not known."""
         half = self.noise.t(cell) * self.noise.error(cell) if self.noise.is_enough else 0.0
         half = half if math.isfinite(half) else 0.0
@@ -64,12 +64,12 @@ class RankPanel:
         return _row(cell) | {"loss": cell.mean} | interval
 
 
-def table_words(cell: Cell) -> str:
+def table_words(cell: CellResult) -> str:
     """The factorised tables of a cell."""
     return " and ".join(key_of(cell).factorised)
 
 
-def rank_of(cell: Cell) -> int:
+def rank_of(cell: CellResult) -> int:
     """The least inner size of its factorised tables; one above the width is a control."""
     tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
     return min(table.inner for table in tables if isinstance(table, Factorised))
@@ -123,7 +123,7 @@ def _rank_panels(
     fits: Fits, labels: Mapping[str, str], is_wanted: Callable[[Tables], bool]
 ) -> list[RankPanel]:
     """Networks that were trained with full tables and with two ranks or more."""
-    groups: dict[tuple[object, ...], list[Cell]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[CellResult]] = defaultdict(list)
     by_shape = {(c.architecture, c.data_hash, without_rate(c.recipe)): c for c in fits.cells}
     for cell in fits.cells:
         names = key_of(cell).factorised
@@ -206,11 +206,11 @@ def _widths(panel: RankPanel, losses: look.Ends, layout: Layout) -> Panel:
     )
 
 
-def _run_rows(cells: Sequence[Cell]) -> list[Row]:
+def _run_rows(cells: Sequence[CellResult]) -> list[Row]:
     return [_row(cell) | {"loss": loss} for cell in cells for loss in cell.losses]
 
 
-def _row(cell: Cell) -> Row:
+def _row(cell: CellResult) -> Row:
     row: Row = {"width": cell.architecture.width}
     if key_of(cell).factorised:
         row |= {"tables": table_words(cell), "rank": rank_of(cell)}

@@ -8,7 +8,7 @@ from functools import partial
 
 import altair
 
-from archfit.fit.cells import Family, FamilyKey, families_of
+from archfit.fit.cells import FamilyKey, WidthFamily, families_of
 from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
@@ -27,7 +27,7 @@ class SizePanel:
     """Families that differ in depth only, in one panel."""
 
     title: str
-    families: tuple[Family, ...]
+    families: tuple[WidthFamily, ...]
     curves: tuple[Curve, ...]
     crossings: tuple[Crossing, ...]
 
@@ -190,7 +190,7 @@ def curve_rows(curve: Curve) -> list[Row]:
     ]
 
 
-def _run_rows(family: Family) -> list[Row]:
+def _run_rows(family: WidthFamily) -> list[Row]:
     return [
         {
             "depth": str(family.key.depth),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from archfit.fit.cells import Cell, key_of
+from archfit.fit.cells import CellResult, key_of
 from archfit.fit.comparisons import Ranking
 from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
@@ -51,7 +51,7 @@ def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
 
 
-def _reading(cell: Cell, labels: Mapping[str, str]) -> str:
+def _reading(cell: CellResult, labels: Mapping[str, str]) -> str:
     """What a network reads, and its shape."""
     shape = cell.architecture
     label = f"{labels[cell.data_hash]}, " if cell.data_hash in labels else ""
@@ -124,11 +124,13 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
 
 
-def _std(cell: Cell) -> float:
+def _std(cell: CellResult) -> float:
     return math.sqrt(cell.squares / (cell.seeds - 1))
 
 
-def _spread_chart(cells: Mapping[str, Cell], noisy: frozenset[Cell], layout: Layout) -> Panel:
+def _spread_chart(
+    cells: Mapping[str, CellResult], noisy: frozenset[CellResult], layout: Layout
+) -> Panel:
     runs: list[Row] = [
         {"row": name, "difference": loss - cell.mean, "noisy": str(cell in noisy)}
         for name, cell in cells.items()

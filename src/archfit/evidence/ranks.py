@@ -18,9 +18,9 @@ from archfit.evidence.measures import (
     within,
 )
 from archfit.evidence.records import Evidence
-from archfit.fit.cells import Cell
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult
 from archfit.fit.fitted import Fits
-from archfit.fit.redundancy import Redundancy
 
 WORTH = 0.05  # a share of the parameters that a reader of the papers' figures could not tell from 0
 SAME = 0.02  # nats per token: a tenth of what the lowest rank costs
@@ -117,7 +117,7 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
     return finding("rank-and-depth", measures, verdict)
 
 
-def _capped(fits: Fits, depth: int, width: int) -> Redundancy:
+def _capped(fits: Fits, depth: int, width: int) -> MeasuredRedundancy:
     (found,) = (
         item
         for item in fits.redundancy
@@ -233,13 +233,13 @@ def attention_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     )
 
 
-def _least_loss(fits: Fits, ratio: int) -> Redundancy:
+def _least_loss(fits: Fits, ratio: int) -> MeasuredRedundancy:
     """The redundancy at the depth of the least loss, since of some only limits are known."""
     items = [item for item in fits.redundancy if round(item.ratio) == ratio]
     return min(items, key=lambda item: item.cell.mean)
 
 
-def _best_cell(fits: Fits, ratio: int) -> Cell:
+def _best_cell(fits: Fits, ratio: int) -> CellResult:
     largest = max(cell.size for cell in fits.cells)
     cells = (
         cell

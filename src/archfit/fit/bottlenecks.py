@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.fit.cells import Cell, Family, FamilyKey
+from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import RESAMPLES, Curve, generator, scales
 from archfit.fit.forms import Reals
 from archfit.fit.noise import Noise
@@ -21,14 +21,14 @@ from archfit.spec.estimate import Estimate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Redundancy:
+class MeasuredRedundancy:
     """What a bottleneck costs one cell, as a share of its block parameters."""
 
     kind: Literal["rank", "attention"]
     bottleneck: tuple[str, ...]  # the tables that are factorised; or attention
     ratio: float  # rank over width, or H d_a over width
     family: FamilyKey
-    cell: Cell
+    cell: CellResult
     baseline_depths: tuple[int, ...]
     baseline_is_limited: bool  # its vocabulary or patch has fewer dimensions than its width
     estimate: Estimate  # no value where the baseline has no size of this loss; open where it ends
@@ -88,10 +88,10 @@ class Envelope:
 
 
 def redundancies(
-    families: Iterable[Family], curves: Sequence[Curve], noise: Noise, seed: int
-) -> tuple[Redundancy, ...]:
+    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise, seed: int
+) -> tuple[MeasuredRedundancy, ...]:
     """All cells with a bottleneck whose baseline has a curve."""
-    found: list[Redundancy] = []
+    found: list[MeasuredRedundancy] = []
     for family in families:
         key = family.key
         if key.factorised:
@@ -105,8 +105,8 @@ def redundancies(
 
 
 def _of_family(
-    family: Family, baselines: Sequence[Curve], noise: Noise, seed: int
-) -> list[Redundancy]:
+    family: WidthFamily, baselines: Sequence[Curve], noise: Noise, seed: int
+) -> list[MeasuredRedundancy]:
     if not baselines:
         return []
     envelope = Envelope(curves=tuple(baselines))
@@ -114,7 +114,7 @@ def _of_family(
     baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
     shapes = [cell.architecture for cell in baseline_cells]
     return [
-        Redundancy(
+        MeasuredRedundancy(
             kind="rank" if is_rank else "attention",
             bottleneck=family.key.factorised if is_rank else ("attention",),
             ratio=_rank_ratio(cell, family.key) if is_rank else cell.architecture.attention_ratio,
@@ -129,13 +129,15 @@ def _of_family(
     ]
 
 
-def _rank_ratio(cell: Cell, family: FamilyKey) -> float:
+def _rank_ratio(cell: CellResult, family: FamilyKey) -> float:
     table, width = getattr(cell.architecture, family.factorised[0]), cell.architecture.width
     assert isinstance(table, Factorised)
     return min(table.inner, width) / width
 
 
-def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> ResampledDifference:
+def _difference(
+    cell: CellResult, envelope: Envelope, noise: Noise, seed: int
+) -> ResampledDifference:
     """Baseline less cell: zero at N*."""
     random = generator(seed, (cell.architecture, cell.data_hash, cell.recipe))
     pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
@@ -148,7 +150,7 @@ def _difference(cell: Cell, envelope: Envelope, noise: Noise, seed: int) -> Resa
     )
 
 
-def _share(cell: Cell, difference: ResampledDifference) -> Estimate:
+def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
     """What the network without the bottleneck saves; the larger it is, the less."""
     import numpy as np
 
@@ -166,7 +168,7 @@ def _share(cell: Cell, difference: ResampledDifference) -> Estimate:
     return Estimate(value=None, low=None, high=saved(difference.interval_about(largest).low))
 
 
-def _with_best_depths(found: Sequence[Redundancy]) -> tuple[Redundancy, ...]:
+def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> tuple[MeasuredRedundancy, ...]:
     """The same, where attention ratios know which depth serves them best."""
     shares: dict[object, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item in found:
@@ -177,11 +179,11 @@ def _with_best_depths(found: Sequence[Redundancy]) -> tuple[Redundancy, ...]:
         for question, depths in shares.items()
     }
 
-    def is_best(item: Redundancy) -> bool:
+    def is_best(item: MeasuredRedundancy) -> bool:
         depth = item.family.depth
         return item.kind == "rank" or best.get(item.family.any_depth, depth) == depth
 
-    def order(item: Redundancy) -> tuple[object, ...]:
+    def order(item: MeasuredRedundancy) -> tuple[object, ...]:
         return item.kind, item.bottleneck, item.family.depth, item.ratio, item.cell.size
 
     marked = (replace(item, is_best_depth=is_best(item)) for item in found)
