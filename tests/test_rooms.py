@@ -73,7 +73,7 @@ def test_plans_and_audits_read_the_evidences_points_and_recompute_nothing() -> N
     names = {name for file in files for name in _archfit_names(file)}
     points = {name for name in names if name.startswith("archfit.evidence")}
     assert points
-    assert all(name.startswith("archfit.evidence.points.") for name in points)
+    assert all(f"{name}.".startswith("archfit.evidence.points.") for name in points)
 
 
 def test_every_room_is_on_the_map() -> None:

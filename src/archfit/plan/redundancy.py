@@ -3,38 +3,38 @@
 archfit's own runs are of shallow networks, those of Wies et al. 2021 of deeper ones, and the two
 do not agree: redundancy fell with depth in our runs, and wide attention cost them less than us. A
 network as shallow as ours is answered from our runs; a deeper one from both.
+
+Our runs: both ends of an interval are straight in the logarithm of the ratio. A point that is only
+a limit ("at least") has no curve towards it: what lies before it is at least what its neighbour is.
+Of a low rank there are curves at 2, 6 and 8 layers. What a rank wastes grows with the width, and at
+one ratio of rank to width it falls with the rank (docs/evidence.md, rank-or-ratio), so that each
+curve bounds questions about other ranks and widths from one side or from both.
+
+The paper gives three numbers, each read off a figure and given as "about". Between the points of
+attention two curves are drawn, straight in the ratio and straight in its logarithm, and the
+interval spans both. For the rank there is one point: it bounds every larger ratio from above, and
+the curve that falls fastest, the logarithmic one, is the lower end.
 """
 
+import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.evidence.points import (
-    ATTENTION_SETTING,
-    RANK_SETTING,
-    Point,
-    attention_curve,
-    rank_by_depth,
-    rank_curve,
-)
-from archfit.plan.bottleneck_points import (
-    ATTENTION_POINTS,
-    DEPTHS,
-    RANK_POINT,
-    SAME,
-    Ends,
-    RankQuestion,
-    ends_of,
-    is_measured_rank,
-    is_on,
-    is_same,
-    measured_attention_ends,
-    measured_rank_ends,
-    nearest,
-    paper_attention_ends,
-    paper_rank_ends,
-)
+from archfit.evidence import points
+from archfit.evidence.points import Point
+from archfit.spec.estimate import Estimate
 
+READING = 0.05  # the numbers are "about": what a reader of the figures could be off
+RANK_POINT = (16 / 680, 0.25)  # 5.1, figure 2, 12 layers: r / d_x
+ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
+SAME = 1.005  # ratios closer than this are the same
+Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
+NOTHING = Estimate(value=0.0, low=0.0, high=0.0)
+FREE = Point(at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
+DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
+WIDTH = 256  # of the networks of 6 layers
 PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
 OWN_RATIO = 1 / 16  # from here on our runs bound the cost from above
 ATTENTION_DEPTHS = (3, 6)
@@ -72,6 +72,19 @@ class Redundancy:
         if self.high == 1:
             return f"at least {self.low:.0%}"
         return f"{self.low:.0%} to {self.high:.0%}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankQuestion:
+    """A question: what does this rank cost a network of this width?"""
+
+    rank: float
+    width: float
+
+    @property
+    def ratio(self) -> float:
+        """Rank over width."""
+        return self.rank / self.width
 
 
 def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundancy:
@@ -112,11 +125,11 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
     source = _attention_source(ratio)
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
-    is_beyond = ratio > attention_curve()[-1].at * SAME
+    is_beyond = ratio > points.attention_curve()[-1].at * SAME
     ours = measured_attention_ends(ratio)
     if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
         is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
-        is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, attention_curve())
+        is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, points.attention_curve())
         return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
     paper = paper_attention_ends(ratio)
     ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
@@ -145,20 +158,22 @@ def _deep_rank_basis(ratio: float, high: float, *, is_ours: bool) -> Basis:
 
 
 def _rank_source(ratio: float) -> str:
-    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in rank_by_depth())
+    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in points.rank_by_depth())
     at, share = RANK_POINT
     return (
-        f"archfit's own runs ({RANK_SETTING}): {_nearest(rank_curve(), ratio)}; rank 16 wastes "
-        f"{by_depth}, and at one ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
+        f"archfit's own runs ({points.RANK_SETTING}): {_nearest(points.rank_curve(), ratio)}; rank "
+        f"16 wastes {by_depth}, and at one ratio more than rank 64; Wies et al. 2021, 5.1 (12 "
+        "layers): about "
         f"{100 * share:.0f} % at ratio {at:.3g}"
     )
 
 
 def _attention_source(ratio: float) -> str:
-    points = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
+    paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
     return (
-        f"archfit's own runs ({ATTENTION_SETTING}): {_nearest(attention_curve(), ratio)}; Wies et "
-        f"al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {points}"
+        f"archfit's own runs ({points.ATTENTION_SETTING}): "
+        f"{_nearest(points.attention_curve(), ratio)}; Wies et al. 2021, 5.3 (12 to 24 layers, 30M "
+        f"to 70M): about {paper}"
     )
 
 
@@ -175,3 +190,169 @@ def _amount(point: Point) -> str:
         return f"at least {low} %" if is_open else f"at most {high} %"
     ends = f"{low} or more" if is_open else f"{low} to {high}"
     return f"{100 * point.estimate.value:.0f} % ({ends})"
+
+
+def is_same(ratio: float, other: float) -> bool:
+    """Whether two ratios cannot be told apart."""
+    return max(ratio, other) / min(ratio, other) < SAME
+
+
+def paper_rank_ends(ratio: float) -> Ends:
+    """Redundant share of a network of 12 layers at rank / width = `ratio`, below 1."""
+    at, share = RANK_POINT
+    if is_same(ratio, at):
+        return share - READING, share + READING
+    if ratio < at:
+        return share - READING, 1.0
+    logarithmic = share * math.log(ratio) / math.log(at)
+    return max(0.0, logarithmic - READING), share + READING
+
+
+def paper_attention_ends(ratio: float) -> Ends:
+    """Redundant share of 12 to 24 layers at heads x head_dim / width = `ratio`, above 1."""
+    for at, share in ATTENTION_POINTS[1:]:
+        if is_same(ratio, at):
+            return share - READING, share + READING
+    last, most = ATTENTION_POINTS[-1]
+    if ratio > last:
+        return most - READING, 1.0
+    (x0, y0), (x1, y1) = next(
+        pair for pair in itertools.pairwise(ATTENTION_POINTS) if ratio < pair[1][0]
+    )
+    straight = y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
+    logarithmic = y0 + (y1 - y0) * math.log(ratio / x0) / math.log(x1 / x0)
+    low, high = sorted((straight, logarithmic))
+    return max(0.0, low - READING), high + READING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _OfWidth:
+    """Many ranks at one width; points from the mildest to the worst, as everywhere here."""
+
+    width: int
+    curve: tuple[Point, ...]
+
+    def bounds(self, question: RankQuestion) -> Ends:
+        """By its ratio and by its rank: the milder of them is a lower end, the worse an upper."""
+        by_rank = min(1.0, question.rank / self.width)
+        milder, worse = max(question.ratio, by_rank), min(question.ratio, by_rank)
+        return _ends(milder, self.curve)[0], _ends(worse, self.curve)[1]
+
+    def has(self, question: RankQuestion) -> bool:
+        """Whether the question is one of its points."""
+        return is_same(question.width, self.width) and is_on(question.ratio, self.curve)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _OfRank:
+    """One rank at many widths."""
+
+    rank: int
+    curve: tuple[Point, ...]
+
+    def bounds(self, question: RankQuestion) -> Ends:
+        """An upper end for larger ranks, a lower end for smaller ones, both for its own."""
+        low, high = _ends(question.ratio, self.curve)
+        if is_same(question.rank, self.rank):
+            return low, high
+        return (low, 1.0) if question.rank < self.rank else (0.0, high)
+
+    def has(self, question: RankQuestion) -> bool:
+        """Whether the question is one of its points."""
+        return is_same(question.rank, self.rank) and is_on(question.ratio, self.curve)
+
+
+def measured_rank_ends(question: RankQuestion, depth: float) -> Ends:
+    """Redundant share up to 8 layers, for ratios below 1.
+
+    It falls with depth: between depths that were trained the deeper ones give the lower end and the
+    shallower ones the upper, which fewer layers than any do not have.
+    """
+    if round(depth) in DEPTHS:
+        return _ends_at(round(depth), question)
+    ends = {known: _ends_at(known, question) for known in DEPTHS}
+    high = min((high for known, (_, high) in ends.items() if known < depth), default=1.0)
+    return min(high, max(low for known, (low, _) in ends.items() if known > depth)), high
+
+
+def is_measured_rank(question: RankQuestion, depth: float) -> bool:
+    """Whether such a network was trained: its depth, its rank and its width."""
+    return round(depth) in DEPTHS and any(curve.has(question) for curve in _curves(round(depth)))
+
+
+def measured_attention_ends(ratio: float) -> Ends:
+    """Redundant share of 3 or 6 layers at heads x head_dim / width = `ratio`, above 1."""
+    return _ends(ratio, (FREE, *points.attention_curve()))
+
+
+def nearest(curve: tuple[Point, ...], ratio: float) -> Point:
+    """The point whose ratio is nearest."""
+    return min(curve, key=lambda point: abs(math.log(ratio / point.at)))
+
+
+def is_on(ratio: float, curve: Sequence[Point]) -> bool:
+    """Whether one of the points was measured at this ratio."""
+    return any(is_same(ratio, point.at) for point in curve)
+
+
+def ends_of(point: Point) -> Ends:
+    """The interval of a point as shares: nothing below 0, and 1 where no upper end is known."""
+    low, high = point.estimate.low, point.estimate.high
+    return max(0.0, low or 0.0), 1.0 if high is None else max(0.0, high)
+
+
+def _ends_at(depth: int, question: RankQuestion) -> Ends:
+    found = [curve.bounds(question) for curve in _curves(depth)]
+    high = min(high for _, high in found)
+    return min(high, max(low for low, _ in found)), high
+
+
+def _curves(depth: int) -> tuple[_OfWidth | _OfRank, ...]:
+    if depth == 6:
+        pairs = zip(points.rank_curve(), points.rank_of_tokens_curve(), strict=True)
+        return (_OfWidth(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
+    series = points.rank_series(depth).items()
+    return tuple(_OfRank(rank=rank, curve=_rising(curve)) for rank, curve in series)
+
+
+def _spanned(first: Point, second: Point) -> Point:
+    """Positions capped too, or tokens alone: a point that holds both intervals."""
+    both = (first.estimate, second.estimate)
+    lows = [estimate.low for estimate in both if estimate.low is not None]
+    highs = [estimate.high for estimate in both if estimate.high is not None]
+    high = max(highs) if len(highs) == len(both) else None
+    estimate = Estimate(value=first.estimate.value, low=min(lows, default=None), high=high)
+    return Point(at=first.at, estimate=estimate)
+
+
+def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
+    """From no bottleneck on, as wide as it takes for both ends to rise, as the truth does."""
+    mildest_first = sorted(curve, key=lambda point: -point.at)
+    lows = list(itertools.accumulate((ends_of(p)[0] for p in reversed(mildest_first)), min))
+    highs = itertools.accumulate((ends_of(point)[1] for point in mildest_first), max)
+    risen = [FREE]
+    for point, low, high in zip(mildest_first, reversed(lows), highs, strict=True):
+        end = None if point.estimate.high is None else high
+        risen.append(Point(at=point.at, estimate=replace(point.estimate, low=low, high=end)))
+    return tuple(risen)
+
+
+def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:
+    """On the curve that begins without a bottleneck and ends at the worst that was measured."""
+    for point in mildest_first:
+        if is_same(ratio, point.at):
+            return ends_of(point)
+    distance = abs(math.log(ratio))
+    for milder, worse in itertools.pairwise(mildest_first):
+        if distance < abs(math.log(worse.at)):
+            return _between(distance, milder, worse)
+    return ends_of(mildest_first[-1])[0], 1.0
+
+
+def _between(distance: float, milder: Point, worse: Point) -> Ends:
+    (low, high), (worse_low, worse_high) = ends_of(milder), ends_of(worse)
+    if worse.estimate.value is None and worse.estimate.high is None:
+        return low, 1.0
+    start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
+    part = (distance - start) / (end - start)
+    return low + part * (worse_low - low), high + part * (worse_high - high)

@@ -68,28 +68,29 @@ def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
 def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:
     vocab = bpe_vocab_for(needed)
     if vocab <= LARGEST_VOCAB:
-        yield _prepared(
-            replace(request, vocabulary=Vocabulary(size=vocab, used=vocab - BYTE_TOKENS)),
-            kind="bpe",
-            size=vocab,
-            change=f"merge bytes into {vocab:,} tokens (BPE)",
-            options=f"--kind text --vocab {vocab} --out bpe-{vocab}",
-        )
+        rows = Vocabulary(size=vocab, used=vocab - BYTE_TOKENS)
+        change = f"merge bytes into {vocab:,} tokens (BPE)"
+        options = f"--kind text --vocab {vocab} --out bpe-{vocab}"
+        yield _prepared(request, rows, "bpe", vocab, change, options)
 
 
 def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
     assert request.vocabulary is not None
     letters = max(2, request.vocabulary.used - 1)  # one row ends a sequence
     k = next(k for k in itertools.count(2) if letters**k >= needed)
-    rows = letters**k + letters + 1
-    if letters <= LETTERS and k <= LARGEST_KMER and rows <= LARGEST_VOCAB:
-        yield _prepared(
-            replace(request, vocabulary=Vocabulary(size=rows, used=letters**k)),
-            kind="k-mer",
-            size=k,
-            change=f"read {k} letters as one token ({letters**k:,} if all occur)",
-            options=f"--kind fasta --kmer {k} --out {k}-mers",
-        )
+    rows = Vocabulary(size=letters**k + letters + 1, used=letters**k)
+    if letters <= LETTERS and k <= LARGEST_KMER and rows.size <= LARGEST_VOCAB:
+        change = f"read {k} letters as one token ({letters**k:,} if all occur)"
+        options = f"--kind fasta --kmer {k} --out {k}-mers"
+        yield _prepared(request, rows, "k-mer", k, change, options)
+
+
+def _bins(request: PlanRequest, needed: float) -> Iterator[Repair]:
+    bins = 1 << math.ceil(math.log2(needed))
+    if bins < 1 << 16:
+        rows = Vocabulary(size=bins + 1, used=bins + 1)
+        options = f"--kind series --bins {bins} --out bins-{bins}"
+        yield _prepared(request, rows, "bins", bins, f"round values to {bins:,} bins", options)
 
 
 def _convolution(request: PlanRequest, needed: float) -> Iterator[Repair]:
@@ -166,33 +167,18 @@ def _grouped(request: PlanRequest, groups: _Groups) -> Iterator[Repair]:
     )
 
 
-def _bins(request: PlanRequest, needed: float) -> Iterator[Repair]:
-    bins = 1 << math.ceil(math.log2(needed))
-    if bins < 1 << 16:
-        yield _prepared(
-            replace(request, vocabulary=Vocabulary(size=bins + 1, used=bins + 1)),
-            kind="bins",
-            size=bins,
-            change=f"round values to {bins:,} bins",
-            options=f"--kind series --bins {bins} --out bins-{bins}",
-        )
-
-
 def _larger_patch(request: PlanRequest, needed: float) -> Iterator[Repair]:
     assert request.patch is not None
     *sides, channels = request.patch if len(request.patch) > 1 else (*request.patch, 1)
     factor = (needed / request.input_dimensions) ** (1 / len(sides))
     larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(request.patch)]
     repaired = replace(request, patch=larger)
-    repair = _repaired(
-        repaired,
-        kind="patch",
-        size=math.prod(larger),
-        change=f"use patches of {_sides(larger)}: {math.prod(larger):,} values (or a stem of "
-        "convolutions with non-linearities, which has no such limit)",
-        command=plan_command(repaired),
-        needs="",
+    values = math.prod(larger)
+    change = (
+        f"use patches of {_sides(larger)}: {values:,} values (or a stem of convolutions with "
+        "non-linearities, which has no such limit)"
     )
+    repair = _repaired(repaired, "patch", values, change, plan_command(repaired))
     wider = repair.shape.width  # it may be rounded up
     yield from (repair,) if wider <= repair.rank_limit else _larger_patch(request, wider)
 
@@ -203,37 +189,31 @@ def _full_table(request: PlanRequest, needed: float) -> Iterator[Repair]:
         for repair in repairs_for(repaired, needed):
             yield replace(repair, change=f"{repair.change}, and use a full embedding table")
         return
-    yield _repaired(
-        repaired,
-        kind="full-rank",
-        size=math.ceil(needed),
-        change="use a full embedding table in place of a factorised one (or an inner size of "
-        f"{math.ceil(needed):,})",
-        command=plan_command(repaired),
-        needs="",
+    size = math.ceil(needed)
+    change = (
+        f"use a full embedding table in place of a factorised one (or an inner size of {size:,})"
     )
+    yield _repaired(repaired, "full-rank", size, change, plan_command(repaired))
 
 
-def _prepared(request: PlanRequest, *, kind: str, size: int, change: str, options: str) -> Repair:
+def _prepared(
+    request: PlanRequest, rows: Vocabulary, kind: str, size: int, change: str, options: str
+) -> Repair:
+    """The repair that reads the data in another vocabulary, which `data prepare` makes."""
     data = request.data
     source = data.source if data else None
     needs = "SOURCE: the file or folder of your data"
     if data and source:
         alone = f"{source} in the folder you are in: data.json keeps the name alone"
         needs = "" if data.knows_path else alone
-    return _repaired(
-        request,
-        kind=kind,
-        size=size,
-        change=change,
-        command=f"archfit data prepare {shlex.quote(source or 'SOURCE')} {options}",
-        needs=needs,
-    )
+    command = f"archfit data prepare {shlex.quote(source or 'SOURCE')} {options}"
+    return _repaired(replace(request, vocabulary=rows), kind, size, change, command, needs)
 
 
 def _repaired(
-    request: PlanRequest, *, kind: str, size: int, change: str, command: str, needs: str
+    request: PlanRequest, kind: str, size: int, change: str, command: str, needs: str = ""
 ) -> Repair:
+    """A repair with the shape that the law then gives."""
     shape = rounded_for(request, ideal_for(request, request.limit.limit))
     return Repair(
         kind=kind,
