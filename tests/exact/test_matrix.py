@@ -101,3 +101,11 @@ def test_a_table_has_no_more_rank_than_tokens() -> None:
         TokenInputs(vocab=2, rank=3)
     with pytest.raises(ValueError, match="vocab=1 is below 2"):
         TokenInputs(vocab=1, rank=1)
+
+
+def test_many_positions_have_no_more_orders_than_a_float_holds() -> None:
+    assert fillings(3, 64, False, True) == fillings(3, 65, False, True) == 3**64
+
+
+def test_a_rank_as_large_as_the_vocabulary_is_taken() -> None:
+    assert TokenInputs(vocab=2, rank=2).rank == 2

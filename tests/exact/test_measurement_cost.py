@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archfit.exact.measure import FIRST_SAMPLES, check_cost, estimate, most_samples
+from archfit.exact.measure import FIRST_SAMPLES, check_cost, estimate, most_samples, part_sizes
 from tests_experiments import experiment
 
 DAY = 86_400.0
@@ -72,3 +72,61 @@ def test_a_limit_that_is_met_says_nothing() -> None:
     with pytest.raises(ValueError, match="would take about"):
         check_cost(what, "cpu", seconds=cost.seconds, gigabytes=0.999 * cost.gigabytes)
     assert replace(cost, seconds=0.0).gigabytes == pytest.approx(1.6 * 8 * 55**2 / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("device", "pair", "column", "cube"),
+    [("cpu", 1.3e-9, 6e-5, 4e-11), ("cuda", 1.5e-11, 1.3e-4, 8e-14)],
+)
+def test_the_time_is_that_of_evaluating_pairs_and_clearing_columns(
+    device: str, pair: float, column: float, cube: float
+) -> None:
+    """49 + 6 samples; 9 multiplications and 2 * 27 + 3 * 6 + 9 * 6 // 5 for the second layer; six
+    times, for one small prime and two large ones that take 2.5 as long."""
+    one = 55**2 * (9 + 82) * pair + 55 * column + 55**3 * cube
+    assert estimate(experiment(2, 3), device).seconds == pytest.approx(6 * one)
+
+
+def test_under_a_mask_every_position_up_to_the_output_is_evaluated() -> None:
+    what = experiment(2, 3, N=8, causal=True, output=4)
+    pairs, columns = 64**2 * 5 * 91 * 1.3e-9, 64 * 6e-5 + 64**3 * 4e-11
+    cost = estimate(what, "cpu")
+    assert cost.seconds == pytest.approx(6 * (pairs + columns))
+    assert cost.gigabytes == pytest.approx(1.6 * 8 * 64**2 / 1e9)
+
+
+def test_tokens_take_as_many_samples_as_there_are_fillings() -> None:
+    """Three tokens on two positions: 3 * 3 with the output's own, 6 without."""
+    cost = estimate(experiment(2, 3, V=3), "cpu")
+    assert cost.gigabytes == pytest.approx(1.6 * 8 * 9 * 6 / 1e9)
+    clearing = 6 * 6e-5 + 9 * 6 * 6 * 4e-11
+    assert cost.seconds == pytest.approx(6 * (9 * 6 * 91 * 1.3e-9 + clearing))
+    many = estimate(experiment(2, 3, V=1000), "cpu")
+    assert many.gigabytes == pytest.approx(1.6 * 8 * 8192**2 / 1e9)
+
+
+def test_parts_by_degree_take_the_memory_of_all_and_the_time_of_the_largest() -> None:
+    """Depth 7 of width 1 has 1094 parts of rank 1, with 6 samples more."""
+    cost = estimate(experiment(7, 1, N=2), "cpu")
+    assert cost.gigabytes == pytest.approx(8 * (1094 + 0.6) * 49 / 1e9)
+    work = 1 + 6 * 3  # one coordinate: 2 + 1 + 0 a layer after the first
+    pairs = 49 * 1094 * work * 1.3e-9
+    assert cost.seconds == pytest.approx(6 * (pairs + 1094 * (7 * 6e-5 + 7**3 * 4e-11)))
+
+
+def test_samples_are_doubled_until_the_next_would_not_fit() -> None:
+    what = experiment(2, 3, causal=True)
+    at_512 = 6 * (512**2 * 4 * 91 * 1.3e-9 + 512 * 6e-5 + 512**3 * 4e-11)
+    for seconds, samples in ((at_512 * 1.0001, 512), (at_512 * 0.9999, 256)):
+        assert most_samples(what, "cpu", seconds=seconds, gigabytes=16) == samples
+    memory = 1.6 * 8 * 256**2 / 1e9
+    for gigabytes, samples in ((memory * 1.0001, 256), (memory * 0.9999, 128)):
+        assert most_samples(what, "cpu", seconds=DAY, gigabytes=gigabytes) == samples
+
+
+def test_parts_are_worth_their_while_from_a_thousand_samples_on() -> None:
+    what = experiment(7, 1, N=2)
+    assert part_sizes(what, 1000) == ()
+    assert part_sizes(what, 1001) == (7,) * 1094
+    for more in ({"residual": True}, {"r_e": 1}, {"causal": True}, {"V": 3}):
+        assert part_sizes(experiment(7, 1, N=2, **more), 10**6) == ()

@@ -180,3 +180,16 @@ def test_parts_have_the_sizes_asked_for() -> None:
     some = degree_matrices(evaluator, sides, (2, 5, 9, 5, 1), lambda *_: None)
     for whole, part in zip(full, some, strict=True):
         assert (part == whole[: len(part), : len(part)]).all()
+
+
+def test_tiles_are_wide_rather_than_tall() -> None:
+    assert list(tiles(5, 4, 9)) == [
+        (slice(0, 2), slice(0, 4)),
+        (slice(2, 4), slice(0, 4)),
+        (slice(4, 5), slice(0, 4)),
+    ]
+    assert list(tiles(2, 5, 3)) == [
+        (slice(row, row + 1), slice(first, min(first + 3, 5)))
+        for row in range(2)
+        for first in (0, 3)
+    ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.exact.measure import measure, silent
+from archfit.exact.measure import estimate, measure, silent
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
 from tests_experiments import NUMPY, measured
@@ -87,3 +87,21 @@ def test_growth_holds_where_it_takes_a_moment() -> None:
     found = [measure(case, NUMPY, progress=silent) for case in growth_experiments("cpu", 1.0, 16)]
     assert all(measurement.is_exact for measurement in found)
     assert max(measurement.rank for measurement in found) > 100
+
+
+def test_growth_is_measured_over_five_depths_and_seven_widths() -> None:
+    cases = growth_experiments("cpu", float("inf"), float("inf"))
+    assert len(cases) == 5 * 7 * 2
+    sizes = [(case.network.depth, case.network.width) for case in cases[::2]]
+    assert sizes == [(depth, width) for depth in range(1, 6) for width in range(2, 9)]
+    assert {len(case.partition.inside) * 2 for case in cases[1::2]} == {2 * d for d in range(2, 9)}
+    assert all(case.network.heads == 1 and case.partition.output == 0 for case in cases)
+
+
+def test_growth_stops_at_the_first_case_over_the_memory() -> None:
+    costs = sorted(
+        (estimate(case, "cpu") for case in growth_experiments("cpu", 60.0, 16)),
+        key=lambda cost: cost.seconds,
+    )
+    limit = costs[10].gigabytes
+    assert len(growth_experiments("cpu", 60.0, limit * 0.999)) <= 10

@@ -360,3 +360,26 @@ def test_too_many_entries_are_sampled_and_the_result_says_so(
     assert (check.measured_rank, check.verified) == (10, True)
     wrong = _with_last_outputs(witness, *[((0, 0),) * 6] * 3)
     assert check_witness(wrong).entries_wrong == 30
+
+
+@pytest.mark.parametrize(("heads", "samples"), [(2, 150 + 6), (3, 30)])
+def test_a_monomial_is_measured_on_six_samples_more_where_that_is_not_too_long(
+    heads: int, samples: int
+) -> None:
+    """Rank 150 of two heads takes 156^2 runs; of three heads at depth 4 it is over 2,000."""
+    plan, entry = grow_plan(3 if heads == 2 else 4, heads, seed=1)
+    shape = _shape(3 if heads == 2 else 4, heads, heads, 2 * heads)
+    witness = build_witness(MonomialRecipe(shape=shape, plan=plan, entry=entry))
+    assert (witness.expected_rank > 2000) == (heads == 3)
+    assert isinstance(witness.inside, VectorSamples)
+    assert len(witness.inside.samples) == samples
+
+
+def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 6, 2)))
+    whole = check_witness(witness)
+    monkeypatch.setattr(witness_module, "_AT_ONCE", 100)  # 4 of 400 pairs
+    assert check_witness(witness) == whole
+    assert (whole.entries_checked, whole.measured_rank) == (400, 20)

@@ -10,6 +10,7 @@ from archfit.exact.witness_embedded import (
 )
 from archfit.exact.witness_network import NetworkShape
 from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
+from archfit.theory.witness_formula import grow_plan, monomial_witness
 
 SIZES = {"depth": 3, "width": 6, "heads": 2}
 
@@ -96,3 +97,70 @@ def test_no_kind_takes_sizes_that_make_no_network(
 def test_a_refusal_names_what_would_fit(kind: str, sizes: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         _recipe(kind, **sizes)
+
+
+def test_a_run_takes_projections_scores_and_their_sum() -> None:
+    assert _shape(4).multiplications == 3 * (4 * 4 * 6 * 6 + 2 * 4 * 4 * 6)
+    assert (_shape(10).side, _shape(10).head_dim) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ({"depth": 60, "width": 2, "heads": 2, "positions": 4}, True),  # of width 2: rank 1
+        ({"depth": 8, "width": 4, "heads": 2}, True),  # 3^6 + 1 = 730 rows
+        ({"depth": 2, "width": 30, "heads": 10, "positions": 2500}, False),
+        ({"depth": 2, "width": 10, "heads": 1, "positions": 696}, True),
+        ({"depth": 2, "width": 10, "heads": 1, "positions": 698}, False),
+    ],
+)
+def test_what_fits_is_taken_and_a_little_more_is_not(sizes: dict[str, int], fits: bool) -> None:
+    """One run may take 20,000,000 multiplications: 40 N (20 + N) here."""
+    kind = "monomial" if sizes["width"] == sizes["heads"] else "simplified"
+    if fits:
+        _recipe(kind, **sizes)
+    else:
+        with pytest.raises(ValueError, match="for one entry of the matrix, over the 20,000,000"):
+            _recipe(kind, **sizes)
+
+
+@pytest.mark.parametrize(("vocab", "fits"), [(9, True), (20_000, True), (20_001, False)])
+def test_a_vocabulary_may_have_copies_up_to_twenty_thousand(vocab: int, fits: bool) -> None:
+    if fits:
+        _recipe("vocabulary", vocab=vocab)
+    else:
+        with pytest.raises(ValueError, match=r"vocab=20001 is not in 9\.\.20000"):
+            _recipe("vocabulary", vocab=vocab)
+
+
+@pytest.mark.parametrize(("channels", "fits"), [(3, True), (1000, True), (1001, False), (2, False)])
+def test_a_patch_may_hold_two_thousand_numbers(channels: int, fits: bool) -> None:
+    if fits:
+        _recipe("convolution", patch=2, channels=channels)
+    else:
+        with pytest.raises(ValueError, match="patch=2 with channels="):
+            _recipe("convolution", patch=2, channels=channels)
+
+
+def test_the_largest_ranks_of_an_embedding_are_taken() -> None:
+    _recipe("convolution", rank=6)
+    _recipe("vocabulary-long", rank=7)
+    with pytest.raises(ValueError, match="embedding_rank=9 is over 7, which fills width=6"):
+        _recipe("vocabulary-long", rank=9)
+
+
+@pytest.mark.parametrize(("heads", "tries"), [(8, 20), (9, 1)])
+def test_the_best_of_twenty_plans_is_taken_for_few_heads(heads: int, tries: int) -> None:
+    recipe = _recipe("monomial", depth=2, width=heads, heads=heads)
+    assert isinstance(recipe, MonomialRecipe)
+    grown = [grow_plan(2, heads, seed=seed) for seed in range(tries)]
+    ranks = [monomial_witness(2, heads, heads, plan, entry) for plan, entry in grown]
+    assert monomial_witness(2, heads, heads, recipe.plan, recipe.entry) == max(ranks)
+
+
+def test_a_given_plan_is_read_at_entry_zero_unless_another_is_asked_for() -> None:
+    plan = (((0, 1), (1, 1)),)
+    for entry in (None, 0, 1):
+        request = WitnessRequest(kind="monomial", **SIZES, plan=plan, entry=entry)
+        recipe = recipe_for(request)
+        assert recipe == MonomialRecipe(shape=_shape(4), plan=plan, entry=entry or 0)

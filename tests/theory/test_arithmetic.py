@@ -3,12 +3,14 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise, product
+from math import comb
 
 import pytest
 from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import (
     binomial,
     digits,
@@ -17,7 +19,9 @@ from archfit.theory.arithmetic import (
     log3,
     log3_of_one_plus,
     multiset,
+    multiset_log3,
     power,
+    rough,
 )
 
 POSITIVE = st.integers(1, 10**60)
@@ -106,3 +110,49 @@ def test_a_million_digits_are_written_and_more_are_not() -> None:
         power(10, 10**6 + 1)
     with pytest.raises(ValueError, match="more than 1,000,000 digits"):
         multiset(10**9, 10**9)
+
+
+@pytest.mark.parametrize("k", [1999, 2000, 2001])
+@pytest.mark.parametrize("n", [4100, 2**63 - 1, 2**63])
+def test_binomials_are_the_same_by_either_library(n: int, k: int) -> None:
+    """FLINT takes over at 2,000 factors, and counts otherwise from 2^63 on."""
+    assert binomial(n, k) == comb(n, k)
+
+
+def test_binomials_are_written_up_to_a_million_digits() -> None:
+    """binom(2m, m) has about 2m log10(2) digits."""
+    below, above = 1_660_965, 1_661_000
+    assert len(str(binomial(2 * 1000, 1000))) == 601
+    assert binomial(2 * below, below).bit_length() == 3_321_919
+    with pytest.raises(ValueError, match=r"binom\(3322000, 1661000\) has more than 1,000,000"):
+        binomial(2 * above, above)
+    with pytest.raises(ValueError, match=r"binom\(about 10.30, 4000001\) has more"):
+        binomial(10**30, 4_000_001)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (999_999_999_999_999, "999999999999999"),
+        (10**15, "about 10^15"),
+        (6 * 10**20, "about 10^21"),
+    ],
+)
+def test_counts_are_rough_from_ten_to_the_fifteen_on(value: int, words: str) -> None:
+    assert rough(value) == words
+
+
+def test_powers_of_one_are_never_too_long() -> None:
+    assert power(1, 10**30) == 1
+    assert power(0, 5) == 0
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 7), (7, 0), (2, 1), (30, 50), (50, 30)])
+def test_logarithms_of_multisets_are_those_of_the_counts(n: int, k: int) -> None:
+    assert multiset_log3(n, k) == digits(lambda: log3(comb(n + k - 1, k)))
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 0), (0, 3), (3, -1), (-2, 4)])
+def test_multisets_without_a_logarithm_are_refused(n: int, k: int) -> None:
+    with pytest.raises(InvalidValue, match=f"n={n} with k={k} has no logarithm"):
+        multiset_log3(n, k)

@@ -7,7 +7,16 @@ import pytest
 from flint import arb, ctx
 
 from archfit.theory import quantity
-from archfit.theory.bounds import Bound, Shape, bounds_report, lower_bounds, regime, upper_bounds
+from archfit.theory.bounds import (
+    Bound,
+    Shape,
+    _bound,
+    bounds_report,
+    lower_bounds,
+    notes,
+    regime,
+    upper_bounds,
+)
 from archfit.theory.counterexample import refute_for_shape
 
 
@@ -223,3 +232,105 @@ def test_a_high_rank_of_positions_is_bounded_without_writing_its_powers_out(
     formula = next(bound for bound in report.bounds if bound.id == "ub_vocab_proof")
     log = quantity("ub_vocab_proof_log3", L=2, r=3, r_e=position_rank).value
     assert (formula.exact, formula.log3) == (None, log)
+
+
+PAPERS = ("lb", "lb_relaxA", "lb_thm1_closed", "lb_relaxB", "lb_thm2_closed")
+
+
+@pytest.mark.parametrize(
+    ("width", "listed"),
+    [(2, ""), (3, "lb lb_relaxA lb_thm1_closed"), (4, "lb lb_relaxA"), (5, " ".join(PAPERS))],
+)
+def test_the_papers_lower_bounds_need_free_coordinates(width: int, listed: str) -> None:
+    """d_x - H = 1, 2, 3, 4: relaxations need two or four, closed forms an even number."""
+    found = _listed(depth=3, width=width, heads=1)
+    assert [name for name in found if name in PAPERS] == listed.split()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_papers_lower_bounds_need_two_layers(depth: int) -> None:
+    assert ("lb" in _listed(depth=depth, width=9, heads=1)) == (depth == 2)
+    vocabulary = _listed(depth=depth, width=9, heads=1, vocab=10**6)
+    assert ("lb_vocab" in vocabulary) == (depth == 2)
+
+
+@pytest.mark.parametrize(("width", "is_deep"), [(8, True), (9, False)])
+def test_the_closed_form_is_for_widths_below_three_to_the_depth(width: int, is_deep: bool) -> None:
+    assert ("ub_thm2_closed" in _listed(depth=2, width=width, heads=1)) == is_deep
+    assert "ub_thm2_closed" not in _listed(depth=2, width=width, heads=1, residual=True)
+
+
+@pytest.mark.parametrize(("positions", "is_short"), [(11, True), (12, False)])
+def test_sides_shorter_than_the_width_have_a_bound_of_their_own(
+    positions: int, is_short: bool
+) -> None:
+    listed = _listed(depth=2, width=6, heads=1, positions=positions)
+    assert ("ub_stat_N" in listed) == is_short
+
+
+def test_residual_bounds_of_the_papers_need_heads_that_fit() -> None:
+    shape = {"depth": 2, "width": 4, "residual": True, "positions": 9, "head_dim": 1}
+    assert "ub_residual_recursion" in _listed(**shape, heads=4)
+    assert "ub_residual_recursion" not in _listed(**shape, heads=5)
+
+
+@pytest.mark.parametrize(("width", "is_shown"), [(1000, True), (1001, False)])
+def test_fractions_over_powers_of_a_wide_width_are_not_written_out(
+    width: int, is_shown: bool
+) -> None:
+    assert (_listed(depth=1, width=width, heads=1)["ub_thm2"].exact is not None) == is_shown
+
+
+def test_exact_values_end_where_python_stops_reading_integers() -> None:
+    """V^(N/2) is shown while its log3 is below 9,000."""
+    shown = _bound("upper", "ub_fill", {"V": 3**20, "N": 2 * 449})
+    hidden = _bound("upper", "ub_fill", {"V": 3**20, "N": 2 * 450})
+    assert (shown.log3, shown.exact) == (Decimal(8980), 3**8980)
+    assert (hidden.log3, hidden.exact) == (Decimal(9000), None)
+
+
+def test_a_hidden_statistics_bound_is_called_simple() -> None:
+    assert "ub_stat_simple" in _listed(depth=40, width=2000, heads=8)
+    assert "ub_stat" in _listed(depth=3, width=20, heads=8)
+
+
+def test_the_witness_uses_eight_heads_at_most() -> None:
+    eight, nine = (
+        _listed(depth=4, width=9, heads=heads, head_dim=1)["monomial_witness"].exact
+        for heads in (8, 9)
+    )
+    seven = _listed(depth=4, width=9, heads=7, head_dim=1)["monomial_witness"].exact
+    assert seven != eight == nine
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"positions": 8}, []),
+        ({}, ["upper bounds hold for every length"]),
+        ({"positions": 8, "vocab": 5}, ["lower bounds for a vocabulary need"]),
+        ({"residual": True}, ["upper bounds hold", "the papers' bounds for residual networks"]),
+        ({"residual": True, "positions": 8}, []),
+        ({"heads": 5, "positions": 8}, ["heads=5 does not divide width=12"]),
+        ({"heads": 5, "head_dim": 2, "positions": 8}, []),
+    ],
+)
+def test_notes_are_about_what_the_shape_leaves_open(
+    sizes: dict[str, int], words: list[str]
+) -> None:
+    found = list(notes(Shape(**({"depth": 3, "width": 12, "heads": 3} | sizes))))  # type: ignore[arg-type]
+    assert len(found) == len(words)
+    assert all(note.startswith(word) for note, word in zip(found, words, strict=True))
+
+
+@pytest.mark.parametrize("vocab", [36, 37])
+def test_a_vocabulary_can_be_refuted_from_one_token_more_than_moments(vocab: int) -> None:
+    """A width of 8 has 36 second moments."""
+    verdict = refute_for_shape(bounds_report(Shape(depth=14, width=8, heads=8, vocab=vocab)))
+    assert verdict.refuted == (vocab == 37)
+
+
+@pytest.mark.parametrize("positions", [11, 12])
+def test_the_witness_refutes_from_twice_the_width_on(positions: int) -> None:
+    shape = Shape(depth=8, width=6, heads=6, positions=positions)
+    assert refute_for_shape(bounds_report(shape)).refuted == (positions == 12)

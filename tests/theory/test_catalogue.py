@@ -5,13 +5,17 @@ import re
 import subprocess
 import sys
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from archfit.theory import quantity
-from archfit.theory.catalogue import ENTRIES
+from archfit.theory.arithmetic import multiset_log3
+from archfit.theory.catalogue import ENTRIES, as_json_value
+from archfit.theory.continuous_bounds import every_depth_upper_bound_log3
 from archfit.theory.quantities import LETTERS
+from archfit.theory.statistics_bounds import statistics_upper_bound_log3
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
 NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
@@ -207,3 +211,58 @@ def test_thresholds_are_the_logarithms_they_are_named_for() -> None:
 def test_a_long_sequence_over_r_tokens_loses_one_dimension_and_the_heads() -> None:
     assert quantity("lb_vocab_long", L=3, H=2, r=9).value == quantity("multiset", n=3, k=3).value
     assert quantity("lb_vocab_long", L=3, H=2, r=10).value == quantity("multiset", n=3, k=3).value
+
+
+def test_powers_up_to_degree_81_are_searched_for() -> None:
+    assert quantity("lemma7_N", L=6, H=1, r=4).value == 2  # one coordinate: the point 1
+    with pytest.raises(ValueError, match=r"L=7 needs powers .* use L <= 6"):
+        quantity("lemma7_N", L=7, H=1, r=4)
+
+
+def test_more_monomials_than_a_search_takes_are_counted_in_the_refusal() -> None:
+    with pytest.raises(ValueError, match="has 253 monomials, over the 250"):
+        quantity("lemma8_smallest_c", **{"d": 3, "lambda": 21})
+
+
+@pytest.mark.parametrize(("size", "depth"), [(108, 1), (10**18, 16)])
+def test_the_minimal_depth_solves_its_equation_at_both_ends(size: int, depth: int) -> None:
+    value = quantity("min_depth", size=size).value
+    assert isinstance(value, dict)
+    assert value["min_depth"] == depth == int(value["L_real"])
+    assert abs(12 * value["L_real"] * value["d_x"] ** 2 / size - 1) < Decimal("1e-17")
+
+
+def test_parameters_are_counted_with_free_and_with_shared_heads() -> None:
+    assert quantity("params_12", L=3, d_x=10).value == 3600
+    assert quantity("params_analysed", L=3, d_x=10, H=5).value == 1200
+    assert quantity("params_analysed", L=3, d_x=10, H=5, d_a=7).value == 4 * 3 * 5 * 7 * 10
+    with pytest.raises(ValueError, match="H=11 exceeds d_x=10"):
+        quantity("params_analysed", L=3, d_x=10, H=11)
+
+
+def test_numbers_up_to_two_to_the_53_are_numbers_in_json() -> None:
+    assert as_json_value(2**53) == 2**53
+    assert as_json_value(-(2**53)) == -(2**53)
+    assert as_json_value(2**53 + 1) == "9007199254740993"
+    assert as_json_value([Fraction(4, 2), Fraction(1, 3), "word"]) == [2, "1/3", "word"]
+    assert as_json_value(10**4001) == "1" + "0" * 4001
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_the_corollary_speaks_above_the_threshold_only(depth: int) -> None:
+    with pytest.raises(ValueError, match="use L_deep >= 5"):
+        quantity("corollary2_beta", L_deep=depth, d_deep=81, H=1, upper="stat")
+
+
+def test_the_shallow_network_of_the_corollary_is_the_least() -> None:
+    """beta2 less by one has a lower bound that does not pass the deep one's upper bound."""
+    value = quantity("corollary2_beta", L_deep=9, d_deep=27, H=3, upper="stat").value
+    assert isinstance(value, dict)
+    beta, depth = int(value["beta2"]), int(value["L_shallow"])
+    assert depth == 3 + beta
+    deep = min(every_depth_upper_bound_log3(9, 27, 3), statistics_upper_bound_log3(9, 27))
+
+    def lower(beta: int) -> Decimal:
+        return multiset_log3((3**beta * 27 - 3) // 2, 3 ** (3 + beta - 2))
+
+    assert lower(beta - 1) <= deep < lower(beta)

@@ -37,7 +37,6 @@ _LOWER = {
 }
 Upper = Literal["paper", "stat"]
 _UPPER = {"paper": deep_upper_formula_log3, "stat": statistics_upper_bound_log3}
-_MOST_EXPONENT = 10**15
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 COROLLARY_1 = Basis("proved", "Levine et al. 2020, corollary 1")
@@ -136,9 +135,6 @@ def required_width(
     check_choice(list(_LOWER), lower=lower)
     deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
     exponent = deep / fmpz(interaction_count(shallow_depth))
-    if exponent > _MOST_EXPONENT:
-        rule = f"needs a width over 3^(10^15) to match {{deep_depth}}={deep_depth}"
-        raise InvalidValue("shallow_depth", shallow_depth, rule, "bring the depths closer together")
     width = (exponent * arb(3).log()).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
         n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
