@@ -247,6 +247,23 @@ def test_headers_of_shards_may_have_32_million_bytes_together(
         read_checkpoint(path)
 
 
+def test_a_mixture_of_90000_tensors_is_read_and_an_index_of_over_32_megabytes_is_not(
+    tmp_path: Path,
+) -> None:
+    shards = [f"model-0000{shard}-of-00002.safetensors" for shard in (1, 2)]
+    names = [f"model.layers.{n % 60}.mlp.experts.{n // 60}.down_proj.weight" for n in range(90_000)]
+    weight_map = {name: shards[at % 2] for at, name in enumerate(names)}
+    for shard in shards:
+        mine = [name for name in names if weight_map[name] == shard]
+        header = {name: ONE | {"shape": [0], "data_offsets": [0, 0]} for name in mine}
+        write_raw(tmp_path / shard, json.dumps(header).encode())
+    path = write_index(tmp_path, weight_map)
+    assert len(read_checkpoint(path)) == 90_000
+    path.write_bytes(b" " * 32_000_001)
+    with pytest.raises(ValueError, match="has over 32,000,000 bytes"):
+        read_checkpoint(path)
+
+
 def test_a_shard_may_have_the_longest_name_that_file_systems_take(tmp_path: Path) -> None:
     name = "s" * (255 - len(".safetensors")) + ".safetensors"
     write_shapes(tmp_path / name, {"a": ("F32", [2])})

@@ -273,6 +273,48 @@ def test_what_stored_shapes_contradict_is_a_note(
     assert notes == (sentence + "the numbers here are the config's",)
 
 
+def test_what_a_config_does_not_speak_of_is_not_compared(tmp_path: Path) -> None:
+    """Codebooks have a table each; a decision transformer's states are no tokens."""
+    folder = _written(tmp_path, STORED)
+    codebooks = {f"embed_tokens.{n}.weight": ("F32", [5, 8]) for n in range(3)}
+    blocks = {f"h.{n}.w": ("F32", [8, 8]) for n in range(3)}
+    write_shapes(folder / "model.safetensors", codebooks | blocks)
+    assert _notes(folder) == ()
+    states = {"model_type": "decision_transformer", "hidden_size": 8, "n_layer": 3}
+    (folder / "config.json").write_text(json.dumps(states))
+    write_shapes(folder / "model.safetensors", {"wte.weight": ("F32", [5, 8])} | blocks)
+    assert not any("config says" in note for note in _notes(folder))
+
+
+def test_an_inner_width_is_compared_with_the_table_where_nothing_widens_it(tmp_path: Path) -> None:
+    albert = {"model_type": "albert", "hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 30}
+    albert |= {"num_attention_heads": 4, "intermediate_size": 32, "embedding_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps(albert))
+    table = {"word_embeddings.weight": ("F32", [30, 8])}
+    write_shapes(tmp_path / "model.safetensors", table)
+    assert _notes(tmp_path) == ()
+    widened = table | {"embedding_hidden_mapping_in.weight": ("F32", [16, 8])}
+    write_shapes(tmp_path / "model.safetensors", widened)
+    assert _notes(tmp_path) == ()
+    write_shapes(tmp_path / "model.safetensors", {"word_embeddings.weight": ("F32", [30, 9])})
+    assert "has 9 columns, and the config says 8;" in _notes(tmp_path)[0]
+
+
+def test_every_stack_finds_its_blocks_once(tmp_path: Path) -> None:
+    """Two stacks of equal depth need two in the file."""
+    t5 = {"model_type": "t5", "d_model": 8, "num_layers": 2, "num_heads": 2, "vocab_size": 30}
+    (tmp_path / "config.json").write_text(json.dumps(t5))
+    both = [f"{stack}.block.{n}.w" for stack in ("encoder", "decoder") for n in (0, 1)]
+    shapes = {name: ("F32", [8, 8]) for name in both} | {"shared.weight": ("F32", [30, 8])}
+    write_shapes(tmp_path / "model.safetensors", shapes)
+    assert _notes(tmp_path) == ()
+    del shapes["decoder.block.1.w"]
+    write_shapes(tmp_path / "model.safetensors", shapes)
+    (note,) = _notes(tmp_path)
+    assert "2 blocks in the decoder stack" in note
+    assert "hold 1 in 'decoder.block', 2 in 'encoder.block'" in note
+
+
 def test_only_the_header_is_read(tmp_path: Path) -> None:
     """A table of two terabytes, in a hole of the file."""
     folder = _written(tmp_path, STORED | {"wte.weight": [6 * 10**10, 8]})

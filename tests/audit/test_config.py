@@ -575,3 +575,18 @@ def test_what_joins_the_parts_is_counted_where_it_is_known() -> None:
     assert apart.parameters.embedding == joined.parameters.embedding - (32 * 64 + 32)
     assert "what joins its parts" in apart.notes[-1]
     assert not any("what joins its parts" in note for note in joined.notes)
+
+
+def test_a_clip_without_the_size_of_its_projection_is_counted_without_it() -> None:
+    parts: dict[str, object] = {"text_config": {"hidden_size": 64}, "vision_config": {}}
+    whole = _model({"model_type": "clip", "projection_dim": 8, **parts})
+    apart = _model({"model_type": "clip", **parts})
+    assert whole.parameters.embedding is not None
+    assert apart.parameters.embedding == whole.parameters.embedding - 8 * (64 + 768) - 1
+    assert "what joins its parts" in apart.notes[-1]
+    with pytest.raises(ValueError, match="projection_dim=0 is below 1"):
+        _model({"model_type": "clip", "projection_dim": 0, **parts})
+    llava = _model({"model_type": "llava", "projection_dim": 0, **parts})  # it does not read that
+    several = _model({"model_type": "llava", "vision_feature_layer": [1, 2], **parts})
+    assert llava.parameters.embedding is not None
+    assert several.parameters.embedding == llava.parameters.embedding - (768 + 64 + 2) * 64

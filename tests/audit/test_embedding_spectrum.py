@@ -308,3 +308,15 @@ def test_many_equal_rows_that_are_not_the_end_are_all_counted(
     assert spectrum.padded_rows == 0
     values = np.linalg.svd(table, compute_uv=False)
     np.testing.assert_allclose(spectrum.singular_values, values, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("bits", "digits"), [(0, 7), (7, 7), (8, 10), (10, 10), (11, 23), (22, 23), (23, 23)]
+)
+def test_numbers_that_a_narrower_type_holds_are_taken_for_rounded_to_it(
+    bits: int, digits: int, tmp_path: Path
+) -> None:
+    """1 + 2^-bits needs so many bits after its leading one; the longest row and column are 2."""
+    table = torch.diag(torch.tensor([2.0, 1 + 2.0**-bits] if bits else [2.0, 1.0]))
+    expected = max(2.0 ** -(digits + 1) * 4 + 2.0**-150 * 2 * 2**0.5, 2e-6 * 2)
+    assert measured(tmp_path, {NAME: table}).tolerance == pytest.approx(expected)
