@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.spec.run_folder import read_records
+from archfit.spec.files import read_records
 from tests_said import Said, said
 from tests_sweeps import wait_until
 

@@ -14,7 +14,7 @@ from archfit.cli.app import main
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import DataSettings
-from archfit.spec.run_folder import read_records
+from archfit.spec.files import read_records
 from archfit.sweep.folder import read_sweep
 from tests_said import Said
 from tests_sweeps import assert_same_results, tiny_specs, undisturbed, write_sweep
