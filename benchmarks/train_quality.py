@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from archfit.spec.asked import usual_rate
 from nanogpt_reference import Loop, Options, Shape, train
 
 from archfit.cli import train_command
@@ -25,6 +24,7 @@ from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
+from archfit.spec.run_options import usual_rate
 from archfit.train import TrainSettings, Watchers
 from archfit.train import train as train_ours
 

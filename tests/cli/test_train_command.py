@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from archfit.spec.asked import usual_rate
 
 from archfit.cli.app import main
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, from_json
+from archfit.spec.run_options import usual_rate
 from archfit.train.hardware import ProcessGroup
 from archfit.train.run_files import held
 from tests_said import Said

@@ -83,31 +83,45 @@ def test_four_steps_have_the_rates_of_the_formula(warmup: int, rates: list[float
     assert found == pytest.approx(rates, abs=1e-12)
 
 
-def test_steps_are_those_of_torch_s_adamw_bit_for_bit() -> None:
-    recipe = replace(RECIPE, beta1=0.8, beta2=0.95)
+def test_steps_are_those_of_the_formula_of_adamw() -> None:
+    """Loshchilov & Hutter 2019, algorithm 2, in float64; eps is inside no root."""
+    recipe, rates = replace(RECIPE, beta1=0.8, beta2=0.95), (0.1, 0.3, 0.2)
     generator = torch.Generator().manual_seed(0)
-    start = [torch.randn(3, 2, generator=generator), torch.randn(4, generator=generator)]
-    ours, theirs = ([nn.Parameter(value.clone()) for value in start] for _ in range(2))
-    numbers = [{"rate_factor": 1.0, "weight_decay": 0.3, "eps": 1e-4},
-               {"rate_factor": 0.5, "weight_decay": 0.0, "eps": 1e-2}]  # fmt: skip
-    groups = [ParameterGroup(params=[p], **n) for p, n in zip(ours, numbers, strict=True)]
-    optimiser = AdamW(groups, recipe, torch.device("cpu"))
-    plain = torch.optim.AdamW(
-        [{"params": [p], **n} for p, n in zip(theirs, numbers, strict=True)],
-        betas=(0.8, 0.95),
-        fused=True,
+    start, slopes = (
+        torch.randn(2, 4, generator=generator),
+        torch.randn(3, 2, 4, generator=generator),
     )
-    for step, rate in enumerate((0.1, 0.3, 0.2)):
+    weights = [nn.Parameter(row.clone()) for row in start]
+    numbers = [(1.0, 0.3, 1e-4), (0.5, 0.0, 1e-2)]
+    groups = [
+        ParameterGroup(params=[weight], rate_factor=factor, weight_decay=decay, eps=eps)
+        for weight, (factor, decay, eps) in zip(weights, numbers, strict=True)
+    ]
+    optimiser = AdamW(groups, recipe, torch.device("cpu"))
+    for rate, slope in zip(rates, slopes, strict=True):
         optimiser.set_rate(rate)
-        for group in plain.param_groups:
-            group["lr"] = rate * group["rate_factor"]
-        for mine, other in zip(ours, theirs, strict=True):
-            mine.grad = torch.randn(mine.shape, generator=generator)
-            other.grad = mine.grad.clone()
-        if step == 1:  # a parameter without a gradient stays where it is
-            ours[1].grad = theirs[1].grad = None
+        for weight, row in zip(weights, slope, strict=True):
+            weight.grad = row.clone()
         optimiser.step()
-        plain.step()
-        assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
+    for at, (factor, decay, eps) in enumerate(numbers):
+        w, m, v = start[at].double(), torch.zeros(4).double(), torch.zeros(4).double()
+        for t, (rate, slope) in enumerate(zip(rates, slopes[:, at].double(), strict=True), 1):
+            m, v = 0.8 * m + 0.2 * slope, 0.95 * v + 0.05 * slope**2
+            step = (m / (1 - 0.8**t)) / ((v / (1 - 0.95**t)).sqrt() + eps)
+            w = w - rate * factor * (decay * w + step)
+        assert torch.allclose(weights[at].data.double(), w, atol=1e-6, rtol=0)
+
+
+def test_a_parameter_without_a_gradient_stays_and_gradients_are_dropped_when_asked() -> None:
+    moved, still = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    group = ParameterGroup(params=[still, moved], rate_factor=1.0, weight_decay=0.5, eps=1e-8)
+    optimiser = AdamW([group], RECIPE, torch.device("cpu"))
+    optimiser.set_rate(0.1)
+    moved.grad = torch.ones(2)
+    optimiser.step()
+    assert torch.equal(still, torch.ones(2))
+    assert optimiser.state[still]["step"] == 0
+    assert optimiser.state[moved]["step"] == 1
+    assert not torch.equal(moved, torch.ones(2))
     optimiser.zero_grad()
-    assert all(parameter.grad is None for parameter in ours)
+    assert moved.grad is None

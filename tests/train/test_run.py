@@ -1,18 +1,23 @@
 """Runs in this process: stopped, diverged, finished, and found finished."""
 
 import contextlib
+import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 import torch
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import Factorised, Linear, Tied
-from archfit.train import Stopped, Watchers, train, train_together
+from archfit.spec import Factorised, Linear, Machine, Tied, Tokens
+from archfit.train import Progress, Stopped, Watchers, train, train_together
+from archfit.train.hardware import ProcessGroup
+from archfit.train.run import TrainingRun, _memory_errors, check_data
+from archfit.train.run_files import RunState
 from archfit.train.step import Stepper
 from tests_training import (
     HERE,
@@ -129,7 +134,7 @@ def test_a_network_that_explodes_has_diverged_at_one_step_however_often_it_was_s
     assert stored_record(tmp_path / spec.name).diverged_at_step == step
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf"), 2e5])
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), 1e5])
 @pytest.mark.parametrize("step", [0, 7, 11])
 def test_the_step_whose_loss_is_no_loss_is_named(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, loss: float
@@ -187,3 +192,132 @@ def test_training_does_not_load_what_takes_longer_than_torch_itself(
     monkeypatch.delitem(sys.modules, "torch.distributed.tensor", raising=False)
     record_of(tiny_spec(data, full_context_tokens=9), data, tmp_path)
     assert "torch.distributed.tensor" not in sys.modules
+
+
+class Clock:
+    """Time that passes only in steps (2 s), evaluations (100 s) and checkpoints (1000 s)."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.saved_at = 5000.0, list[int]()
+        monkeypatch.setattr("archfit.train.run.time.monotonic", lambda: self.now)
+        self._slow(monkeypatch, "archfit.train.run.heldout_loss", 100.0)
+        self._slow(monkeypatch, "archfit.train.run_files.save_checkpoint", 1000.0)
+        self._slow(monkeypatch, "archfit.train.step.Stepper.__call__", 2.0)
+
+    def _slow(self, monkeypatch: pytest.MonkeyPatch, name: str, seconds: float) -> None:
+        honest = resolve_name(name)
+
+        def slow(*arguments: object, **named: object) -> object:
+            self.now += seconds
+            if isinstance(arguments[-1], RunState):
+                self.saved_at.append(arguments[-1].step)
+            return honest(*arguments, **named)
+
+        monkeypatch.setattr(name, slow)
+
+
+def test_only_steps_are_timed_and_not_the_first_of_a_process(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, spec, told = Clock(monkeypatch), tiny_spec(data), list[Progress]()
+    monkeypatch.setattr("archfit.train.run.peak_flops", lambda *_: 1e6)
+    watch = Recorder()
+    monkeypatch.setattr(watch, "progress", told.append)
+    settings = replace(HERE, checkpoint_seconds=500.0)
+    timing = train(spec, data, tmp_path, settings, watch).timing
+    tokens_a_step = 4 * 12
+    assert timing.training_seconds == 2.0 * 11
+    assert timing.tokens_per_second == tokens_a_step / 2.0
+    flops = tokens_a_step / 2.0 * spec.architecture.training_flops_per_token
+    assert timing.flop_utilisation == pytest.approx(flops / 1e6)
+    assert [progress.step for progress in told] == list(range(1, 13))
+    assert {progress.steps for progress in told} == {12}
+    assert told[0].tokens_per_second == told[0].seconds_left == 0.0
+    assert [progress.seconds_left for progress in told[1:]] == [
+        2.0 * (12 - s) for s in range(2, 13)
+    ]
+    assert told[5].flop_utilisation == timing.flop_utilisation
+    assert clock.saved_at == []
+
+
+def test_a_resumed_run_adds_to_the_time_that_it_had(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    with pytest.raises(Stopped):
+        train(tiny_spec(data), data, tmp_path, HERE, Recorder(stop_after=7))
+    assert record_of(tiny_spec(data), data, tmp_path).timing.training_seconds == 2.0 * (6 + 4)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "saved_at"),
+    [(0.0, list(range(1, 12))), (3.0, [2, 4, 5, 7, 9, 10]), (110.0, [6]), (2000.0, [])],
+)
+def test_a_checkpoint_is_written_when_its_time_has_passed(
+    data: PreparedData,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    saved_at: list[int],
+) -> None:
+    """An evaluation, at 5 and 10, takes 100 s; the record follows the last step at once."""
+    clock = Clock(monkeypatch)
+    settings = replace(HERE, checkpoint_seconds=seconds)
+    train(tiny_spec(data), data, tmp_path, settings, Watchers())
+    assert clock.saved_at == saved_at
+
+
+@pytest.mark.parametrize(
+    ("where", "warm", "unread", "seconds", "looks"),
+    [
+        ("cpu", True, 1, 0.0, True),
+        ("one GPU", False, 1, 0.0, True),
+        ("one GPU", True, 99, 0.5, False),
+        ("one GPU", True, 1, 0.6, True),
+        ("two GPUs", True, 9, 99.0, False),
+        ("two GPUs", True, 10, 0.0, True),
+    ],
+)
+def test_the_losses_of_a_gpu_are_read_twice_a_second_and_those_of_several_every_tenth_step(
+    where: str, warm: bool, unread: int, seconds: float, looks: bool
+) -> None:
+    run = TrainingRun.__new__(TrainingRun)
+    device = torch.device("cpu" if where == "cpu" else "cuda")
+    run.group = ProcessGroup(rank=0, world=2 if where == "two GPUs" else 1, device=device)
+    run.is_warm, run.unread, run.since = warm, [torch.zeros(())] * unread, 100.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("archfit.train.run.time.monotonic", lambda: 100.0 + seconds)
+        assert run._time_to_look() is looks
+
+
+@pytest.mark.parametrize(
+    "problem", [torch.OutOfMemoryError("x"), RuntimeError("DefaultCPUAllocator")]
+)
+def test_torch_s_errors_about_memory_are_python_s(problem: Exception) -> None:
+    with pytest.raises(MemoryError, match=str(problem)), _memory_errors():
+        raise problem
+
+
+def test_other_errors_of_torch_stay_as_they_are() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), _memory_errors():
+        raise RuntimeError("shapes do not match")
+
+
+def test_data_of_another_vocabulary_or_content_are_refused(data: PreparedData) -> None:
+    with pytest.raises(ValueError, match=r"257 tokens and the spec one of 300; use vocab=257"):
+        check_data(tiny_spec(data, input=Tokens(vocab=300)), data)
+    with pytest.raises(ValueError, match=f"data hash {data.data_hash[:16]} and .* for {'0' * 16};"):
+        check_data(replace(tiny_spec(data), data_hash="0" * 64), data)
+
+
+def test_a_record_says_where_and_with_what_it_was_made(data: PreparedData, tmp_path: Path) -> None:
+    record = record_of(tiny_spec(data), data, tmp_path)
+    assert record.machine == Machine(
+        device=f"cpu ({platform.machine()}, 1 threads)",
+        devices=1,
+        micro_batch_sequences=4,
+        archfit="test",
+        python=platform.python_version(),
+        torch=torch.__version__,
+    )
+    assert record.timing.flop_utilisation is None
