@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from archfit.cli.app import program
 from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
-from archfit.report.explorer.description import ADDRESS, openapi_document
-from archfit.report.explorer.documents import NUMBER, SIZE_PATTERN
+from archfit.report.explorer.api import ADDRESS, NUMBER, SIZE_PATTERN, openapi_document
 from archfit.report.explorer.exchange import ExplorerRequest, Reply
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from archfit.report.explorer import server
-from archfit.report.explorer.description import openapi_document
+from archfit.report.explorer.api import openapi_document
 from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_HEAD_BYTES
 from archfit.report.explorer.web import Guard
 from tests_explorer import running_explorer

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import BinaryIO
 
-from archfit.report.explorer.documents import (
+from archfit.report.explorer.api import (
     TooLargeError,
     audit_document,
     bounds_document,
@@ -48,24 +48,19 @@ FIRST = {  # what a process asks itself before others may
 }
 
 
-def answer(asked: ExplorerRequest) -> Reply:
+def answer(request: ExplorerRequest) -> Reply:
     """The answer; whatever is wrong with the request is one sentence."""
     try:
-        if asked.path in PAGES:
-            return PAGES[asked.path](asked)
-        return json_reply((DOCUMENTS | CHARTS)[asked.path](asked))
+        if request.path in PAGES:
+            return PAGES[request.path](request)
+        return json_reply((DOCUMENTS | CHARTS)[request.path](request))
     except TooLargeError as problem:
-        return refusal(asked.path, 422, one_line(str(problem)))
+        return refusal(request.path, 422, one_line(str(problem)))
     except ValueError as problem:
-        return refusal(asked.path, 400, one_line(str(problem)))
+        return refusal(request.path, 400, one_line(str(problem)))
     except Exception:  # a mistake of ours: one request's answer, not the end of the process
         traceback.print_exc(file=sys.stderr)
-        return refusal(asked.path, 500, "archfit made a mistake here; its log has more")
-
-
-def warm_up(pool: str) -> None:
-    """Load what answers need, so that the first is as quick as the others."""
-    answer(FIRST[pool])
+        return refusal(request.path, 500, "archfit made a mistake here; its log has more")
 
 
 def main(pool: str, seconds: float) -> None:
@@ -73,12 +68,12 @@ def main(pool: str, seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the input
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a stray print must not be taken for an answer
-    warm_up(pool)
+    answer(FIRST[pool])  # loads what answers need, so that the first is as quick as the others
     pipe.write(b".")
     pipe.flush()
-    while (asked := _next(sys.stdin.buffer)) is not None:
+    while (request := _next(sys.stdin.buffer)) is not None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        reply = answer(asked)
+        reply = answer(request)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pipe.write(reply.packed())
         pipe.flush()

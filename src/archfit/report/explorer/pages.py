@@ -17,11 +17,10 @@ from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
-from archfit.plan.planner import Plan
 from archfit.plan.repairs import plan_command
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
 from archfit.report.document import NARROW, WIDE, Section
-from archfit.report.explorer.documents import Pairs, audited_config, audited_name, plan_of
+from archfit.report.explorer.api import Pairs, audited_config, audited_name, plan_of
 from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
 from archfit.report.page import fragment
 from archfit.report.plan_document import adviser_sections, plan_document, plan_figures
@@ -32,26 +31,23 @@ if TYPE_CHECKING:
 
     from archfit.report.document import Drawing
 
-OWN = {"explorer.js": "text/javascript", "explorer.css": "text/css"}
+STATIC_FILES = {"explorer.js": "text/javascript", "explorer.css": "text/css"}
 VEGA = "vega.js"
 
 
 @cache
 def links() -> dict[str, str]:
-    """The address of each file, from a page."""
-    return {name: f"static/{version}/{name}" for name, version in _versions().items()}
+    """The address of each file, from a page; it changes with the file."""
+    hashes = {name: hashlib.sha256(static_file(name)).hexdigest()[:12] for name in STATIC_FILES}
+    versions = hashes | {VEGA: metadata.version("vl-convert-python")}
+    return {name: f"static/{version}/{name}" for name, version in versions.items()}
 
 
 @cache
-def own_file(name: str) -> bytes:
-    """A file of ours."""
+def static_file(name: str) -> bytes:
+    """A script or sheet of the explorer itself."""
     folder = resources.files("archfit.report").joinpath("templates/explorer")
     return folder.joinpath(name).read_bytes()
-
-
-def _versions() -> dict[str, str]:
-    own = {name: hashlib.sha256(own_file(name)).hexdigest()[:12] for name in OWN}
-    return own | {VEGA: metadata.version("vl-convert-python")}
 
 
 BUDGETS = {
@@ -71,6 +67,8 @@ PLAN_FIELDS = {  # with what an untouched page shows; empty: not said
     "multiple_of": "",
     "tokens_per_param": "20",
 }
+AUDIT_FIELDS = {"name": "", "config": ""}
+GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +77,11 @@ class Form:
 
     fields: dict[str, str]
     problem: str  # with the form itself; empty: none
+
+    def check(self) -> None:
+        """Refuse a form with a problem."""
+        if self.problem:
+            raise ValueError(self.problem)
 
 
 def read_form(query: Pairs, defaults: dict[str, str]) -> Form:
@@ -92,10 +95,9 @@ def read_form(query: Pairs, defaults: dict[str, str]) -> Form:
     return Form(fields=fields, problem=problem)
 
 
-def plan_query(form: Form) -> Sequence[tuple[str, str]]:
+def plan_query(form: Form) -> Pairs:
     """The parameters of the API that the fields of the plan say."""
-    if form.problem:
-        raise ValueError(form.problem)
+    form.check()
     fields = dict(form.fields)
     kind, budget = fields.pop("of"), fields.pop("budget")
     if kind not in BUDGETS:
@@ -103,34 +105,22 @@ def plan_query(form: Form) -> Sequence[tuple[str, str]]:
     return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
 
 
-def plan_from_page(query: Pairs) -> Plan:
-    """The plan that the address of a page asks for."""
-    return plan_of(plan_query(read_form(query, PLAN_FIELDS)))
-
-
-AUDIT_FIELDS = {"name": "", "config": ""}
-GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
-COLUMNS = (*MODEL_COLUMNS, "findings")
-WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
-SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
-
-
-def plan_page(asked: ExplorerRequest) -> Reply:
+def plan_page(request: ExplorerRequest) -> Reply:
     """The plan for what the controls say."""
-    form = read_form(asked.query, PLAN_FIELDS)
-    shown: dict[str, object] = {"form": form.fields, "budgets": BUDGETS}
+    form = read_form(request.query, PLAN_FIELDS)
+    values: dict[str, object] = {"form": form.fields, "budgets": BUDGETS}
     try:
         query = plan_query(form)
         plan = plan_of(query)
     except ValueError as problem:
-        return _refused("plan.html", problem, shown)
+        return _page("plan.html", values, problem)
     document = plan_document(plan)
     sections = [part for part in document.sections if not part.is_detail]
     if plan.leads_with_repairs:  # else the headline is the shape, which the page shows above
         sections.insert(0, Section(sentences=(document.headline,)))
     advisers = adviser_sections(plan)
     start = sections.index(advisers[0])
-    shown |= {
+    values |= {
         "plan": plan,
         "why": fragment(sections[:start]),
         "advisers": fragment(advisers),
@@ -138,58 +128,45 @@ def plan_page(asked: ExplorerRequest) -> Reply:
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
-    return _page("plan.html", shown)
+    return _page("plan.html", values)
 
 
-def audit_page(asked: ExplorerRequest) -> Reply:
+def audit_page(request: ExplorerRequest) -> Reply:
     """The findings for a name of the table or a pasted config."""
-    form = read_form(asked.query, AUDIT_FIELDS)
-    fields = form.fields | ({"config": asked.body.decode(errors="replace")} if asked.body else {})
-    shown: dict[str, object] = {"form": fields, "names": _names()}
-    if not any(fields.values()) and not form.problem:
-        return _page("audit.html", shown | {"model": None})
-    try:
-        audited = _audited(Form(fields=fields, problem=form.problem))
-    except ValueError as problem:
-        return _refused("audit.html", problem, shown)
-    api = f"api/audit?{urlencode({'name': fields['name']})}" if fields["name"] else ""
-    sections = fragment(model_sections(audited))
-    return _page("audit.html", shown | {"model": audited.model, "sections": sections, "api": api})
-
-
-def gallery_page(asked: ExplorerRequest) -> Reply:
-    """The published models that match, sorted."""
-    form = read_form(asked.query, GALLERY_FIELDS)
-    shown: dict[str, object] = {
-        "form": form.fields,
-        "columns": list(zip(COLUMNS, SLUGS, strict=True)),
-        "words": WORDS,
-    }
-    models = _published()
-    shown |= {"claims": checked_claims(models), "summary": gallery_summary(models)}
-    sort = form.fields["sort"]
-    if form.problem or sort not in SLUGS:
-        problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
-        return _refused("gallery.html", ValueError(problem), shown)
-    rows = _rows()
-    found = [row for row in rows if row.has(form.fields["find"])]
-    at, down = SLUGS.index(sort), bool(form.fields["down"])
-    return _page(
-        "gallery.html", shown | {"rows": _sorted(found, at, down=down), "total": len(rows)}
-    )
-
-
-def _audited(form: Form) -> AuditResult:
-    if form.problem:
-        raise ValueError(form.problem)
+    form = read_form(request.query, AUDIT_FIELDS)
+    if request.body:
+        form.fields["config"] = request.body.decode(errors="replace")
     name, config = form.fields["name"], form.fields["config"]
-    if name and config:
-        raise ValueError("a name and a config are given; give one of them")
-    return audited_name(name) if name else audited_config(config.encode())
+    values: dict[str, object] = {"form": form.fields, "names": _model_names(), "model": None}
+    if not (name or config or form.problem):
+        return _page("audit.html", values)
+    try:
+        form.check()
+        if name and config:
+            raise ValueError("a name and a config are given; give one of them")
+        audited = audited_name(name) if name else audited_config(config.encode())
+    except ValueError as problem:
+        return _page("audit.html", values, problem)
+    values |= {
+        "model": audited.model,
+        "sections": fragment(model_sections(audited)),
+        "api": f"api/audit?{urlencode({'name': name})}" if name else "",
+    }
+    return _page("audit.html", values)
+
+
+@cache
+def _model_names() -> tuple[str, ...]:
+    return tuple(sorted(zoo_names().values(), key=str.casefold))
+
+
+COLUMNS = (*MODEL_COLUMNS, "findings")
+WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
+SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GalleryRow:
     """A model of the gallery."""
 
     cells: list[str]
@@ -205,18 +182,38 @@ class Row:
         return words.casefold() in " ".join(self.columns).casefold()
 
 
+def gallery_page(request: ExplorerRequest) -> Reply:
+    """The published models that match, sorted."""
+    form, models = read_form(request.query, GALLERY_FIELDS), _published_models()
+    values: dict[str, object] = {
+        "form": form.fields,
+        "columns": list(zip(COLUMNS, SLUGS, strict=True)),
+        "words": WORDS,
+        "claims": checked_claims(models),
+        "summary": gallery_summary(models),
+    }
+    find, sort = form.fields["find"], form.fields["sort"]
+    if form.problem or sort not in SLUGS:
+        problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
+        return _page("gallery.html", values, ValueError(problem))
+    rows = [
+        GalleryRow([say(audited) for say in MODEL_COLUMNS.values()], audited.findings)
+        for audited in models
+    ]
+    found = [row for row in rows if row.has(find)]
+    ordered = _sorted(found, SLUGS.index(sort), down=bool(form.fields["down"]))
+    return _page("gallery.html", values | {"rows": ordered, "total": len(rows)})
+
+
 @cache
-def _rows() -> tuple[Row, ...]:
-    return tuple(
-        Row([say(audited) for say in MODEL_COLUMNS.values()], audited.findings)
-        for audited in _published()
-    )
+def _published_models() -> tuple[AuditResult, ...]:
+    return tuple(audit_model(model) for model in zoo_models())
 
 
-def _sorted(rows: Sequence[Row], at: int, *, down: bool) -> list[Row]:
+def _sorted(rows: Sequence[GalleryRow], at: int, *, down: bool) -> list[GalleryRow]:
     """By one column; what is not known comes last either way."""
 
-    def key(row: Row) -> tuple[float, str]:
+    def key(row: GalleryRow) -> tuple[float, str]:
         text = row.columns[at]
         is_number = COLUMNS[at] not in WORDS
         return float(text.replace(",", "")) if is_number else 0, text.casefold()
@@ -225,25 +222,12 @@ def _sorted(rows: Sequence[Row], at: int, *, down: bool) -> list[Row]:
     return known + [row for row in rows if not row.columns[at]]
 
 
-@cache
-def _published() -> tuple[AuditResult, ...]:
-    return tuple(audit_model(model) for model in zoo_models())
-
-
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(sorted(zoo_names().values(), key=str.casefold))
-
-
-def _refused(template: str, problem: ValueError, shown: dict[str, object]) -> Reply:
-    return _page(template, shown | {"problem": one_line(str(problem))}, status=400)
-
-
-def _page(template: str, shown: dict[str, object], status: int = 200) -> Reply:
-    text = _templates().get_template(template).render(
-        {"problem": "", "version": __version__, "links": links()} | shown
-    )  # fmt: skip
-    return Reply(status=status, media=HTML, content=text.encode())
+def _page(template: str, values: dict[str, object], problem: ValueError | None = None) -> Reply:
+    """The page of these values, or what is wrong with the request above its form."""
+    words = {"problem": one_line(str(problem)) if problem else ""}
+    always = words | {"version": __version__, "links": links()}
+    text = _templates().get_template(template).render(always | values)
+    return Reply(status=400 if problem else 200, media=HTML, content=text.encode())
 
 
 @cache
@@ -265,24 +249,27 @@ NARROW_WIDTH = NARROW.width + 20  # pixels: these charts have no panel beside th
 NARROW_BARS = 130  # pixels, beside the names of models
 
 
-def plan_chart(at: int, asked: ExplorerRequest, *, is_narrow: bool) -> object:
+def plan_chart(at: int, request: ExplorerRequest, *, is_narrow: bool) -> object:
     """A figure of the plan that the page shows: all shapes of its size, or bounds over depth."""
-    figure = plan_figures(plan_from_page(asked.query))[at]
-    spec = _spec(figure.chart(NARROW if is_narrow else WIDE))
-    return _document(spec, [spec])
+    plan = plan_of(plan_query(read_form(request.query, PLAN_FIELDS)))
+    spec = _spec(plan_figures(plan)[at].chart(NARROW if is_narrow else WIDE))
+    return _titled(spec, [spec])
 
 
-def models_chart(_asked: ExplorerRequest, *, is_narrow: bool) -> object:
+def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
     """The published models of the gallery."""
     from archfit.report.charts.audit import gallery_chart
 
-    spec = _spec(gallery_chart([audit_model(model) for model in zoo_models()]))
+    spec = _spec(gallery_chart(_published_models()))
     if not is_narrow:
-        return _document(spec, [spec])
+        return _titled(spec, [spec])
     shapes, ratios = spec["vconcat"]
     shapes["width"] = NARROW_WIDTH
     del shapes["title"]
-    _move_legends(shapes["layer"], orient="bottom", columns=2)
+    for layer in shapes["layer"]:
+        for channel in layer["encoding"].values():
+            if isinstance(channel, dict) and channel.get("legend"):
+                channel["legend"] |= {"orient": "bottom", "columns": 2}
     for bars in ratios["hconcat"]:
         bars["width"] = NARROW_BARS
         for layer in bars["layer"]:
@@ -291,7 +278,24 @@ def models_chart(_asked: ExplorerRequest, *, is_narrow: bool) -> object:
     shared["config"]["legend"] = {
         "layout": {"bottom": {"anchor": "start", "direction": "vertical"}}
     }
-    return _document(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
+    return _titled(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
+
+
+def _spec(chart: "Drawing") -> Json:
+    spec: Json = chart.to_dict()
+    del spec["$schema"]  # an address; the page names the grammar itself
+    return spec
+
+
+def _titled(whole: Json, drawings: list[Json]) -> Json:
+    """What a page needs to show the chart, as one drawing or as several."""
+    title = whole.pop("title")
+    return {
+        "title": title["text"],
+        "subtitle": title.get("subtitle", []),
+        "description": whole["description"],
+        "specs": drawings,
+    }
 
 
 CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
@@ -303,27 +307,3 @@ CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
         ("models", models_chart),
     )
 }
-
-
-def _move_legends(layers: list[Json], **properties: object) -> None:
-    for layer in layers:
-        for channel in layer["encoding"].values():
-            if isinstance(channel, dict) and channel.get("legend"):
-                channel["legend"] |= properties
-
-
-def _spec(chart: "Drawing") -> Json:
-    spec: Json = chart.to_dict()
-    del spec["$schema"]  # an address; the page names the grammar itself
-    return spec
-
-
-def _document(whole: Json, drawings: list[Json]) -> Json:
-    """What a page needs to show the chart, as one drawing or as several."""
-    title = whole.pop("title")
-    return {
-        "title": title["text"],
-        "subtitle": title.get("subtitle", []),
-        "description": whole["description"],
-        "specs": drawings,
-    }

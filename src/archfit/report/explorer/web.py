@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -14,23 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from archfit.report.explorer import exchange
 from archfit.report.explorer.answers import POOLS, TAKE_A_CONFIG
-from archfit.report.explorer.description import ADDRESS, openapi_document
-from archfit.report.explorer.documents import command_line
-from archfit.report.explorer.exchange import (
-    CACHED_BYTES,
-    MOST_BODY_BYTES,
-    MOST_SECONDS,
-    MOST_WAITING,
-    PROCESSES,
-    WAIT_SECONDS,
-    WALL_SECONDS,
-    ExplorerRequest,
-    Reply,
-    json_reply,
-    refusal,
-)
-from archfit.report.explorer.pages import OWN, VEGA, links, own_file
+from archfit.report.explorer.api import ADDRESS, command_line, openapi_document
+from archfit.report.explorer.exchange import MOST_BODY_BYTES, ExplorerRequest, Reply, refusal
+from archfit.report.explorer.pages import STATIC_FILES, VEGA, links, static_file
 from archfit.report.explorer.workers import (
     BusyError,
     CrashedError,
@@ -42,7 +30,7 @@ from archfit.report.explorer.workers import (
 from archfit.spec.errors import one_line
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 # Styles are in one sheet. Vega sets them through the object model, which no policy forbids.
@@ -67,7 +55,7 @@ class Guard:
     made to lead to this machine sends another name, so that it learns nothing (DNS rebinding).
     """
 
-    def __init__(self, app: "ASGIApp", hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -77,11 +65,8 @@ class Guard:
 
         async def with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(pair for pair in HEADERS.items() if pair[0] not in own),
-                ]
+                sent = dict(message["headers"])
+                message["headers"] = list((sent | HEADERS | sent).items())
             await send(message)
 
         problem = self._problem(scope["method"], scope["headers"])
@@ -92,7 +77,9 @@ class Guard:
 
     def _problem(self, method: str, headers: Headers) -> tuple[int, str] | None:
         host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1")
-        if self._hosts and _without_port(host) not in self._hosts:
+        name, colon, port = host.rpartition(":")
+        is_with_port = bool(colon) and port.isdigit()
+        if self._hosts and (name if is_with_port else host).lower() not in self._hosts:
             return 400, (
                 f"host {host[:60]!r} is not this server; use http://127.0.0.1 and its port, and "
                 "let a proxy say the same"
@@ -119,33 +106,29 @@ async def _refuse(path: str, status: int, sentence: str, send: "Send") -> None:
     await send({"type": "http.response.body", "body": reply.content})
 
 
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).lower()
-
-
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
 class Explorer:
     """The workers behind the pages, and what was answered before."""
 
-    def __init__(self, seconds: float = MOST_SECONDS) -> None:
+    def __init__(self, seconds: float = exchange.MOST_SECONDS) -> None:
         self._pools = {
             name: WorkerPool(
                 name,
                 PoolLimits(
-                    processes=PROCESSES[name],
+                    processes=exchange.PROCESSES[name],
                     seconds=seconds,
-                    wall_seconds=WALL_SECONDS,
-                    most_waiting=MOST_WAITING[name],
-                    wait_seconds=WAIT_SECONDS,
+                    wall_seconds=exchange.WALL_SECONDS,
+                    most_waiting=exchange.MOST_WAITING[name],
+                    wait_seconds=exchange.WAIT_SECONDS,
                 ),
             )
             for name in POOLS
         }
-        self._remembered = {
-            name: ReplyCache(pool.answer, CACHED_BYTES[name]) for name, pool in self._pools.items()
+        self._caches = {
+            name: ReplyCache(pool.answer, exchange.CACHED_BYTES[name])
+            for name, pool in self._pools.items()
         }
         self._pool_of = {path: name for name, paths in POOLS.items() for path in paths}
         self._seconds = seconds
@@ -173,27 +156,28 @@ class Explorer:
             if request.method == "POST" and not body:
                 return _response(refusal(path, 400, "the body is empty; send a config.json"))
             query = tuple(request.query_params.multi_items())
-            asked = ExplorerRequest(path=path, query=query, body=body)
-            return _response(await self._reply(asked))
+            return _response(await self._reply(ExplorerRequest(path=path, query=query, body=body)))
         except _TooLongError:
             sentence = f"the body is over {MOST_BODY_BYTES:,} bytes; send less"
-            return _closing(_response(refusal(path, 413, sentence)))
+            response = _response(refusal(path, 413, sentence))
+            response.headers["connection"] = "close"
+            return response
         except ClientDisconnect:
             return Response(status_code=400)
 
-    async def _reply(self, asked: ExplorerRequest) -> Reply:
+    async def _reply(self, request: ExplorerRequest) -> Reply:
         try:
-            return await self._remembered[self._pool_of[asked.path]].answer(asked)
+            return await self._caches[self._pool_of[request.path]].answer(request)
         except TooLateError:
             sentence = (
                 f"this takes longer than the {self._seconds:g} s that the explorer computes; run "
-                f"{command_line(asked)}"
+                f"{command_line(request)}"
             )
-            return refusal(asked.path, 422, one_line(sentence))
+            return refusal(request.path, 422, one_line(sentence))
         except BusyError:
-            return refusal(asked.path, 429, "too many wait for an answer; ask again in a second")
+            return refusal(request.path, 429, "too many wait for an answer; ask again in a second")
         except CrashedError:
-            return refusal(asked.path, 500, "the process that was asked ended; ask again")
+            return refusal(request.path, 500, "the process that was asked ended; ask again")
 
     async def static(self, request: Request) -> Response:
         """A script or sheet, kept by browsers because its address changes with it."""
@@ -201,13 +185,15 @@ class Explorer:
         if links().get(name) != request.url.path.lstrip("/"):
             raise HTTPException(404)
         assert self._vega is not None
-        content = await asyncio.shield(self._vega) if name == VEGA else _zipped(own_file(name))
+        content = await asyncio.shield(self._vega) if name == VEGA else _zipped(static_file(name))
         headers = {"cache-control": FOR_A_YEAR, "vary": "accept-encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["content-encoding"] = "gzip"
         else:
             content = gzip.decompress(content)
-        return Response(content, media_type=OWN.get(name, "text/javascript"), headers=headers)
+        return Response(
+            content, media_type=STATIC_FILES.get(name, "text/javascript"), headers=headers
+        )
 
 
 class _TooLongError(Exception):
@@ -234,7 +220,7 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> ASGIApp:
 
 
 async def _openapi(_request: Request) -> Response:
-    return _response(json_reply(openapi_document()))
+    return _response(exchange.json_reply(openapi_document()))
 
 
 async def _refused(request: Request, problem: HTTPException) -> Response:
@@ -244,23 +230,14 @@ async def _refused(request: Request, problem: HTTPException) -> Response:
     }
     sentence = sentences.get(problem.status_code, problem.detail)
     response = _response(refusal(request.url.path, problem.status_code, sentence))
-    response.headers.update(_allowed(problem.headers))
+    response.headers.update(problem.headers or {})
     return response
-
-
-def _allowed(headers: Mapping[str, str] | None) -> Mapping[str, str]:
-    return headers or {}
 
 
 def _response(reply: Reply) -> Response:
     kept = {"cache-control": "no-store" if reply.status != 200 else "no-cache"}
     kept |= {"retry-after": "1"} if reply.status == 429 else {}
     return Response(reply.content, status_code=reply.status, media_type=reply.media, headers=kept)
-
-
-def _closing(response: Response) -> Response:
-    response.headers["connection"] = "close"
-    return response
 
 
 async def _body(request: Request) -> bytes:

@@ -64,12 +64,12 @@ class WorkerPool:
         for process in tuple(self._all):
             await self._end(process)
 
-    async def answer(self, asked: ExplorerRequest) -> Reply:
+    async def answer(self, request: ExplorerRequest) -> Reply:
         """The answer of the next process that is free."""
         process = await self._free_process()
         try:
             async with asyncio.timeout(self._limits.wall_seconds):
-                reply = await _exchanged(process, asked)
+                reply = await _exchanged(process, request)
         except (asyncio.IncompleteReadError, ConnectionError) as problem:
             # It has ended by itself. How is read before anything else touches it: a signal to it
             # would collect its status, and asyncio would not learn it.
@@ -132,10 +132,10 @@ class WorkerPool:
         await process.wait()
 
 
-async def _exchanged(process: asyncio.subprocess.Process, asked: ExplorerRequest) -> Reply:
+async def _exchanged(process: asyncio.subprocess.Process, request: ExplorerRequest) -> Reply:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(asked.packed())
+    process.stdin.write(request.packed())
     await process.stdin.drain()
     sizes = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
     head, content = [await process.stdout.readexactly(size) for size in sizes]
@@ -146,7 +146,7 @@ OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
 
 
 class ReplyCache:
-    """The latest answers, up to a number of bytes; equal questions at one time are asked once."""
+    """The latest answers, up to a number of bytes; equal questions at one time are request once."""
 
     def __init__(self, ask: Callable[[ExplorerRequest], Awaitable[Reply]], most_bytes: int) -> None:
         self._ask, self._most_bytes = ask, most_bytes
@@ -154,28 +154,30 @@ class ReplyCache:
         self._asking: dict[ExplorerRequest, asyncio.Future[Reply]] = {}
         self._bytes = 0
 
-    async def answer(self, asked: ExplorerRequest) -> Reply:
+    async def answer(self, request: ExplorerRequest) -> Reply:
         """The answer, computed or remembered; what was sent in a body is not kept."""
-        if asked.body:
-            return await self._ask(asked)
-        if asked in self._replies:
-            self._replies.move_to_end(asked)
-            return self._replies[asked]
-        if asked not in self._asking:
-            self._asking[asked] = asyncio.ensure_future(self._ask(asked))
-            self._asking[asked].add_done_callback(lambda done: self._keep(asked, done))
-        return await asyncio.shield(self._asking[asked])  # who leaves does not take it from others
+        if request.body:
+            return await self._ask(request)
+        if request in self._replies:
+            self._replies.move_to_end(request)
+            return self._replies[request]
+        if request not in self._asking:
+            self._asking[request] = asyncio.ensure_future(self._ask(request))
+            self._asking[request].add_done_callback(lambda done: self._keep(request, done))
+        return await asyncio.shield(
+            self._asking[request]
+        )  # who leaves does not take it from others
 
-    def _keep(self, asked: ExplorerRequest, done: "asyncio.Future[Reply]") -> None:
-        del self._asking[asked]
+    def _keep(self, request: ExplorerRequest, done: "asyncio.Future[Reply]") -> None:
+        del self._asking[request]
         if done.cancelled() or done.exception() is not None:
             return
-        self._replies[asked] = done.result()
-        self._bytes += _size(asked, done.result())
+        self._replies[request] = done.result()
+        self._bytes += _size(request, done.result())
         while self._bytes > self._most_bytes:
             self._bytes -= _size(*self._replies.popitem(last=False))
 
 
-def _size(asked: ExplorerRequest, reply: Reply) -> int:
-    query = sum(len(name) + len(value) for name, value in asked.query)
+def _size(request: ExplorerRequest, reply: Reply) -> int:
+    query = sum(len(name) + len(value) for name, value in request.query)
     return OVERHEAD + 4 * query + len(reply.content)
