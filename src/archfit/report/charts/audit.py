@@ -9,15 +9,8 @@ from archfit.audit.auditor import AuditResult
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.findings import RULES, Finding
 from archfit.plan.law import law_width
-from archfit.report.charts.look import (
-    Axes,
-    Panel,
-    Row,
-    log_scale,
-    numbers,
-    rows_of,
-    series_channels,
-)
+from archfit.report.charts import look
+from archfit.report.charts.look import Axes, Panel, Row
 
 WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
 NOTHING = "none"
@@ -28,16 +21,15 @@ SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 
 def gallery_chart(models: Sequence[AuditResult]) -> altair.VConcatChart:
     """Depth against width with the law; below it rank ratios and attention ratios."""
+    count = len(models)
     stacked: altair.VConcatChart = altair.vconcat(
         _shapes(models),
         altair.hconcat(
             _bars(_rank_ratios(models), "embedding rank / width, where below 1"),
             _bars(_attention_ratios(models), "heads x head_dim / width, where above 1"),
         ),
-        title=altair.TitleParams(
-            f"{len(models)} published Transformers", anchor="start", fontSize=16
-        ),
-    ).properties(description=f"Depth, width and bottlenecks of {len(models)} published models")
+        title=altair.TitleParams(f"{count} published Transformers", anchor="start", fontSize=16),
+    ).properties(description=f"Depth, width and bottlenecks of {count} published models")
     # One legend is enough, and those that are left out must not be merged with it.
     chart: altair.VConcatChart = stacked.resolve_legend(
         color="independent", shape="independent", strokeDash="independent"
@@ -67,13 +59,13 @@ def _shapes(models: Sequence[AuditResult]) -> Panel:
         for width in (64, 256, 1024, 4096, 16384, 32768)
     ]
     axes = Axes(
-        altair.X("width:Q", scale=log_scale(), title="width"),
-        altair.Y("depth:Q", scale=log_scale(), title="depth of a stack (layers)"),
+        altair.X("width:Q", scale=look.log_scale(), title="width"),
+        altair.Y("depth:Q", scale=look.log_scale(), title="depth of a stack (layers)"),
     )
     line_legend = altair.Legend(title=None, orient="right", labelLimit=300)
     dashes = {"strokeDash": altair.StrokeDash("line:N", legend=line_legend)}
     legend = altair.Legend(title="bottleneck", orient="right")
-    marks = series_channels("bottleneck", KINDS, legend, color=COLOURS, shape=SHAPES)
+    marks = look.series_channels("bottleneck", KINDS, legend, color=COLOURS, shape=SHAPES)
     tooltip = "name:N depth:Q width:Q bottleneck:N modality:N"
     return altair.layer(
         axes.lines(lines, dashes, color="#333333"),
@@ -110,14 +102,14 @@ def _attention_ratios(models: Iterable[AuditResult]) -> list[Row]:
 
 def _bars(rows: list[Row], title: str) -> Panel:
     """Dots on stems: bars on a logarithmic axis would start nowhere."""
-    ratios = [*numbers(rows, "ratio"), 1.0]
-    scale = log_scale(min(ratios) / 1.2, max(ratios) * 1.2)
+    ratios = [*look.numbers(rows, "ratio"), 1.0]
+    scale = look.log_scale(min(ratios) / 1.2, max(ratios) * 1.2)
     axes = Axes(
         altair.X("ratio:Q", title=title, scale=scale),
         altair.Y("name:N", sort=altair.EncodingSortField("ratio"), title=None),
     )
     stems = [row | {"start": 1.0} for row in rows]
-    marks = series_channels("bottleneck", KINDS, None, color=COLOURS, shape=SHAPES)
+    marks = look.series_channels("bottleneck", KINDS, None, color=COLOURS, shape=SHAPES)
     return altair.layer(
         axes.layer("rule", stems, {"x2": "start:Q"}, color="#bbbbbb"),
         axes.points(stems, marks, "name:N ratio:Q bottleneck:N", size=55),
@@ -152,7 +144,7 @@ def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
     words = [_words(name, spectrum) for name, spectrum in measured]
     return altair.layer(
         axes.lines(values, series, strokeWidth=2),
-        rows_of(ranks).mark_rule(strokeDash=[2, 3]).encode(x="rank:Q", color="model:N"),
+        look.rows_of(ranks).mark_rule(strokeDash=[2, 3]).encode(x="rank:Q", color="model:N"),
         width=560,
         height=320,
         title=altair.TitleParams("Spectrum of the embedding", subtitle=words, anchor="start"),

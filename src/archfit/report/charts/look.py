@@ -13,6 +13,8 @@ from archfit.report.document import Layout
 from archfit.spec import Tied
 
 Row = dict[str, str | float]
+Rows = Sequence[Row]
+Channels = Mapping[str, Any]  # what marks show, by the names of altair's channels
 Ends = tuple[float, float]  # of an axis
 Panel = altair.LayerChart | altair.FacetChart
 Item = TypeVar("Item")
@@ -33,15 +35,12 @@ def series_channels(
     field: str, names: Sequence[Any], legend: altair.Legend | None, **looks: Iterable[Any]
 ) -> dict[str, Any]:
     """Channels that tell series apart by their name: `color`, `shape` or `strokeDash`."""
-    channels = {"color": altair.Color, "shape": altair.Shape, "strokeDash": altair.StrokeDash}
-    scales = {
-        channel: altair.Scale(domain=list(names), range=list(islice(cycle(look), len(names))))
-        for channel, look in looks.items()
-    }
-    return {
-        channel: channels[channel](f"{field}:N", scale=scale, legend=legend)
-        for channel, scale in scales.items()
-    }
+    kinds = {"color": altair.Color, "shape": altair.Shape, "strokeDash": altair.StrokeDash}
+    channels = {}
+    for channel, look in looks.items():
+        scale = altair.Scale(domain=list(names), range=list(islice(cycle(look), len(names))))
+        channels[channel] = kinds[channel](f"{field}:N", scale=scale, legend=legend)
+    return channels
 
 
 def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
@@ -80,48 +79,36 @@ class Axes:
     x: altair.X
     y: altair.Y
 
-    def layer(
-        self, mark: str, rows: Sequence[Row], channels: Mapping[str, Any], **look: object
-    ) -> altair.Chart:
+    def layer(self, mark: str, rows: Rows, channels: Channels, **look: object) -> altair.Chart:
         """A mark for each row, or a line or area through all; a channel of None is left out."""
-        marks = getattr(rows_of(rows), f"mark_{mark}")(**look)
         every = {"x": self.x, "y": self.y, **channels}
-        chart: altair.Chart = marks.encode(
-            **{name: channel for name, channel in every.items() if channel is not None}
-        )
+        kept = {name: channel for name, channel in every.items() if channel is not None}
+        chart: altair.Chart = getattr(rows_of(rows), f"mark_{mark}")(**look).encode(**kept)
         return chart
 
-    def lines(
-        self, rows: Sequence[Row], channels: Mapping[str, Any], **look: object
-    ) -> altair.Chart:
+    def lines(self, rows: Rows, channels: Channels, **look: object) -> altair.Chart:
         """A line through the rows of each series."""
         return self.layer("line", rows, channels, **look)
 
     def points(
-        self,
-        rows: Sequence[Row],
-        channels: Mapping[str, Any],
-        tooltip: str = "",
-        **look: object,
+        self, rows: Rows, channels: Channels, tooltip: str = "", **look: object
     ) -> altair.Chart:
         """Filled points; `tooltip` names the fields that those who point at one are told."""
         told = {"tooltip": tooltip.split()} if tooltip else {}
-        return self.layer(
-            "point", rows, {**channels, **told}, **{"filled": True, "opacity": 1} | look
-        )
+        filled = {"filled": True, "opacity": 1} | look
+        return self.layer("point", rows, {**channels, **told}, **filled)
 
     def intervals(
-        self, rows: Sequence[Row], channels: Mapping[str, Any], mark: str = "rule", **look: object
+        self, rows: Rows, channels: Channels, mark: str = "rule", **look: object
     ) -> altair.Chart:
         """From `low` to `high`: across where names of rows go down the page, else upright."""
         side = "x" if self.y["shorthand"] == "row:N" else "y"
         low = getattr(self, side).copy(deep=False)
         low["shorthand"] = "low:Q"
-        ends = {side: low, f"{side}2": "high:Q"}
-        return self.layer(mark, rows, {**channels, **ends}, **look)
+        return self.layer(mark, rows, {**channels, side: low, f"{side}2": "high:Q"}, **look)
 
     def means_over_runs(
-        self, means: Sequence[Row], runs: Sequence[Row], channels: Mapping[str, Any], tooltip: str
+        self, means: Rows, runs: Rows, channels: Channels, tooltip: str
     ) -> tuple[altair.Chart, ...]:
         """Large points with intervals, and behind them a small point for each run."""
         return (

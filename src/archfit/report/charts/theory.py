@@ -33,9 +33,8 @@ def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> al
         )
     around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
     widths = sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
-    panels = {
-        f"width {each}" + (" (yours)" if each == shape.width else ""): each for each in widths
-    }
+    mine = {shape.width: " (yours)"}
+    panels = {f"width {each}{mine.get(each, '')}": each for each in widths}
     depths = _depths(shape, widths[-1])
     rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
     header = altair.Header(labelFontSize=13, labelFontWeight="bold")
@@ -97,20 +96,11 @@ def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterat
 
 def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
     """The curves, the thresholds with their names, and the depth of the shape."""
-    legend = altair.Legend(
-        title=None,
-        orient="bottom" if is_narrow else "top",
-        direction="vertical" if is_narrow else "horizontal",
-        labelLimit=400,
-        symbolType="stroke",
-        symbolSize=900,
-    )
-    y = altair.Y(
-        "log3:Q",
-        title="log3 of the separation rank",
-        scale=look.log_scale(),
-        axis=altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e"),
-    )
+    side, direction = ("bottom", "vertical") if is_narrow else ("top", "horizontal")
+    legend = _line_legend(orient=side, direction=direction, labelLimit=400)
+    powers = altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e")
+    scale = look.log_scale()
+    y = altair.Y("log3:Q", title="log3 of the separation rank", scale=scale, axis=powers)
     return [
         _where("isValid(datum.curve)")
         .mark_line(strokeWidth=2, point=altair.OverlayMarkDef(size=14))
@@ -130,6 +120,10 @@ def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
 def _where(condition: str) -> altair.Chart:
     """A layer of the rows of a facet that meet a condition."""
     return altair.Chart().transform_filter(condition)
+
+
+def _line_legend(**look: Any) -> altair.Legend:
+    return altair.Legend(title=None, symbolType="stroke", symbolSize=900, **look)
 
 
 def _lined(
@@ -190,9 +184,8 @@ def _measured_rows(measured: Measurement) -> Iterator[Row]:
     """The measured rank, where there are positions enough."""
     network, partition = measured.experiment.network, measured.experiment.partition
     if len(partition.inside) + len(partition.outside) == 2 * network.width:
-        yield _growth_row(network.width, network.depth, measured.rank) | {
-            "rank": f"{measured.rank:,}"
-        }
+        rank: Row = {"rank": f"{measured.rank:,}"}
+        yield _growth_row(network.width, network.depth, measured.rank) | rank
 
 
 def _bound_rows(width: int) -> Iterator[Row]:
@@ -206,24 +199,16 @@ def _bound_rows(width: int) -> Iterator[Row]:
 
 
 def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
-    return {
-        "width": width,
-        "panel": f"width {width}",
-        "depth": depth,
-        "log10": math.log10(rank),
-    }
+    return {"width": width, "panel": f"width {width}", "depth": depth, "log10": math.log10(rank)}
 
 
 def _growth_axes(title: str, highest: float) -> Axes:
-    ends = [DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2]
+    depths = altair.Scale(domain=[DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2], nice=False)
+    ranks = altair.Scale(domain=[0.0, highest], nice=False)
+    ticks = altair.Axis(tickMinStep=1)
     return Axes(
-        altair.X(
-            "depth:Q",
-            title="depth L (layers)",
-            axis=altair.Axis(tickMinStep=1),
-            scale=altair.Scale(domain=ends, nice=False),
-        ),
-        altair.Y("log10:Q", title=title, scale=altair.Scale(domain=[0.0, highest], nice=False)),
+        altair.X("depth:Q", title="depth L (layers)", axis=ticks, scale=depths),
+        altair.Y("log10:Q", title=title, scale=ranks),
     )
 
 
@@ -244,9 +229,7 @@ def _by_width(rows: list[Row], widths: Sequence[int]) -> Panel:
 
 
 def _with_bounds(rows: Sequence[Row], widths: Sequence[int]) -> altair.FacetChart:
-    legend = altair.Legend(
-        title=None, orient="bottom", labelLimit=300, symbolType="stroke", symbolSize=900, columns=3
-    )
+    legend = _line_legend(orient="bottom", labelLimit=300, columns=3)
     bounds = [row for width in widths for row in _bound_rows(width)]
     marks = [row | {"line": "measured"} for row in rows if row["width"] in widths]
     axes = _growth_axes("log10", HIGHEST_BOUND)
