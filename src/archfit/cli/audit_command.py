@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from archfit.report.document import Document
 
+WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
 SORTS = (
     *("name", "modality", "depth", "width", "attention-ratio", "rank-ratio", "params"),
@@ -57,7 +58,7 @@ def audit(
     _check_options(targets or [], everything, weights, chart, sort)
     failing = _failing(fail_on or [])
     if everything:
-        models = sorted(map(audit_model, zoo_models()), key=lambda one: _key(one, sort))
+        models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
     else:
         models = [
@@ -100,16 +101,16 @@ def _failing(ids: list[str]) -> set[str]:
     return set(IDS) if "any" in ids else set(ids)
 
 
-def _key(one: AuditResult, sort: str) -> tuple[bool, float, str]:
+def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:
     """What is not known comes last, equals by name."""
-    model, name = one.model, one.model.name.lower()
+    model, name = result.model, result.model.name.lower()
     numbers = {
         "depth": model.depth,
         "width": model.width,
         "attention-ratio": model.stacks[0].attention_ratio,
-        "rank-ratio": one.rank_ratio,
+        "rank-ratio": result.rank_ratio,
         "params": model.parameters.total,
-        "findings": -sum({"high": 100, "medium": 10, "low": 1}[f.severity] for f in one.findings),
+        "findings": -sum(WEIGHTS[finding.severity] for finding in result.findings),
     }
     if sort in numbers:
         number = numbers[sort]
@@ -127,9 +128,9 @@ def _draw(document: Document, chart: Path, everything: bool) -> None:
 
 def _fail(models: Sequence[AuditResult], failing: set[str]) -> None:
     caught = [
-        f"{one.model.name}: {finding.id}"
-        for one in models
-        for finding in one.findings
+        f"{result.model.name}: {finding.id}"
+        for result in models
+        for finding in result.findings
         if finding.id in failing
     ]
     if caught:

@@ -183,9 +183,9 @@ def _wanted(
     if wanted == "as given and larger":
         _, width = REPAIRED[scale]
         larger = larger_vocabularies(data, at_least=width)
-        return [("as given", data, AsGiven()), *((one.label, data, one) for one in larger)]
+        return [("as given", data, AsGiven()), *((tokens.label, data, tokens) for tokens in larger)]
     assert isinstance(wanted, tuple)
-    return [(one.label, data, one) for one in possible_vocabularies(data, wanted)]
+    return [(tokens.label, data, tokens) for tokens in possible_vocabularies(data, wanted)]
 
 
 def _hash_before(data: PreparedData, wanted: Tokenisation) -> str:
@@ -248,7 +248,7 @@ def collected(labelled: Sequence[tuple[str, PreparedData]]) -> tuple[Corpus, ...
             hash=data.data_hash,
             folder=str(data.folder.resolve()),
         )
-        if label in {one.label for hash, one in corpora.items() if hash != data.data_hash}:
+        if label in {corpus.label for hash, corpus in corpora.items() if hash != data.data_hash}:
             raise ValueError(
                 f"two of the data sets are called {label}, so that nobody could tell them apart; "
                 "rename one of the folders"

@@ -28,7 +28,6 @@ from archfit.report.document import (
 )
 from archfit.report.fit_document import Origin, ends_words, provenance
 from archfit.report.plan_document import plan_document, plan_figures
-from archfit.spec import Evaluation
 
 if TYPE_CHECKING:
     from archfit.report.charts.check import Trial
@@ -106,7 +105,7 @@ def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterat
 
     shapes, bounds = plan_figures(plan)
     if check is not None:
-        trials = [_trial(check.trained, one) for one in check.verdict.standings]
+        trials = [_trial(check.trained, result) for result in check.verdict.standings]
         yield difference_figure(trials)
         yield curve_figure(trials)
     yield shapes
@@ -132,22 +131,19 @@ def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
     records, found = trained.of(standing.network), standing.against
     positions = standing.cell.recipe.batch_sequences * standing.cell.architecture.context
     steps = [evaluation.step for evaluation in records[0].evaluations if evaluation.step]
-    means = [
-        sum(_bits_at(record.evaluations, step) for record in records) / len(records)
-        for step in steps
+    bits_at = [
+        {evaluation.step: evaluation.heldout_bits_per_byte for evaluation in record.evaluations}
+        for record in records
     ]
+    means = [sum(bits[step] for bits in bits_at) / len(records) for step in steps]
     return Trial(
         name=standing.words,
-        bits_per_byte=tuple(one.evaluations[-1].heldout_bits_per_byte for one in records),
+        bits_per_byte=tuple(record.evaluations[-1].heldout_bits_per_byte for record in records),
         difference=(found.estimate.value if found else None) or 0.0,
         low=(found.estimate.low if found else None) or 0.0,
         high=(found.estimate.high if found else None) or 0.0,
         curve=tuple(zip((step * positions for step in steps), means, strict=True)),
     )
-
-
-def _bits_at(evaluations: tuple[Evaluation, ...], step: int) -> float:
-    return next(one.heldout_bits_per_byte for one in evaluations if one.step == step)
 
 
 def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
@@ -157,17 +153,19 @@ def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
             "The networks of the check, the best first",
             check.verdict.standings,
             {
-                "network": lambda one: one.network.network.name,
-                "depth": lambda one: str(one.cell.architecture.depth),
-                "width": lambda one: str(one.cell.architecture.width),
-                "parameters": lambda one: f"{one.cell.architecture.params:,}",
-                "bits per byte": lambda one: f"{one.cell.bits_per_byte:.4f}",
-                "difference": lambda one: (
-                    f"{one.against.estimate.value:+.4f}" if one.against else ""
+                "network": lambda result: result.network.network.name,
+                "depth": lambda result: str(result.cell.architecture.depth),
+                "width": lambda result: str(result.cell.architecture.width),
+                "parameters": lambda result: f"{result.cell.architecture.params:,}",
+                "bits per byte": lambda result: f"{result.cell.bits_per_byte:.4f}",
+                "difference": lambda result: (
+                    f"{result.against.estimate.value:+.4f}" if result.against else ""
                 ),
-                "90 %": lambda one: ends_words(one.against.estimate) if one.against else "",
-                "seeds": lambda one: str(one.cell.seeds),
-                "at the plan's size": lambda one: counterpart(trained, one),
+                "90 %": lambda result: (
+                    ends_words(result.against.estimate) if result.against else ""
+                ),
+                "seeds": lambda result: str(result.cell.seeds),
+                "at the plan's size": lambda result: counterpart(trained, result),
             },
         )
     described = data.description

@@ -115,7 +115,7 @@ def counterpart(trained: CheckRuns, standing: RankedResult) -> str:
 
 def _scale(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
     design = trained.design
-    reference = next(one for one in verdict.standings if one.against is None)
+    reference = next(result for result in verdict.standings if result.against is None)
     shape, recipe = reference.cell.architecture, reference.cell.recipe
     tokens = recipe.steps * recipe.batch_sequences * shape.context
     size = (
@@ -141,12 +141,12 @@ def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]
             f"the {plan.bottleneck.kind} does not bind and the check says nothing about the "
             "bottleneck; more --minutes, or a GPU, allow larger networks."
         )
-    if any(one.network.patch for one in trained.cells):
+    if any(cell.network.patch for cell in trained.cells):
         yield (
             "Networks that read several tokens at a position also predict them at once, which "
             "costs them bits that a vocabulary of such groups does not lose."
         )
-    if any(one.network.role == "repaired" and not one.network.patch for one in trained.cells):
+    if any(cell.network.role == "repaired" and not cell.network.patch for cell in trained.cells):
         yield (
             "Networks with a larger vocabulary have larger tables, and see more bytes in as many "
             "positions; both are part of what the repair does here."
@@ -165,9 +165,9 @@ def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]
 def _diverged(trained: CheckRuns) -> str:
     """How many runs of each network did, where any did."""
     counts = Counter(
-        f"{one.network.name} ({one.cell.options.depth} x {one.cell.options.width})"
-        for one in trained.cells
-        for _ in trained.of(one, "diverged")
+        f"{planned.network.name} ({planned.cell.options.depth} x {planned.cell.options.width})"
+        for planned in trained.cells
+        for _ in trained.of(planned, "diverged")
     )
     return ", ".join(f"{count} of {name}" for name, count in counts.items())
 

@@ -19,22 +19,22 @@ SHORT = {rule.id: rule.short for rule in RULES}
 
 def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
-    spectra = [one for one in models if one.spectrum is not None]
+    spectra = [result for result in models if result.spectrum is not None]
     drawn = (_spectrum_figure(spectra),) if spectra else ()
     return Document(
-        title=", ".join(one.model.name for one in models),
+        title=", ".join(result.model.name for result in models),
         headline="",
         sections=(
-            *(section for one in models for section in model_sections(one)),
+            *(section for result in models for section in model_sections(result)),
             *((Section(figures=drawn, is_detail=True),) if drawn else ()),
         ),
-        data=[audit_json(one) for one in models],
+        data=[audit_json(result) for result in models],
     )
 
 
-def model_sections(one: AuditResult) -> tuple[Section, ...]:
+def model_sections(result: AuditResult) -> tuple[Section, ...]:
     """A model's sizes, each finding with its evidence and fix, and what is not known."""
-    model = one.model
+    model = result.model
     remarks = [
         f"{words}: {sentence}"
         for words, sentences in (
@@ -44,11 +44,11 @@ def model_sections(one: AuditResult) -> tuple[Section, ...]:
         )
         for sentence in sentences
     ]
-    facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(one)))
+    facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
     return sections_with_words(
         Section(tables=(facts,)),
-        *map(_finding_section, one.findings),
-        Section(sentences=() if one.findings else (_nothing_found(one),)),
+        *map(_finding_section, result.findings),
+        Section(sentences=() if result.findings else (_nothing_found(result),)),
         Section(sentences=tuple(remarks)),
     )
 
@@ -62,12 +62,12 @@ def _finding_section(found: Finding) -> Section:
     )
 
 
-def _nothing_found(one: AuditResult) -> str:
+def _nothing_found(result: AuditResult) -> str:
     """What was looked at and is well, and what could not be judged."""
-    first = one.model.stacks[0]
+    model, first = result.model, result.model.stacks[0]
     unknown = {
-        "the rank of the input": one.rank_ratio is None and one.model.input.kind not in UNBOUNDED,
-        "attention": first.attention_ratio is None or "heads" in one.model.doubtful,
+        "the rank of the input": result.rank_ratio is None and model.input.kind not in UNBOUNDED,
+        "attention": first.attention_ratio is None or "heads" in model.doubtful,
         "depth": first.depth is None,
     }
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
@@ -76,8 +76,8 @@ def _nothing_found(one: AuditResult) -> str:
     return "Nothing found: no bottleneck, and depth within 1.5 times the law."
 
 
-def _facts(one: AuditResult) -> Iterator[tuple[str, str]]:
-    model, source, parts = one.model, one.model.input, one.model.parameters
+def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
+    model, source, parts = result.model, result.model.input, result.model.parameters
     for stack in model.stacks:
         heads = f"{_whole(stack.heads)} heads of {_whole(stack.head_dim)}"
         layers = f"{_whole(stack.depth)} layers x {stack.width:,}"
@@ -87,7 +87,7 @@ def _facts(one: AuditResult) -> Iterator[tuple[str, str]]:
     yield "input", source.kind.replace("_", " ")
     yield "vocabulary", f"{_whole(source.vocab)}{real}"
     yield "rank limit", f"{_whole(model.rank_limit)} of width {model.width:,}"
-    if (spectrum := one.spectrum) is not None:
+    if (spectrum := result.spectrum) is not None:
         above = f"values above {spectrum.tolerance:.3g}"
         yield "measured rank", f"{spectrum.numerical_rank:,} ({above})"
         yield "stable rank", f"{spectrum.stable_rank:.2f}"
@@ -101,12 +101,13 @@ def _facts(one: AuditResult) -> Iterator[tuple[str, str]]:
 
 
 def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
-    ranks = [(one.model.name, one.spectrum.numerical_rank) for one in models if one.spectrum]
+    measured = [(result.model.name, result.spectrum) for result in models]
+    ranks = [f"{name}: rank {found.numerical_rank:,}" for name, found in measured if found]
     return Figure(
         name="spectrum",
         title="Spectrum of the embedding",
         caption="Singular values as a share of the largest; a rule marks the rank.",
-        description="; ".join(f"{name}: rank {rank:,}" for name, rank in ranks),
+        description="; ".join(ranks),
         chart=partial(_spectrum_chart, models),
     )
 
@@ -119,17 +120,17 @@ def _spectrum_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing"
 
 # The row of a model in the gallery, without its findings; what is not known is empty.
 MODEL_COLUMNS: Mapping[str, Callable[[AuditResult], str]] = {
-    "model": lambda one: one.model.name,
-    "modality": lambda one: (one.model.modality or "").replace("_", " "),
-    "depth": lambda one: _whole(one.model.depth, ""),
-    "width": lambda one: _whole(one.model.width, ""),
-    "heads": lambda one: _whole(one.model.stacks[0].heads, ""),
-    "head_dim": lambda one: _whole(one.model.stacks[0].head_dim, ""),
-    "attention ratio": lambda one: _ratio(one.model.stacks[0].attention_ratio, ""),
-    "vocabulary": lambda one: _whole(one.model.input.vocab, ""),
-    "rank limit": lambda one: _whole(one.model.rank_limit, ""),
-    "rank ratio": lambda one: _ratio(one.rank_ratio, ""),
-    "million parameters": lambda one: _millions(one.model.parameters.total),
+    "model": lambda result: result.model.name,
+    "modality": lambda result: (result.model.modality or "").replace("_", " "),
+    "depth": lambda result: _whole(result.model.depth, ""),
+    "width": lambda result: _whole(result.model.width, ""),
+    "heads": lambda result: _whole(result.model.stacks[0].heads, ""),
+    "head_dim": lambda result: _whole(result.model.stacks[0].head_dim, ""),
+    "attention ratio": lambda result: _ratio(result.model.stacks[0].attention_ratio, ""),
+    "vocabulary": lambda result: _whole(result.model.input.vocab, ""),
+    "rank limit": lambda result: _whole(result.model.rank_limit, ""),
+    "rank ratio": lambda result: _ratio(result.rank_ratio, ""),
+    "million parameters": lambda result: _millions(result.model.parameters.total),
 }
 
 
@@ -145,20 +146,21 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
             Section(tables=(_all_models(models),)),
             Section(title="Findings", tables=(_all_findings(models),), is_detail=True),
         ),
-        data=[audit_json(one) for one in models],
+        data=[audit_json(result) for result in models],
     )
 
 
 def gallery_summary(models: Sequence[AuditResult]) -> str:
     """How many models have which bottleneck."""
-    counts = Counter(id_ for one in models for id_ in {found.id for found in one.findings})
+    counts = Counter(id_ for result in models for id_ in {found.id for found in result.findings})
     found = [f"{count} with {id_}" for id_, count in counts.most_common()]
     return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
 
 
 def claims_table(models: Sequence[AuditResult]) -> Table:
     """What Wies et al. 2021 say about published models, and what this audit finds."""
-    rows = tuple((one.model, one.says, one.found, one.verdict) for one in checked_claims(models))
+    claims = checked_claims(models)
+    rows = tuple((claim.model, claim.says, claim.found, claim.verdict) for claim in claims)
     columns = ("model", "Wies et al. 2021", "this audit", "verdict")
     return Table(title="What Wies et al. 2021 say about them", columns=columns, rows=rows)
 
@@ -185,10 +187,10 @@ def _all_models(models: Sequence[AuditResult]) -> Table:
     """A row for each model; its findings by their short names."""
     rows = tuple(
         (
-            *(say(one) for say in MODEL_COLUMNS.values()),
-            " ".join(dict.fromkeys(SHORT[found.id] for found in one.findings)),
+            *(say(result) for say in MODEL_COLUMNS.values()),
+            " ".join(dict.fromkeys(SHORT[found.id] for found in result.findings)),
         )
-        for one in models
+        for result in models
     )
     return Table(
         title=f"{len(models)} published Transformers",
@@ -207,10 +209,10 @@ def _all_findings(models: Sequence[AuditResult]) -> Table:
         "audit NAME --json",
         columns=("model", "finding", "severity", "redundancy", "evidence", "fix"),
         rows=tuple(
-            (one.model.name, found.id, found.severity, str(found.redundancy or ""),
+            (result.model.name, found.id, found.severity, str(found.redundancy or ""),
              found.evidence, found.fix)
-            for one in models
-            for found in one.findings
+            for result in models
+            for found in result.findings
         ),
         sortable=True,
     )  # fmt: skip

@@ -139,6 +139,7 @@ class Document:
 def sections_with_words(*sections: Section) -> tuple[Section, ...]:
     """Those that have anything to say; tables without rows go, too."""
     kept = (
-        replace(one, tables=tuple(table for table in one.tables if table.rows)) for one in sections
+        replace(section, tables=tuple(table for table in section.tables if table.rows))
+        for section in sections
     )
-    return tuple(one for one in kept if one.sentences or one.tables or one.figures)
+    return tuple(part for part in kept if part.sentences or part.tables or part.figures)

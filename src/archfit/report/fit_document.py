@@ -83,7 +83,7 @@ def _finding_section(finding: EvidenceFinding) -> Section:
         title=f"{finding.question}. {finding.asks}",
         sentences=(
             *((f"paper: {finding.paper}",) if finding.paper else ()),
-            *(f"{one.what}: {one}; {one.seeds} seeds" for one in finding.measures),
+            *(f"{measure.what}: {measure}; {measure.seeds} seeds" for measure in finding.measures),
             f"{finding.verdict.upper()}: {finding.because} [{sweeps}]",
         ),
     )
@@ -96,7 +96,7 @@ def sweep_report(
     from archfit.report.charts.sweep import sweep_figures
 
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
-    questions = list(dict.fromkeys(one.question for one in origins if one.question))
+    questions = list(dict.fromkeys(origin.question for origin in origins if origin.question))
     about = f"{fits.runs} finished runs. All intervals are of 90 %."
     stem = file.removesuffix(".html")
     hours = sum(record.timing.training_seconds for record in records) / SECONDS_AN_HOUR
@@ -213,16 +213,16 @@ def _comparisons(fits: Fits, labels: Mapping[str, str]) -> Table:
         "Networks of equal size that read different tokens",
         [result for ranking in fits.rankings for result in ranking.results],
         {
-            "parameters": lambda one: f"{one.first.architecture.params:,}",
-            "data": lambda one: _data(one.first.data_hash, labels),
-            "vocabulary": lambda one: f"{one.first.architecture.input.vocab:,}",
-            "patch": lambda one: str(one.first.architecture.input.tokens_per_position),
-            "depth": lambda one: str(one.first.architecture.depth),
-            "width": lambda one: str(one.first.architecture.width),
-            "bits per byte": lambda one: f"{one.first.bits_per_byte:.4f}",
-            "more than the best": lambda one: f"{one.estimate.value:+.4f}",
-            "90 %": lambda one: ends_words(one.estimate) if one.estimate.value else "",
-            "seeds": lambda one: str(one.seeds),
+            "parameters": lambda result: f"{result.first.architecture.params:,}",
+            "data": lambda result: _data(result.first.data_hash, labels),
+            "vocabulary": lambda result: f"{result.first.architecture.input.vocab:,}",
+            "patch": lambda result: str(result.first.architecture.input.tokens_per_position),
+            "depth": lambda result: str(result.first.architecture.depth),
+            "width": lambda result: str(result.first.architecture.width),
+            "bits per byte": lambda result: f"{result.first.bits_per_byte:.4f}",
+            "more than the best": lambda result: f"{result.estimate.value:+.4f}",
+            "90 %": lambda result: ends_words(result.estimate) if result.estimate.value else "",
+            "seeds": lambda result: str(result.seeds),
         },
     )
 

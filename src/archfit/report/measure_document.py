@@ -97,7 +97,7 @@ def claims_document() -> Document:
 def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
     """All cases of a claim as they were measured, and whether it holds."""
     failed = failures(claim, [[measured.rank for measured in group] for group in groups])
-    cases = [(number, one) for number, group in enumerate(groups, 1) for one in group]
+    cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
     verdict = _verdict(len(groups), failed)
     table = Table.of(
         f"Claim: {claim.says}",
@@ -128,15 +128,15 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
 
 def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
-    cases = [(one, growth_bounds(*_sizes(one.experiment))) for one in measured]
-    failed = tuple(index for index, one in enumerate(measured) if not one.is_exact)
+    cases = [(found, growth_bounds(*_sizes(found.experiment))) for found in measured]
+    failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
     verdict = _verdict(len(measured), failed)
     table = Table(
         title="Measured separation rank, one head, balanced partition",
         columns=("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
         rows=tuple(
-            (*map(str, _sizes(one.experiment)), f"{one.rank:,}", *_bounds_words(bounds))
-            for one, bounds in cases
+            (*map(str, _sizes(found.experiment)), f"{found.rank:,}", *_bounds_words(bounds))
+            for found, bounds in cases
         ),
     )
     figure = Figure(
@@ -161,7 +161,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
         data={
             "claim": GROWTH,
             "says": GROWTH_SAYS,
-            "rows": [_row_json(one) | _bounds_json(bounds) for one, bounds in cases],
+            "rows": [_row_json(found) | _bounds_json(bounds) for found, bounds in cases],
             "holds": not failed,
             "verdict": verdict,
         },

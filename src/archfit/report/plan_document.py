@@ -144,12 +144,12 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "this plan")
     rows = (
         (
-            one.name,
-            named_shape(one),
-            "yes" if one.in_range else "no",
-            f"{one.source}; {one.seen_in}",
+            advice.name,
+            named_shape(advice),
+            "yes" if advice.in_range else "no",
+            f"{advice.source}; {advice.seen_in}",
         )
-        for one in shaped
+        for advice in shaped
     )
     table = Table(
         title="Advisers",
@@ -157,9 +157,9 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
         rows=(ours, *rows),
     )
     opinions = tuple(
-        f"{one.name}: {one.says} ({one.source}; {one.seen_in})"
-        for one in plan.advice
-        if one not in shaped
+        f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
+        for advice in plan.advice
+        if advice not in shaped
     )
     return (
         Section(tables=(table,)),
@@ -202,8 +202,8 @@ def detail_sections(plan: Plan) -> tuple[Section, ...]:
         rows=(
             ("recommended", f"{shape.depth:,}", f"{shape.width:,}", heads, total),
             *(
-                (name, f"{one.depth:,.1f}", f"{one.width:,.1f}", "", "")
-                for name, one in wished.items()
+                (name, f"{ideal.depth:,.1f}", f"{ideal.width:,.1f}", "", "")
+                for name, ideal in wished.items()
             ),
         ),
     )
@@ -215,14 +215,14 @@ def detail_sections(plan: Plan) -> tuple[Section, ...]:
 
 def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     """All shapes of the plan's size, and bounds on what more depth can add."""
-    shape, named = plan.shape, [one for one in plan.advice if one.depth is not None]
+    shape, named = plan.shape, [advice for advice in plan.advice if advice.depth is not None]
     shapes = Figure(
         name="shapes",
         title="All shapes of this size",
         caption="Every adviser at the same number of block parameters, and published models of "
         "about this size. Where the rank of the input is dotted, width beyond it is wasted.",
         description=f"Depth against width: recommended {shape.depth} x {shape.width}; "
-        + "; ".join(f"{one.name} {one.depth:.1f} x {one.width:.0f}" for one in named if one.width)
+        + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
         + ".",
         chart=partial(_shapes_chart, plan),
     )
@@ -321,5 +321,5 @@ def _advice_json(advice: Advice) -> Json:
     return asdict(advice) | {
         "depth": None if depth is None else round(depth, 1),
         "width": None if width is None else round(width),
-        "depths": None if depths is None else [round(one, 1) for one in depths],
+        "depths": None if depths is None else [round(depth, 1) for depth in depths],
     }
