@@ -28,6 +28,8 @@ def test_the_document_is_json_and_has_the_keys_of_the_contract() -> None:
     assert document["recommended"].keys() >= {
         "depth", "width", "heads", "head_dim", "vocab", "embedding_rank", "params",
     }  # fmt: skip
+    recommended = document["recommended"]
+    assert recommended["aspect_ratio"] == round(recommended["width"] / recommended["depth"], 2)
     assert document["recommended"]["params"].keys() >= {"blocks", "embedding", "total"}
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 257}
     assert document["ideal"]["depth"] == pytest.approx(126.17, abs=0.01)

@@ -94,6 +94,11 @@ class Plan:
         return min(self.shape.width, self.request.limit.limit)
 
     @property
+    def aspect_ratio(self) -> float:
+        """Width over depth, the ratio that Kaplan et al. 2020 vary at one size."""
+        return self.shape.width / self.shape.depth
+
+    @property
     def export_command(self) -> str | None:
         """What writes the config; None for patches, which no format has."""
         request, shape = self.request, self.shape

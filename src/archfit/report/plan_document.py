@@ -118,7 +118,8 @@ def _about_shape(plan: Plan) -> Iterator[str]:
     )
     yield (
         f"embedding rank {plan.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
-        f"before rounding, which changes the size by {plan.rounding_cost:+.1%}"
+        f"before rounding, which changes the size by {plan.rounding_cost:+.1%}; width / depth "
+        f"{plan.aspect_ratio:.1f}"
     )
     yield f"expected: {effect_sentence(plan)}"
 
@@ -250,6 +251,7 @@ def _plan_json(plan: Plan) -> Json:
         | {
             "vocab": request.vocabulary.size if request.vocabulary else None,
             "embedding_rank": plan.embedding_rank,
+            "aspect_ratio": round(plan.aspect_ratio, 2),
             "params": asdict(plan.params),
         },
         "ideal": _ideal_json(plan.ideal),
