@@ -287,7 +287,7 @@ def main() -> None:
 
 
 async def _measure(pid: int, port: int, config: bytes, asked: argparse.Namespace) -> bool:
-    from archfit.report.explorer.description import openapi_document
+    from archfit.report.explorer.api import openapi_document
 
     client = Client(port)
     for path in ("/chart/wide/shapes", "/chart/wide/bounds", "/gallery", "/api/plan?params=1M"):
