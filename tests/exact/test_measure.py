@@ -158,8 +158,7 @@ def test_vector(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "rank", "upper"),
-    [slow_if(row[6] > 300, row[:4], row[4], row[6]) for row in UNMASKED],
+    ("sizes", "rank", "upper"), [slow_if(row[6] > 300, row[:4], row[4], row[6]) for row in UNMASKED]
 )
 def test_row_without_a_mask(sizes: tuple[int, ...], rank: int, upper: int) -> None:
     found = measured(*sizes)

@@ -10,11 +10,7 @@ import tests_network
 from archfit.exact import witness as witness_module
 from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
 from archfit.exact.witness import WitnessCheck, WitnessRecipe, build_witness, check_witness
-from archfit.exact.witness_embedded import (
-    ConvolutionRecipe,
-    LongVocabularyRecipe,
-    VocabularyRecipe,
-)
+from archfit.exact.witness_embedded import ConvolutionRecipe, LongVocabularyRecipe, VocabularyRecipe
 from archfit.exact.witness_network import (
     HeadWeights,
     InnerProductPower,

@@ -3,14 +3,7 @@
 import pytest
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.quantities import (
-    INPUTS,
-    Basis,
-    Entry,
-    catalogued,
-    check_heads_fit,
-    check_sizes,
-)
+from archfit.theory.quantities import INPUTS, Basis, Entry, catalogued, check_heads_fit, check_sizes
 
 ENDS = {
     **dict.fromkeys(("depth", "deep_depth", "shallow_depth"), (1, 10**6)),

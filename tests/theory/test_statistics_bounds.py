@@ -84,8 +84,7 @@ def test_counted_polynomials_are_the_independent_ones(
 
 
 @pytest.mark.parametrize(
-    ("depth", "width", "heads", "side"),
-    [(1, 3, 1, 2), (2, 2, 1, 1), (2, 2, 1, 2), (2, 3, 1, 1)],
+    ("depth", "width", "heads", "side"), [(1, 3, 1, 2), (2, 2, 1, 1), (2, 2, 1, 2), (2, 3, 1, 1)]
 )
 def test_one_head_reaches_the_bound(depth: int, width: int, heads: int, side: int) -> None:
     bound = statistics_upper_bound_short(depth, width, side, side)

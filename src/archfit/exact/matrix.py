@@ -147,11 +147,7 @@ def _placed(
 
 
 def _listed(
-    vocab: int,
-    positions: int,
-    draws: "np.random.Generator",
-    own: int | None,
-    ordered: bool,
+    vocab: int, positions: int, draws: "np.random.Generator", own: int | None, ordered: bool
 ) -> "TokenArray":
     """Tokens at the positions of a side, (positions, samples): all fillings, or many at random.
 

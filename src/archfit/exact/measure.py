@@ -171,11 +171,7 @@ def _trial(
 
 
 def _rank_of_whole(
-    experiment: Experiment,
-    evaluator: Evaluator,
-    seed: int,
-    samples: Samples,
-    progress: Progress,
+    experiment: Experiment, evaluator: Evaluator, seed: int, samples: Samples, progress: Progress
 ) -> tuple[int, int]:
     """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
     field, (count, most) = evaluator.field, samples

@@ -8,13 +8,7 @@ from fractions import Fraction
 from itertools import count
 from typing import TYPE_CHECKING
 
-from archfit.theory.arithmetic import (
-    Certified,
-    digits,
-    interaction_count,
-    log3,
-    symmetric_entries,
-)
+from archfit.theory.arithmetic import Certified, digits, interaction_count, log3, symmetric_entries
 from archfit.theory.bounds import Bound, BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
 from archfit.theory.quantities import check_heads_fit

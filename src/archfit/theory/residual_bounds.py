@@ -97,11 +97,7 @@ def residual_product_paper_log3(depth: int, width: int, heads: int, positions: i
 
 @catalogued(
     "ub_residual_closed_paper_log3",
-    Basis(
-        "disputed",
-        f"{_SUPPLEMENTARY}, theorem 3",
-        " (it closes a product that misses factors)",
-    ),
+    Basis("disputed", f"{_SUPPLEMENTARY}, theorem 3", " (it closes a product that misses factors)"),
 )
 @Certified
 def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: int) -> "arb":

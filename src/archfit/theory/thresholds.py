@@ -76,8 +76,7 @@ def corrected_depth_threshold(width: int) -> "arb":
 @catalogued(
     "bound_transition_depth",
     Basis(
-        "proved",
-        "author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3)",
+        "proved", "author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3)"
     ),
 )
 @Certified

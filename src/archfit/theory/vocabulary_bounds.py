@@ -15,14 +15,7 @@ from itertools import combinations_with_replacement, count
 from typing import TYPE_CHECKING
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import (
-    Certified,
-    ln,
-    ln_multiset,
-    log3_from_ln,
-    multiset,
-    power,
-)
+from archfit.theory.arithmetic import Certified, ln, ln_multiset, log3_from_ln, multiset, power
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.quantities import Basis, catalogued, check_heads_fit, check_sizes
 

@@ -18,13 +18,7 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import (
-    EXACT_DIGITS,
-    Certified,
-    TooManyDigitsError,
-    ln,
-    log3_from_ln,
-)
+from archfit.theory.arithmetic import EXACT_DIGITS, Certified, TooManyDigitsError, ln, log3_from_ln
 from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 
 if TYPE_CHECKING:
