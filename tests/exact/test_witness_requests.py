@@ -85,6 +85,8 @@ def test_no_kind_takes_sizes_that_make_no_network(
         ("simplified", {"depth": 6, "width": 64}, r"of about 10\^\d+ rows .*use depth <= 2"),
         ("simplified", {"depth": 9, "width": 4}, "2188 rows .*use depth <= 8"),
         ("simplified", {"depth": 2, "width": 6000}, "use 2000 or fewer free coordinates"),
+        ("simplified", {"depth": 3, "width": 2001, "heads": 1}, "use depth <= 2, or fewer free"),
+        ("simplified", {"depth": 3, "width": 2002, "heads": 1}, "use 2000 or fewer free"),
         ("simplified", {"vocab": 5}, "takes no vocab; use --kind vocabulary or vocabulary-long"),
         ("base", {"entry": 0}, "takes no entry; use --kind monomial"),
         ("wide", {}, "kind='wide' is unknown; use one of base, simplified"),
