@@ -87,8 +87,7 @@ def _difference_chart(trials: Sequence[Trial], layout: Layout) -> Panel:
         ),
         axes.points(means, {}, "row:N", shape="diamond", size=90, color=look.COLOURS[0]),
         axes.points(beyond, {"shape": look.SHAPE_OF_ROW}, "row:N", size=110, color=look.COLOURS[1]),
-        width=layout.for_panels(1).width,
-        height=ROW * len(names),
+        size=(layout.for_panels(1).width, ROW * len(names)),
     )
 
 
@@ -132,8 +131,7 @@ def _curve_chart(trials: Sequence[Trial], layout: Layout) -> Panel:
     return layered(
         axes.lines(rows, look.in_dashes("network", "network", names, layout), strokeWidth=2),
         axes.points(rows, series, "network:N tokens:Q bits:Q", size=40),
-        width=layout.for_panels(1).width,
-        height=300,
+        size=(layout.for_panels(1).width, 300),
     )
 
 
@@ -197,6 +195,5 @@ def _cooccurrence_chart(shares: Sequence[float], rules: Mapping[str, int], layou
     return layered(
         axes.lines(values, {}, color=look.COLOURS[0], point=dots),
         axes.layer("rule", ranks, {**looks, "y": None}, strokeWidth=2),
-        width=layout.for_panels(1).width,
-        height=260,
+        size=(layout.for_panels(1).width, 260),
     )

@@ -84,8 +84,7 @@ def _cost_panel(panel: CostPanel, layout: Layout) -> Panel:
         axes.lines(rows, look.in_dashes("side", "limited side", names, layout), strokeWidth=1.5),
         axes.intervals(rows, {"color": series["color"]}, strokeWidth=2),
         axes.points(rows, series, "side:N inner:Q cost:Q low:Q high:Q", size=80),
-        width=layout.width,
-        height=260,
+        size=(layout.width, 260),
         title=panel.title,
     )
 
@@ -206,8 +205,7 @@ def _share_panel(names: Sequence[str], points: Sequence[SharePoint], layout: Lay
             )
             for mark, shape in LIMITS.items()
         ),
-        width=layout.width,
-        height=240,
+        size=(layout.width, 240),
         title=TITLES[kind],
     )
 

@@ -125,10 +125,10 @@ class Axes:
         return self.layer("rule", rows, {"y" if side == "x" else "x": None}, **look)
 
 
-def layered(*layers: altair.Chart, width: int, height: int, title: str = "") -> Panel:
-    """One panel of these layers, the last on top."""
+def layered(*layers: altair.Chart, size: tuple[int, int], title: str = "") -> Panel:
+    """One panel of these layers, the last on top; `size` is its width and height in pixels."""
     words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
-    return altair.layer(*layers, width=width, height=height, **words)
+    return altair.layer(*layers, width=size[0], height=size[1], **words)
 
 
 def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:

@@ -181,8 +181,7 @@ def _ranks(panel: RankPanel, names: Sequence[str], losses: look.Ends, layout: La
             look.in_series("tables", TABLES, names, layout),
             "tables:N rank:Q loss:Q low:Q high:Q",
         ),
-        width=layout.width,
-        height=HEIGHT,
+        size=(layout.width, HEIGHT),
         title=f"{panel.title}: ranks",
     )
 
@@ -200,8 +199,7 @@ def _widths(panel: RankPanel, losses: look.Ends, layout: Layout) -> Panel:
         axes.intervals(curves, dark, "area", opacity=0.2, clip=True),
         axes.lines(curves, dark, strokeWidth=1.5, clip=True),
         *axes.means_over_runs(means, _run_rows(panel.widths), dark, "width:Q loss:Q low:Q high:Q"),
-        width=layout.width,
-        height=HEIGHT,
+        size=(layout.width, HEIGHT),
         title=f"depth {panel.full.architecture.depth}: widths",
     )
 

@@ -140,8 +140,7 @@ def _panel(
             opacity=0.9,
         ),
         axes.points(crossings, {}, shape="diamond", size=120, color=look.BLACK),
-        width=layout.width,
-        height=230,
+        size=(layout.width, 230),
         title=panel.title,
     )
     if not crossings:
@@ -165,8 +164,7 @@ def _strip(crossings: Sequence[Row], sizes: look.Ends, layout: Layout) -> Panel:
             crossings, {}, "row:N size:Q low:Q high:Q", shape="diamond", size=90, color=look.BLACK
         ),
         axes.points(open_ends, {"shape": look.SHAPE_OF_ROW}, size=70, color=look.BLACK),
-        width=layout.width,
-        height=ROW * len(crossings),
+        size=(layout.width, ROW * len(crossings)),
     ).resolve_scale(shape="independent")
     return strip
 

@@ -80,8 +80,7 @@ def _comparison_panel(labels: Mapping[str, str], ranking: Ranking, layout: Layou
         axes.points(
             means, {}, "row:N bits:Q low:Q high:Q", shape="diamond", size=90, color=look.COLOURS[0]
         ),
-        width=layout.width,
-        height=ROW * len(names),
+        size=(layout.width, ROW * len(names)),
         title=f"about {short_size(ranking.best.architecture.params)} parameters",
     )
 
@@ -147,6 +146,5 @@ def _spread_chart(
         axes.rule("x", 0.0, color=look.LIGHT_GREY),
         axes.intervals(bars, {}, strokeWidth=7, opacity=0.25, color=look.GREY),
         axes.points(runs, shape, size=40, color=look.COLOURS[0], opacity=0.85),
-        width=layout.for_panels(1).width,
-        height=30 * len(cells),
+        size=(layout.for_panels(1).width, 30 * len(cells)),
     )

@@ -223,8 +223,7 @@ def _by_width(rows: list[Row], widths: Sequence[int]) -> Panel:
         axes.lines(bounds, colour, strokeWidth=1, strokeDash=[4, 4], clip=True),
         axes.lines(rows, colour, strokeWidth=2),
         axes.points(rows, series, "width:N depth:Q rank:N", size=70),
-        width=560,
-        height=300,
+        size=(560, 300),
     )
 
 

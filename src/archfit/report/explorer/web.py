@@ -5,14 +5,13 @@ import contextlib
 import gzip
 import sys
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from archfit.report.explorer import exchange
 from archfit.report.explorer.answers import POOLS, TAKE_A_CONFIG
@@ -28,9 +27,6 @@ from archfit.report.explorer.workers import (
     WorkerPool,
 )
 from archfit.spec.errors import one_line
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 # Styles are in one sheet. Vega sets them through the object model, which no policy forbids.
@@ -58,12 +54,12 @@ class Guard:
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
         self._app, self._hosts = app, hosts
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
 
-        async def with_headers(message: "Message") -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent = dict(message["headers"])
                 message["headers"] = list((sent | HEADERS | sent).items())
@@ -95,7 +91,7 @@ class Guard:
         return None
 
 
-async def _refuse(path: str, status: int, sentence: str, send: "Send") -> None:
+async def _refuse(path: str, status: int, sentence: str, send: Send) -> None:
     reply = refusal(path, status, sentence)
     headers = [
         (b"content-type", reply.media.encode()),
@@ -197,7 +193,7 @@ class Explorer:
 
 
 class _TooLongError(Exception):
-    """The body is."""
+    """The body of a request is over the limit."""
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> ASGIApp:
