@@ -1,7 +1,10 @@
 """Claims: each holds in what is measured, and would be seen to fail where it does not."""
 
+from collections.abc import Callable
+
 import pytest
 
+from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import estimate, measure, silent
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
@@ -105,3 +108,67 @@ def test_growth_stops_at_the_first_case_over_the_memory() -> None:
     )
     limit = costs[10].gigabytes
     assert len(growth_experiments("cpu", 60.0, limit * 0.999)) <= 10
+
+
+def _sides(case: Experiment) -> tuple[int, int]:
+    return len(case.partition.inside), len(case.partition.outside)
+
+
+def _varied(name: str, read: Callable[[Experiment], object]) -> list[list[object]]:
+    return [[read(case) for case in group] for group in CLAIMS[name].groups]
+
+
+def test_all_claims_are_about_balanced_partitions_and_heads_that_fill_the_width() -> None:
+    for claim in CLAIMS.values():
+        for case in (case for group in claim.groups for case in group):
+            assert _sides(case)[0] == _sides(case)[1]
+            assert case.network.heads * case.network.head_dim == case.network.width
+            assert (case.position_rank, case.entry) == (0, 0)
+
+
+def test_claims_vary_what_they_speak_of() -> None:
+    outputs = _varied("partition-symmetry", lambda case: case.partition.output)
+    assert outputs == [[0, 1] * 3] * 3
+    sides = _varied("partition-symmetry", lambda case: 0 in case.partition.inside)
+    assert {tuple(group) for group in sides} == {(True, True, True, False, True, False)}
+    residual = _varied("residuals", lambda case: case.network.has_residual)
+    assert residual == [[False, True]] * 6
+    heads = _varied("heads", lambda case: case.network.heads)
+    assert heads == [[1, 2], [1, 3], [1, 2, 4], [1, 2, 3, 6], [1, 2]]
+    assert {_sides(case) for group in CLAIMS["heads"].groups for case in group} == {(2, 2)}
+
+
+def test_the_lengths_that_add_nothing_are_twice_the_width_and_more() -> None:
+    for group in CLAIMS["saturation"].groups:
+        lengths = [2 * _sides(case)[0] for case in group]
+        width = group[0].network.width
+        assert lengths == sorted(set(lengths))
+        assert lengths[:2] == [2, 4]
+        assert lengths[-2] in {4, 2 * width}
+        assert lengths[-1] >= 2 * width
+
+
+def test_widths_beyond_the_rank_are_compared_with_the_rank_itself() -> None:
+    for group in CLAIMS["embedding-rank"].groups:
+        ranks, widths = {case.inputs.rank for case in group}, [c.network.width for c in group]
+        assert ranks == {widths[0]}
+        assert widths == sorted(set(widths))
+
+
+def test_as_many_tokens_as_their_rank_are_compared_with_vectors_of_that_rank() -> None:
+    for tokens, vectors in CLAIMS["small-vocabulary"].groups:
+        assert isinstance(tokens.inputs, TokenInputs)
+        assert tokens.inputs.vocab == tokens.inputs.rank == vectors.inputs.rank
+        assert (tokens.network, tokens.partition) == (vectors.network, vectors.partition)
+    ranks = _varied("small-vocabulary", lambda case: case.inputs.rank)
+    assert ranks == [[2, 2], [3, 3], [3, 3], [4, 4]]
+
+
+def test_under_a_mask_halves_are_compared_with_every_second_position() -> None:
+    for halves, seconds in CLAIMS["causal-mask"].groups:
+        length = 2 * _sides(halves)[0]
+        assert halves.partition.outside == tuple(range(length // 2))
+        assert seconds.partition.outside == tuple(range(0, length, 2))
+        assert halves.partition.output == seconds.partition.output == length - 1
+        assert halves.network == seconds.network
+        assert halves.network.is_causal

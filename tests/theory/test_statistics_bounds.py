@@ -12,6 +12,7 @@ from archfit.theory.arithmetic import interaction_count, multiset, symmetric_ent
 from archfit.theory.bounds import Shape, bounds_report
 from archfit.theory.statistics_bounds import (
     best_split,
+    degree_upper_bounds,
     statistics_upper_bound,
     statistics_upper_bound_positions,
     statistics_upper_bound_short,
@@ -165,3 +166,41 @@ def test_measured_ranks_of_the_specification_lie_between_the_bounds(
     assert report.lower.log3 <= report.upper.log3
     assert report.upper.exact is not None
     assert measured <= report.upper.exact
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("rank_", [1, 2, 3])
+def test_over_a_vocabulary_the_least_of_three_counts_is_taken(depth: int, rank_: int) -> None:
+    """The splits of the statistics, and the ways to fill either side; whichever is smallest."""
+    C = interaction_count(depth)
+    for vocab in (rank_, rank_ + 1, 6, 9):
+        split = best_split(rank_, min(vocab, symmetric_entries(rank_) + 1), C)
+        for inside in (1, 2, 5, 9):
+            for outside in (1, 3, 8):
+                wanted = min(split, vocab * multiset(vocab, inside - 1), multiset(vocab, outside))
+                found = statistics_upper_bound_vocabulary(depth, vocab, rank_, inside, outside)
+                assert found == wanted
+        assert statistics_upper_bound_vocabulary(depth, vocab, rank_, 2) == min(split, vocab**2)
+
+
+def test_fillings_of_a_million_digits_are_left_out() -> None:
+    long = statistics_upper_bound_vocabulary(2, 10**9, 2, inside=10**9, outside=10**9)
+    assert long == statistics_upper_bound(2, 2)
+
+
+def test_a_sum_over_too_many_partitions_is_refused_and_a_shorter_one_is_not() -> None:
+    assert degree_upper_bounds(4, 9, 2, 9)[0] == 9
+    with pytest.raises(ValueError, match="a side of 5 positions, shorter than a width of 9"):
+        degree_upper_bounds(6, 9, 5, 9)
+
+
+@pytest.mark.parametrize(("total", "parts"), [(6, 2), (7, 7), (9, 3), (4, 9)])
+def test_partitions_are_counted_as_they_are_listed(total: int, parts: int) -> None:
+    from archfit.theory.statistics_bounds import _partition_count, _partitions
+
+    listed = [list(_partitions(size, parts, size)) for size in range(total + 1)]
+    assert _partition_count(total, parts) == sum(map(len, listed))
+    for size, all_of_size in enumerate(listed):
+        assert all(sum(la) == size and len(la) <= parts for la in all_of_size)
+        assert all(list(la) == sorted(la, reverse=True) for la in all_of_size)
+        assert len(set(all_of_size)) == len(all_of_size)
