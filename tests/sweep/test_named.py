@@ -8,8 +8,8 @@ import pytest
 from archfit.spec import Architecture, Factorised, Full, RunSpec
 from archfit.sweep.devices import gpu_seconds
 from archfit.sweep.matching import equal_total, ranks_below
-from archfit.sweep.named import NAMED, counted_corpora, named_sweep
-from archfit.sweep.sweep import SCALES, SMALL, SMOKE, Cell, Corpus, Scale, seeded
+from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
+from archfit.sweep.sweep import SCALES, Cell, Corpus, Scale, recipe_of, seeded
 
 DNA = Corpus(label="dna", kind="fasta", vocab=6, hash="d" * 64, folder="")
 
@@ -123,7 +123,7 @@ def test_the_paper_scale_has_the_published_steps_and_batch(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_small_takes_less_than_a_quarter_of_an_hour_of_one_gpu(name: str) -> None:
-    seeds = NAMED[name].seeds["small"]
+    seeds = sweep_numbers(name, "small")["seeds"]
     specs = specs_of(name, "small", seeds)
     assert seeds >= 3
     assert sum(1.3 * gpu_seconds(spec) for spec in specs) < 15 * 60
@@ -187,7 +187,9 @@ def test_no_ranks_are_made_up_where_none_are_asked_for() -> None:
 
 
 def test_all_cells_of_a_seed_come_before_the_next_the_costliest_first() -> None:
-    cells = [Cell(corpus=DNA, options=replace(SMOKE, depth=depth)) for depth in (1, 3, 2)]
+    cells = [
+        Cell(corpus=DNA, options=replace(recipe_of("smoke"), depth=depth)) for depth in (1, 3, 2)
+    ]
     specs = seeded(cells, [4, 9])
     assert [spec.seed for spec in specs] == [4, 4, 4, 9, 9, 9]
     assert [spec.architecture.depth for spec in specs] == [3, 2, 1, 3, 2, 1]
@@ -197,7 +199,7 @@ def test_all_cells_of_a_seed_come_before_the_next_the_costliest_first() -> None:
 @pytest.mark.parametrize("patch", [None, 2, 4])
 def test_equal_total_finds_the_nearest_width(vocab: int, patch: int | None) -> None:
     """Against a search through all widths."""
-    options = replace(SMALL, depth=5, patch=patch)
+    options = replace(recipe_of("small"), depth=5, patch=patch)
     for params in (60_000, 1_000_000):
         found = equal_total(options, vocab=vocab, params=params).architecture(vocab).params
         totals = [replace(options, width=w).architecture(vocab).params for w in range(2, 400, 2)]

@@ -18,7 +18,7 @@ from archfit.plan.repairs import Repair
 from archfit.spec import RunSpec
 from archfit.spec.run_options import RunOptions
 from archfit.sweep.matching import width_for
-from archfit.sweep.sweep import NO_DATA, RECIPES, Cell, Corpus, Scale
+from archfit.sweep.sweep import NO_DATA, Cell, Corpus, Scale, recipe_of
 
 Role = Literal["recommended", "shallower", "deeper", "text-shaped", "repaired"]
 HEADS = 2  # as the papers' experiments have
@@ -207,7 +207,7 @@ class Design:
         """The network at one of the sizes."""
         width = width_at(network.depth, size * network.block_params)
         return replace(
-            RECIPES[self.scale],
+            recipe_of(self.scale),
             depth=network.depth,
             width=width,
             heads=HEADS,

@@ -9,13 +9,7 @@ from archfit.data.prepare import OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import (
-    CHINCHILLA_TOKENS,
-    DataFacts,
-    PlanRequest,
-    TotalParams,
-    Vocabulary,
-)
+from archfit.plan.request import CHINCHILLA_TOKENS, DataFacts, PlanRequest, TotalParams, Vocabulary
 from archfit.spec import files
 from archfit.spec.errors import InvalidValue, check_at_least
 

@@ -21,7 +21,7 @@ from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec.errors import check_choice
 from archfit.sweep.devices import gpus
 from archfit.sweep.folder import read_sweep
-from archfit.sweep.named import NAMED, REPAIRED, counted_corpora, named_sweep
+from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep
 from archfit.sweep.sweep_file import read_sweep_file
 
@@ -110,13 +110,13 @@ class SweepRequest:
         return next(scale for scale in SCALES if scale == self.scale)
 
     def _named(self, corpora: tuple[Corpus, ...]) -> Sweep:
-        named, scale = NAMED[self.which], self._scale()
+        scale = self._scale()
         changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
         return named_sweep(
             self.which,
             scale,
             corpora,
-            seeds=range(self.seeds or named.seeds[scale]),
+            seeds=range(self.seeds or sweep_numbers(self.which, scale)["seeds"]),
             changes={name: word for name, word in changes.items() if word != "auto"},
         )
 
@@ -171,7 +171,8 @@ def _wanted(
     name: str, scale: Scale, given: list[PreparedData]
 ) -> list[tuple[str, PreparedData, Tokenisation]]:
     """Labels, and what is to be made of which data."""
-    wanted = NAMED[name].vocabularies[scale]
+    numbers = sweep_numbers(name, scale)
+    wanted = numbers["vocabularies"]
     takes_several = wanted != "as given" and len(wanted) > 1
     if len(given) > 1 and not takes_several:
         raise ValueError(
@@ -181,10 +182,8 @@ def _wanted(
         return [(_folder_name(data), data, AsGiven()) for data in given]
     (data,) = given
     if wanted == "as given and larger":
-        _, width = REPAIRED[scale]
-        larger = larger_vocabularies(data, at_least=width)
+        larger = larger_vocabularies(data, at_least=numbers["width"])
         return [("as given", data, AsGiven()), *((tokens.label, data, tokens) for tokens in larger)]
-    assert isinstance(wanted, tuple)
     return [(tokens.label, data, tokens) for tokens in possible_vocabularies(data, wanted)]
 
 

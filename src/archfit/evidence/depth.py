@@ -17,7 +17,7 @@ from archfit.evidence.measures import (
     verdict_of,
     width_of,
     within,
-)
+)  # fmt: skip
 from archfit.evidence.records import Evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.fitted import Fits
@@ -76,34 +76,30 @@ def _best_depth(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
     measures = [depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
-    law = [_law_depth(item.size) for item in items]
+    law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
+        bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
+        for item in items
+    ]
     tried = items[0].depths
     holds = [  # below two layers the law has nothing to say: one is the least there is
-        measure.estimate.contains(_nearest(wanted, tried))
+        measure.estimate.contains(min(tried, key=lambda depth: abs(math.log(depth / wanted))))
         for measure, wanted in zip(measures, law, strict=True)
         if wanted >= 2
     ]
-    return finding(
-        claim,
-        measures,
-        verdict_of(confirmed=holds, refuted=(not held for held in holds)),
-        tried=", ".join(map(str, tried)),
-        law=", ".join(f"{depth:.1f}" for depth in law),
-    )
+    verdict = verdict_of(confirmed=holds, refuted=(not held for held in holds))
+    law_words = ", ".join(f"{depth:.1f}" for depth in law)
+    return finding(claim, measures, verdict, tried=", ".join(map(str, tried)), law=law_words)
 
 
 def _law_of_crossings(fits: Fits) -> EvidenceFinding:
     """Crossings of neighbouring depths, beside the law of the paper."""
-    neighbours = {
-        f"{crossing.shallow.depth} and {crossing.deep.depth}": crossing
-        for crossing in fits.crossings
-        if crossing.neighbours
-    }
-    sizes = [size_of(crossing, f"depth {depths}") for depths, crossing in neighbours.items()]
+    found = [crossing for crossing in fits.crossings if crossing.neighbours]
+    neighbours = {f"{item.shallow.depth} and {item.deep.depth}": item for item in found}
+    sizes = [size_of(item, f"depth {depths}") for depths, item in neighbours.items()]
     widths = {
-        depths: width_of(crossing, f"width, {depths}")
-        for depths, crossing in neighbours.items()
-        if crossing.is_crossing
+        depths: width_of(item, f"width, {depths}")
+        for depths, item in neighbours.items()
+        if item.is_crossing
     }
     (law,) = (law for law in fits.laws if law.kind == "transition")
     parameters = [
@@ -111,32 +107,21 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
         for name, estimate in law.parameters.items()
     ]
     at_two, at_four = widths["2 and 4"].estimate, widths["4 and 8"].estimate
-    return finding(
-        "depth-law",
-        (*sizes, *widths.values(), *parameters),
-        verdict_of(
-            confirmed=(at_two.contains(_law_width(2)), at_four.contains(_law_width(4))),
-            refuted=(
-                at_two.is_above(NEAR * _law_width(2)),
-                at_four.is_above(NEAR * _law_width(4)),
-            ),
-        ),
-        a=LAW[0],
-        b=LAW[1],
-        one=_law_width(1),
-        two=_law_width(2),
-        four=_law_width(4),
+    one, two, four = (_law_width(depth) for depth in (1, 2, 4))
+    verdict = verdict_of(
+        confirmed=(at_two.contains(two), at_four.contains(four)),
+        refuted=(at_two.is_above(NEAR * two), at_four.is_above(NEAR * four)),
     )
+    measures = (*sizes, *widths.values(), *parameters)
+    return finding("depth-law", measures, verdict, a=LAW[0], b=LAW[1], one=one, two=two, four=four)
 
 
 def _learning_rates(evidence: Evidence) -> EvidenceFinding:
     """The learning-rate rule: standard rates, the best of three for each shape, or CompleteP."""
     sources = {"CompleteP": evidence.fits(DEPTH), "standard": evidence.fits("depth-rates")}
     crossing = {name: pair_of(fits, vocab=BPE, cap=None) for name, fits in sources.items()}
-    sizes = (
-        size_of(crossing["CompleteP"], "crossing of 2 and 8 layers, CompleteP"),
-        size_of(crossing["standard"], "crossing of 2 and 8 layers, standard rates"),
-    )
+    words = {"CompleteP": "CompleteP", "standard": "standard rates"}
+    sizes = [size_of(crossing[n], f"crossing of 2 and 8 layers, {words[n]}") for n in sources]
     gaps = [
         loss_difference(
             fits,
@@ -174,23 +159,10 @@ def _lengths(evidence: Evidence) -> EvidenceFinding:
 
 
 def _cell(cells: Iterable[CellResult], *, depth: int, width: int, steps: int) -> CellResult:
-    (found,) = (
-        cell
-        for cell in cells
-        if (cell.architecture.depth, cell.architecture.width) == (depth, width)
-        and cell.recipe.steps == steps
-    )
+    trained_so = (cell for cell in cells if cell.recipe.steps == steps)
+    shape = (depth, width)
+    (found,) = (c for c in trained_so if (c.architecture.depth, c.architecture.width) == shape)
     return found
-
-
-def _nearest(wanted: float, tried: Iterable[int]) -> int:
-    """The depth by whose factor the wanted one is missed least."""
-    return min(tried, key=lambda depth: abs(math.log(depth / wanted)))
-
-
-def _law_depth(size: float) -> float:
-    """Where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law."""
-    return bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, size, 1.0, 100.0)
 
 
 def _law_width(depth: float) -> float:

@@ -4,15 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from archfit.evidence.depth import crossing_findings, depth_findings
+from archfit.evidence import depth, ranks
 from archfit.evidence.measures import EvidenceFinding, Measure
 from archfit.evidence.modalities import modality_findings
-from archfit.evidence.ranks import (
-    attention_findings,
-    position_findings,
-    rank_findings,
-    side_finding,
-)
 from archfit.evidence.records import Evidence, ShippedSweep
 from archfit.fit.fit_json import fit_json
 from archfit.spec import to_json
@@ -20,16 +14,20 @@ from archfit.spec.estimate import CONFIDENCE
 
 CONCLUSIONS = "conclusions.json"  # the same, as the package has it for those who cannot wait
 
+COSTS = (
+    "wall_seconds", "training_seconds", "overhead", "tokens", "tokens_per_second", "utilisation",
+)  # fmt: skip
+
 
 def all_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     """Recomputed from the records, in the order of the questions: a few seconds, no GPU."""
     found = (
-        *rank_findings(evidence),
-        *crossing_findings(evidence),
-        *attention_findings(evidence),
-        *position_findings(evidence),
-        *depth_findings(evidence),
-        side_finding(evidence),
+        *ranks.rank_findings(evidence),
+        *depth.crossing_findings(evidence),
+        *ranks.attention_findings(evidence),
+        *ranks.position_findings(evidence),
+        *depth.depth_findings(evidence),
+        ranks.side_finding(evidence),
         *modality_findings(evidence),
     )
     return tuple(sorted(found, key=lambda finding: finding.question))
@@ -60,11 +58,8 @@ def cost_of(evidence: Evidence, sweep: ShippedSweep) -> SweepCost:
     """What a sweep took, from the timings in its records."""
     records = evidence.trained(sweep)
     timings = [record.timing for record in records]
-    used = [
-        timing.flop_utilisation * timing.training_seconds
-        for timing in timings
-        if timing.flop_utilisation is not None
-    ]
+    busy = [(t.flop_utilisation, t.training_seconds) for t in timings]
+    used = [share * seconds for share, seconds in busy if share is not None]
     return SweepCost(
         runs=len(records),
         tokens=sum(record.spec.training_tokens for record in records),
@@ -79,7 +74,7 @@ def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> di
     return {
         "confidence": CONFIDENCE,
         "findings": [
-            dict(to_json(finding)) | {"measures": [_measure(one) for one in finding.measures]}  # type: ignore[call-overload]  # an object
+            dict(to_json(finding)) | {"measures": [_measure(m) for m in finding.measures]}  # type: ignore[call-overload]  # an object
             for finding in findings
         ],
         "sweeps": [_sweep(evidence, sweep) for sweep in evidence.manifest.sweeps],
@@ -87,14 +82,11 @@ def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> di
 
 
 def _measure(measure: Measure) -> dict[str, object]:
+    """The measure with its estimate taken apart, every number a float."""
     numbers = {"at": measure.at, **measure.estimate.row()}
-    return {
-        "what": measure.what,
-        **{name: None if number is None else float(number) for name, number in numbers.items()},
-        "unit": measure.unit,
-        "seeds": measure.seeds,
-        "series": measure.series,
-    }
+    floats = {name: None if number is None else float(number) for name, number in numbers.items()}
+    words = {name: getattr(measure, name) for name in ("unit", "seeds", "series")}
+    return {"what": measure.what, **floats, **words}
 
 
 def fit_rows(evidence: Evidence) -> dict[str, object]:
@@ -116,19 +108,15 @@ def _sweep(evidence: Evidence, sweep: ShippedSweep) -> dict[str, object]:
         "prepare": list(sweep.prepare),
         "date": sweep.date,
         "data": sorted({evidence.label(record.spec.data_hash) for record in records}),
-        "device": ", ".join(sorted({machine.device for machine in machines})),
-        "archfit": ", ".join(sorted({machine.archfit for machine in machines})),
-        "torch": ", ".join(sorted({machine.torch for machine in machines})),
+        **{
+            name: ", ".join(sorted({getattr(machine, name) for machine in machines}))
+            for name in ("device", "archfit", "torch")
+        },
         "runs": len(records),
         "reuses": list(sweep.reuses),
         "trained": cost.runs,
         "workers": sweep.workers,
         "sweeps_at_once": sweep.sweeps_at_once,
-        "wall_seconds": cost.wall_seconds,
-        "training_seconds": cost.training_seconds,
-        "overhead": cost.overhead,
-        "tokens": cost.tokens,
-        "tokens_per_second": cost.tokens_per_second,
-        "utilisation": cost.utilisation,
+        **{name: getattr(cost, name) for name in COSTS},
         "note": sweep.note,
     }

@@ -15,7 +15,6 @@ from archfit.fit.cells import CellResult
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
-from archfit.spec import Architecture, Factorised, Head
 from archfit.spec.estimate import Estimate
 
 CLAIMS = "claims.toml"
@@ -25,6 +24,11 @@ PAIR = (2, 8)  # depths that several sweeps compare
 
 Verdict = Literal["confirmed", "refuted", "undecided", "new"]  # new: no paper says anything
 Unit = Literal["share", "width", "block parameters", "nats", "bits a byte", "layers", "number"]
+UNIT_STYLES: dict[Unit, tuple[float, str, str]] = {  # factor, format and sign
+    "share": (100, ".1f", " %"), "width": (1, ",.0f", ""), "layers": (1, ",.0f", ""),
+    "block parameters": (1e-6, ".2f", "M"), "nats": (1, "+.4f", ""), "bits a byte": (1, "+.4f", ""),
+    "number": (1, ".4g", ""),
+}  # fmt: skip
 InnerSizes: TypeAlias = tuple[int | None, int | None, int | None]
 
 
@@ -43,29 +47,16 @@ class Measure:
     series: str = ""  # the curve that it belongs to, where a finding has several
 
     def __str__(self) -> str:
+        factor, style, unit = UNIT_STYLES[self.unit]
         value, low, high = (
-            "" if number is None else _in_unit(number, self.unit)
-            for number in (self.estimate.value, self.estimate.low, self.estimate.high)
+            "" if number is None else f"{factor * number:{style}}{unit}"
+            for number in self.estimate.row().values()
         )
         if value:
             return f"{value} ({low or '…'} to {high or '…'})" if low or high else value
         if low:
             return f"at least {low}"
         return f"at most {high}" if high else "unknown"
-
-
-def _in_unit(number: float, unit: Unit) -> str:
-    match unit:
-        case "share":
-            return f"{100 * number:.1f} %"
-        case "width" | "layers":
-            return f"{number:,.0f}"
-        case "block parameters":
-            return f"{number / 1e6:.2f}M"
-        case "nats" | "bits a byte":
-            return f"{number:+.4f}"
-        case "number":
-            return f"{number:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,14 +118,8 @@ def within(measures: Sequence[Measure], bands: Sequence[tuple[float, float]]) ->
 
 def share_of(item: MeasuredRedundancy, what: str, *, series: str = "") -> Measure:
     """A redundancy, at its ratio."""
-    return Measure(
-        what=what,
-        at=item.ratio,
-        estimate=item.estimate,
-        unit="share",
-        seeds=item.seeds,
-        series=series,
-    )
+    at, estimate, seeds = item.ratio, item.estimate, item.seeds
+    return Measure(what=what, at=at, estimate=estimate, unit="share", seeds=seeds, series=series)
 
 
 def width_of(item: Crossing, what: str) -> Measure:
@@ -158,24 +143,14 @@ def depth_at(item: BestDepth, what: str) -> Measure:
 
 
 def loss_difference(
-    source: Fits | Noise,
-    first: CellResult,
-    second: CellResult,
-    what: str,
-    *,
-    at: float | None = None,
+    source: Fits | Noise, first: CellResult, second: CellResult, what: str, at: float | None = None
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
     noise = source if isinstance(source, Noise) else noise_about(source, first)
     half = noise.t(first, second) * noise.error(first, second)
-    value = first.mean - second.mean
-    return Measure(
-        what=what,
-        at=at,
-        estimate=Estimate(value=value, low=value - half, high=value + half),
-        unit="nats",
-        seeds=min(first.seeds, second.seeds),
-    )
+    value, seeds = first.mean - second.mean, min(first.seeds, second.seeds)
+    estimate = Estimate(value=value, low=value - half, high=value + half)
+    return Measure(what=what, at=at, estimate=estimate, unit="nats", seeds=seeds)
 
 
 def noise_about(fits: Fits, cell: CellResult) -> Noise:
@@ -185,17 +160,11 @@ def noise_about(fits: Fits, cell: CellResult) -> Noise:
 
 def by_inner_sizes(fits: Fits, *, width: int) -> dict[InnerSizes, CellResult]:
     """The cells of this width by the inner sizes of embedding, positions and head."""
-
-    def inner_sizes(shape: Architecture) -> InnerSizes:
-        return inner_size(shape.embedding), inner_size(shape.positions), inner_size(shape.head)
-
-    cells = (cell for cell in fits.cells if cell.architecture.width == width)
-    return {inner_sizes(cell.architecture): cell for cell in cells}
-
-
-def inner_size(table: Head) -> int | None:
-    """The inner size of a product of two tables; None of a full or a tied one."""
-    return table.inner if isinstance(table, Factorised) else None
+    shapes = ((cell.architecture, cell) for cell in fits.cells if cell.architecture.width == width)
+    return {
+        (s.embedding.inner_size, s.positions.inner_size, getattr(s.head, "inner", None)): cell
+        for s, cell in shapes
+    }
 
 
 def pair_of(fits: Fits, *, vocab: int, cap: int | None) -> Crossing:
@@ -205,6 +174,6 @@ def pair_of(fits: Fits, *, vocab: int, cap: int | None) -> Crossing:
         for crossing in fits.crossings
         if (crossing.shallow.depth, crossing.deep.depth) == PAIR
         and crossing.shallow.input.vocab == vocab
-        and inner_size(crossing.shallow.embedding) == cap
+        and crossing.shallow.embedding.inner_size == cap
     )
     return found

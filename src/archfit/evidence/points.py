@@ -35,12 +35,7 @@ def rank_of_tokens_curve() -> tuple[Point, ...]:
 
 def rank_series(depth: int) -> dict[int, tuple[Point, ...]]:
     """By the rank, 16 or 64: redundant share over rank / width at 2 or 8 layers."""
-    found = {}
-    for rank in (16, 64):
-        series = f"{depth} layers, rank {rank}"
-        points = (_point(one) for one in _measures("rank-or-ratio") if one["series"] == series)
-        found[rank] = tuple(sorted(points, key=lambda point: point.at))
-    return found
+    return {rank: _points("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in (16, 64)}
 
 
 def attention_curve() -> tuple[Point, ...]:
@@ -50,8 +45,8 @@ def attention_curve() -> tuple[Point, ...]:
 
 def rank_by_depth() -> tuple[tuple[str, Point], ...]:
     """What rank 16 wastes at widths of 250 to 300, shallow first, with the shapes' names."""
-    measures = _measures("rank-and-depth")
-    return tuple((str(one["what"]), _point(one)) for one in measures)
+    measures = _measures()["rank-and-depth"]
+    return tuple((str(measure["what"]), _point(measure)) for measure in measures)
 
 
 def best_depths(vocab: int) -> tuple[Point, ...]:
@@ -60,19 +55,17 @@ def best_depths(vocab: int) -> tuple[Point, ...]:
 
 
 @cache
-def _findings() -> dict[str, Any]:
+def _measures() -> dict[str, list[dict[str, Any]]]:
+    """The measures of every finding, by its id."""
     file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
     document = json.loads(file.read_text(encoding="utf-8"))
-    return {finding["id"]: finding for finding in document["findings"]}
+    return {finding["id"]: finding["measures"] for finding in document["findings"]}
 
 
-def _measures(id_: str) -> list[dict[str, Any]]:
-    measures: list[dict[str, Any]] = _findings()[id_]["measures"]
-    return measures
-
-
-def _points(id_: str) -> tuple[Point, ...]:
-    found = (_point(one) for one in _measures(id_))
+def _points(id_: str, series: str = "") -> tuple[Point, ...]:
+    """The points of a finding, or of one of its curves, smallest first."""
+    measures = _measures()[id_]
+    found = (_point(measure) for measure in measures if series in ("", measure["series"]))
     return tuple(sorted(found, key=lambda point: point.at))
 
 

@@ -1,7 +1,6 @@
 """Questions 1, 4 and 6: what a low rank of a table costs. Question 3: wide attention."""
 
 import itertools
-from typing import Literal
 
 from archfit.evidence.measures import (
     PAIR,
@@ -10,7 +9,6 @@ from archfit.evidence.measures import (
     by_inner_sizes,
     depth_at,
     finding,
-    inner_size,
     loss_difference,
     noise_about,
     share_of,
@@ -18,7 +16,6 @@ from archfit.evidence.measures import (
     within,
 )
 from archfit.evidence.records import Evidence
-from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult
 from archfit.fit.fitted import Fits
 
@@ -50,24 +47,16 @@ def side_finding(evidence: Evidence) -> EvidenceFinding:
     fits = evidence.fits(SIDE)
     cells = by_inner_sizes(fits, width=WIDTH)
     measures = [
-        loss_difference(
-            fits,
-            cells[None, None, rank],
-            cells[rank, None, None],
-            f"rank {rank} of {WIDTH}",
-            at=rank,
-        )
-        for rank in (8, 32, 128)
+        loss_difference(fits, cells[None, None, r], cells[r, None, None], f"rank {r} of {WIDTH}", r)
+        for r in (8, 32, 128)
     ]
     is_above = all(measure.estimate.is_above(0) for measure in measures)
     return finding("input-or-output-rank", measures, "new" if is_above else "undecided")
 
 
-def _cost(
-    fits: Fits, claim: Literal["rank", "rank-of-tokens"], tables: tuple[str, ...]
-) -> EvidenceFinding:
+def _cost(fits: Fits, claim: str, tables: tuple[str, ...]) -> EvidenceFinding:
     shares = {
-        inner_size(item.family.embedding): item
+        item.family.embedding.inner_size: item
         for item in fits.redundancy
         if item.bottleneck == tables and item.ratio < 1
     }
@@ -95,9 +84,7 @@ def _control(fits: Fits) -> EvidenceFinding:
 def _full_positions(fits: Fits) -> EvidenceFinding:
     cells = by_inner_sizes(fits, width=WIDTH)
     pairs = {rank: (cells[rank, None, None], cells[rank, rank, None]) for rank in RANKS}
-    measures = [
-        loss_difference(fits, *pair, f"rank {rank}", at=rank) for rank, pair in pairs.items()
-    ]
+    measures = [loss_difference(fits, *pair, f"rank {r}", at=r) for r, pair in pairs.items()]
     stds = [max(noise_about(fits, cell).pool(cell).std for cell in pair) for pair in pairs.values()]
     verdict = within(measures, [(-2 * std, 2 * std) for std in stds])
     return finding("rank-with-full-positions", measures, verdict)
@@ -106,8 +93,12 @@ def _full_positions(fits: Fits) -> EvidenceFinding:
 def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
     """What rank 16 wastes at widths of 250 to 300, by depth."""
     measures = [
-        share_of(_capped(fits, depth, width), f"{depth} x {width}")
+        share_of(item, f"{depth} x {width}")
         for fits, depth, width in ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
+        for item in fits.redundancy
+        if (item.family.depth, item.cell.architecture.width) == (depth, width)
+        and item.bottleneck == ("embedding", "positions")
+        and item.family.embedding.inner_size == CAPS[0]
     ]
     pairs = list(itertools.pairwise(measure.estimate for measure in measures))
     verdict = verdict_of(
@@ -115,17 +106,6 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
         refuted=(deep.lies_above(shallow) for shallow, deep in pairs),
     )
     return finding("rank-and-depth", measures, verdict)
-
-
-def _capped(fits: Fits, depth: int, width: int) -> MeasuredRedundancy:
-    (found,) = (
-        item
-        for item in fits.redundancy
-        if (item.family.depth, item.cell.architecture.width) == (depth, width)
-        and item.bottleneck == ("embedding", "positions")
-        and inner_size(item.family.embedding) == CAPS[0]
-    )
-    return found
 
 
 def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
@@ -154,9 +134,8 @@ def _shares(fits: Fits, depth: int, cap: int) -> list[Measure]:
             series=f"{depth} layers, rank {cap}",
         )
         for item in fits.redundancy
-        if (item.family.depth, inner_size(item.family.embedding)) == (depth, cap)
-        and item.outcome == "value"
-        and item.ratio < 1
+        if (item.family.depth, item.family.embedding.inner_size) == (depth, cap)
+        and (item.outcome == "value" and item.ratio < 1)
     ]
 
 
@@ -171,33 +150,28 @@ def position_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     }
     cost = sixteen[16].estimate
     against = {
-        rank: loss_difference(
-            fits, one, cells[rank, None, None], f"less a vocabulary of rank {rank}", at=rank
-        )
-        for rank in (16, 32, 64)
+        r: loss_difference(fits, one, cells[r, None, None], f"less a vocabulary of rank {r}", r)
+        for r in (16, 32, 64)
     }
     eighth, quarter = against[32].estimate, against[64].estimate
+    verdict = verdict_of(confirmed=(cost.is_below(SAME),), refuted=(cost.is_above(SAME),))
+    verdict_of_one = verdict_of(
+        confirmed=(eighth.is_below(0), quarter.is_below(0)),
+        refuted=(eighth.is_above(0) and quarter.is_above(0),),
+    )
     return (
-        finding(
-            "position-rank",
-            sixteen.values(),
-            verdict_of(confirmed=(cost.is_below(SAME),), refuted=(cost.is_above(SAME),)),
-        ),
-        finding(
-            "position-rank-one",
-            against.values(),
-            verdict_of(
-                confirmed=(eighth.is_below(0), quarter.is_below(0)),
-                refuted=(eighth.is_above(0) and quarter.is_above(0),),
-            ),
-        ),
+        finding("position-rank", sixteen.values(), verdict),
+        finding("position-rank-one", against.values(), verdict_of_one),
     )
 
 
 def attention_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     """What wide attention costs, whether the cost rises all the way, and which depth serves it."""
     fits = evidence.fits(ATTENTION)
-    shares = {ratio: share_of(_least_loss(fits, ratio), f"ratio {ratio}") for ratio in RATIOS[1:]}
+    shares = {}
+    for ratio in RATIOS[1:]:  # at the depth of the least loss, since of some only limits are known
+        items = [item for item in fits.redundancy if round(item.ratio) == ratio]
+        shares[ratio] = share_of(min(items, key=lambda item: item.cell.mean), f"ratio {ratio}")
     paper = [shares[ratio].estimate for ratio in PAPER_RATIOS]
     cells = {ratio: _best_cell(fits, ratio) for ratio in RATIOS}
     rises = [
@@ -206,47 +180,28 @@ def attention_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     ]
     depths = [_best_depth(fits, ratio) for ratio in RATIOS]
     least, most = depths[0].estimate, depths[-1].estimate
-    return (
-        finding(
-            "attention",
-            shares.values(),
-            verdict_of(
-                confirmed=(share.is_above(WORTH) for share in paper),
-                refuted=(share.is_below(WORTH) for share in paper),
-            ),
-        ),
-        finding(
-            "attention-rises",
-            rises,
-            verdict_of(
-                confirmed=(measure.estimate.is_above(0) for measure in rises),
-                refuted=(measure.estimate.is_below(0) for measure in rises),
-            ),
-        ),
-        finding(
-            "attention-depth",
-            depths,
-            verdict_of(
-                confirmed=(most.is_below(6), least.is_above(3)), refuted=(most.is_above(3),)
-            ),
-        ),
+    costs = verdict_of(
+        confirmed=(share.is_above(WORTH) for share in paper),
+        refuted=(share.is_below(WORTH) for share in paper),
     )
-
-
-def _least_loss(fits: Fits, ratio: int) -> MeasuredRedundancy:
-    """The redundancy at the depth of the least loss, since of some only limits are known."""
-    items = [item for item in fits.redundancy if round(item.ratio) == ratio]
-    return min(items, key=lambda item: item.cell.mean)
+    rising = verdict_of(
+        confirmed=(measure.estimate.is_above(0) for measure in rises),
+        refuted=(measure.estimate.is_below(0) for measure in rises),
+    )
+    shallow = verdict_of(
+        confirmed=(most.is_below(6), least.is_above(3)), refuted=(most.is_above(3),)
+    )
+    return (
+        finding("attention", shares.values(), costs),
+        finding("attention-rises", rises, rising),
+        finding("attention-depth", depths, shallow),
+    )
 
 
 def _best_cell(fits: Fits, ratio: int) -> CellResult:
     largest = max(cell.size for cell in fits.cells)
-    cells = (
-        cell
-        for cell in fits.cells
-        if round(cell.architecture.attention_ratio) == ratio and cell.size > 0.9 * largest
-    )
-    return min(cells, key=lambda cell: cell.mean)
+    wide = [cell for cell in fits.cells if round(cell.architecture.attention_ratio) == ratio]
+    return min((c for c in wide if c.size > 0.9 * largest), key=lambda cell: cell.mean)
 
 
 def _best_depth(fits: Fits, ratio: int) -> Measure:

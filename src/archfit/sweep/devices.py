@@ -4,7 +4,6 @@ import ctypes
 import os
 from bisect import bisect
 from dataclasses import dataclass
-from itertools import pairwise
 
 from archfit.spec import RunSpec
 
@@ -14,8 +13,9 @@ CONTEXT_BYTES = 1 << 30  # what CUDA and its libraries take in every process
 SLACK = 2.0  # activations beyond the least, and a captured step that keeps its own memory
 
 # Operations a second that our training reached on one H200, bfloat16, by width
-# (docs/performance.md: the share of 790 TFLOP/s).
-MEASURED_FLOPS = ((104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
+# (docs/performance.md: the share of 790 TFLOP/s). Below all of them time goes with memory, so the
+# rate with the width.
+MEASURED_FLOPS = ((0, 0.0), (104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
 
 SECONDS_A_BLOCK = 0.6e-3  # of one step, however small: measured at 16,384 tokens a step
 
@@ -66,14 +66,8 @@ def needs_a_gpu(spec: RunSpec, device: str) -> bool:
 def gpu_seconds(spec: RunSpec) -> float:
     """About how long the training takes on one H200."""
     least = SECONDS_A_BLOCK * spec.architecture.depth * spec.recipe.steps
-    return max(least, spec.training_flops / _flops_per_second(spec.architecture.width))
-
-
-def _flops_per_second(width: int) -> float:
-    widths = [known for known, _ in MEASURED_FLOPS]
-    if width <= widths[0]:  # narrower: time goes with memory, so the rate with the width
-        return MEASURED_FLOPS[0][1] * width / widths[0]
-    if width >= widths[-1]:
-        return MEASURED_FLOPS[-1][1]
-    (low, slow), (high, fast) = list(pairwise(MEASURED_FLOPS))[bisect(widths, width) - 1]
-    return slow + (fast - slow) * (width - low) / (high - low)
+    width = min(spec.architecture.width, MEASURED_FLOPS[-1][0])  # no faster beyond the last
+    at = bisect(MEASURED_FLOPS, width, 1, len(MEASURED_FLOPS) - 1, key=lambda known: known[0])
+    (low, slow), (high, fast) = MEASURED_FLOPS[at - 1], MEASURED_FLOPS[at]
+    flops_per_second = slow + (fast - slow) * (width - low) / (high - low)
+    return max(least, spec.training_flops / flops_per_second)

@@ -14,25 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from archfit import __version__
-from archfit.spec import (
-    Factorised,
-    Head,
-    RunRecord,
-    Table,
-    Tied,
-    canonical_json,
-    from_json,
-    to_json,
-)
-from archfit.spec.files import (
-    LOCK,
-    RESULTS,
-    SWEEP,
-    SWEEP_FORMAT,
-    read_records,
-    read_sweep_json,
-    write_whole,
-)
+from archfit.spec import RunRecord, canonical_json, files, from_json, to_json
+from archfit.spec.files import SWEEP, write_whole
 from archfit.sweep.sweep import Sweep
 
 COLUMNS = (
@@ -71,14 +54,13 @@ def open_sweep(out: Path, wanted: Sweep) -> Sweep:
 
 def sweep_json(sweep: Sweep) -> str:
     """The content of `sweep.json`; records of one version, not one commit, are comparable."""
-    content = to_json(sweep)
-    assert isinstance(content, dict)
-    return canonical_json({"format": SWEEP_FORMAT, "archfit": __version__, **content}) + "\n"
+    header = {"format": files.SWEEP_FORMAT, "archfit": __version__}
+    return canonical_json(header | dict(to_json(sweep))) + "\n"  # type: ignore[call-overload]
 
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep in a file; one that another version writes is refused."""
-    document = read_sweep_json(path)
+    document = files.read_sweep_json(path)
     header = ("format", "archfit")
     try:
         return from_json(Sweep, {key: document[key] for key in document if key not in header})
@@ -90,15 +72,15 @@ def write_results(out: Path, sweep: Sweep) -> Path:
     """Make `results.csv` from the records that are there."""
     labels = {corpus.hash: corpus.label for corpus in sweep.data}
     with locked(out):
-        write_whole(out / RESULTS, results_csv(read_records(out), labels).encode())
-    return out / RESULTS
+        write_whole(out / files.RESULTS, results_csv(files.read_records(out), labels).encode())
+    return out / files.RESULTS
 
 
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Wait until no other runner writes; the lock goes with its holder."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(out / LOCK, flags, 0o666)
+    handle = os.open(out / files.LOCK, flags, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -116,14 +98,14 @@ def results_csv(records: Iterable[RunRecord], labels: Mapping[str, str]) -> str:
     file = io.StringIO()
     table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     table.writeheader()
-    for record in records:
-        table.writerow(_row(record, labels))
+    table.writerows(_row(record, labels) for record in records)
     return file.getvalue()
 
 
 def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:
     spec, shape, recipe = record.spec, record.spec.architecture, record.spec.recipe
     last = record.evaluations[-1] if record.status == "finished" else None
+    tables = {name: getattr(shape, name) for name in ("embedding", "positions", "head")}
     return {
         **{name: getattr(shape, name) for name in COLUMNS if hasattr(shape, name)},
         **{name: getattr(recipe, name) for name in COLUMNS if hasattr(recipe, name)},
@@ -132,9 +114,7 @@ def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:
         "attention_ratio": f"{shape.attention_ratio:g}",
         "vocab": shape.input.vocab,
         "patch": shape.input.tokens_per_position,
-        "embedding": _table(shape.embedding),
-        "positions": _table(shape.positions),
-        "head": _table(shape.head),
+        **{name: getattr(table, "inner", table.TAG) for name, table in tables.items()},
         "seed": spec.seed,
         "C": f"{spec.training_flops:.6e}",
         "N": shape.params_without_embeddings,
@@ -147,10 +127,3 @@ def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:
         "device": record.machine.device,
         "archfit": record.machine.archfit,
     }
-
-
-def _table(table: Table | Head) -> str:
-    """full, tied, or the inner size of a factorised table."""
-    if isinstance(table, Factorised):
-        return str(table.inner)
-    return "tied" if isinstance(table, Tied) else "full"

@@ -1,11 +1,10 @@
 """What a sweep is: a question, the data it is asked on, its cells, and how they are trained."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import product
 from typing import Any, Literal
 
 from archfit.spec import RunSpec
@@ -47,9 +46,8 @@ class Sweep:
             raise ValueError(f"sweep {self.name} has no cells; give it at least one")
         if len(set(self.specs)) < len(self.specs):
             raise ValueError(f"sweep {self.name} has a cell twice; a cell is trained once")
-        if foreign := {spec.data_hash for spec in self.specs} - {
-            corpus.hash for corpus in self.data
-        }:
+        known = {corpus.hash for corpus in self.data}
+        if foreign := {spec.data_hash for spec in self.specs} - known:
             raise ValueError(
                 f"sweep {self.name} has cells on data {min(foreign)[:16]} that it does not name"
             )
@@ -88,48 +86,13 @@ def used_corpora(corpora: Iterable[Corpus], specs: Iterable[RunSpec]) -> tuple[C
     return tuple(corpus for corpus in corpora if corpus.hash in used)
 
 
-# Wies et al. 2021, appendix C: 1M steps of 512 x 128 tokens, AdamW, two heads.
-WIES = RunOptions(
-    precision="bfloat16", heads=2, context=128, steps=1_000_000, batch=512, warmup=12_000,
-    learning_rate=1.6e-3, weight_decay=0.01, dropout=0.1, evaluate_every=10_000,
-    evaluation_sequences=40_000,
-)  # fmt: skip
-# Levine et al. 2020, appendix D: Adam, and no word on dropout. The peak rate is not printed there;
-# it is that of the later paper.
-LEVINE = replace(WIES, weight_decay=0.0, dropout=0.0, evaluation_sequences=170_000)
-# One GPU: 33M tokens a run, 5 to 25 seconds each. CompleteP, since one rate for all depths compares
-# tunings: at 3.4M block parameters it trains every depth better than the standard rule, and the
-# best of depths 2, 4, 8, 16 is then 8 instead of 4 (docs/LOG.md).
-SMALL = RunOptions(
-    precision="bfloat16", heads=2, context=128, steps=2000, batch=128,
-    learning_rate_rule="completep", evaluate_every=1000, evaluation_sequences=2048,
-)  # fmt: skip
-# Files of sequences and tunes hold a few million tokens: half as many steps, and evaluations that
-# show where a network begins to learn them by heart.
-SMALL_FILES = replace(SMALL, steps=1000, evaluate_every=250)
-# Two CPU cores: a fifth of a million tokens a run, seconds each. So few steps are made with GPT-2's
-# rates: CompleteP's, those of a long training, lose 0.25 nats here.
-SMOKE = RunOptions(
-    precision="float32", heads=2, context=32, steps=400, batch=16, evaluate_every=200,
-    evaluation_sequences=512,
-)  # fmt: skip
-RECIPES: dict[Scale, RunOptions] = {"smoke": SMOKE, "small": SMALL, "paper": WIES}
-
-
 @cache
-def _published_file() -> dict[str, Any]:
-    file = resources.files("archfit.resources").joinpath("published_runs.toml")
+def named_sweeps_table() -> dict[str, Any]:
+    """What resources/named_sweeps.toml says: sweeps by their names, and `usual`, and `recipes`."""
+    file = resources.files("archfit.resources").joinpath("named_sweeps.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def published(name: str) -> Any:
-    """What the papers trained in one of their experiments."""
-    return _published_file()[name]
-
-
-def published_runs(name: str) -> Iterator[dict[str, Any]]:
-    """The options of each run of a paper: the rows of the file, with their lists taken apart."""
-    for row in published(name):
-        lists = {key: value for key, value in row.items() if isinstance(value, list)}
-        for values in product(*lists.values()):
-            yield row | dict(zip(lists, values, strict=True))
+def recipe_of(name: str) -> RunOptions:
+    """The recipe of a scale, or another of the table: how networks are trained to be compared."""
+    return RunOptions(**named_sweeps_table()["recipes"][name])

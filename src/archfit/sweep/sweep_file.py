@@ -39,15 +39,7 @@ from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import RunOptions
 from archfit.sweep.matching import nearest_width, width_for
 from archfit.sweep.sweep import Corpus, Sweep, used_corpora
-from archfit.sweep.toml_file import (
-    LONGEST_WORD,
-    KeyPath,
-    TomlFile,
-    read_toml,
-    real,
-    whole,
-    word,
-)
+from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
 
 Value: TypeAlias = str | int | float
 
