@@ -9,17 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from archfit.advise.design import (
-    SEVERAL_SIZES,
-    SIZES,
-    STEPS,
-    CheckCell,
-    Design,
-    Speed,
-    affordable,
-    check_cells,
-    networks,
-)
+from archfit.advise import design as designing
+from archfit.advise.design import CheckCell, Design, Speed, check_cells, networks
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, retokenised
 from archfit.fit.noise import LEAST_DEGREES
@@ -65,12 +56,9 @@ class CheckRunner:
         cells = CellQueue(specs, folder)
         if not cells.all_done:
             options = RunnerOptions(
-                out=folder.resolve(),
-                data_folders=data,
-                device=self.device,
-                threads=1,
+                out=folder.resolve(), data_folders=data, device=self.device, threads=1,
                 checkpoint_seconds=60.0,
-            )
+            )  # fmt: skip
             run_here(cells, options, self.where(), self.watch, wait=True)
         return cells
 
@@ -88,14 +76,8 @@ class CheckRuns:
 
     def of(self, cell: CheckCell, status: str = "finished") -> tuple[RunRecord, ...]:
         """The runs of a cell that ended so."""
-        shape = cell.cell.spec(0)
-        return tuple(
-            record
-            for record in self.records
-            if (record.spec.architecture, record.spec.data_hash)
-            == (shape.architecture, shape.data_hash)
-            and record.status == status
-        )
+        ended = ((record.spec, record) for record in self.records if record.status == status)
+        return tuple(r for spec, r in ended if (spec.architecture, spec.data_hash) == cell.key)
 
 
 def trained_check(
@@ -114,9 +96,14 @@ def trained_check(
 def read_check(plan: Plan, data: PreparedData, folder: Path) -> CheckRuns:
     """The check as it lies in its folder; nothing is trained."""
     design = _read_design(folder / DESIGN)
-    corpora = _corpora(_found(plan, data, design, folder))
+    labels = {network.tokens.label: network.tokens for network in networks(plan, design.share)}
+    found = {
+        label: data if isinstance(tokens, AsGiven) else open_prepared(folder / "data" / label)
+        for label, tokens in labels.items()
+        if isinstance(tokens, AsGiven) or (folder / "data" / label).is_dir()
+    }
+    corpora = _corpora(found)
     records = {spec.name: read_record(folder / spec.name) for spec in _stored(folder)}
-    labels = dict.fromkeys(network.tokens.label for network in networks(plan, design.share))
     return CheckRuns(
         design=design,
         cells=check_cells(plan, design, corpora),
@@ -155,16 +142,6 @@ def _corpora(prepared: Mapping[str, PreparedData]) -> dict[str, Corpus]:
     }
 
 
-def _found(plan: Plan, data: PreparedData, design: Design, folder: Path) -> dict[str, PreparedData]:
-    """The data that are there, by the label of their tokens."""
-    labels = {network.tokens.label: network.tokens for network in networks(plan, design.share)}
-    return {
-        label: data if isinstance(tokens, AsGiven) else open_prepared(folder / "data" / label)
-        for label, tokens in labels.items()
-        if isinstance(tokens, AsGiven) or (folder / "data" / label).is_dir()
-    }
-
-
 def _design(plan: Plan, data: PreparedData, runner: CheckRunner, minutes: float) -> Design:
     """The design in the folder; where there is none, one for what a pilot measures.
 
@@ -180,18 +157,20 @@ def _design(plan: Plan, data: PreparedData, runner: CheckRunner, minutes: float)
 
 def _fitting_design(plan: Plan, data: PreparedData, runner: CheckRunner, minutes: float) -> Design:
     scale: Scale = "small" if runner.on_gpu else "smoke"
+    sizes = designing.SIZES
     start = Design(
         share=1.0,
-        steps=STEPS[0],
-        sizes=SIZES if minutes >= SEVERAL_SIZES else SIZES[:1],
+        steps=designing.STEPS[0],
+        sizes=sizes if minutes >= designing.SEVERAL_SIZES else sizes[:1],
         scale=scale,
         context=min(plan.request.context, CONTEXTS[scale]),
     )
-    workers, assumed = len(runner.where()), ASSUMED[scale]
+    seconds, workers, assumed = 60 * minutes, len(runner.where()), ASSUMED[scale]
 
     def fitting(speed: Speed) -> Design:
-        seconds = 60 * minutes
-        return affordable(plan, seconds=seconds, speed=speed, start=start, workers=workers)
+        return designing.affordable(
+            plan, seconds=seconds, speed=speed, start=start, workers=workers
+        )
 
     return fitting(assumed.slowed(_slowness(plan, data, runner, fitting(assumed))))
 
@@ -208,11 +187,15 @@ def _slowness(plan: Plan, data: PreparedData, runner: CheckRunner, design: Desig
     """How many times as long as assumed a few steps of the first networks take here."""
     speed = ASSUMED[design.scale]
     given = [network for network in networks(plan, design.share) if network.role != "repaired"]
-    specs = [
-        design.options(network, 1.0).spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
+    options = [
+        replace(
+            design.options(network, 1.0), steps=PILOT_STEPS, warmup=1, evaluate_every=PILOT_STEPS,
+            evaluation_sequences=1,
+        )
         for network in given
-    ]
-    pilots = tuple({_short(spec): None for spec in specs})
+    ]  # fmt: skip
+    specs = (o.spec(vocab=data.vocab, data_hash=data.data_hash, seed=0) for o in options)
+    pilots = tuple(dict.fromkeys(specs))
     folder = runner.folder / "pilot"
     done = runner.run(pilots, folder, (data.folder,))
     records = [read_record(folder / spec.name) for spec in pilots]
@@ -225,15 +208,6 @@ def _slowness(plan: Plan, data: PreparedData, runner: CheckRunner, design: Desig
             "--check out, or use another --device"
         )
     return measured / assumed
-
-
-def _short(spec: RunSpec) -> RunSpec:
-    """The first steps of a run."""
-    recipe = replace(
-        spec.recipe, steps=PILOT_STEPS, warmup_steps=1, evaluation_steps=PILOT_STEPS,
-        evaluation_sequences=1,
-    )  # fmt: skip
-    return replace(spec, recipe=recipe)
 
 
 def _prepared(
@@ -273,17 +247,13 @@ def _train(
         return failures
     pass_of(1)
     there = _stored(runner.folder)
-    if len({spec.seed for spec in there}) < LEAST_SEEDS:
-        pass_of(_seeds_within(runner, there, minutes))
+    trained = len({spec.seed for spec in there})
+    if trained < LEAST_SEEDS:
+        records = [read_record(runner.folder / spec.name) for spec in there]
+        training = sum(record.timing.training_seconds for record in records if record)
+        a_seed = training / trained / len(runner.where())
+        pass_of(affordable_seeds(a_seed, 60 * minutes))
     return failures
-
-
-def _seeds_within(runner: CheckRunner, specs: tuple[RunSpec, ...], minutes: float) -> int:
-    """How many seeds the time allows, after what those that are there took."""
-    records = [read_record(runner.folder / spec.name) for spec in specs]
-    training = sum(record.timing.training_seconds for record in records if record)
-    seeds = len({spec.seed for spec in specs})
-    return affordable_seeds(training / seeds / len(runner.where()), 60 * minutes)
 
 
 def affordable_seeds(seconds_a_seed: float, seconds: float) -> int:

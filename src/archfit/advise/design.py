@@ -7,15 +7,14 @@ the input, the recommended one is as wide as that rank, and deeper, as the plan 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from archfit.data.retokenise import AsGiven, InBpe, InKmers, Tokenisation
 from archfit.plan.law import WEIGHTS
 from archfit.plan.planner import Plan
-from archfit.plan.repairs import Repair
-from archfit.spec import RunSpec
+from archfit.spec import Architecture, RunSpec
 from archfit.spec.run_options import RunOptions
 from archfit.sweep.matching import width_for
 from archfit.sweep.sweep import NO_DATA, Cell, Corpus, Scale, recipe_of
@@ -73,22 +72,18 @@ def networks(plan: Plan, share: float) -> tuple[Network, ...]:
     depths.setdefault(2 * planned, "deeper")
     most = blocks / (WEIGHTS * NARROWEST**2)  # layers; more would make a larger network
     deepest = max(planned, min(DEEPEST, plan.request.max_depth, most))
-    plain = [
-        replace(_given(role, depth, blocks, rows), planned_depth=_counterpart(plan, role))
-        for depth, role in depths.items()
-        if 1 <= depth <= deepest
-    ]
-    return (*plain, *_repaired(plan, share))
-
-
-def _counterpart(plan: Plan, role: Role) -> int:
-    """The depth that a network of this role has at the plan's size."""
-    depths: dict[Role, float] = {
+    at_plan: dict[Role, float] = {  # the depth that a network of this role has at the plan's size
+        "recommended": plan.shape.depth,
         "text-shaped": plan.text_shape.depth,
         "shallower": plan.shape.depth / 2,
         "deeper": 2 * plan.shape.depth,
     }
-    return max(1, round(depths.get(role, plan.shape.depth)))
+    plain = [
+        replace(_given(role, depth, blocks, rows), planned_depth=max(1, round(at_plan[role])))
+        for depth, role in depths.items()
+        if 1 <= depth <= deepest
+    ]
+    return (*plain, *_repaired(plan, share))
 
 
 def _planned_depth(plan: Plan, share: float) -> int:
@@ -130,16 +125,9 @@ def _shrunk(depth: float, share: float) -> int:
 def _given(role: Role, depth: int, block_params: float, rows: int) -> Network:
     """A network that reads the data as they are."""
     return Network(
-        role=role,
-        name=role,
-        depth=depth,
-        block_params=block_params,
-        planned_depth=depth,
-        tokens=AsGiven(),
-        rows=rows,
-        patch=None,
-        patch_encoding="one-hot",
-    )
+        role=role, name=role, depth=depth, block_params=block_params, planned_depth=depth,
+        tokens=AsGiven(), rows=rows, patch=None, patch_encoding="one-hot",
+    )  # fmt: skip
 
 
 def _repaired(plan: Plan, share: float) -> Iterator[Network]:
@@ -147,30 +135,19 @@ def _repaired(plan: Plan, share: float) -> Iterator[Network]:
     if vocabulary is None or plan.request.patch is not None:  # no data of ours are numbers
         return
     for repair in plan.repairs:
-        at_plan = repair.shape.depth
         depth, blocks = _shrunk(repair.shape.depth, share), share * repair.shape.block_params
-        width = width_at(depth, blocks)
-        if repair.kind in ("bpe", "k-mer"):
-            yield replace(_tokenised(repair, depth, blocks), planned_depth=at_plan)
+        given = _given("repaired", depth, blocks, vocabulary.size)
+        given = replace(given, planned_depth=repair.shape.depth)
+        if repair.kind in ("bpe", "k-mer"):  # the data in a larger vocabulary
+            tokens = InBpe(vocab=repair.size) if repair.kind == "bpe" else InKmers(k=repair.size)
+            yield replace(given, name=tokens.label, tokens=tokens, rows=repair.rank_limit)
         elif repair.kind == "convolution":
-            patch = max(2, math.ceil(width / vocabulary.used))
-            given = _given("repaired", depth, blocks, vocabulary.size)
-            name = f"convolution of {patch}"
-            yield replace(given, name=name, patch=patch, planned_depth=at_plan)
+            patch = max(2, math.ceil(given.width / vocabulary.used))
+            yield replace(given, name=f"convolution of {patch}", patch=patch)
         elif repair.kind == "patch":
-            patch = math.ceil(math.sqrt(width)) ** 2
-            given = _given("repaired", depth, blocks, vocabulary.size)
+            patch = math.ceil(math.sqrt(given.width)) ** 2
             name = f"patches of {patch} numbers"
-            yield replace(
-                given, name=name, patch=patch, patch_encoding="scalar", planned_depth=at_plan
-            )
-
-
-def _tokenised(repair: Repair, depth: int, blocks: float) -> Network:
-    """A network that reads the data in a larger vocabulary."""
-    tokens = InBpe(vocab=repair.size) if repair.kind == "bpe" else InKmers(k=repair.size)
-    given = _given("repaired", depth, blocks, repair.rank_limit)
-    return replace(given, name=tokens.label, tokens=tokens)
+            yield replace(given, name=name, patch=patch, patch_encoding="scalar")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,10 +164,8 @@ class Speed:
 
     def slowed(self, factor: float) -> "Speed":
         """A machine on which everything takes `factor` times as long."""
-        return Speed(
-            seconds_a_layer=factor * self.seconds_a_layer,
-            flops_per_second=self.flops_per_second / factor,
-        )
+        a_layer, flops = factor * self.seconds_a_layer, self.flops_per_second / factor
+        return Speed(seconds_a_layer=a_layer, flops_per_second=flops)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,6 +202,12 @@ class CheckCell:
     size: float
     cell: Cell
 
+    @property
+    def key(self) -> tuple[Architecture, str]:
+        """What its runs share, whatever their seeds: the architecture and the hash of the data."""
+        spec = self.cell.spec(0)
+        return spec.architecture, spec.data_hash
+
 
 def check_cells(plan: Plan, design: Design, corpora: Mapping[str, Corpus]) -> tuple[CheckCell, ...]:
     """The cells whose data are there; `corpora` by the label of their tokens."""
@@ -257,21 +238,15 @@ def affordable(plan: Plan, *, seconds: float, speed: Speed, start: Design, worke
     least = min(1.0, LEAST_BLOCKS / plan.shape.block_params)
 
     def fits(share: float) -> bool:
-        needed = _seconds(plan, _long_enough(plan, replace(start, share=share)), speed)
+        specs = _counted(plan, _long_enough(plan, replace(start, share=share)))
+        needed = sum(speed.seconds(spec) for spec in specs)
         return SEEDS * needed <= SHARE_OF_TIME * seconds * workers
 
-    return _long_enough(plan, replace(start, share=_largest(fits, least)))
-
-
-def _largest(fits: Callable[[float], bool], least: float) -> float:
-    """The largest share from `least` to 1 that fits; the least, if none does."""
-    if fits(1.0):
-        return 1.0
-    low, high = least, 1.0
-    for _ in range(BISECTIONS):
+    low, high = (1.0, 1.0) if fits(1.0) else (least, 1.0)
+    for _ in range(BISECTIONS if low < high else 0):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return _long_enough(plan, replace(start, share=low))
 
 
 def _long_enough(plan: Plan, design: Design) -> Design:
@@ -280,10 +255,6 @@ def _long_enough(plan: Plan, design: Design) -> Design:
     positions = spec.recipe.batch_sequences * spec.architecture.context
     wanted = round(TOKENS_A_PARAMETER * spec.architecture.params / positions)
     return replace(design, steps=min(max(STEPS[0], wanted), STEPS[1]))
-
-
-def _seconds(plan: Plan, design: Design, speed: Speed) -> float:
-    return sum(speed.seconds(spec) for spec in _counted(plan, design))
 
 
 def _counted(plan: Plan, design: Design) -> Sequence[RunSpec]:

@@ -42,19 +42,16 @@ def store(
     out: Path, request: AdviceRequest, data: PreparedData, check: CheckResult | None, command: str
 ) -> None:
     """Write what was asked and where its data and check lie, so that a page can be made again."""
+    folder, within = data.folder.resolve(), out.resolve()
     advice = StoredAdvice(
         format=FORMAT,
         archfit=__version__,
         wish=request,
-        data=str(_within(data.folder.resolve(), out.resolve())),
+        data=str(folder.relative_to(within) if folder.is_relative_to(within) else folder),
         check=check.folder.name if check else None,
         command=command,
     )
     write_whole(out / ADVICE, (canonical_json(advice) + "\n").encode())
-
-
-def _within(folder: Path, out: Path) -> Path:
-    return folder.relative_to(out) if folder.is_relative_to(out) else folder
 
 
 def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, CheckResult | None]:

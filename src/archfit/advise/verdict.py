@@ -14,7 +14,6 @@ from archfit.fit.comparisons import CellDifference, differences
 from archfit.fit.conclusions import subjects
 from archfit.fit.fitted import Fits, fitted
 from archfit.plan.planner import Plan
-from archfit.spec import Architecture
 from archfit.spec.estimate import Estimate
 
 Status = Literal["held", "refuted", "undecided"]
@@ -89,10 +88,15 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
     """The claims of the plan, each judged; too few runs for that are refused with a sentence."""
     found = {(cell.architecture, cell.data_hash): cell for cell in cells_of(check.records)}
     largest = [cell for cell in check.cells if cell.size == max(check.design.sizes)]
-    pairs = [(planned, cell) for planned in largest if (cell := found.get(_key(planned)))]
+    pairs = [(planned, cell) for planned in largest if (cell := found.get(planned.key))]
     plain = [pair for pair in pairs if pair[0].network.role != "repaired"]  # they come first
     if len(pairs) < 2 or pairs[0][0].network.role != "recommended":
-        raise ValueError(_nothing_to_compare(check))
+        diverged = sum(record.status == "diverged" for record in check.records)
+        raise ValueError(
+            f"the recommended network or all its rivals have no finished run ({diverged} diverged)"
+            ", so there is nothing to compare; run the same command again, with more --seeds if "
+            "runs diverged, or leave --check out"
+        )
     reference = plain[0][1]
     cells = [cell for _, cell in pairs]
     others = [cell for cell in cells if cell is not reference]
@@ -119,26 +123,12 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
     )
 
 
-def _nothing_to_compare(check: CheckRuns) -> str:
-    diverged = sum(record.status == "diverged" for record in check.records)
-    return (
-        f"the recommended network or all its rivals have no finished run ({diverged} diverged), so "
-        "there is nothing to compare; run the same command again, with more --seeds if runs "
-        "diverged, or leave --check out"
-    )
-
-
 def _rests_on(plan: Plan, check: CheckRuns) -> str | None:
     """The first repair where the plan leads with one, else the recommended network."""
     if not plan.leads_with_repairs:
         return "recommended"
     repaired = [net for net in networks(plan, check.design.share) if net.role == "repaired"]
     return None if plan.repairs[0].kind in untested(plan) else repaired[0].name
-
-
-def _key(planned: CheckCell) -> tuple[Architecture, str]:
-    spec = planned.cell.spec(0)
-    return spec.architecture, spec.data_hash
 
 
 def _depth_claim(reference: CellResult, against: Sequence[CellDifference]) -> Claim:
