@@ -1,13 +1,14 @@
 """What bottlenecks cost, in parameters."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from archfit.fit.conclusions import conclusions
 from archfit.fit.fitted import Fits, fitted
-from archfit.spec import Architecture, Factorised
+from archfit.spec import Architecture, Factorised, Tokens
 from tests_curves import power_law, shape, simulated, widths
 
 CURVE = power_law(2.0, 1.0, 0.2)
@@ -94,6 +95,9 @@ def test_a_baseline_whose_vocabulary_is_smaller_than_its_width_is_flagged() -> N
     fits = found(shapes, saved_by_rank, std=1e-3)
     (item,) = fits.redundancy
     assert item.baseline_is_limited
+    largest = max(one.width for one in shapes)
+    enough = [replace(one, input=Tokens(vocab=largest)) for one in shapes]
+    assert not found(enough, saved_by_rank, std=1e-3).redundancy[0].baseline_is_limited
     assert any("limited by its vocabulary" in line for line in conclusions(fits))
 
 

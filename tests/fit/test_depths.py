@@ -305,6 +305,13 @@ def test_ties_of_cells_are_those_that_a_t_test_among_all_pairs_leaves() -> None:
     assert item.seeds_needed == seeds_needed(0.03, error, 2, tail=0.05 / 3)
 
 
+def test_the_seeds_of_a_comparison_are_those_of_the_cell_with_the_fewest() -> None:
+    runs = [record(shape(2, 200), 3.0 + 0.01 * seed, seed) for seed in range(2)]
+    runs += [record(shape(8, 100), 3.1 + 0.01 * seed, seed) for seed in range(5)]
+    (item,) = fitted(runs).best_depth
+    assert item.seeds == 2
+
+
 def test_curves_over_different_sizes_are_compared_where_two_of_them_are() -> None:
     ranges = {6: (1e6, 2e6), 12: (1.5e6, 4e6), 24: (3e6, 8e6)}
     shapes = [shape(depth, w) for depth, ends in ranges.items() for w in widths(depth, *ends, 4)]
@@ -327,3 +334,15 @@ def test_the_resampled_width_of_a_crossing_has_its_interval() -> None:
     assert item.log_widths is not None
     low, high = np.exp(np.quantile(item.log_widths, [0.05, 0.95]))
     assert [low, high] == pytest.approx([item.width.low, item.width.high], rel=0.01)
+
+
+def test_ties_of_curves_carry_the_seeds_that_would_tell_them_apart() -> None:
+    fits = fitted(records(lambda x: SHALLOW(x) + 4e-4, std=1e-3))
+    item = fits.best_depth[2]
+    assert {item.depth, *item.ties} == {6, 12}
+    shallow, deep = fits.curves
+    at = np.array([math.log(item.size)])
+    gap = abs(float(deep.mean(at)[0] - shallow.mean(at)[0]))
+    error = float(np.std(deep.resampled(at) - shallow.resampled(at)))
+    expected = seeds_needed(gap, error, 3, tail=0.05)
+    assert item.seeds_needed == pytest.approx(expected, rel=0.2)

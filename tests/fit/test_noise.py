@@ -144,5 +144,6 @@ def test_few_cells_or_few_seeds_cannot_say_that_one_is_noisy() -> None:
     quiet, wild = [3.0, 3.001, 2.999], [3.0, 4.0, 2.0]
     assert not pooled([[*quiet, 3.0], [*wild, 3.0]]).noisy.cells  # which of two is the usual one?
     assert not pooled([wild, quiet, [3.0, 3.001]]).noisy.cells  # three degrees are left
+    assert not pooled([[*wild, 3.0], [*quiet, 3.0], [3.0], [3.1], [3.2]]).noisy.cells
     assert pooled([wild, quiet, quiet]).noisy.cells
     assert not pooled([[3.0, 3.0, 3.0]] * 5).noisy.cells

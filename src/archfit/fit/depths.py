@@ -134,10 +134,9 @@ def _log_widths(crossing: Crossing, difference: ResampledDifference) -> Reals:
     assert crossing.size.value is not None
     assert crossing.width.value is not None
     root, near = math.log(crossing.size.value), 1e-4
-    points = np.array([root - near, root, root + near])
-    before, _, after = difference.mean(points)
+    before, after = difference.mean(np.array([root - near, root + near]))
     slope = float(after - before) / (2 * near)
-    moved = -difference.resampled(points[1:2])[:, 0] / slope
+    moved = -difference.resampled(np.array([root]))[:, 0] / slope
     return math.log(crossing.width.value) + moved / 2
 
 
