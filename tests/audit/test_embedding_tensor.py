@@ -67,6 +67,14 @@ def test_a_factorised_table_brings_the_map_that_widens_it(
     assert (embedding.rows, embedding.inner, embedding.width) == (300, 4, 8)
 
 
+def test_of_two_maps_that_would_fit_the_first_widens_the_table(tmp_path: Path) -> None:
+    """ELECTRA's generator and discriminator may lie in one file."""
+    shapes = {"wte.weight": [300, 4], "a.project_in.weight": [8, 4], "b.project_in.weight": [9, 4]}
+    embedding = found(tmp_path, shapes)
+    assert embedding.names == ("wte.weight", "a.project_in.weight")
+    assert embedding.width == 8
+
+
 def test_a_map_that_does_not_fit_the_table_does_not_widen_it(tmp_path: Path) -> None:
     shapes = {"embed_tokens.weight": [300, 4], "project_in.weight": [8, 5]}
     assert found(tmp_path, shapes).kind == "lookup"
