@@ -18,7 +18,7 @@ from archfit.data.loader import Loader
 from archfit.data.prepare import prepare, silent
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, find_files
-from archfit.data.streams import Ledger, unpacked_chunks
+from archfit.data.streams import Ledger
 from archfit.data.vocabulary import Bytes
 
 SEPARATOR = b"\n<|doc|>\n"
@@ -47,7 +47,7 @@ def content_of(file: Path | None, size: int) -> bytes:
         with open(file, "rb") as stream:
             return stream.read(size).decode(errors="ignore").encode()
     (sample,) = find_files(SAMPLE, "text")
-    text = b"".join(unpacked_chunks(sample, Ledger(10**9, lambda _: None)))
+    text = b"".join(sample.unpacked(Ledger(10**9, lambda _: None)))
     paragraphs = text.split(b"\n\n")
     chapters = [b"\n\n".join(paragraphs[n : n + 40]) for n in range(0, len(paragraphs), 40)]
     copies = size // len(text) + 1

@@ -299,9 +299,7 @@ def test_longer_groups_must_occur_often_enough(
 
 
 def test_a_size_that_is_none_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^vocab=257 is not in 258\.\.16777216, the sizes of a BPE"
-    ):
+    with pytest.raises(ValueError, match=r"^vocab=257 is not in 258\.\.16777216; a BPE .* bytes$"):
         InBpe(vocab=257)
-    with pytest.raises(ValueError, match=r"^k=0 is not in 1\.\.24 letters; use one that is"):
+    with pytest.raises(ValueError, match=r"^k=0 is not in 1\.\.24; use so many letters"):
         InKmers(k=0)

@@ -5,7 +5,7 @@ import pytest
 
 from archfit.data.series import series_blocks
 from archfit.data.sources import DataSettings
-from archfit.data.streams import Ledger, SourceFile, lines_of
+from archfit.data.streams import Ledger, SourceFile
 
 Writer = Callable[[str, bytes], SourceFile]
 CSV = b'day,price,"odd, name",volume\nmon,1.5,7,10\ntue,-2e3,8,20\n\nwed,0,9,30\n'
@@ -121,11 +121,13 @@ def test_a_file_is_read_as_often_as_its_columns_have_no_room(
 ) -> None:
     read: list[str] = []
 
-    def lines(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-        read.append(file.name)
-        return lines_of(file, ledger)
+    lines = SourceFile.lines
 
-    monkeypatch.setattr("archfit.data.series.lines_of", lines)
+    def noted(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+        read.append(file.name)
+        return lines(file, ledger)
+
+    monkeypatch.setattr(SourceFile, "lines", noted)
     monkeypatch.setattr("archfit.data.series.VALUES_HELD", held)
     monkeypatch.setattr("archfit.data.series.VALUES_AT_ONCE", 2)
     file = source_file("a.csv", b"a,b,c,d\n" + b"1,2,3,4\n" * 3)

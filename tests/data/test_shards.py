@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archfit.data.shards import ShardWriter, atomic_folder, dtype_for
+from archfit.data.shards import ShardWriter, atomic_folder
 
 
 @pytest.mark.parametrize(("vocab", "dtype"), [(65536, "<u2"), (65537, "<u4")])
@@ -22,7 +22,7 @@ def test_ids_are_written_flat_hashed_and_counted(tmp_path: Path, vocab: int, dty
     assert content == ids.astype(dtype).tobytes()
     assert digest == hashlib.sha256(content).hexdigest()
     assert np.array_equal(writer.counts, np.bincount(ids, minlength=vocab))
-    assert np.dtype(dtype_for(vocab)).itemsize == int(dtype[-1])
+    assert writer.dtype.itemsize == int(dtype[-1])
 
 
 def hidden(folder: Path) -> list[str]:

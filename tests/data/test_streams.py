@@ -20,10 +20,6 @@ from archfit.data.streams import (
     SourceFile,
     blocks_of,
     character_cut,
-    lines_of,
-    raw_chunks,
-    split_documents,
-    unpacked_chunks,
 )
 
 Writer = Callable[[str, bytes], SourceFile]
@@ -41,7 +37,7 @@ def test_packed_files_read_like_plain_ones(
 ) -> None:
     packed = PACK[suffix](TEXT)
     file = source_file("t.txt" + suffix, packed)
-    assert b"".join(unpacked_chunks(file, ledger)) == TEXT
+    assert b"".join(file.unpacked(ledger)) == TEXT
     assert file.suffix == ".txt"
     noted = ledger.files["t.txt" + suffix]
     assert (noted.bytes, noted.sha256) == (len(packed), hashlib.sha256(packed).hexdigest())
@@ -52,20 +48,20 @@ def test_streams_packed_one_after_another_are_all_read(
     suffix: str, source_file: Writer, ledger: Ledger
 ) -> None:
     file = source_file("t" + suffix, PACK[suffix](b"first ") + PACK[suffix](b"second"))
-    assert b"".join(unpacked_chunks(file, ledger)) == b"first second"
+    assert b"".join(file.unpacked(ledger)) == b"first second"
 
 
 @pytest.mark.parametrize("suffix", PACK)
 def test_a_truncated_file_is_named(suffix: str, source_file: Writer, ledger: Ledger) -> None:
     file = source_file("t" + suffix, PACK[suffix](os.urandom(100_000))[:-20])
     with pytest.raises(ValueError, match=r"^t\.\w+ is truncated: its packed data ends too early"):
-        list(unpacked_chunks(file, ledger))
+        list(file.unpacked(ledger))
 
 
 @pytest.mark.parametrize("suffix", PACK)
 def test_a_damaged_file_is_named(suffix: str, source_file: Writer, ledger: Ledger) -> None:
     with pytest.raises(ValueError, match=r"^t\.\w+ is damaged"):
-        list(unpacked_chunks(source_file("t" + suffix, b"no archive at all" * 10), ledger))
+        list(source_file("t" + suffix, b"no archive at all" * 10).unpacked(ledger))
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -73,13 +69,13 @@ def test_a_bomb_is_stopped_by_the_limit(suffix: str, source_file: Writer) -> Non
     file = source_file("bomb" + suffix, PACK[suffix](bytes(50_000_000)))
     sizes: list[int] = []
     with pytest.raises(ValueError, match=r"past 20000000 bytes; .* raise --max-bytes"):
-        sizes.extend(map(len, unpacked_chunks(file, Ledger(20_000_000))))
+        sizes.extend(map(len, file.unpacked(Ledger(20_000_000))))
     assert sum(sizes) <= 20_000_000
 
 
 def test_a_file_that_grows_is_refused(source_file: Writer, ledger: Ledger) -> None:
     file = source_file("log.txt", b"x" * 100)
-    stream = raw_chunks(file, ledger)
+    stream = file.chunks(ledger)
     next(stream)
     with open(file.path, "ab") as log:
         log.write(b"more")
@@ -92,22 +88,22 @@ def test_a_file_that_grows_for_ever_is_not_read_for_ever(
 ) -> None:
     file = source_file("log.txt", b"x" * 100)
     with open(file.path, "ab", buffering=0) as log, pytest.raises(ValueError, match="changed"):
-        any(log.write(b"y" * 100) == 0 for _ in raw_chunks(file, ledger))
+        any(log.write(b"y" * 100) == 0 for _ in file.chunks(ledger))
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path, ledger: Ledger) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe is not a regular file"):
-        list(raw_chunks(SourceFile(tmp_path / "pipe", "pipe"), ledger))
+        list(SourceFile(tmp_path / "pipe", "pipe").chunks(ledger))
 
 
 def test_lines_come_without_their_ends(source_file: Writer, ledger: Ledger) -> None:
-    assert list(lines_of(source_file("t.gz", gzip.compress(TEXT)), ledger)) == TEXT.splitlines()
+    assert list(source_file("t.gz", gzip.compress(TEXT)).lines(ledger)) == TEXT.splitlines()
 
 
 def test_a_line_without_end_is_refused(source_file: Writer, ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="line of more than"):
-        list(lines_of(source_file("t.jsonl", bytes(70_000_000)), ledger))
+        list(source_file("t.jsonl", bytes(70_000_000)).lines(ledger))
 
 
 def documents_of(stream: Iterable[DocumentBlock]) -> list[bytes]:
@@ -158,7 +154,7 @@ def test_documents_depend_neither_on_line_ends_nor_on_how_the_stream_is_cut(
         content += b"a"  # that last line is completed where a file is read
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "HELD_PART_BYTES", held)
-        found = documents_of(split_documents(chunked(content, sizes), LineSeparator(mark)))
+        found = documents_of(LineSeparator(mark).documents(chunked(content, sizes)))
     assert found == between_lines(content, mark)
 
 
@@ -172,7 +168,7 @@ def test_a_cut_never_falls_into_a_character(text: str, cut: int) -> None:
 
 def test_long_documents_go_out_before_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "HELD_PART_BYTES", 1000)
-    parts = list(split_documents([b"x" * 700] * 50, LineSeparator(b"|")))
+    parts = list(LineSeparator(b"|").documents([b"x" * 700] * 50))
     assert max(len(part) for block in parts for part in block.parts) < 2000
     assert documents_of(parts) == [b"x" * 35000]
 

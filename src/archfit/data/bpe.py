@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut
+from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
 from archfit.data.vocabulary import Ids, Vocabulary, split_ids
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
     from tokenizers import Tokenizer
 
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
@@ -59,18 +57,15 @@ class Bpe(Vocabulary):
         most = PIECE_BYTES if self.cuttable else sys.maxsize
         parts = [([*pieces_of(part, most)], ends) for part, ends in block.ends()]
         pieces = [piece.decode() for part, _ in parts for piece in part]
-        try:
+        what = "the tokenizer cannot encode this text"
+        with refused(Exception, what, "use another --tokenizer"):  # the library raises a bare one
             encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
-        except Exception as problem:  # the library raises bare Exception
-            raise ValueError(
-                f"the tokenizer cannot encode this text ({problem}); use another --tokenizer"
-            ) from problem
-        ids: list[np.ndarray] = []
+        ids = [np.empty(0, np.uint32)]
         for part, ends in parts:
             ids += [np.array(next(encoded).ids, np.uint32) for _ in part]
             if ends:
                 ids.append(np.array([self.separator], np.uint32))
-        return np.concatenate(ids) if ids else np.empty(0, np.uint32)
+        return np.concatenate(ids)
 
     def decode(self, ids: Ids) -> list[bytes]:
         """The text of each document, in UTF-8."""
@@ -90,11 +85,8 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab - 1,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    alphabet, size = pre_tokenizers.ByteLevel.alphabet(), vocab - 1
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return _with_separator(tokenizer)
 
@@ -103,22 +95,19 @@ def read_bpe(text: str, name: str) -> Bpe:
     """The tokenizer that Hugging Face's tokenizer.json describes, a separator added if needed."""
     from tokenizers import Tokenizer
 
-    try:
+    what = f"{name} is not a tokenizer.json of Hugging Face"
+    with refused(Exception, what, "give another file"):  # the library raises bare Exception
         tokenizer = Tokenizer.from_str(text)
-    except Exception as problem:  # the library raises bare Exception
-        raise ValueError(f"{name} is not a tokenizer.json of Hugging Face ({problem})") from problem
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = _with_separator(tokenizer)
     if vocabulary.size > LARGEST_VOCAB:
-        raise ValueError(
-            f"{name} has {vocabulary.size} tokens, more than {LARGEST_VOCAB}; use a smaller one"
-        )
+        rule = f"has {vocabulary.size} tokens, more than {LARGEST_VOCAB}"
+        raise ValueError(f"{name} {rule}; use a smaller one")
     if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
-        raise ValueError(
-            f"{name} does not give text back as it was (unknown words, blanks or case are lost or "
-            "added); use a byte-level tokenizer without a prefix space, or train one by --vocab"
-        )
+        rule = "does not give text back as it was (words, blanks or case are lost or added)"
+        way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
+        raise ValueError(f"{name} {rule}; {way_out}")
     return vocabulary
 
 
@@ -130,10 +119,8 @@ def _with_separator(tokenizer: Tokenizer) -> Bpe:
     special = {token.content for token in added if token.special}
     known = [word for word in _SEPARATORS if word in special]
     if not known and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
-        raise ValueError(
-            f"the tokenizer has {DOCUMENT_LINE} as an ordinary token, which text may hold too; "
-            "mark it as special, or take it out"
-        )
+        rule = f"has {DOCUMENT_LINE} as an ordinary token, which text may hold too"
+        raise ValueError(f"the tokenizer {rule}; mark it as special, or take it out")
     if not known:
         tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
         known = [DOCUMENT_LINE]

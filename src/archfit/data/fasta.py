@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,16 +15,12 @@ from archfit.data.streams import (
     DocumentBlock,
     Ledger,
     SourceFile,
-    split_documents,
-    unpacked_chunks,
 )
 from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -37,7 +34,7 @@ _SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in split_documents(_after_first_mark(file, ledger), ByteSeparator(between=b"\n>")):
+    for block in ByteSeparator(between=b"\n>").documents(_after_first_mark(file, ledger)):
         letters = []
         for part, ends in block.ends():
             letters.append(_letters(part, file.name, in_body=in_body))
@@ -47,18 +44,12 @@ def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
 
 def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
     """The stream behind its first `>`."""
-    chunks = unpacked_chunks(file, ledger)
-    head = b""
-    for chunk in chunks:
-        head = (head + chunk).lstrip(_BLANKS)
-        if head:
-            break
+    chunks = file.unpacked(ledger)
+    head = next((start for chunk in chunks if (start := chunk.lstrip(_BLANKS))), b"")
     if head and not head.startswith(b">"):
-        start = head[:20].decode("latin-1")
-        raise ValueError(
-            f"{file.name} starts with {start!r}, not with a FASTA header; put a line >name before "
-            "each sequence, or use --kind abc for bare characters"
-        )
+        rule = f"starts with {head[:20].decode('latin-1')!r}, not with a FASTA header"
+        way_out = "put a line >name before each sequence, or use --kind abc for bare characters"
+        raise ValueError(f"{file.name} {rule}; {way_out}")
     yield head[1:]
     yield from chunks
 
@@ -71,10 +62,8 @@ def _letters(record: bytes, name: str, *, in_body: bool) -> bytes:
         where = f"{name}, record {header[:40].decode('latin-1').strip()!r},"
     letters = body.translate(_UPPER, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
-        raise ValueError(
-            f"{where} holds {chr(strange[0])!r}, which is no sequence letter; "
-            "only A-Z, * and - may stand between headers"
-        )
+        rule = f"holds {chr(strange[0])!r}, which is no sequence letter"
+        raise ValueError(f"{where} {rule}; only A-Z, * and - may stand between headers")
     return letters
 
 
@@ -99,10 +88,8 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
     unknown = "X" if usual == AMINO_ACIDS else "N"
     if unusual == "refuse":
         found = ", ".join(f"{letter} ({counts[letter]} times)" for letter in strange)
-        raise ValueError(
-            f"the sequences hold {found}, not only {usual}; use --unusual map, which turns them "
-            f"into {unknown}, or --unusual keep"
-        )
+        way_out = f"use --unusual map, which turns them into {unknown}, or --unusual keep"
+        raise ValueError(f"the sequences hold {found}, not only {usual}; {way_out}")
     seen = {letter for letter in counts if letter in usual} | {unknown}
     return "".join(sorted(seen)), {letter: unknown for letter in strange if letter != unknown}
 
@@ -146,7 +133,7 @@ class Kmers(Vocabulary):
         places = np.cumsum(sizes) - sizes
         ids = np.full(int(sizes.sum()), self.separator, np.uint32)
         base = len(self.alphabet)
-        weights = base ** np.arange(self.k - 1, -1, -1)
+        weights = base ** np.arange(self.k)[::-1]
         first = _ranges(starts, groups, step=self.k)
         ids[_ranges(places, groups)] = letters[first[:, None] + np.arange(self.k)] @ weights
         left = _ranges(starts + groups * self.k, singles)
@@ -164,20 +151,19 @@ class Kmers(Vocabulary):
             table[ord(letter)] = self.alphabet.index(other)
         letters = table[np.frombuffer(content, np.uint8)]
         if letters.size and letters.min() < 0:
+            rule = f"is not in the alphabet {self.alphabet}"
             strange = chr(content[int(letters.argmin())])
-            raise ValueError(
-                f"letter {strange!r} is not in the alphabet {self.alphabet}; prepare again with it"
-            )
+            raise ValueError(f"letter {strange!r} {rule}; prepare again with it")
         return letters
 
     def content_of(self, ids: Ids) -> bytes:
         """The letters (after mapping)."""
         import numpy as np
 
-        base = len(self.alphabet)
-        group = ids.astype(np.int64)[:, None] // base ** np.arange(self.k - 1, -1, -1) % base
-        single = (ids >= base**self.k)[:, None]
-        group = np.where(single, ids.astype(np.int64)[:, None] - base**self.k, group)
+        base, column = len(self.alphabet), ids.astype(np.int64)[:, None]
+        single = column >= base**self.k
+        group = column // base ** np.arange(self.k)[::-1] % base
+        group = np.where(single, column - base**self.k, group)
         keep = ~single | (np.arange(self.k) == 0)
         letters = np.frombuffer(self.alphabet.encode(), np.uint8)
         return bytes(letters[group[keep]])

@@ -9,6 +9,7 @@ import io
 import math
 import warnings
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, ClassVar
 
@@ -22,15 +23,12 @@ from archfit.data.streams import (
     SourceFile,
     blocks_of,
     optional_module,
-    raw_chunks,
-    read_and_hash,
+    refused,
 )
 from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder, encode_upper_bits
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
@@ -50,9 +48,8 @@ def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Le
     for file in files:
         if file.suffix in ARRAY_SUFFIXES:
             yield from reader.array_blocks(file)
-    yield from blocks_of(
-        reader.picture(file) for file in files if file.suffix not in ARRAY_SUFFIXES
-    )
+    pictures = [file for file in files if file.suffix not in ARRAY_SUFFIXES]
+    yield from blocks_of(map(reader.picture, pictures))
 
 
 class ImageReader:
@@ -66,7 +63,7 @@ class ImageReader:
 
     def array_blocks(self, file: SourceFile) -> Blocks:
         """The images of one .npy or .npz file."""
-        read_and_hash(file, self._ledger)
+        file.hash_into(self._ledger)
         if file.suffix == ".npy":
             with open(file.path, "rb") as stream:
                 yield from self._array(stream, file.name)
@@ -87,9 +84,8 @@ class ImageReader:
         arrays = ", ".join(member.removesuffix(".npy") for member in members) or "nothing"
         if self._field is not None:
             if f"{self._field}.npy" not in members:
-                raise ValueError(
-                    f"{name} has no array {self._field!r} but {arrays}; choose one by --field"
-                )
+                rule = f"has no array {self._field!r} but {arrays}"
+                raise ValueError(f"{name} {rule}; choose one by --field")
             return [f"{self._field}.npy"]
         found = []
         for member in members:
@@ -98,10 +94,8 @@ class ImageReader:
             if len(shape) in (3, 4):
                 found.append(member)
         if not found:
-            raise ValueError(
-                f"{name} holds {arrays}, none of the form (images, rows, columns[, 3]); "
-                "reshape it, or choose another --kind"
-            )
+            rule = f"holds {arrays}, none of the form (images, rows, columns[, 3])"
+            raise ValueError(f"{name} {rule}; reshape it, or choose another --kind")
         return found
 
     def _array(self, stream: IO[bytes], name: str) -> Blocks:
@@ -110,10 +104,8 @@ class ImageReader:
 
         shape, kind = array_header(stream, name)
         if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (GREY, RGB)):
-            raise ValueError(
-                f"{name} has shape {shape}; images are (images, rows, columns) or "
-                "(images, rows, columns, 3)"
-            )
+            rule = "images are (images, rows, columns) or (images, rows, columns, 3)"
+            raise ValueError(f"{name} has shape {shape}; {rule}")
         if kind not in (np.dtype(np.uint8), np.dtype(bool)):
             raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
         count, rows, columns = shape[:3]
@@ -123,15 +115,15 @@ class ImageReader:
         self._ledger.spend(count * size, name)
         self._same_form(rows, columns, depth, name)
         at_once = max(1, BLOCK_BYTES // max(size, 1))
-        count = count if size else 0
-        for start in range(0, count, at_once):
+        for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
             pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
-            parts = [image.tobytes() for image in pixels.reshape(images, -1)]
-            yield DocumentBlock(parts, complete=True)
+            yield DocumentBlock(
+                [row.tobytes() for row in pixels.reshape(images, -1)], complete=True
+            )
 
     def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
@@ -139,7 +131,7 @@ class ImageReader:
         from PIL import Image
 
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
-        packed = io.BytesIO(b"".join(raw_chunks(file, self._ledger)))
+        packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
         try:
             with (
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
@@ -147,16 +139,13 @@ class ImageReader:
             ):
                 return self._pixels(image, file.name)
         except Image.DecompressionBombError as problem:
-            raise ValueError(
-                f"{file.name} has more than {LARGEST_IMAGE} pixels; crop or resize it"
-            ) from problem
+            rule = f"has more than {LARGEST_IMAGE} pixels"
+            raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
         except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
             raise
         except Exception as problem:  # what Pillow raises for damaged files is a zoo
-            raise ValueError(
-                f"{file.name} is not a readable PNG or JPEG image "
-                f"({str(problem).partition(' <')[0]}); leave it out or save it again"
-            ) from problem
+            rule = f"is not a readable PNG or JPEG image ({str(problem).partition(' <')[0]})"
+            raise ValueError(f"{file.name} {rule}; leave it out or save it again") from problem
 
     def _pixels(self, image: Image, name: str) -> bytes:
         columns, rows = image.size
@@ -175,35 +164,27 @@ class ImageReader:
             self.channels = self.channels or depth
             self._ledger.facts |= {"rows": rows, "columns": columns, "channels": self.channels}
         if self.shape != (rows, columns):
-            raise ValueError(
-                f"{name} is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}; "
-                "all images must have one size: crop or resize them"
-            )
+            rule = f"is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}"
+            way_out = "all images must have one size: crop or resize them"
+            raise ValueError(f"{name} {rule}; {way_out}")
         if depth < self.channels:
-            raise ValueError(
-                f"{name} is grey but the palette of --clusters needs colours; use --levels"
-            )
+            rule = "is grey but the palette of --clusters needs colours"
+            raise ValueError(f"{name} {rule}; use --levels")
 
 
 def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
     import numpy as np
 
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-        (3, 0): np.lib.format.read_array_header_2_0,  # differs in the names of fields only
-    }
-    try:
+    older, newer = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    read = {(1, 0): older, (2, 0): newer, (3, 0): newer}  # 3.0 differs in the names of fields only
+    what = f"{name} is not an array in NumPy's format"
+    with refused((ValueError, EOFError), what, "save it by numpy.save"):
         version = np.lib.format.read_magic(stream)
         if version not in read:
             raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # written by Python 2
             shape, by_columns, kind = read[version](stream)
-    except (ValueError, EOFError) as problem:
-        raise ValueError(
-            f"{name} is not an array in NumPy's format ({problem}); save it by numpy.save"
-        ) from problem
     if kind.hasobject:
         raise ValueError(f"{name} holds Python objects, which could run code; save numbers instead")
     if by_columns and len(shape) > 1:
@@ -215,10 +196,8 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
 
 def _refuse_huge(rows: int, columns: int, name: str) -> None:
     if rows * columns > LARGEST_IMAGE:
-        raise ValueError(
-            f"{name} is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels; "
-            "crop or resize it"
-        )
+        rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
+        raise ValueError(f"{name} {rule}; crop or resize it")
 
 
 def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
@@ -291,7 +270,7 @@ class Palette(Vocabulary):
         pixels = np.frombuffer(content, np.uint8).reshape(-1, 3).astype(np.uint32)
         packed = pixels @ np.array([65536, 256, 1], np.uint32)
         different, places = np.unique(packed, return_inverse=True)
-        unpacked = np.stack([different >> 16, different >> 8 & 255, different & 255], axis=1)
+        unpacked = different[:, None] >> np.array([16, 8, 0]) & 255
         _, nearest = KDTree(np.array(self.colours)).query(unpacked)
         ids: Ids = nearest.astype(np.uint32)[places]
         return ids
@@ -321,8 +300,8 @@ def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int
         sums = [np.bincount(nearest, counts * colours[:, c], len(centres)) for c in range(3)]
         used = weight > 0
         centres[used] = (np.stack(sums, axis=1)[used].T / weight[used]).T
-    rounded = np.unique(centres.round().astype(np.int64), axis=0)
-    return tuple((int(red), int(green), int(blue)) for red, green, blue in rounded)
+    rounded = np.unique(centres.round().astype(np.int64), axis=0).tolist()
+    return tuple((red, green, blue) for red, green, blue in rounded)
 
 
 def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSettings:

@@ -19,8 +19,6 @@ from archfit.data.streams import (
     Ledger,
     blocks_of,
     changed_error,
-    read_and_hash,
-    unpacked_chunks,
 )
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
@@ -53,7 +51,7 @@ def detect_kind(source: str) -> DetectedKind | None:
     """What the first file of a source is by its content; None if there is none to open."""
     try:
         file = find_files(source, "bytes")[0]
-        start = next(unpacked_chunks(file, Ledger(MOST_UNPACKED)), b"")[:LOOKED_AT]
+        start = next(file.unpacked(Ledger(MOST_UNPACKED)), b"")[:LOOKED_AT]
     except (OSError, ValueError):
         return None
     looks = ((handler.look(start), kind) for kind, handler in HANDLERS.items() if start)
@@ -75,9 +73,9 @@ def hash_inputs(source: str, settings: DataSettings) -> dict[str, InputFile]:
     if source.startswith(HUGGING_FACE):
         for _ in read_blocks(source, settings, ledger):
             pass
-        return ledger.files
-    for file in find_files(source, settings.kind):
-        read_and_hash(file, ledger)
+    else:
+        for file in find_files(source, settings.kind):
+            file.hash_into(ledger)
     return ledger.files
 
 

@@ -9,14 +9,13 @@ Starts are drawn with replacement, as nanoGPT does: there is no epoch and no ord
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.spec.errors import InvalidValue, check_at_least
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -47,10 +46,8 @@ class Loader:
         for side in ("train", "heldout"):
             tokens = len(self.data.tokens(side))
             if tokens <= self.context:
-                raise ValueError(
-                    f"the {side} side has {tokens} tokens, too few for context={self.context}; "
-                    "use a shorter context or more data"
-                )
+                rule = f"has {tokens} tokens, too few for context={self.context}"
+                raise ValueError(f"the {side} side {rule}; use a shorter context or more data")
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where the rows of the whole batch `step` start in the training tokens."""
@@ -65,8 +62,7 @@ class Loader:
     def training_batch(self, step: int) -> NDArray[np.int64]:
         """This worker's rows of batch `step`, shape (batch / world, context + 1)."""
         rows = self.batch // self.world
-        starts = self.starts(step)[self.rank * rows : (self.rank + 1) * rows]
-        return self._rows("train", starts)
+        return self.rows("train", self.starts(step)[self.rank * rows : (self.rank + 1) * rows])
 
     def heldout_batches(self, most: int | None = None) -> Iterator[NDArray[np.int64]]:
         """Held-out tokens in order, each predicted once; the last incomplete row is left out.
@@ -77,26 +73,21 @@ class Loader:
         import numpy as np
 
         rows = self.batch // self.world
-        tokens = len(self.data.tokens("heldout"))
-        starts = np.arange(0, tokens - self.context, self.context)
+        starts = np.arange(0, len(self.data.tokens("heldout")) - self.context, self.context)
         if most is not None and most < len(starts):
             starts = starts[np.arange(most) * len(starts) // most]
         for first in range(self.rank * rows, len(starts), self.batch):
-            yield self._rows("heldout", starts[first : first + rows])
+            yield self.rows("heldout", starts[first : first + rows])
 
-    def heldout_rows(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The held-out rows of context + 1 tokens that start at `starts`."""
-        return self._rows("heldout", starts)
-
-    def _rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of context + 1 tokens of `train` or `heldout` that start at `starts`."""
         import numpy as np
 
         tokens = self.data.tokens(side)
         windows = np.lib.stride_tricks.sliding_window_view(tokens, self.context + 1)
         rows = windows[starts].astype(np.int64)
         if rows.max() >= self.data.vocab:
-            raise ValueError(
-                f"{self.data.folder}/{side}.bin holds the id {rows.max()}, and its vocabulary ends "
-                f"at {self.data.vocab - 1}; prepare it again with --overwrite"
-            )
+            rule = f"holds the id {rows.max()}, and its vocabulary ends at {self.data.vocab - 1}"
+            way_out = "prepare it again with --overwrite"
+            raise ValueError(f"{self.data.folder}/{side}.bin {rule}; {way_out}")
         return rows

@@ -7,12 +7,13 @@ vocabulary are known, and the second reading writes the tokens of both sides.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.bpe import PIECE_BYTES, TRAINING_BYTES, Bpe, pieces_of, train_bpe, word_cut
-from archfit.data.kinds import HANDLERS, Documents, SourceDocuments, hash_inputs
+from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments, hash_inputs
 from archfit.data.prepared import (
     FILES,
     PreparedData,
@@ -24,19 +25,14 @@ from archfit.data.prepared import (
     open_prepared,
     work_hash,
 )
-from archfit.data.shards import (
-    FolderAppearedError,
-    ShardWriter,
-    WrittenShard,
-    atomic_folder,
-    dtype_for,
-)
-from archfit.data.sources import SAMPLE_HELDOUT_FILE, is_sample
+from archfit.data.shards import FolderAppearedError, ShardWriter, WrittenShard, atomic_folder
+from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
 from archfit.data.split import (
     BY_SOURCE,
     Divider,
     Leakage,
     NgramSketch,
+    Survey,
     leakage_between,
     sampling,
     split_places,
@@ -44,19 +40,13 @@ from archfit.data.split import (
 )
 from archfit.data.statistics import cooccurrence
 from archfit.data.tokenizer_files import check_tokenizer_file
+from archfit.data.vocabulary import Vocabulary
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from archfit.data.kinds import Report
-    from archfit.data.sources import DataSettings
-    from archfit.data.split import Survey
-    from archfit.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,11 @@ def prepare(
     if heldout is not None:
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
         sources.append(SourceDocuments(heldout, other, report))
-    _refuse_output_inside(source, out, settings.kind)
+    folder = Path(source).resolve()
+    is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
+    if is_inside and DATA_KINDS[settings.kind].reads_shards:  # a later run would read it
+        rule = f"lies inside {source!r}, all of whose files are read"
+        raise ValueError(f"--out {str(out)!r} {rule}; choose a folder outside")
     if settings.tokenizer is not None:
         check_tokenizer_file(settings.tokenizer)
 
@@ -132,21 +126,8 @@ def _same_work(there: PreparedData, work: str) -> Preparation:
     """The data set that is there, if it is what would be made."""
     if there.description["work_hash"] == work:
         return Preparation(there, already_there=True)
-    raise OtherDataError(
-        f"{str(there.folder)!r} holds a data set made from other data or settings; "
-        "use --overwrite to replace it, or choose another --out"
-    )
-
-
-def _refuse_output_inside(source: str, out: Path, kind: str) -> None:
-    """Refuse to write where a later run, reading every file of the source, would find it."""
-    folder = Path(source).resolve()
-    is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
-    if is_inside and DATA_KINDS[kind].reads_shards:
-        raise ValueError(
-            f"--out {str(out)!r} lies inside {source!r}, all of whose files are read; "
-            "choose a folder outside"
-        )
+    rule = f"{str(there.folder)!r} holds a data set made from other data or settings"
+    raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
 
 
 def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
@@ -159,10 +140,9 @@ def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
         if not overwrite:
             return open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
-        raise OtherDataError(
-            f"{str(out)!r} exists and is not a complete data set; choose another --out, or "
-            "--overwrite if it is a damaged one"
-        ) from problem
+        way_out = "choose another --out, or --overwrite if it is a damaged one"
+        rule = f"{str(out)!r} exists and is not a complete data set"
+        raise OtherDataError(f"{rule}; {way_out}") from problem
     raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
 
 
@@ -176,14 +156,6 @@ class ExaminedDocuments:
     rule: str
     vocabulary: Vocabulary
 
-    def shared_documents(self) -> int:
-        """Held-out documents that the training source has too; a split by content has none."""
-        import numpy as np
-
-        if len(self.surveys) == 1:
-            return 0
-        return int(np.isin(self.surveys[1].digests, self.surveys[0].digests).sum())
-
 
 def examine(sources: Sequence[Documents]) -> ExaminedDocuments:
     """Read everything once, then split and choose the vocabulary."""
@@ -193,15 +165,11 @@ def examine(sources: Sequence[Documents]) -> ExaminedDocuments:
     surveys = [survey(each.blocks("reading"), builder.add, line_ends) for each in sources]
     for each, found in zip(sources, surveys, strict=True):
         if not found.bytes:
-            raise ValueError(
-                f"{each.source!r} is empty: it holds no document of kind {settings.kind}; "
-                "give another source or --kind"
-            )
+            rule = f"is empty: it holds no document of kind {settings.kind}"
+            raise ValueError(f"{each.source!r} {rule}; give another source or --kind")
         if each.facts != main.facts:
-            raise ValueError(
-                f"{each.source!r} has images of another size than {main.source!r}; "
-                "crop or resize them"
-            )
+            rule = f"has images of another size than {main.source!r}"
+            raise ValueError(f"{each.source!r} {rule}; crop or resize them")
     places, rule = [surveys[0].lengths], BY_SOURCE
     if len(surveys) == 1:
         places[0], rule = split_places(surveys[0])
@@ -221,10 +189,8 @@ def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> 
         divider = Divider(places, word_cut)
         for number, block in enumerate(source.blocks("training the tokenizer")):
             train, _ = divider.divide(block)
-            if number % every == 0:
-                yield from (
-                    piece.decode() for part in train.parts for piece in pieces_of(part, PIECE_BYTES)
-                )
+            for part in train.parts if number % every == 0 else ():
+                yield from (piece.decode() for piece in pieces_of(part, PIECE_BYTES))
 
     vocab = source.settings.vocab
     assert vocab is not None  # without a size there is nothing to train
@@ -236,7 +202,7 @@ def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, o
     train, heldout, leakage = _write_tokens(folder, examined)
     vocabulary, tokenizer = examined.vocabulary, examined.vocabulary.as_json()
     write_whole(folder / TOKENIZER, tokenizer.encode())
-    ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, dtype_for(vocabulary.size)))
+    ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, train.dtype))
     description = (
         about
         | {"documents": sum(len(found.lengths) for found in examined.surveys)}
@@ -263,6 +229,8 @@ def _write_tokens(
     folder: Path, examined: ExaminedDocuments
 ) -> tuple[WrittenShard, WrittenShard, Leakage]:
     """The second reading: documents divided, encoded and written, with n-grams noted on the way."""
+    import numpy as np
+
     vocabulary, unit = examined.vocabulary, examined.vocabulary.unit_bytes
     content = sum(found.bytes for found in examined.surveys)
     dividers = [Divider(places, vocabulary.cut) for places in examined.places]
@@ -280,12 +248,13 @@ def _write_tokens(
                         shard.write(vocabulary.encode(part))
                         sketch.add(part)
         if not train.tokens or not heldout.tokens:
-            raise ValueError(
-                f"{examined.sources[0].source!r} is too small ({content} bytes of content) "
-                "to hold out 5 % of it; give more, or a --heldout source"
-            )
+            rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
+            main = examined.sources[0].source
+            raise ValueError(f"{main!r} {rule}; give more, or a --heldout source")
         written = (
             train.finish([divider.train for divider in dividers]),
             heldout.finish([divider.heldout for divider in dividers]),
         )
-    return (*written, leakage_between(*sketches, shared_documents=examined.shared_documents()))
+    digests = [found.digests for found in examined.surveys]
+    shared = int(np.isin(digests[1], digests[0]).sum()) if len(digests) > 1 else 0
+    return (*written, leakage_between(*sketches, shared_documents=shared))

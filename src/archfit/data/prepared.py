@@ -5,27 +5,24 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.shards import dtype_for
-from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN
+from archfit.data.shards import WrittenShard
+from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN, Leakage
 from archfit.data.statistics import unigram_entropy_bits
 from archfit.data.streams import InputFile
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
     from archfit.data.kinds import SourceDocuments
-    from archfit.data.shards import WrittenShard
     from archfit.data.sources import DataSettings
-    from archfit.data.split import Leakage
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -88,10 +85,9 @@ class PreparedData:
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != str(noted):
-                raise ValueError(
-                    f"{self.folder.name}/{name} is not what was written: its hash differs; "
-                    "prepare it again with --overwrite"
-                )
+                rule = "is not what was written: its hash differs"
+                way_out = "prepare it again with --overwrite"
+                raise ValueError(f"{self.folder.name}/{name} {rule}; {way_out}")
 
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
@@ -105,10 +101,8 @@ def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
     path = folder / DATA
     if not path.is_file():
-        raise ValueError(
-            f"{str(folder)!r} is not a prepared data set: it has no {DATA}; "
-            "make one by archfit data prepare"
-        )
+        rule = f"is not a prepared data set: it has no {DATA}"
+        raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:
@@ -160,7 +154,7 @@ def described_tokens(
         "used_vocab": used,
         "embedding_rank_limit": used,  # rows that never occur are never trained
         "separator": vocabulary.separator,
-        "dtype": dtype_for(vocabulary.size),
+        "dtype": train.dtype,
         "tokens": tokens,
         "bytes": content,
         "bytes_per_token": content / tokens,
@@ -209,14 +203,9 @@ def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> s
         "format": FORMAT_VERSION,
         "settings": settings.as_json(),
         "tokenizer": None if tokenizer is None else _sha256(tokenizer.read_text("utf-8")),
-        "inputs": [[(file.sha256, _suffixes(file)) for file in each] for each in files],
+        "inputs": [[(file.sha256, file.suffixes) for file in each] for each in files],
     }
     return _sha256(json.dumps(work, sort_keys=True))
-
-
-def _suffixes(file: InputFile) -> str:
-    """The part of a file's name that decides how it is read: the same bytes as .txt and .jsonl."""
-    return "".join(PurePath(file.name).suffixes[-2:]).lower()
 
 
 def data_hash(vocab: int, tokenizer: str, train_sha256: str, heldout_sha256: str) -> str:

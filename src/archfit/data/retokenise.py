@@ -7,7 +7,9 @@ letters; images, series and tokens only as they are, since their rounding cannot
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from archfit.data.bpe import Bpe
@@ -15,17 +17,13 @@ from archfit.data.fasta import Kmers
 from archfit.data.kinds import Documents, Report
 from archfit.data.prepare import examine, find_or_write, silent, write_data_set
 from archfit.data.prepared import SIDES, PreparedData, work_hash
-from archfit.data.sources import DataSettings
+from archfit.data.sources import DataSettings, check_range
 from archfit.data.streams import Blocks, DocumentBlock, InputFile
 from archfit.data.vocabulary import Bytes, Ids, Vocabulary
 from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
-from archfit.spec.errors import InvalidValue
 from archfit.spec.parts import bpe_vocab_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -56,9 +54,8 @@ class InBpe:
     vocab: int
 
     def __post_init__(self) -> None:
-        if not BYTE_VOCAB < self.vocab <= LARGEST_VOCAB:
-            rule = f"is not in {BYTE_VOCAB + 1}..{LARGEST_VOCAB}, the sizes of a BPE"
-            raise InvalidValue("vocab", self.vocab, rule, f"for {BYTE_VOCAB} use bytes")
+        way_out = f"a BPE has so many tokens, for {BYTE_VOCAB} use bytes"
+        check_range(BYTE_VOCAB + 1, LARGEST_VOCAB, way_out, vocab=self.vocab)
 
     @property
     def label(self) -> str:
@@ -73,9 +70,7 @@ class InKmers:
     k: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= LARGEST_KMER:
-            rule = f"is not in 1..{LARGEST_KMER} letters"
-            raise InvalidValue("k", self.k, rule, "use one that is")
+        check_range(1, LARGEST_KMER, "use so many letters", k=self.k)
 
     @property
     def label(self) -> str:
@@ -157,10 +152,8 @@ def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataS
     """What prepares `wanted` from this data, if it can be had."""
     needed = "letters" if isinstance(wanted, InKmers) else "bytes"
     if data.units != needed:
-        raise ValueError(
-            f"data of kind {data.kind} cannot be had as {wanted.label}; text, bytes and abc can be "
-            "bytes or a BPE, fasta can be k-mers, and anything can stay as given"
-        )
+        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
+        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
     match wanted:
         case InKmers(k=k):  # all letters are kept: unusual ones were dealt with before
             return DataSettings(kind="fasta", kmer=k)
@@ -173,9 +166,8 @@ def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataS
 def _kmers(data: PreparedData) -> Kmers:
     vocabulary = data.vocabulary()
     if not isinstance(vocabulary, Kmers):
-        raise ValueError(
-            f"{str(data.folder)!r} says {data.kind} but holds {vocabulary.name}; prepare it again"
-        )
+        rule = f"says {data.kind} but holds {vocabulary.name}"
+        raise ValueError(f"{str(data.folder)!r} {rule}; prepare it again")
     return vocabulary
 
 
@@ -223,11 +215,10 @@ class _SideDocuments(Documents):
                 try:
                     decoder.decode(part, final=ends)
                 except UnicodeDecodeError as problem:
-                    raise ValueError(
-                        f"document {number} of the {self.side} side is not UTF-8 (byte "
-                        f"0x{problem.object[problem.start]:02x}), and a BPE is learnt from text; "
-                        "keep this data as bytes"
-                    ) from problem
+                    byte = f"byte 0x{problem.object[problem.start]:02x}"
+                    rule = f"is not UTF-8 ({byte}), and a BPE is learnt from text"
+                    where = f"document {number} of the {self.side} side"
+                    raise ValueError(f"{where} {rule}; keep this data as bytes") from problem
                 number += ends
             self.report(stage, done * ids.itemsize, ids.nbytes)
             yield block
@@ -235,13 +226,11 @@ class _SideDocuments(Documents):
 
 def _decoded_blocks(vocabulary: Vocabulary, ids: Ids) -> Iterator[tuple[DocumentBlock, int]]:
     """The content of `ids`, cut between characters, and how many of them it took so far."""
-    begins = _beginnings(vocabulary)
-    start = 0
+    begins, start = _beginnings(vocabulary), 0
     while start < len(ids):
         end = _end(ids, start, vocabulary.separator, begins)
-        piece = ids[start:end]
-        complete = bool(piece[-1] == vocabulary.separator)
-        yield DocumentBlock(vocabulary.decode(piece), complete=complete), end
+        complete = bool(ids[end - 1] == vocabulary.separator)
+        yield DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
         start = end
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import itertools
 import math
 from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, lines_of
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
 from archfit.data.text import checked_utf8
 from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -44,7 +44,8 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
     first = next(rows, [])
     below, count = _first_filled(rows)  # to the end, so that the ledger gets the hash
     header = first if _is_header(first, below) else []
-    body = below if header else _filled(first, below)
+    cells = itertools.zip_longest(first, below, fillvalue="")
+    body = below if header else [lower if _is_missing(cell) else cell for cell, lower in cells]
     columns = _wanted(header, body, settings.columns, file.name)
     at_once = max(1, VALUES_HELD // (count + 1))
     for start in range(0, len(columns), at_once):
@@ -79,44 +80,31 @@ def _first_filled(rows: Iterator[list[str]]) -> tuple[list[str], int]:
     count = 0
     for row in rows:
         count += 1
-        if len(row) > len(found):
-            empty += range(len(found), len(row))
-            found += [""] * (len(row) - len(found))
-        if empty:
-            for place in empty:
-                if place < len(row) and not _is_missing(row[place]):
-                    found[place] = row[place]
-            empty = [place for place in empty if not found[place]]
+        empty += range(len(found), len(row))
+        found += [""] * (len(row) - len(found))
+        for place in empty:
+            if place < len(row) and not _is_missing(row[place]):
+                found[place] = row[place]
+        empty = [place for place in empty if not found[place]]
     return found, count
-
-
-def _filled(first: list[str], below: list[str]) -> list[str]:
-    """The first row, with what stands below its missing cells."""
-    pairs = itertools.zip_longest(first, below, fillvalue="")
-    return [lower if _is_missing(cell) else cell for cell, lower in pairs]
 
 
 def _is_header(first: list[str], below: list[str]) -> bool:
     """Whether the first row has a word above a number; alone, it must be without numbers."""
     if not below:
         return not any(map(_is_number, first))
-    pairs = zip(first, below, strict=False)
-    return any(
-        _is_number(lower) and not _is_number(cell) and not _is_missing(cell)
-        for cell, lower in pairs
-    )
+    above = [cell for cell, lower in zip(first, below, strict=False) if _is_number(lower)]
+    return any(not _is_number(cell) and not _is_missing(cell) for cell in above)
 
 
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
-    lines = checked_utf8((line + b"\n" for line in lines_of(file, ledger)), file.name, "strict")
+    lines = checked_utf8((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
     start = next(lines, b"").removeprefix(codecs.BOM_UTF8)
-    try:
+    with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
         for row in csv.reader(line.decode() for line in itertools.chain([start], lines)):
             if any(cell.strip() for cell in row):
                 yield row
-    except csv.Error as problem:
-        raise ValueError(f"{file.name} is not readable as CSV ({problem})") from problem
 
 
 def _wanted(header: list[str], body: list[str], columns: tuple[str, ...], name: str) -> list[int]:
@@ -131,30 +119,23 @@ def _wanted(header: list[str], body: list[str], columns: tuple[str, ...], name: 
     known |= {cell: place for place, cell in enumerate(names)}
     for column in columns:
         if column not in known:
-            raise ValueError(
-                f"{name} has no column {column!r}; it has {', '.join(names) or f'1..{len(body)}'}"
-            )
+            there = ", ".join(names) or f"1..{len(body)}"
+            raise ValueError(f"{name} has no column {column!r}; it has {there}")
     return [known[column] for column in columns]
 
 
 def _values(row: list[str], columns: list[int], name: str, number: int) -> list[float]:
     """The numbers of a row at the places `columns`."""
-    try:
+    with contextlib.suppress(ValueError, IndexError):
         values = [float(row[column]) for column in columns]
-    except (ValueError, IndexError):
-        values = [math.nan]
-    if all(map(math.isfinite, values)):
-        return values
-    cells = [(column, row[column] if column < len(row) else "") for column in columns]
-    column, cell = next(
-        (column, cell)
-        for column, cell in cells
-        if not (_is_number(cell) and math.isfinite(float(cell)))
-    )
-    raise ValueError(
-        f"{name}, column {column + 1}, row {number} holds {cell!r}, which is not a finite number; "
-        "fill or drop it, or leave the column out by --columns"
-    )
+        if all(map(math.isfinite, values)):
+            return values
+    cells = {column: row[column] if column < len(row) else "" for column in columns}
+    is_fine = {at: _is_number(cell) and math.isfinite(float(cell)) for at, cell in cells.items()}
+    column = next(column for column in columns if not is_fine[column])
+    where = f"{name}, column {column + 1}, row {number}"
+    way_out = "fill or drop it, or leave the column out by --columns"
+    raise ValueError(f"{where} holds {cells[column]!r}, which is not a finite number; {way_out}")
 
 
 def _is_missing(cell: str) -> bool:
@@ -208,11 +189,10 @@ def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[flo
         raise ValueError(f"every value of the series is {low}; there is nothing to predict")
     if not math.isfinite(high - low):
         raise ValueError(f"values from {low} to {high} span more than a float64 can; scale them")
-    if binning == "uniform":
-        edges = low + (high - low) * (np.arange(bins + 1) / bins)
-    else:
-        edges = np.quantile(values, np.arange(bins + 1) / bins)
-    return tuple(float(edge) for edge in np.unique(edges))
+    shares = np.arange(bins + 1) / bins
+    is_uniform = binning == "uniform"
+    edges = low + (high - low) * shares if is_uniform else np.quantile(values, shares)
+    return tuple(np.unique(edges).tolist())
 
 
 def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettings:

@@ -15,16 +15,15 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.statistics import counts_of
 from archfit.spec.files import flush_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -39,11 +38,6 @@ class FolderAppearedError(ValueError):
     """The target was made by somebody else meanwhile."""
 
 
-def dtype_for(vocab: int) -> str:
-    """The type of ids on disk: uint16 as nanoGPT has it, uint32 when the vocabulary needs it."""
-    return "uint16" if vocab <= SMALL_VOCAB else "uint32"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WrittenShard:
     """What was written for one side, its hash, and how often each token occurs."""
@@ -52,6 +46,7 @@ class WrittenShard:
     bytes: int  # of the content
     documents: int
     sha256: str
+    dtype: str
     counts: NDArray[np.int64]
 
     def as_json(self) -> dict[str, object]:
@@ -59,27 +54,26 @@ class WrittenShard:
         return {name: getattr(self, name) for name in ("tokens", "bytes", "documents", "sha256")}
 
 
-class ShardWriter:
-    """One flat little-endian file of ids, hashed and counted while written."""
+class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
+    """One flat little-endian file of ids, hashed and counted while written.
+
+    Ids are uint16, as nanoGPT has them, or uint32 when the vocabulary needs it.
+    """
 
     def __init__(self, path: Path, vocab: int) -> None:
         import numpy as np
 
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
-        self._dtype = np.dtype(dtype_for(vocab)).newbyteorder("<")
-        self._digest = hashlib.sha256()
-        self.tokens = 0
+        self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
+        self._digest, self.tokens = hashlib.sha256(), 0
         self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
-
-    def __enter__(self) -> ShardWriter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def write(self, ids: Ids) -> None:
         """Append `ids`."""
-        stored = ids.astype(self._dtype, copy=False)
+        stored = ids.astype(self.dtype.newbyteorder("<"), copy=False)
         content = stored.view("u1").data
         self._digest.update(content)
         while content:  # a write may take only a part
@@ -95,6 +89,7 @@ class ShardWriter:
             bytes=sum(side.bytes for side in sides),
             documents=sum(side.documents for side in sides),
             sha256=self._digest.hexdigest(),
+            dtype=self.dtype.name,
             counts=self.counts,
         )
 
@@ -110,6 +105,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_stale(target)
     folder, lock = _locked_sibling(target)
+    full = f"no space left while writing {target.name}; free some or choose another --out"
     try:
         yield folder
         flush_folder(folder)
@@ -117,9 +113,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         flush_folder(target.parent)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise OSError(
-                f"no space left while writing {target.name}; free some or choose another --out"
-            ) from problem
+            raise OSError(full) from problem
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # already gone if all went well
@@ -179,18 +173,16 @@ def _remove_stale(target: Path) -> None:
 
 def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
     """Rename; an old data set is first moved aside, so that no mixture of both is ever there."""
-    if not overwrite or not target.exists():
-        try:
-            folder.rename(target)
-        except OSError as problem:
-            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                raise
-            raise FolderAppearedError(
-                f"{target.name} appeared while it was being prepared; "
-                "use --overwrite or choose another --out"
-            ) from problem
+    if overwrite and target.exists():
+        aside = folder.with_name(folder.name + _ASIDE)
+        target.rename(aside)
+        folder.rename(target)
+        shutil.rmtree(aside, ignore_errors=True)
         return
-    aside = folder.with_name(folder.name + _ASIDE)
-    target.rename(aside)
-    folder.rename(target)
-    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        folder.rename(target)
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        rule = f"{target.name} appeared while it was being prepared"
+        raise FolderAppearedError(f"{rule}; use --overwrite or choose another --out") from problem

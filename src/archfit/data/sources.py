@@ -54,9 +54,9 @@ class DataSettings:
         if self.max_bytes < 1:
             raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
         self._check_vocab()
-        _check_range(1, LARGEST_KMER, "use so many letters", kmer=self.kmer)
-        _check_range(2, 65535, "use so many colours", clusters=self.clusters)
-        _check_range(2, 65535, "one bin carries no information", bins=self.bins)
+        check_range(1, LARGEST_KMER, "use so many letters", kmer=self.kmer)
+        check_range(2, 65535, "use so many colours", clusters=self.clusters)
+        check_range(2, 65535, "one bin carries no information", bins=self.bins)
         if self.levels is not None and self.levels not in (2, 4, 8, 16, 32, 64, 128, 256):
             raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
         if self.levels is not None and self.clusters is not None:
@@ -76,7 +76,7 @@ class DataSettings:
 
     def _check_vocab(self) -> None:
         reason = "one token carries no information, and no table has more rows"
-        _check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
+        check_range(2, LARGEST_VOCAB, reason, vocab=self.vocab)
         least = DATA_KINDS[self.kind].least_vocab
         if self.vocab is not None and self.vocab < least:
             rule = "is smaller than the alphabet: 256 bytes and a separator"
@@ -94,13 +94,11 @@ class DataSettings:
         """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
         names = ("kind", "vocab", *DATA_KINDS[self.kind].options)
         values = {name: getattr(self, name) for name in names if name != "tokenizer"}
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        return values | ({"columns": list(self.columns)} if "columns" in values else {})
 
 
-def _check_range(least: int, most: int, way_out: str, **sizes: int | None) -> None:
+def check_range(least: int, most: int, way_out: str, **sizes: int | None) -> None:
+    """Refuse a size outside [least, most]; None is none."""
     for name, size in sizes.items():
         if size is not None and not least <= size <= most:
             raise InvalidValue(name, size, f"is not in {least}..{most}", way_out)
@@ -133,10 +131,8 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
         return [SourceFile(path, path.name)]
     found = [name for name in sorted(glob.glob(source, recursive=True)) if not Path(name).is_dir()]
     if not found:
-        raise ValueError(
-            f"there is no file or folder {source!r}; give a path, a pattern in quotes, "
-            f"hf:NAME or {SAMPLE!r}"
-        )
+        way_out = f"give a path, a pattern in quotes, hf:NAME or {SAMPLE!r}"
+        raise ValueError(f"there is no file or folder {source!r}; {way_out}")
     prefix = len(os.path.commonpath([str(Path(name).parent) for name in found]))
     return [SourceFile(Path(name), name[prefix:].lstrip("/")) for name in found]
 
@@ -145,10 +141,9 @@ def _in_folder(folder: Path, kind: str) -> list[SourceFile]:
     suffixes = DATA_KINDS[kind].suffixes
     files = [file for file in _walk(folder) if not suffixes or file.suffix in suffixes]
     if not files:
-        raise ValueError(
-            f"folder {folder.name!r} holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, "
-            f"also packed as {' '.join(PACKED)}); name the files or choose another --kind"
-        )
+        rule = f"holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, also packed as"
+        way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
+        raise ValueError(f"folder {folder.name!r} {rule} {way_out}")
     return files
 
 
@@ -164,10 +159,8 @@ def _walk(folder: Path) -> list[SourceFile]:
 
 def _refuse_unreadable(problem: OSError) -> None:
     """A folder that cannot be listed would silently leave its files out."""
-    raise ValueError(
-        f"{problem.filename} cannot be read ({problem.strerror}); change its permissions, or name "
-        "the files"
-    ) from problem
+    rule = f"{problem.filename} cannot be read ({problem.strerror})"
+    raise ValueError(f"{rule}; change its permissions, or name the files") from problem
 
 
 Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images

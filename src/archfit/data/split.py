@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,6 @@ from archfit.data.streams import DocumentBlock, changed_error
 from archfit.data.vocabulary import WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -205,13 +204,16 @@ class NgramSketch:
         glue = b"" if self.unit else b" "
         parts = block.parts if self.unit else [_folded(part) for part in block.parts]
         content = glue.join(parts)
-        starts = self._starts(content)
+        if self.unit:
+            starts = np.arange(0, len(content), self.unit)
+        else:
+            blank = np.frombuffer(b" " + content, np.uint8) == 32
+            starts = np.flatnonzero(blank[:-1] & ~blank[1:])
         first = self._chosen(content, starts)
         ends = np.append(starts[N:], len(content))[first]
         documents = np.cumsum([len(part) + len(glue) for part in parts])
-        inside = np.searchsorted(documents, starts[first], "right") == np.searchsorted(
-            documents, starts[first + N - 1], "right"
-        )
+        units = starts[first], starts[first + N - 1]  # the first and the last of each n-gram
+        inside = np.equal(*(np.searchsorted(documents, unit, "right") for unit in units))
         spans = zip(starts[first][inside].tolist(), ends[inside].tolist(), strict=True)
         ngrams = [content[start:end] for start, end in spans]
         if self.unit:
@@ -219,32 +221,20 @@ class NgramSketch:
         else:
             self.hashes.update(hash(ngram.rstrip()) for ngram in ngrams)
 
-    def _starts(self, content: bytes) -> NDArray[np.int64]:
-        """Where units or words start."""
-        import numpy as np
-
-        if self.unit:
-            return np.arange(0, len(content), self.unit)
-        blank = np.frombuffer(b" " + content, np.uint8) == 32
-        return np.flatnonzero(blank[:-1] & ~blank[1:])
-
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places in `starts` of the n-grams to look at."""
+        """Places in `starts`, where units or words start, of the n-grams to look at."""
         import numpy as np
 
         count = max(0, len(starts) - N + 1)
         if self.one_in == 1 or not count:
             return np.arange(count)
         second = starts[:count] + (N * self.unit - 8) if self.unit else starts[1 : count + 1]
-        eights = np.lib.stride_tricks.as_strided(
-            np.frombuffer(content + b"\0" * 8, np.uint8)[:8].view(np.uint64),
-            shape=(len(content) + 1,),
-            strides=(1,),
-        )
-        pieces = [(low, min(low + MIXED_AT_ONCE, count)) for low in range(0, count, MIXED_AT_ONCE)]
-        return np.concatenate(
-            [low + self._hits(eights, starts[low:high], second[low:high]) for low, high in pieces]
-        )
+        padded = np.frombuffer(content + b"\0" * 8, np.uint8)[:8].view(np.uint64)
+        eights = np.lib.stride_tricks.as_strided(padded, shape=(len(content) + 1,), strides=(1,))
+        places = range(0, count, MIXED_AT_ONCE)
+        pieces = [slice(low, min(low + MIXED_AT_ONCE, count)) for low in places]
+        hits = [at.start + self._hits(eights, starts[at], second[at]) for at in pieces]
+        return np.concatenate(hits)
 
     def _hits(
         self, eights: NDArray[np.uint64], first: NDArray[np.int64], second: NDArray[np.int64]

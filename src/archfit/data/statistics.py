@@ -78,8 +78,7 @@ def normalised_spectrum(ids: Ids) -> tuple[float, ...]:
 def cooccurrence(ids: Ids) -> Cooccurrence:
     """Ranks at `ENERGIES` of the matrix of neighbouring pairs in `ids`, or in stretches of it."""
     matrix = pair_counts(ids)
-    pairs = int(matrix.sum())
-    tokens = matrix.shape[0]
+    pairs, tokens = int(matrix.sum()), matrix.shape[0]
     shares = matrix / max(pairs, 1)
     scaled = _scaled(shares)
     excess = float((scaled.data**2).sum()) - 1
@@ -99,10 +98,12 @@ def pair_counts(ids: Ids) -> csr_array:
     import numpy as np
     from scipy.sparse import coo_array
 
-    stretches = _stretches(ids)
+    stretches = [ids]
+    if len(ids) > PAIRS_LOOKED_AT:  # parts of the stream that together are short enough
+        length, step = PAIRS_LOOKED_AT // STRETCHES, len(ids) // STRETCHES
+        stretches = [ids[start : start + length] for start in range(0, STRETCHES * step, step)]
     tokens = np.concatenate(stretches)
-    present = counts_of(tokens, int(tokens.max()) + 1)
-    place = np.cumsum(present > 0) - 1
+    place = np.cumsum(counts_of(tokens, int(tokens.max()) + 1) > 0) - 1
     size = int(place[-1]) + 1
     place = place.astype(np.int32 if size * size < 1 << 31 else np.int64)
     pairs = np.concatenate([place[part[:-1]] * size + place[part[1:]] for part in stretches])
@@ -110,14 +111,6 @@ def pair_counts(ids: Ids) -> csr_array:
         return coo_array(counts_of(pairs, size * size).reshape(size, size)).tocsr()
     codes, times = np.unique(pairs, return_counts=True)
     return coo_array((times, np.divmod(codes, size)), shape=(size, size)).tocsr()
-
-
-def _stretches(ids: Ids) -> list[Ids]:
-    """The whole stream if it is short, else parts of it that together are short enough."""
-    if len(ids) <= PAIRS_LOOKED_AT:
-        return [ids]
-    length, distance = PAIRS_LOOKED_AT // STRETCHES, len(ids) // STRETCHES
-    return [ids[start : start + length] for start in range(0, STRETCHES * distance, distance)]
 
 
 def _scaled(shares: csr_array) -> csr_array:
@@ -163,13 +156,16 @@ def _ranks(
 
 
 class EvenSample:
-    """Values chosen by a hash of their number, at most `SAMPLE_UNITS`, and the extremes of all."""
+    """Values chosen by a hash of their number, at most `SAMPLE_UNITS`, and the extremes of all.
+
+    The hash is SplitMix64, so that no period of the data falls in step with it.
+    """
 
     def __init__(self, dtype: str, columns: int) -> None:
         import numpy as np
 
         self._dtype, self._columns = dtype, columns
-        self._kept = np.empty((0, columns), dtype)
+        self.values: NDArray[np.generic] = np.empty((0, columns), dtype)  # those kept, in order
         self._hashes = np.empty(0, np.uint64)  # of the numbers of the values kept
         self._seen, self._highest_hash = 0, (1 << 64) - 1
         self.lowest, self.highest = float("inf"), float("-inf")
@@ -183,27 +179,16 @@ class EvenSample:
             return
         self.lowest = min(self.lowest, float(values.min()))
         self.highest = max(self.highest, float(values.max()))
-        hashes = self._next_hashes(len(values))
-        small = hashes <= np.uint64(self._highest_hash)
-        self._kept = np.concatenate([self._kept, values[small]])
-        self._hashes = np.concatenate([self._hashes, hashes[small]])
-        while len(self._kept) > SAMPLE_UNITS:
-            self._highest_hash >>= 1
-            small = self._hashes <= np.uint64(self._highest_hash)
-            self._kept, self._hashes = self._kept[small], self._hashes[small]
-
-    def _next_hashes(self, count: int) -> NDArray[np.uint64]:
-        """SplitMix64 of the next `count` numbers: no period of the data falls in step with it."""
-        import numpy as np
-
-        numbers = np.arange(self._seen + 1, self._seen + count + 1, dtype=np.uint64)
-        self._seen += count
+        numbers = np.arange(self._seen + 1, self._seen + len(values) + 1, dtype=np.uint64)
+        self._seen += len(values)
         mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        return mixed ^ (mixed >> np.uint64(31))
-
-    @property
-    def values(self) -> NDArray[np.generic]:
-        """What was kept, in order."""
-        return self._kept
+        hashes = mixed ^ (mixed >> np.uint64(31))
+        small = hashes <= np.uint64(self._highest_hash)
+        self.values = np.concatenate([self.values, values[small]])
+        self._hashes = np.concatenate([self._hashes, hashes[small]])
+        while len(self.values) > SAMPLE_UNITS:
+            self._highest_hash >>= 1
+            small = self._hashes <= np.uint64(self._highest_hash)
+            self.values, self._hashes = self.values[small], self._hashes[small]

@@ -7,18 +7,18 @@ larger than a block travels in several parts, so nothing here grows with the lar
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
+import lzma
 import os
 import re
 import stat
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any, Protocol, TypeAlias
 
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
@@ -46,6 +46,50 @@ class SourceFile:
         """Whether reading it means unpacking it."""
         return self.path.suffix.lower() in PACKED
 
+    def unpacked(self, ledger: Ledger) -> Iterator[bytes]:
+        """The content, unpacked by the name's ending (.gz, .xz, .zst), some megabytes at a time."""
+        chunks = self.chunks(ledger)
+        for chunk in _unpack(chunks, self) if self.packed else chunks:
+            ledger.spend(len(chunk), self.name)
+            yield chunk
+
+    def chunks(self, ledger: Ledger) -> Iterator[bytes]:
+        """The bytes of the file as they lie on disk; afterwards its hash is in the ledger.
+
+        A file that changes meanwhile is refused: its hash would name something that never existed.
+        """
+        if not stat.S_ISREG(os.stat(self.path).st_mode):  # a pipe would block, a device never end
+            raise ValueError(f"{self.name} is not a regular file; write its content to one first")
+        digest, size = hashlib.sha256(), 0
+        with open(self.path, "rb") as stream:
+            before = os.fstat(stream.fileno())
+            while size <= before.st_size and (chunk := stream.read(BLOCK_BYTES)):
+                digest.update(chunk)
+                size += len(chunk)
+                ledger.advance(len(chunk))
+                yield chunk
+            after = os.fstat(stream.fileno())
+        if (size, after.st_size, after.st_mtime_ns) != (before.st_size, size, before.st_mtime_ns):
+            raise changed_error(self.name)
+        ledger.add(InputFile(self.name, size, digest.hexdigest()))
+
+    def hash_into(self, ledger: Ledger) -> None:
+        """Put the hash of the file, which some library then reads by itself, into the ledger."""
+        for _ in self.chunks(ledger):
+            pass
+
+    def lines(self, ledger: Ledger) -> Iterator[bytes]:
+        """The lines without their ends; none may be longer than a few blocks."""
+        rest = b""
+        for chunk in self.unpacked(ledger):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from lines
+            if len(rest) > 16 * BLOCK_BYTES:
+                rule = f"has a line of more than {16 * BLOCK_BYTES} bytes"
+                raise ValueError(f"{self.name} {rule}; is it really {self.suffix}?")
+        if rest:
+            yield rest
+
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
@@ -54,6 +98,11 @@ class InputFile:
     name: str
     bytes: int
     sha256: str
+
+    @property
+    def suffixes(self) -> str:
+        """The part of its name that decides how it is read: the same bytes as .txt and .jsonl."""
+        return "".join(PurePath(self.name).suffixes[-2:]).lower()
 
 
 class Ledger:
@@ -80,17 +129,25 @@ class Ledger:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
         self._left -= count
         if self._left < 0:
-            raise ValueError(
-                f"{name} takes the unpacked input past {self._max_bytes} bytes; "
-                "if that is what you expect, raise --max-bytes"
-            )
+            way_out = "if that is what you expect, raise --max-bytes"
+            rule = f"takes the unpacked input past {self._max_bytes} bytes"
+            raise ValueError(f"{name} {rule}; {way_out}")
 
 
 def changed_error(name: str) -> ValueError:
     """The refusal of a file that is not what it was."""
-    return ValueError(
-        f"{name} changed while it was read; run again when nothing writes to it any more"
-    )
+    return ValueError(f"{name} changed while it was read; run again when nothing writes to it")
+
+
+@contextlib.contextmanager
+def refused(
+    errors: type[Exception] | tuple[type[Exception], ...], what: str, way_out: str
+) -> Iterator[None]:
+    """Turn such errors of a library into a sentence: what is wrong, its reason, the way out."""
+    try:
+        yield
+    except errors as problem:
+        raise ValueError(f"{what} ({problem}); {way_out}") from problem
 
 
 def optional_module(name: str, needed: str) -> Any:
@@ -99,58 +156,6 @@ def optional_module(name: str, needed: str) -> Any:
         return importlib.import_module(name)
     except ImportError as problem:
         raise ValueError(f"{needed} package; run pip install 'archfit[data]'") from problem
-
-
-def unpacked_chunks(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The content of `file`, unpacked by its ending (.gz, .xz, .zst), a few megabytes at a time."""
-    chunks = raw_chunks(file, ledger)
-    if file.packed:
-        chunks = _unpack(chunks, file)
-    for chunk in chunks:
-        ledger.spend(len(chunk), file.name)
-        yield chunk
-
-
-def raw_chunks(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The bytes of `file` as they lie on disk; afterwards its hash is in the ledger.
-
-    A file that changes meanwhile is refused: its hash would name something that never existed.
-    """
-    if not stat.S_ISREG(os.stat(file.path).st_mode):  # a pipe would block, a device never end
-        raise ValueError(f"{file.name} is not a regular file; write its content to one first")
-    digest, size = hashlib.sha256(), 0
-    with open(file.path, "rb") as stream:
-        before = os.fstat(stream.fileno())
-        while size <= before.st_size and (chunk := stream.read(BLOCK_BYTES)):
-            digest.update(chunk)
-            size += len(chunk)
-            ledger.advance(len(chunk))
-            yield chunk
-        after = os.fstat(stream.fileno())
-    if (size, after.st_size, after.st_mtime_ns) != (before.st_size, size, before.st_mtime_ns):
-        raise changed_error(file.name)
-    ledger.add(InputFile(file.name, size, digest.hexdigest()))
-
-
-def read_and_hash(file: SourceFile, ledger: Ledger) -> None:
-    """Put the hash of a file into the ledger that some library then reads by itself."""
-    for _ in raw_chunks(file, ledger):
-        pass
-
-
-def lines_of(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The lines of a file without their ends; none may be longer than a few blocks."""
-    rest = b""
-    for chunk in unpacked_chunks(file, ledger):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-        if len(rest) > 16 * BLOCK_BYTES:
-            raise ValueError(
-                f"{file.name} has a line of more than {16 * BLOCK_BYTES} bytes; "
-                f"is it really {file.suffix}?"
-            )
-    if rest:
-        yield rest
 
 
 class _Decompressor(Protocol):
@@ -172,6 +177,7 @@ class _Decompressor(Protocol):
 def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
     """The unpacked stream; packed streams may follow one another, with zeros between them."""
     suffix = file.path.suffix.lower()
+    damage = f"{file.name} is damaged or needs more memory to unpack than allowed"
     unpacker = _decompressor(suffix)
     for data in chunks:
         while data or not unpacker.needs_input:
@@ -180,19 +186,13 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
                 if not data:
                     break
                 unpacker = _decompressor(suffix)
-            try:
+            with refused(Exception, damage, "fetch or pack it again"):  # each library has its own
                 unpacked = unpacker.decompress(data, BLOCK_BYTES)
-            except Exception as problem:  # each library has its own error class
-                raise ValueError(
-                    f"{file.name} is damaged or needs more memory to unpack than allowed "
-                    f"({problem}); fetch or pack it again"
-                ) from problem
             yield unpacked
             data = unpacker.unused_data if unpacker.eof else b""
     if not unpacker.eof:
-        raise ValueError(
-            f"{file.name} is truncated: its packed data ends too early; fetch it again"
-        )
+        rule = "is truncated: its packed data ends too early"
+        raise ValueError(f"{file.name} {rule}; fetch it again")
 
 
 def _decompressor(suffix: str) -> _Decompressor:
@@ -200,8 +200,6 @@ def _decompressor(suffix: str) -> _Decompressor:
         return _Gzip()
     if suffix == ".zst":
         return _Zstd()
-    import lzma
-
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
 
 
@@ -210,19 +208,12 @@ class _Gzip:
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._zlib.unused_data
+        self.needs_input, self.eof, self.unused_data = True, False, b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         unpacked = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
         self.needs_input = len(unpacked) < max_length
+        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
         return unpacked
 
 
@@ -232,28 +223,19 @@ class _Zstd:
     def __init__(self) -> None:
         zstandard = optional_module("zstandard", ".zst files need the zstandard")
         self._zstd = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
-        self._waiting = b""
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._zstd.eof)
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._waiting
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._zstd.unused_data) + self._waiting
+        self._waiting = self.unused_data = b""
+        self.needs_input, self.eof = True, False
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         waiting, place, size = self._waiting + data, 0, 0
         unpacked: list[bytes] = []
-        while place < len(waiting) and size < max_length and not self.eof:
+        while place < len(waiting) and size < max_length and not self._zstd.eof:
             unpacked.append(self._zstd.decompress(waiting[place : place + ZSTD_FEED_BYTES]))
             place += ZSTD_FEED_BYTES
             size += len(unpacked[-1])
         self._waiting = waiting[place:]
+        self.needs_input, self.eof = not self._waiting, self._zstd.eof
+        self.unused_data = self._zstd.unused_data + self._waiting
         return b"".join(unpacked)
 
 
@@ -278,8 +260,7 @@ Blocks: TypeAlias = "Iterator[DocumentBlock]"
 
 def blocks_of(documents: Iterable[bytes]) -> Blocks:
     """Whole documents gathered into blocks of about `BLOCK_BYTES`."""
-    parts: list[bytes] = []
-    size = 0
+    parts, size = list[bytes](), 0
     for document in documents:
         parts.append(document)
         size += len(document)
@@ -294,8 +275,7 @@ class ByteSeparator:
     """Bytes between documents, wherever they stand."""
 
     def __init__(self, *, between: bytes) -> None:
-        self.between = between
-        self.longest = len(between)
+        self.between, self.longest = between, len(between)
 
     def split(self, text: bytes) -> list[bytes]:
         """What lies between separators; repetitions of them may still cling to it."""
@@ -308,6 +288,31 @@ class ByteSeparator:
     def end_of(self, part: bytes) -> bytes:
         """`part`, which ends a document, without what clings to its end."""
         return part
+
+    def documents(self, chunks: Iterable[bytes]) -> Blocks:
+        """What lies between separators in a stream (empty documents are no documents).
+
+        What follows the last separator of a chunk waits for more unless it is long; then all of it
+        but a possible beginning of the next separator goes out, cut between UTF-8 characters.
+        """
+        rest, begun = b"", False  # begun: a part of the document of `rest` is already out
+        for chunk in chunks:
+            *ended, rest = self.split(rest + chunk)
+            parts = self._trimmed(ended, begun=begun)
+            begun = begun and not ended
+            if len(rest) >= HELD_PART_BYTES + 2 * self.longest:
+                rest = rest if begun else self.start_of(rest)
+                cut = character_cut(rest, len(rest) - self.longest)
+                yield DocumentBlock([*parts, rest[:cut]], complete=False)
+                rest, begun = rest[cut:], True
+            elif parts:
+                yield DocumentBlock(parts, complete=True)
+        yield DocumentBlock(self._trimmed([rest], begun=begun), complete=True)
+
+    def _trimmed(self, ended: list[bytes], *, begun: bool) -> list[bytes]:
+        """Ends of documents, of which the first may have begun before, without what clings."""
+        started = [*ended[:begun], *map(self.start_of, ended[begun:])]
+        return [self.end_of(part) for part in started]
 
 
 class LineSeparator(ByteSeparator):
@@ -339,36 +344,6 @@ class LineSeparator(ByteSeparator):
         while not self.mark and part.endswith(b"\n"):
             part = part[:-1].removesuffix(b"\r")
         return part
-
-
-def split_documents(chunks: Iterable[bytes], separator: ByteSeparator) -> Blocks:
-    """What lies between separators in a stream (empty documents are no documents).
-
-    What follows the last separator of a chunk waits for more unless it is long; then all of it but
-    a possible beginning of the next separator goes out, cut between UTF-8 characters.
-    """
-    rest, begun = b"", False  # begun: a part of the document that `rest` belongs to is already out
-    for chunk in chunks:
-        *ended, rest = separator.split(rest + chunk)
-        parts = _trimmed(ended, separator, begun=begun)
-        begun = begun and not ended
-        if len(rest) >= HELD_PART_BYTES + 2 * separator.longest:
-            rest = rest if begun else separator.start_of(rest)
-            cut = character_cut(rest, len(rest) - separator.longest)
-            yield DocumentBlock([*parts, rest[:cut]], complete=False)
-            rest, begun = rest[cut:], True
-        elif parts:
-            yield DocumentBlock(parts, complete=True)
-    yield DocumentBlock(_trimmed([rest], separator, begun=begun), complete=True)
-
-
-def _trimmed(ended: list[bytes], separator: ByteSeparator, *, begun: bool) -> list[bytes]:
-    """Ends of documents, of which the first may have begun before, without what clings to them."""
-    started = [
-        part if begun and index == 0 else separator.start_of(part)
-        for index, part in enumerate(ended)
-    ]
-    return [separator.end_of(part) for part in started]
 
 
 def character_cut(text: bytes, cut: int) -> int:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,18 +25,13 @@ from archfit.data.streams import (
     SourceFile,
     blocks_of,
     character_cut,
-    lines_of,
     optional_module,
-    read_and_hash,
-    split_documents,
-    unpacked_chunks,
+    refused,
 )
 from archfit.data.vocabulary import Bytes, Characters, Vocabulary, VocabularyBuilder, code_points
 from archfit.spec.data_kinds import BYTE_VOCAB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from datasets import Dataset
 
 DEFAULT_FIELD = "text"
@@ -65,25 +61,25 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
         return blocks_of(_json_documents(file, settings, ledger))
     if file.suffix == ".parquet":
         return blocks_of(_parquet_documents(file, settings, ledger))
-    chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
+    chunks = checked_utf8(file.unpacked(ledger), file.name, settings.errors)
     return split_at_lines(chunks, settings.separator, DOCUMENT_LINE)
 
 
 def character_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of one file of character data: between blank lines, unless told otherwise."""
-    chunks = checked_utf8(unpacked_chunks(file, ledger), file.name, settings.errors)
+    chunks = checked_utf8(file.unpacked(ledger), file.name, settings.errors)
     return split_at_lines(chunks, settings.separator, "")
 
 
 def byte_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of any file: between lines `<|doc|>`, or else the file is one document."""
-    return split_at_lines(unpacked_chunks(file, ledger), settings.separator, DOCUMENT_LINE)
+    return split_at_lines(file.unpacked(ledger), settings.separator, DOCUMENT_LINE)
 
 
 def split_at_lines(chunks: Iterable[bytes], line: str | None, default: str = "") -> Blocks:
     """The documents between lines that read `line`; an empty one means blank lines."""
     mark = (default if line is None else line).encode()
-    return split_documents(_ended(chunks, b"\n" + mark) if mark else chunks, LineSeparator(mark))
+    return LineSeparator(mark).documents(_ended(chunks, b"\n" + mark) if mark else chunks)
 
 
 def _ended(chunks: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
@@ -128,26 +124,23 @@ def _valid(text: bytes, name: str, offset: int, errors: str) -> bytes:
     except UnicodeDecodeError as problem:
         if errors == "replace":
             return text.decode(errors="replace").encode()
-        raise ValueError(
-            f"{name} is not UTF-8: byte 0x{text[problem.start]:02x} at offset "
-            f"{offset + problem.start}; use --errors replace, or --kind bytes"
-        ) from problem
+        where = f"byte 0x{text[problem.start]:02x} at offset {offset + problem.start}"
+        way_out = "use --errors replace, or --kind bytes"
+        raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
     return text
 
 
 def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     field = settings.field or DEFAULT_FIELD
-    for number, line in enumerate(lines_of(file, ledger), start=1):
+    for number, line in enumerate(file.lines(ledger), start=1):
         if not line.strip():
             continue
         where = f"{file.name} line {number}"
         text = _valid(line, where, 0, settings.errors)
-        try:
+        with refused(
+            (ValueError, RecursionError), f"{where} is not JSON", "write one object a line"
+        ):
             row = json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            raise ValueError(
-                f"{where} is not JSON ({problem}); each line must be an object"
-            ) from problem
         if not isinstance(row, dict) or field not in row:
             keys = ", ".join(map(repr, row)) if isinstance(row, dict) else type(row).__name__
             raise ValueError(f"{where} has no field {field!r} but {keys}; choose one by --field")
@@ -158,33 +151,27 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
 def _encoded(value: object, where: str, errors: str) -> bytes:
     """A text value as UTF-8; a lone surrogate has none."""
     if not isinstance(value, str):
-        raise ValueError(
-            f"{where} holds {type(value).__name__}, not text; choose a text field by --field"
-        )
+        rule = f"holds {type(value).__name__}, not text"
+        raise ValueError(f"{where} {rule}; choose a text field by --field")
     try:
         return value.encode()
     except UnicodeEncodeError as problem:
         if errors == "replace":
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        raise ValueError(
-            f"{where} is not valid Unicode ({problem.reason}); use --errors replace"
-        ) from problem
+        rule = f"is not valid Unicode ({problem.reason})"
+        raise ValueError(f"{where} {rule}; use --errors replace") from problem
 
 
 def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     pyarrow = optional_module("pyarrow", f"{file.name} needs the pyarrow")
     from pyarrow import parquet
 
-    read_and_hash(file, ledger)
-    try:
+    file.hash_into(ledger)
+    with refused(pyarrow.ArrowException, f"{file.name} is not readable Parquet", "write it again"):
         table = parquet.ParquetFile(file.path)
         field = _column(table.schema_arrow.names, file.name, settings)
         for batch in table.iter_batches(batch_size=ROWS_AT_ONCE, columns=[field]):
             yield from _column_documents(batch.column(0).to_pylist(), file.name, settings, ledger)
-    except pyarrow.ArrowException as problem:
-        raise ValueError(
-            f"{file.name} is not readable Parquet ({problem}); write it again"
-        ) from problem
 
 
 def _column(names: list[str], where: str, settings: DataSettings) -> str:
@@ -201,9 +188,7 @@ def _column_documents(
 ) -> Iterator[bytes]:
     """The values of a text column that hold something, counted against the limit."""
     for value in values:
-        if value is None:
-            continue
-        document = _encoded(value, name, settings.errors)
+        document = b"" if value is None else _encoded(value, name, settings.errors)
         ledger.spend(len(document), name)
         if document:
             yield document
@@ -229,21 +214,16 @@ def _load_dataset(source: str) -> tuple[Dataset, str]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
     name, config, split = _dataset_parts(source)
-    try:
+    way_out = "give a folder of data files or of save_to_disk, or a data set in the local cache"
+    with refused(Exception, f"data set {name!r} cannot be loaded offline", way_out):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
         else:
             rows = datasets.load_dataset(name, config)
-    except Exception as problem:  # whatever a builder, a cache or a damaged file may raise
-        raise ValueError(
-            f"data set {name!r} cannot be loaded offline ({problem}); give a folder written by "
-            "save_to_disk, a folder of data files, or a data set that is in the local cache"
-        ) from problem
     if isinstance(rows, datasets.DatasetDict):
         if split not in rows:
-            raise ValueError(
-                f"{source} has no split {split!r} but {', '.join(rows)}; name one of them"
-            )
+            there = ", ".join(rows)
+            raise ValueError(f"{source} has no split {split!r} but {there}; name one of them")
         rows = rows[split]
     return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
 
@@ -268,12 +248,10 @@ class TextVocabularyBuilder(VocabularyBuilder):
         if tokenizer is None:
             is_bytes = self.settings.kind == "bytes" or self.settings.vocab in (None, BYTE_VOCAB)
             return Bytes(size=self.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
-        try:
-            return read_bpe(tokenizer.read_text(encoding="utf-8"), tokenizer.name)
-        except UnicodeDecodeError as problem:
-            raise ValueError(
-                f"{tokenizer.name} is not a tokenizer.json: it is not UTF-8"
-            ) from problem
+        what = f"{tokenizer.name} is not a tokenizer.json: it is not UTF-8"
+        with refused(UnicodeDecodeError, what, "give another file"):
+            text = tokenizer.read_text(encoding="utf-8")
+        return read_bpe(text, tokenizer.name)
 
 
 class CharacterVocabularyBuilder(VocabularyBuilder):

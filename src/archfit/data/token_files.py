@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, unpacked_chunks
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from numpy import dtype, uint32
     from numpy.typing import NDArray
 
@@ -26,7 +25,7 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     import numpy as np
 
-    chunks, promised = unpacked_chunks(file, ledger), None
+    chunks, promised = file.unpacked(ledger), None
     kind: dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
@@ -57,24 +56,18 @@ def _whole_ids(
         ids, rest = np.frombuffer(data[:cut], kind), data[cut:]
         found += len(ids)
         if promised is not None and found * kind.itemsize + len(rest) > promised * kind.itemsize:
-            raise ValueError(
-                f"{name} goes on after the {promised} ids of its header; write it again"
-            )
+            rule = f"goes on after the {promised} ids of its header"
+            raise ValueError(f"{name} {rule}; write it again")
         if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
-            raise ValueError(
-                f"{name} holds ids from {ids.min()} to {ids.max()}; "
-                f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
-            )
+            way_out = f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
+            raise ValueError(f"{name} holds ids from {ids.min()} to {ids.max()}; {way_out}")
         yield ids.astype("<u4")
     if promised is not None and found < promised:
-        raise ValueError(
-            f"{name} ends after {found} of the {promised} ids of its header; write it again"
-        )
+        rule = f"ends after {found} of the {promised} ids of its header"
+        raise ValueError(f"{name} {rule}; write it again")
     if rest:
-        raise ValueError(
-            f"{name} ends inside a token: its size is no multiple of {kind.itemsize} bytes; "
-            "check --dtype, or write it again"
-        )
+        rule = f"ends inside a token: its size is no multiple of {kind.itemsize} bytes"
+        raise ValueError(f"{name} {rule}; check --dtype, or write it again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,46 +4,33 @@ from __future__ import annotations
 
 import json
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from archfit.data.bpe import read_bpe
 from archfit.data.kinds import HANDLERS
-from archfit.data.vocabulary import FORMAT, FORMAT_VERSION
+from archfit.data.streams import refused
+from archfit.data.vocabulary import FORMAT, FORMAT_VERSION, Vocabulary
 from archfit.spec.files import LARGEST_TOKENIZER
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from archfit.data.vocabulary import Vocabulary
 
 
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
-    try:
+    with refused(ValueError, f"{name} is not JSON", "prepare the data again"):
         document = json.loads(text)
-    except ValueError as problem:
-        raise ValueError(f"{name} is not JSON ({problem}); prepare the data again") from problem
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         return read_bpe(text, name)
     version = document.pop("version", None)
     if version != FORMAT_VERSION:
         raise ValueError(f"{name} has version {version}, not {FORMAT_VERSION}; prepare again")
-    try:
-        return _described(document)
-    except (KeyError, TypeError) as problem:
-        raise ValueError(f"{name} is incomplete ({problem}); prepare the data again") from problem
-
-
-def _described(document: dict[str, Any]) -> Vocabulary:
-    """The vocabulary with these fields; a KeyError or a TypeError if there is none."""
-    wanted = document.pop("vocabulary")
-    for handler in HANDLERS.values():
-        for vocabulary in handler.vocabularies:
-            if vocabulary.name == wanted:
-                fields = {key: _as_tuples(value) for key, value in document.items()}
-                made: Vocabulary = vocabulary(**fields)
-                return made
-    raise KeyError(f"unknown vocabulary {wanted!r}")
+    with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
+        wanted = document.pop("vocabulary")
+        known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
+        if wanted not in known:
+            raise KeyError(f"unknown vocabulary {wanted!r}")
+        fields = {key: _as_tuples(value) for key, value in document.items()}
+        vocabulary: Vocabulary = known[wanted](**fields)
+    return vocabulary
 
 
 def _as_tuples(value: Any) -> Any:
@@ -56,30 +43,25 @@ def check_tokenizer_file(path: Path) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
     if found.st_size > LARGEST_TOKENIZER:
-        raise ValueError(
-            f"--tokenizer {name} has {found.st_size} bytes, more than {LARGEST_TOKENIZER}; "
-            "give a smaller tokenizer.json"
-        )
+        rule = f"has {found.st_size} bytes, more than {LARGEST_TOKENIZER}"
+        raise ValueError(f"--tokenizer {name} {rule}; give a smaller tokenizer.json")
 
 
 def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     check_tokenizer_file(path)
-    try:
+    what = f"{path.name} is not a tokenizer.json"
+    with refused((ValueError, RecursionError), what, "give another file"):
         text = path.read_text(encoding="utf-8")
         document = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise ValueError(f"{path.name} is not a tokenizer.json: {problem}") from problem
     if not isinstance(document, dict):
         document = {}
     if document.get("format") == FORMAT:
         return read_vocabulary(text, path.name).size
     rows = max(_ids(document), default=-1) + 1
     if rows < 2:
-        raise ValueError(
-            f"{path.name} is not a tokenizer.json: it has no model.vocab; save the tokenizer by "
-            "save_pretrained of Hugging Face's fast tokenizers"
-        )
+        way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
+        raise ValueError(f"{what}: it has no model.vocab; {way_out}")
     return rows
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -16,8 +17,6 @@ from archfit.data.streams import DocumentBlock, character_cut
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -106,11 +105,9 @@ def split_ids(ids: Ids, separator: int | None) -> list[Ids]:
 
     if separator is None:
         return [ids]
-    ends = np.flatnonzero(ids == separator)
-    starts = np.concatenate([[0], ends + 1])
-    documents = [
-        ids[start:end] for start, end in zip(starts, [*ends.tolist(), len(ids)], strict=True)
-    ]
+    ends = [*np.flatnonzero(ids == separator).tolist(), len(ids)]
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    documents = [ids[start:end] for start, end in zip(starts, ends, strict=True)]
     return documents if len(documents[-1]) else documents[:-1]
 
 
@@ -172,15 +169,13 @@ class Characters(Vocabulary):
         import numpy as np
 
         texts = [part.decode() for part in block.parts]
-        known = code_points(self.alphabet)
-        codes = code_points("".join(texts))
+        known, codes = code_points(self.alphabet), code_points("".join(texts))
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
-            raise ValueError(
-                f"character {chr(strange[0])!r} is not in the alphabet of {len(known)}; "
-                "prepare again from a source that holds it"
-            )
+            rule = f"is not in the alphabet of {len(known)}"
+            way_out = "prepare again from a source that holds it"
+            raise ValueError(f"character {chr(strange[0])!r} {rule}; {way_out}")
         return with_separators(ids, [len(text) for text in texts], block, self.separator)
 
     def content_of(self, ids: Ids) -> bytes:

@@ -61,7 +61,7 @@ def bits_per_byte(nats_per_token: float, data: PreparedData) -> float:
 def _windows(loader: Loader, starts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     rows = loader.batch // loader.world
     for first in range(loader.rank * rows, len(starts), loader.batch):
-        yield loader.heldout_rows(starts[first : first + rows])
+        yield loader.rows("heldout", starts[first : first + rows])
 
 
 def _mean(
@@ -88,7 +88,7 @@ def _parts(batches: Iterable[NDArray[np.int64]], heldout: Heldout) -> Iterator[t
     goes on with a row that does not count until all are done.
     """
     own = (part for batch in batches for part in torch.from_numpy(batch).split(heldout.rows))
-    idle_BS = torch.from_numpy(heldout.loader.heldout_rows(np.zeros(1, np.int64)))
+    idle_BS = torch.from_numpy(heldout.loader.rows("heldout", np.zeros(1, np.int64)))
     while True:
         part_BS = next(own, None)
         (busy,) = heldout.group.sums([float(part_BS is not None)])
