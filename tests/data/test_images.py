@@ -197,7 +197,7 @@ def test_too_little_memory_is_no_damage(
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("archfit.data.images._refuse_huge", fail)
+    monkeypatch.setattr("archfit.data.images.ImageReader._check_form", fail)
     content = npz(x=GREY) if name == "a.npz" else png(GREY[0])
     with pytest.raises(MemoryError):
         images([source_file(name, content)], ledger)

@@ -348,7 +348,11 @@ def _half_written(folder: Path) -> bool:
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for library, name in (("zstandard", "a.txt.zst"), ("pyarrow", "a.parquet"), ("PIL", "a.png")):
+    for library, name in (
+        ("zstandard", "a.txt.zst"),
+        ("pyarrow", "a.parquet"),
+        ("PIL.Image", "a.png"),
+    ):
         monkeypatch.setitem(sys.modules, library, None)
         (tmp_path / name).write_bytes(b"something")
         kind = "images" if name.endswith("png") else "text"

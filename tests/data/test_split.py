@@ -16,7 +16,6 @@ from archfit.data.split import (
     Divider,
     NgramSketch,
     Survey,
-    leakage_between,
     sampling,
     split_places,
     survey,
@@ -79,7 +78,7 @@ DOCUMENTS = [f"document number {number}".encode() for number in range(2000)]
 
 
 def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
-    places, rule = split_places(surveyed(DOCUMENTS))
+    (places,), rule = split_places(surveyed(DOCUMENTS))
     first_bytes = [hashlib.sha256(document).digest()[:8] for document in DOCUMENTS]
     held = [int.from_bytes(start, "little") % 20 == 0 for start in first_bytes]
     assert rule == BY_HASH
@@ -89,7 +88,7 @@ def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
 
 def test_a_document_lands_on_the_same_side_in_any_company() -> None:
     def held(documents: list[bytes]) -> set[bytes]:
-        places, _ = split_places(surveyed(documents))
+        (places,), _ = split_places(surveyed(documents))
         return {text for text, place in zip(documents, places, strict=True) if place == 0}
 
     mixed = random.Random(0).sample(DOCUMENTS, 700)
@@ -98,7 +97,7 @@ def test_a_document_lands_on_the_same_side_in_any_company() -> None:
 
 @pytest.mark.parametrize("documents", [DOCUMENTS[:99], [b"always the same one"] * 200])
 def test_few_documents_or_one_sided_ones_lose_their_tails(documents: list[bytes]) -> None:
-    places, rule = split_places(surveyed(documents))
+    (places,), rule = split_places(surveyed(documents))
     assert rule == BY_TAILS
     assert places.tolist() == [len(text) - len(text) // 20 for text in documents]
 
@@ -158,7 +157,7 @@ def leak(
     sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
     for sketch, documents in zip(sketches, (train, heldout), strict=True):
         sketch.add(DocumentBlock([document.encode() for document in documents], complete=True))
-    return leakage_between(*sketches, shared_documents=0).share
+    return sketches[1].leakage(sketches[0], shared_documents=0).share
 
 
 def brute_force(train: list[str], heldout: list[str]) -> float | None:
@@ -203,7 +202,7 @@ def test_repetitions_are_counted_and_need_no_room() -> None:
     for _ in range(1000):
         sketch.add(DocumentBlock([words.encode()], complete=True))
     assert len(sketch.hashes) == 8
-    found = leakage_between(sketch, sketch, shared_documents=0)
+    found = sketch.leakage(sketch, shared_documents=0)
     assert found.heldout_ngrams == found.shared_ngrams == 8000
 
 

@@ -134,12 +134,9 @@ def _is_cuttable(tokenizer: Tokenizer) -> bool:
     """True for byte-level pre-tokenizers that split at words, with no prefix or normaliser."""
     described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
     steps = described.get("pretokenizers", [described])
-    return tokenizer.normalizer is None and any(
-        step.get("type") == "ByteLevel"
-        and step.get("use_regex", True)
-        and not step.get("add_prefix_space")
-        for step in steps
-    )
+    steps = [step for step in steps if step.get("type") == "ByteLevel"]
+    plain = [step for step in steps if not step.get("add_prefix_space")]
+    return tokenizer.normalizer is None and any(step.get("use_regex", True) for step in plain)
 
 
 def pieces_of(part: bytes, most: int) -> Iterator[bytes]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    Blocks,
-    ByteSeparator,
-    DocumentBlock,
-    Ledger,
-    SourceFile,
-)
+from archfit.data.streams import Blocks, ByteSeparator, DocumentBlock, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
@@ -29,6 +24,11 @@ _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
 _SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")
+
+
+def fasta_look(start: bytes) -> str:
+    """A word for sequences, by the first bytes: a header and a line of letters."""
+    return "sequences in FASTA" if _SEQUENCE.match(start) else ""
 
 
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
@@ -127,9 +127,8 @@ class Kmers(Vocabulary):
         lengths = np.array([len(part) for part in block.parts], np.int64)
         starts = np.cumsum(lengths) - lengths
         groups, singles = lengths // self.k, lengths % self.k
-        ends_here = np.ones(len(lengths), np.int64)
-        ends_here[-1] = block.complete
-        sizes = groups + singles + ends_here
+        sizes = groups + singles + 1
+        sizes[-1] -= not block.complete
         places = np.cumsum(sizes) - sizes
         ids = np.full(int(sizes.sum()), self.separator, np.uint32)
         base = len(self.alphabet)
@@ -145,10 +144,8 @@ class Kmers(Vocabulary):
         import numpy as np
 
         table = np.full(256, -1, np.int64)
-        for place, letter in enumerate(self.alphabet):
-            table[ord(letter)] = place
-        for letter, other in self.mapped.items():
-            table[ord(letter)] = self.alphabet.index(other)
+        for letter, read_as in ({each: each for each in self.alphabet} | self.mapped).items():
+            table[ord(letter)] = self.alphabet.index(read_as)
         letters = table[np.frombuffer(content, np.uint8)]
         if letters.size and letters.min() < 0:
             rule = f"is not in the alphabet {self.alphabet}"
@@ -183,21 +180,15 @@ class KmerVocabularyBuilder(VocabularyBuilder):
     """How often each letter occurs in sequences."""
 
     def __init__(self, settings: DataSettings) -> None:
-        import numpy as np
-
         super().__init__(settings)
-        self._counts = np.zeros(256, np.int64)
+        self.counts: Counter[str] = Counter()
 
     def add(self, content: bytes) -> None:
         """Count the letters."""
         import numpy as np
 
-        self._counts += np.bincount(np.frombuffer(content, np.uint8), minlength=256)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The count of each letter that occurs."""
-        return {chr(code): int(count) for code, count in enumerate(self._counts) if count}
+        found = enumerate(np.bincount(np.frombuffer(content, np.uint8)).tolist())
+        self.counts.update({chr(code): count for code, count in found if count})
 
     def build(self) -> Kmers:
         """Groups of as many of the letters as the settings say."""
@@ -211,9 +202,4 @@ class KmerVocabularyBuilder(VocabularyBuilder):
         return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
 
 
-FASTA = KindHandler(
-    look=lambda start: "sequences in FASTA" if _SEQUENCE.match(start) else "",
-    read=each_file(fasta_blocks),
-    builder=KmerVocabularyBuilder,
-    vocabularies=(Kmers,),
-)
+FASTA = KindHandler(fasta_look, each_file(fasta_blocks), KmerVocabularyBuilder, (Kmers,))

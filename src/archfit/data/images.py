@@ -42,6 +42,11 @@ KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
 
 
+def image_look(start: bytes) -> str:
+    """A word for pictures, by the first bytes of their formats."""
+    return "images or arrays" if start.startswith(_MAGIC) else ""
+
+
 def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
     """The images of all files: those in arrays, then pictures."""
     reader = ImageReader(settings, ledger)
@@ -108,12 +113,10 @@ class ImageReader:
             raise ValueError(f"{name} has shape {shape}; {rule}")
         if kind not in (np.dtype(np.uint8), np.dtype(bool)):
             raise ValueError(f"{name} holds {kind}, not uint8; scale it to 0..255 and convert it")
-        count, rows, columns = shape[:3]
-        depth = shape[3] if len(shape) == 4 else GREY
+        count, rows, columns, depth = (*shape, GREY)[:4]
         size = rows * columns * depth
-        _refuse_huge(rows, columns, name)
+        self._check_form(rows, columns, depth, name)
         self._ledger.spend(count * size, name)
-        self._same_form(rows, columns, depth, name)
         at_once = max(1, BLOCK_BYTES // max(size, 1))
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
@@ -121,24 +124,21 @@ class ImageReader:
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
-            yield DocumentBlock(
-                [row.tobytes() for row in pixels.reshape(images, -1)], complete=True
-            )
+            parts = [image.tobytes() for image in pixels.reshape(images, -1)]
+            yield DocumentBlock(parts, complete=True)
 
     def picture(self, file: SourceFile) -> bytes:
         """The pixels of one PNG or JPEG file."""
-        optional_module("PIL", f"{file.name} needs the pillow")
-        from PIL import Image
-
+        pillow = optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
         try:
             with (
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
-                Image.open(packed, formats=("PNG", "JPEG")) as image,
+                pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
                 return self._pixels(image, file.name)
-        except Image.DecompressionBombError as problem:
+        except pillow.DecompressionBombError as problem:
             rule = f"has more than {LARGEST_IMAGE} pixels"
             raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
         except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
@@ -151,22 +151,24 @@ class ImageReader:
         columns, rows = image.size
         if image.mode.startswith(("I", "F")):
             raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
-        _refuse_huge(rows, columns, name)
-        grey = image.mode in ("1", "L", "LA")
+        is_grey = image.mode in ("1", "L", "LA")
+        self._check_form(rows, columns, GREY if is_grey else RGB, name)
         self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
-        self._same_form(rows, columns, GREY if grey else RGB, name)
         mode = "L" if self.channels == GREY else "RGB"
         return (image if image.mode == mode else image.convert(mode)).tobytes()
 
-    def _same_form(self, rows: int, columns: int, depth: int, name: str) -> None:
+    def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
+        """Refuse an image that is huge, or not like the first."""
+        if rows * columns > LARGEST_IMAGE:
+            rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
+            raise ValueError(f"{name} {rule}; crop or resize it")
         if not self._first:
             self._first, self.shape = name, (rows, columns)
             self.channels = self.channels or depth
             self._ledger.facts |= {"rows": rows, "columns": columns, "channels": self.channels}
         if self.shape != (rows, columns):
             rule = f"is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}"
-            way_out = "all images must have one size: crop or resize them"
-            raise ValueError(f"{name} {rule}; {way_out}")
+            raise ValueError(f"{name} {rule}; all images must have one size: crop or resize them")
         if depth < self.channels:
             rule = "is grey but the palette of --clusters needs colours"
             raise ValueError(f"{name} {rule}; use --levels")
@@ -192,12 +194,6 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     if any(side < 0 for side in shape) or math.prod(shape) < 0:
         raise ValueError(f"{name} has the impossible shape {shape}; save it again")
     return shape, kind
-
-
-def _refuse_huge(rows: int, columns: int, name: str) -> None:
-    if rows * columns > LARGEST_IMAGE:
-        rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
-        raise ValueError(f"{name} {rule}; crop or resize it")
 
 
 def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
@@ -272,8 +268,7 @@ class Palette(Vocabulary):
         different, places = np.unique(packed, return_inverse=True)
         unpacked = different[:, None] >> np.array([16, 8, 0]) & 255
         _, nearest = KDTree(np.array(self.colours)).query(unpacked)
-        ids: Ids = nearest.astype(np.uint32)[places]
-        return ids
+        return np.asarray(nearest, np.uint32)[places]
 
     def content_of(self, ids: Ids) -> bytes:
         """RGB pixels."""
@@ -343,9 +338,5 @@ class PixelVocabularyBuilder(VocabularyBuilder):
 
 
 IMAGES = KindHandler(
-    look=lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
-    read=image_blocks,
-    builder=PixelVocabularyBuilder,
-    vocabularies=(Levels, Palette),
-    settle=settled_images,
+    image_look, image_blocks, PixelVocabularyBuilder, (Levels, Palette), settled_images
 )

@@ -13,13 +13,7 @@ from archfit.data.fasta import FASTA
 from archfit.data.images import IMAGES
 from archfit.data.series import SERIES
 from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler, find_files
-from archfit.data.streams import (
-    Blocks,
-    InputFile,
-    Ledger,
-    blocks_of,
-    changed_error,
-)
+from archfit.data.streams import Blocks, InputFile, Ledger, blocks_of, changed_error
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
 

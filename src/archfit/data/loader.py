@@ -88,6 +88,6 @@ class Loader:
         rows = windows[starts].astype(np.int64)
         if rows.max() >= self.data.vocab:
             rule = f"holds the id {rows.max()}, and its vocabulary ends at {self.data.vocab - 1}"
-            way_out = "prepare it again with --overwrite"
-            raise ValueError(f"{self.data.folder}/{side}.bin {rule}; {way_out}")
+            path = f"{self.data.folder}/{side}.bin"
+            raise ValueError(f"{path} {rule}; prepare it again with --overwrite")
         return rows

@@ -27,17 +27,7 @@ from archfit.data.prepared import (
 )
 from archfit.data.shards import FolderAppearedError, ShardWriter, WrittenShard, atomic_folder
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
-from archfit.data.split import (
-    BY_SOURCE,
-    Divider,
-    Leakage,
-    NgramSketch,
-    Survey,
-    leakage_between,
-    sampling,
-    split_places,
-    survey,
-)
+from archfit.data.split import Divider, Leakage, NgramSketch, Survey, sampling, split_places, survey
 from archfit.data.statistics import cooccurrence
 from archfit.data.tokenizer_files import check_tokenizer_file
 from archfit.data.vocabulary import Vocabulary
@@ -170,11 +160,7 @@ def examine(sources: Sequence[Documents]) -> ExaminedDocuments:
         if each.facts != main.facts:
             rule = f"has images of another size than {main.source!r}"
             raise ValueError(f"{each.source!r} {rule}; crop or resize them")
-    places, rule = [surveys[0].lengths], BY_SOURCE
-    if len(surveys) == 1:
-        places[0], rule = split_places(surveys[0])
-    else:
-        places.append(surveys[1].lengths * 0)
+    places, rule = split_places(*surveys)
     vocabulary = builder.build() or _trained_bpe(main, places[0], surveys[0].bytes)
     return ExaminedDocuments(
         sources=sources, surveys=surveys, places=places, rule=rule, vocabulary=vocabulary
@@ -192,9 +178,8 @@ def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> 
             for part in train.parts if number % every == 0 else ():
                 yield from (piece.decode() for piece in pieces_of(part, PIECE_BYTES))
 
-    vocab = source.settings.vocab
-    assert vocab is not None  # without a size there is nothing to train
-    return train_bpe(texts(), vocab)
+    assert source.settings.vocab is not None  # without a size there is nothing to train
+    return train_bpe(texts(), source.settings.vocab)
 
 
 def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, object]) -> None:
@@ -251,10 +236,8 @@ def _write_tokens(
             rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
             main = examined.sources[0].source
             raise ValueError(f"{main!r} {rule}; give more, or a --heldout source")
-        written = (
-            train.finish([divider.train for divider in dividers]),
-            heldout.finish([divider.heldout for divider in dividers]),
-        )
+        learnt = train.finish([divider.train for divider in dividers])
+        held = heldout.finish([divider.heldout for divider in dividers])
     digests = [found.digests for found in examined.surveys]
     shared = int(np.isin(digests[1], digests[0]).sum()) if len(digests) > 1 else 0
-    return (*written, leakage_between(*sketches, shared_documents=shared))
+    return learnt, held, sketches[1].leakage(sketches[0], shared)

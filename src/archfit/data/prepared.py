@@ -85,9 +85,8 @@ class PreparedData:
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != str(noted):
-                rule = "is not what was written: its hash differs"
-                way_out = "prepare it again with --overwrite"
-                raise ValueError(f"{self.folder.name}/{name} {rule}; {way_out}")
+                what = f"{self.folder.name}/{name} is not what was written: its hash differs"
+                raise ValueError(f"{what}; prepare it again with --overwrite")
 
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:

@@ -7,7 +7,7 @@ letters; images, series and tokens only as they are, since their rounding cannot
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -188,10 +188,9 @@ def retokenised(
     def write(folder: Path) -> None:
         data.verify()
         kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
-        about: dict[str, object] = {"kind": settings.kind, "settings": settings.as_json()}
-        about |= {"made_from": data.data_hash}
-        about |= {key: data.description[key] for key in kept if key in data.description}
-        write_data_set(folder, examine(sides), about | {"work_hash": work})
+        given = {key: data.description[key] for key in kept if key in data.description}
+        about = {"kind": settings.kind, "settings": settings.as_json(), "made_from": data.data_hash}
+        write_data_set(folder, examine(sides), about | given | {"work_hash": work})
 
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
@@ -206,11 +205,15 @@ class _SideDocuments(Documents):
         self.data, self.side = data, side
 
     def blocks(self, stage: str) -> Blocks:
-        """All documents once more; text is refused if it is not UTF-8."""
-        ids = self.data.tokens(self.side)
+        """All documents once more, cut between characters; text is refused if it is not UTF-8."""
+        ids, vocabulary = self.data.tokens(self.side), self.data.vocabulary()
         self.report(stage, 0, ids.nbytes)
         decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
-        for block, done in _decoded_blocks(self.data.vocabulary(), ids):
+        begins, start = _beginnings(vocabulary), 0
+        while start < len(ids):
+            end = _end(ids, start, vocabulary.separator, begins)
+            complete = bool(ids[end - 1] == vocabulary.separator)
+            block, start = DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
             for part, ends in block.ends() if self.settings.kind == "text" else ():
                 try:
                     decoder.decode(part, final=ends)
@@ -220,18 +223,8 @@ class _SideDocuments(Documents):
                     where = f"document {number} of the {self.side} side"
                     raise ValueError(f"{where} {rule}; keep this data as bytes") from problem
                 number += ends
-            self.report(stage, done * ids.itemsize, ids.nbytes)
+            self.report(stage, end * ids.itemsize, ids.nbytes)
             yield block
-
-
-def _decoded_blocks(vocabulary: Vocabulary, ids: Ids) -> Iterator[tuple[DocumentBlock, int]]:
-    """The content of `ids`, cut between characters, and how many of them it took so far."""
-    begins, start = _beginnings(vocabulary), 0
-    while start < len(ids):
-        end = _end(ids, start, vocabulary.separator, begins)
-        complete = bool(ids[end - 1] == vocabulary.separator)
-        yield DocumentBlock(vocabulary.decode(ids[start:end]), complete=complete), end
-        start = end
 
 
 def _end(ids: Ids, start: int, separator: int | None, begins: NDArray[np.bool_]) -> int:

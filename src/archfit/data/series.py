@@ -49,10 +49,9 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
     columns = _wanted(header, body, settings.columns, file.name)
     at_once = max(1, VALUES_HELD // (count + 1))
     for start in range(0, len(columns), at_once):
-        body_rows = enumerate(_rows(file, ledger.again()), start=1)
-        if header:
-            next(body_rows)
-        yield from _columns(body_rows, columns[start : start + at_once], file.name)
+        numbered = enumerate(_rows(file, ledger.again()), start=1)
+        below_header = itertools.islice(numbered, bool(header), None)
+        yield from _columns(below_header, columns[start : start + at_once], file.name)
 
 
 def _columns(rows: Iterator[tuple[int, list[str]]], columns: list[int], name: str) -> Blocks:
@@ -226,9 +225,5 @@ class BinVocabularyBuilder(VocabularyBuilder):
 
 
 SERIES = KindHandler(
-    look=series_look,
-    read=each_file(series_blocks),
-    builder=BinVocabularyBuilder,
-    vocabularies=(Bins,),
-    settle=settled_series,
+    series_look, each_file(series_blocks), BinVocabularyBuilder, (Bins,), settled_series
 )

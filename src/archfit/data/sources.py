@@ -62,8 +62,10 @@ class DataSettings:
         if self.levels is not None and self.clusters is not None:
             rule = "makes grey tokens and {clusters} coloured ones"
             raise InvalidValue("levels", self.levels, rule, "choose one of them")
-        if self.separator is not None and DATA_KINDS[self.kind].units == "values":
-            self._check_separating_id(self.separator)
+        by_id = self.separator if DATA_KINDS[self.kind].units == "values" else None
+        if by_id is not None and not (by_id.isdecimal() and int(by_id[:12]) < LARGEST_VOCAB):
+            rule = f"is not a token id below {LARGEST_VOCAB}"
+            raise InvalidValue("separator", by_id, rule, "give the id that ends a document")
 
     def _refuse_foreign_options(self) -> None:
         known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
@@ -84,11 +86,6 @@ class DataSettings:
         if self.vocab is not None and self.tokenizer is not None:
             rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
             raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
-
-    def _check_separating_id(self, separator: str) -> None:
-        if not separator.isdecimal() or int(separator[:12]) >= LARGEST_VOCAB:
-            rule = f"is not a token id below {LARGEST_VOCAB}"
-            raise InvalidValue("separator", separator, rule, "give the id that ends a document")
 
     def as_json(self) -> dict[str, object]:
         """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
@@ -126,7 +123,13 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
     if path.is_dir():
-        return _in_folder(path, kind)
+        suffixes = DATA_KINDS[kind].suffixes
+        files = [file for file in _walk(path) if not suffixes or file.suffix in suffixes]
+        if not files:
+            rule = f"holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, also packed as"
+            way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
+            raise ValueError(f"folder {path.name!r} {rule} {way_out}")
+        return files
     if path.exists():
         return [SourceFile(path, path.name)]
     found = [name for name in sorted(glob.glob(source, recursive=True)) if not Path(name).is_dir()]
@@ -135,16 +138,6 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
         raise ValueError(f"there is no file or folder {source!r}; {way_out}")
     prefix = len(os.path.commonpath([str(Path(name).parent) for name in found]))
     return [SourceFile(Path(name), name[prefix:].lstrip("/")) for name in found]
-
-
-def _in_folder(folder: Path, kind: str) -> list[SourceFile]:
-    suffixes = DATA_KINDS[kind].suffixes
-    files = [file for file in _walk(folder) if not suffixes or file.suffix in suffixes]
-    if not files:
-        rule = f"holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, also packed as"
-        way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
-        raise ValueError(f"folder {folder.name!r} {rule} {way_out}")
-    return files
 
 
 def _walk(folder: Path) -> list[SourceFile]:
@@ -178,9 +171,9 @@ def each_file(reader: FileReader) -> Reader:
     return read
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class KindHandler:
-    """What is done with data of one kind."""
+    """What is done with data of one kind; the file that reads a kind ends with its handler."""
 
     look: Callable[[bytes], str]  # a word for it where the first bytes are such; else empty
     read: Reader

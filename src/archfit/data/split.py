@@ -100,14 +100,19 @@ class _Digest:
         return int.from_bytes(self._trimmed.digest()[:8], "little")
 
 
-def split_places(survey: Survey) -> tuple[NDArray[np.int64], str]:
-    """For each document the bytes for training (the rest is held out), and the rule's name."""
+def split_places(survey: Survey, *heldout: Survey) -> tuple[list[NDArray[np.int64]], str]:
+    """For each source the bytes of its documents for training, and the name of the rule.
+
+    The rest of a document is held out; so is all of a second source, where there is one.
+    """
     import numpy as np
 
+    if heldout:
+        return [survey.lengths, *(other.lengths * 0 for other in heldout)], BY_SOURCE
     held = survey.digests % np.uint64(HELDOUT_ONE_IN) == 0
     if len(held) >= FEWEST_DOCUMENTS and 0 < held.sum() < len(held):
-        return np.where(held, 0, survey.lengths), BY_HASH
-    return survey.lengths - survey.lengths // HELDOUT_ONE_IN, BY_TAILS
+        return [np.where(held, 0, survey.lengths)], BY_HASH
+    return [survey.lengths - survey.lengths // HELDOUT_ONE_IN], BY_TAILS
 
 
 class SplitSide:
@@ -128,9 +133,8 @@ class SplitSide:
 
     def take(self) -> DocumentBlock:
         """What was gathered since the last time; it may be nothing."""
-        block = DocumentBlock(self._parts, complete=not self.open)
-        self._parts = []
-        return block
+        parts, self._parts = self._parts, []
+        return DocumentBlock(parts, complete=not self.open)
 
 
 class Divider:
@@ -221,6 +225,16 @@ class NgramSketch:
         else:
             self.hashes.update(hash(ngram.rstrip()) for ngram in ngrams)
 
+    def leakage(self, train: NgramSketch, shared_documents: int) -> Leakage:
+        """The leakage into this side, held out, from one whose sketch was made alike."""
+        return Leakage(
+            unit="word" if self.unit == WORDS else "unit",
+            one_in=self.one_in,
+            heldout_ngrams=self.hashes.total(),
+            shared_ngrams=sum(n for ngram, n in self.hashes.items() if ngram in train.hashes),
+            shared_documents=shared_documents,
+        )
+
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places in `starts`, where units or words start, of the n-grams to look at."""
         import numpy as np
@@ -261,14 +275,3 @@ def _folded(text: bytes) -> bytes:
     while b"  " in text:
         text = text.replace(b"  ", b" ")
     return text
-
-
-def leakage_between(train: NgramSketch, heldout: NgramSketch, shared_documents: int) -> Leakage:
-    """The leakage between two sides whose sketches were made alike."""
-    return Leakage(
-        unit="word" if heldout.unit == WORDS else "unit",
-        one_in=heldout.one_in,
-        heldout_ngrams=heldout.hashes.total(),
-        shared_ngrams=sum(n for ngram, n in heldout.hashes.items() if ngram in train.hashes),
-        shared_documents=shared_documents,
-    )

@@ -129,9 +129,8 @@ class Ledger:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
         self._left -= count
         if self._left < 0:
-            way_out = "if that is what you expect, raise --max-bytes"
             rule = f"takes the unpacked input past {self._max_bytes} bytes"
-            raise ValueError(f"{name} {rule}; {way_out}")
+            raise ValueError(f"{name} {rule}; if that is what you expect, raise --max-bytes")
 
 
 def changed_error(name: str) -> ValueError:
@@ -196,10 +195,8 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
 
 
 def _decompressor(suffix: str) -> _Decompressor:
-    if suffix == ".gz":
-        return _Gzip()
-    if suffix == ".zst":
-        return _Zstd()
+    if suffix != ".xz":
+        return _Gzip() if suffix == ".gz" else _Zstd()
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
 
 

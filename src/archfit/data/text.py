@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from archfit.data.bpe import read_bpe
 from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_file
@@ -30,9 +30,6 @@ from archfit.data.streams import (
 )
 from archfit.data.vocabulary import Bytes, Characters, Vocabulary, VocabularyBuilder, code_points
 from archfit.spec.data_kinds import BYTE_VOCAB
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 DEFAULT_FIELD = "text"
 DEFAULT_SPLIT = "train"
@@ -57,10 +54,9 @@ def abc_look(start: bytes) -> str:
 
 def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The documents of one file of kind text, by its ending."""
-    if file.suffix == ".jsonl":
-        return blocks_of(_json_documents(file, settings, ledger))
-    if file.suffix == ".parquet":
-        return blocks_of(_parquet_documents(file, settings, ledger))
+    tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
+    if file.suffix in tables:
+        return blocks_of(tables[file.suffix](file, settings, ledger))
     chunks = checked_utf8(file.unpacked(ledger), file.name, settings.errors)
     return split_at_lines(chunks, settings.separator, DOCUMENT_LINE)
 
@@ -164,8 +160,7 @@ def _encoded(value: object, where: str, errors: str) -> bytes:
 
 def _parquet_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     pyarrow = optional_module("pyarrow", f"{file.name} needs the pyarrow")
-    from pyarrow import parquet
-
+    parquet = optional_module("pyarrow.parquet", f"{file.name} needs the pyarrow")
     file.hash_into(ledger)
     with refused(pyarrow.ArrowException, f"{file.name} is not readable Parquet", "write it again"):
         table = parquet.ParquetFile(file.path)
@@ -208,8 +203,8 @@ def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> It
     ledger.add(InputFile(name, size, digest.hexdigest()))
 
 
-def _load_dataset(source: str) -> tuple[Dataset, str]:
-    """The rows that `source` names and a name for them without the folders above."""
+def _load_dataset(source: str) -> tuple[Any, str]:
+    """The `datasets.Dataset` that `source` names and a name for it without the folders above."""
     # Offline unless the user says otherwise; the library reads this when first imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
@@ -273,21 +268,6 @@ class CharacterVocabularyBuilder(VocabularyBuilder):
         return Characters(alphabet=alphabet, size=self.rows(len(alphabet) + 1, "characters"))
 
 
-TEXT = KindHandler(
-    look=lambda _: "text",
-    read=each_file(text_blocks),
-    builder=TextVocabularyBuilder,
-    vocabularies=(Bytes,),
-)
-BYTES = KindHandler(
-    look=binary_look,
-    read=each_file(byte_blocks),
-    builder=TextVocabularyBuilder,
-    vocabularies=(Bytes,),
-)
-ABC = KindHandler(
-    look=abc_look,
-    read=each_file(character_blocks),
-    builder=CharacterVocabularyBuilder,
-    vocabularies=(Characters,),
-)
+TEXT = KindHandler(lambda _: "text", each_file(text_blocks), TextVocabularyBuilder, (Bytes,))
+BYTES = KindHandler(binary_look, each_file(byte_blocks), TextVocabularyBuilder, (Bytes,))
+ABC = KindHandler(abc_look, each_file(character_blocks), CharacterVocabularyBuilder, (Characters,))

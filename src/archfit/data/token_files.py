@@ -109,9 +109,5 @@ class IdVocabularyBuilder(VocabularyBuilder):
         return PlainIds(separator=separator, size=self.rows(needed, "ids"))
 
 
-TOKENS = KindHandler(
-    look=lambda _: "",  # any numbers may be token ids
-    read=each_file(token_blocks),
-    builder=IdVocabularyBuilder,
-    vocabularies=(PlainIds,),
-)
+# Nothing looks like token ids: any numbers may be some.
+TOKENS = KindHandler(lambda _: "", each_file(token_blocks), IdVocabularyBuilder, (PlainIds,))

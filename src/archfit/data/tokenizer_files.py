@@ -53,9 +53,8 @@ def tokenizer_rows(path: Path) -> int:
     what = f"{path.name} is not a tokenizer.json"
     with refused((ValueError, RecursionError), what, "give another file"):
         text = path.read_text(encoding="utf-8")
-        document = json.loads(text)
-    if not isinstance(document, dict):
-        document = {}
+        found = json.loads(text)
+    document = found if isinstance(found, dict) else {}
     if document.get("format") == FORMAT:
         return read_vocabulary(text, path.name).size
     rows = max(_ids(document), default=-1) + 1

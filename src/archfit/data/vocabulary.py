@@ -173,9 +173,8 @@ class Characters(Vocabulary):
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
-            rule = f"is not in the alphabet of {len(known)}"
-            way_out = "prepare again from a source that holds it"
-            raise ValueError(f"character {chr(strange[0])!r} {rule}; {way_out}")
+            what = f"character {chr(strange[0])!r} is not in the alphabet of {len(known)}"
+            raise ValueError(f"{what}; prepare again from a source that holds it")
         return with_separators(ids, [len(text) for text in texts], block, self.separator)
 
     def content_of(self, ids: Ids) -> bytes:
