@@ -97,13 +97,13 @@ def test_a_depth_holds_only_if_all_others_are_worse_and_fails_if_one_is_better()
 
 def test_networks_are_listed_from_the_best_with_their_difference_from_the_recommended_one() -> None:
     verdict = judged(plan_of("fasta"), FASTA | {"kmer-2": 1.5})
-    names = [one.network.network.name for one in verdict.standings]
+    names = [one.network.network.name for one in verdict.results]
     assert names == ["kmer-2", "recommended", "shallower", "text-shaped", "deeper"]
-    found = verdict.standings[2].against
+    found = verdict.results[2].against
     assert found is not None
     assert found.estimate.value == pytest.approx(0.2)
     assert found.estimate.contains(0.2)
-    assert verdict.standings[1].against is None
+    assert verdict.results[1].against is None
 
 
 def test_a_bottleneck_that_is_none_at_this_size_is_neither_refuted_nor_held() -> None:

@@ -51,13 +51,13 @@ class Verdict:
     status: Status
     rests_on: str | None  # the name of the network that is advised; None: no check can train it
     claims: tuple[Claim, ...]
-    standings: tuple[RankedResult, ...]  # the best first
+    results: tuple[RankedResult, ...]  # the best first
     binds: bool | None  # whether the bottleneck is one at this size too; None: the plan has none
 
     @property
     def best(self) -> RankedResult:
         """The network with the least bits per byte."""
-        return self.standings[0]
+        return self.results[0]
 
     @property
     def is_about_the_advice(self) -> bool:
@@ -70,7 +70,7 @@ class CheckResult:
     """A check that was run, and what it says."""
 
     folder: Path
-    trained: CheckRuns
+    runs: CheckRuns
     verdict: Verdict
     fits: Fits | None  # None: too few runs for curves
 
@@ -106,7 +106,7 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
         claims += _repair_claims(cells[: len(plain)], pairs[len(plain) :])
     is_bound = binds(plan, check.design.share) if plan.bottleneck else None
     by_cell = {id(difference.first): difference for difference in against}
-    standings = [
+    results = [
         RankedResult(network=planned, cell=cell, against=by_cell.get(id(cell)))
         for planned, cell in pairs
     ]
@@ -118,7 +118,7 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
         status=statuses.get(rests_on, "undecided"),  # what was not tested cannot be refuted
         rests_on=rests_on,
         claims=tuple(claims),
-        standings=tuple(sorted(standings, key=lambda result: result.cell.bits_per_byte)),
+        results=tuple(sorted(results, key=lambda result: result.cell.bits_per_byte)),
         binds=is_bound,
     )
 
@@ -200,10 +200,10 @@ def checked(
     )
 
 
-def judged(plan: Plan, trained: CheckRuns, folder: Path) -> CheckResult:
+def judged(plan: Plan, runs: CheckRuns, folder: Path) -> CheckResult:
     """What the runs of a check say."""
     try:
-        fits = fitted(trained.records)
+        fits = fitted(runs.records)
     except ValueError:  # too few for curves; the verdict says whether they are for it
         fits = None
-    return CheckResult(folder=folder, trained=trained, verdict=verdict_of(plan, trained), fits=fits)
+    return CheckResult(folder=folder, runs=runs, verdict=verdict_of(plan, runs), fits=fits)

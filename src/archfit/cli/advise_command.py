@@ -120,7 +120,7 @@ def advise(
     folder.mkdir(parents=True, exist_ok=True)
     found = _checked(plan, data, folder, options, silent=as_json) if check else None
     _finish(request, data, plan, found, folder, as_json=as_json)
-    if found is not None and found.trained.failures:
+    if found is not None and found.runs.failures:
         raise SystemExit(SOME_FAILED)
 
 

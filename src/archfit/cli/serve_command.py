@@ -24,6 +24,6 @@ def serve(
 
     listener = listen(host, port)
     address, taken = listener.getsockname()[:2]
-    shown = f"[{address}]" if ":" in address else address
+    host_name = f"[{address}]" if ":" in address else address
     with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-        answer(listener, lambda: typer.echo(f"http://{shown}:{taken}/  (Ctrl-C ends it)"))
+        answer(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))

@@ -94,8 +94,8 @@ def _check_section(plan: Plan, check: CheckResult | None) -> Section:
     if check is None:
         title = headline(plan, None)
         return Section(title=title, sentences=(UNCHECKED,), status="unchecked")
-    trained, verdict = check.trained, check.verdict
-    sentences = *check_sentences(plan, trained, verdict), *limits_of(plan, trained, verdict)
+    runs, verdict = check.runs, check.verdict
+    sentences = *check_sentences(plan, runs, verdict), *limits_of(plan, runs, verdict)
     return Section(title=headline(plan, verdict), sentences=sentences, status=verdict.status)
 
 
@@ -105,12 +105,12 @@ def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterat
 
     shapes, bounds = plan_figures(plan)
     if check is not None:
-        trials = [_trial(check.trained, result) for result in check.verdict.standings]
+        trials = [_trial(check.runs, result) for result in check.verdict.results]
         yield difference_figure(trials)
         yield curve_figure(trials)
     yield shapes
     if check is not None and check.fits is not None:
-        found = sweep_figures(check.fits, check.trained.data)
+        found = sweep_figures(check.fits, check.runs.data)
         yield from (figure for figure in found if figure.name == SIZES)
     yield bounds
     assert plan.request.data is not None
@@ -124,12 +124,12 @@ def _figures(data: AdvisedData, plan: Plan, check: CheckResult | None) -> Iterat
         yield spectrum
 
 
-def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
+def _trial(runs: CheckRuns, result: RankedResult) -> "Trial":
     """A network of the check as charts show it: its runs, its interval, its learning curve."""
     from archfit.report.charts.check import Trial
 
-    records, found = trained.of(standing.network), standing.against
-    positions = standing.cell.recipe.batch_sequences * standing.cell.architecture.context
+    records, found = runs.of(result.network), result.against
+    positions = result.cell.recipe.batch_sequences * result.cell.architecture.context
     steps = [evaluation.step for evaluation in records[0].evaluations if evaluation.step]
     bits_at = [
         {evaluation.step: evaluation.heldout_bits_per_byte for evaluation in record.evaluations}
@@ -137,7 +137,7 @@ def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
     ]
     means = [sum(bits[step] for bits in bits_at) / len(records) for step in steps]
     return Trial(
-        name=standing.words,
+        name=result.words,
         bits_per_byte=tuple(record.evaluations[-1].heldout_bits_per_byte for record in records),
         difference=(found.estimate.value if found else None) or 0.0,
         low=(found.estimate.low if found else None) or 0.0,
@@ -148,10 +148,10 @@ def _trial(trained: CheckRuns, standing: RankedResult) -> "Trial":
 
 def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
     if check is not None:
-        trained = check.trained
+        runs = check.runs
         yield Table.of(
             "The networks of the check, the best first",
-            check.verdict.standings,
+            check.verdict.results,
             {
                 "network": lambda result: result.network.network.name,
                 "depth": lambda result: str(result.cell.architecture.depth),
@@ -165,7 +165,7 @@ def _tables(data: AdvisedData, check: CheckResult | None) -> Iterator[Table]:
                     ends_words(result.against.estimate) if result.against else ""
                 ),
                 "seeds": lambda result: str(result.cell.seeds),
-                "at the plan's size": lambda result: counterpart(trained, result),
+                "at the plan's size": lambda result: counterpart(runs, result),
             },
         )
     described = data.description
@@ -201,45 +201,45 @@ def _provenance(check: CheckResult | None) -> tuple[Table, ...]:
     origin = Origin(
         folder=str(check.folder),
         name="advise-check",
-        scale=check.trained.design.scale,
-        labels=check.trained.data,
-        planned=len(check.trained.records) + len(check.trained.failures),
+        scale=check.runs.design.scale,
+        labels=check.runs.data,
+        planned=len(check.runs.records) + len(check.runs.failures),
     )
-    return provenance(check.trained.records, [origin])
+    return provenance(check.runs.records, [origin])
 
 
 def _check_json(plan: Plan, check: CheckResult) -> Json:
     """What a check found: verdict, claims, networks with intervals, and how it was made."""
-    trained, verdict, design = check.trained, check.verdict, check.trained.design
+    runs, verdict, design = check.runs, check.verdict, check.runs.design
     return {
         "status": verdict.status,
         "headline": headline(plan, verdict),
-        "sentences": check_sentences(plan, trained, verdict),
+        "sentences": check_sentences(plan, runs, verdict),
         "claims": [asdict(claim) for claim in verdict.claims],
-        "networks": [_network_json(trained, standing) for standing in verdict.standings],
-        "limits": list(limits_of(plan, trained, verdict)),
+        "networks": [_network_json(runs, result) for result in verdict.results],
+        "limits": list(limits_of(plan, runs, verdict)),
         "conclusions": list(check.conclusions),
         "bottleneck_binds": verdict.binds,
         "share_of_plan": design.share,
         "steps": design.steps,
-        "runs": len(trained.records),
-        "failed": dict(trained.failures),
-        "not_tested": {**trained.left_out, **dict.fromkeys(untested(plan), "needs the source")},
+        "runs": len(runs.records),
+        "failed": dict(runs.failures),
+        "not_tested": {**runs.left_out, **dict.fromkeys(untested(plan), "needs the source")},
         "folder": str(check.folder),
     }
 
 
-def _network_json(trained: CheckRuns, standing: RankedResult) -> Json:
-    shape, found = standing.cell.architecture, standing.against
+def _network_json(runs: CheckRuns, result: RankedResult) -> Json:
+    shape, found = result.cell.architecture, result.against
     return {
-        "name": standing.network.network.name,
-        "role": standing.network.network.role,
+        "name": result.network.network.name,
+        "role": result.network.network.role,
         "depth": shape.depth,
         "width": shape.width,
         "params": shape.params,
         "block_params": shape.block_params,
-        "bits_per_byte": standing.cell.bits_per_byte,
-        "seeds": standing.cell.seeds,
+        "bits_per_byte": result.cell.bits_per_byte,
+        "seeds": result.cell.seeds,
         "difference": found and found.estimate.row("bits_per_byte"),
-        "at_plan_size": counterpart(trained, standing),
+        "at_plan_size": counterpart(runs, result),
     }

@@ -57,12 +57,12 @@ def headline(plan: Plan, verdict: Verdict | None) -> str:
     return f"{words}, but {best.words} is {-(best.against.estimate.value or 0):.2f} {BITS} better"
 
 
-def check_sentences(plan: Plan, trained: CheckRuns, verdict: Verdict) -> list[str]:
+def check_sentences(plan: Plan, runs: CheckRuns, verdict: Verdict) -> list[str]:
     """What became of each claim, which network was best, and at which size."""
     return [
         *(_claim(claim) for claim in verdict.claims),
-        _best(plan, trained, verdict),
-        _scale(plan, trained, verdict),
+        _best(plan, runs, verdict),
+        _scale(plan, runs, verdict),
     ]
 
 
@@ -74,20 +74,20 @@ def _claim(claim: Claim) -> str:
     return f"{_capital(claim.status)}{more}: {claim.says}."
 
 
-def _best(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
+def _best(plan: Plan, runs: CheckRuns, verdict: Verdict) -> str:
     best = verdict.best
     # Where the plan leads with a repair, that is what it recommends before all.
     which = "network recommended without repair" if plan.leads_with_repairs else RECOMMENDED
     bits = f"{best.cell.bits_per_byte:.4f} {BITS}"
     if best.against is None:
-        second = verdict.standings[1]
+        second = verdict.results[1]
         return (
             f"The {which} was the best with {bits}; the next, {second.words}, is "
             f"{_difference(second.against)}."
         )
     return (
         f"The best was {best.words} with {bits}, {_difference(best.against)} than the {which}. "
-        f"At the plan's size that is {counterpart(trained, best)}."
+        f"At the plan's size that is {counterpart(runs, best)}."
     )
 
 
@@ -106,16 +106,16 @@ def _difference(found: CellDifference | None) -> str:
     return f"{size} {word} (90 %: {between}; {found.seeds} seeds)"
 
 
-def counterpart(trained: CheckRuns, standing: RankedResult) -> str:
+def counterpart(runs: CheckRuns, result: RankedResult) -> str:
     """About the depth and width of a network of the check at the plan's size."""
-    network = standing.network.network
-    blocks = network.block_params / trained.design.share
+    network = result.network.network
+    blocks = network.block_params / runs.design.share
     return f"about {network.planned_depth} x {width_at(network.planned_depth, blocks):,}"
 
 
-def _scale(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
-    design = trained.design
-    reference = next(result for result in verdict.standings if result.against is None)
+def _scale(plan: Plan, runs: CheckRuns, verdict: Verdict) -> str:
+    design = runs.design
+    reference = next(result for result in verdict.results if result.against is None)
     shape, recipe = reference.cell.architecture, reference.cell.recipe
     tokens = recipe.steps * recipe.batch_sequences * shape.context
     size = (
@@ -124,15 +124,15 @@ def _scale(plan: Plan, trained: CheckRuns, verdict: Verdict) -> str:
         else f"{design.share:.2%} of the plan's blocks, every network at its own ratio of width to "
         "depth"
     )
-    runs = sum(record.status == "finished" for record in trained.records)
+    finished = sum(record.status == "finished" for record in runs.records)
     return (
         f"Checked with {shape.params:,} parameters ({size}), {HEADS} heads, {shape.context} "
-        f"positions and {tokens:,} training tokens, {runs} runs; the plan is for "
+        f"positions and {tokens:,} training tokens, {finished} runs; the plan is for "
         f"{plan.params.total:,} parameters."
     )
 
 
-def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]:
+def limits_of(plan: Plan, runs: CheckRuns, verdict: Verdict) -> Iterator[str]:
     """What the check does not say."""
     if verdict.binds is False:
         assert plan.bottleneck is not None
@@ -141,33 +141,33 @@ def limits_of(plan: Plan, trained: CheckRuns, verdict: Verdict) -> Iterator[str]
             f"the {plan.bottleneck.kind} does not bind and the check says nothing about the "
             "bottleneck; more --minutes, or a GPU, allow larger networks."
         )
-    if any(cell.network.patch for cell in trained.cells):
+    if any(cell.network.patch for cell in runs.cells):
         yield (
             "Networks that read several tokens at a position also predict them at once, which "
             "costs them bits that a vocabulary of such groups does not lose."
         )
-    if any(cell.network.role == "repaired" and not cell.network.patch for cell in trained.cells):
+    if any(cell.network.role == "repaired" and not cell.network.patch for cell in runs.cells):
         yield (
             "Networks with a larger vocabulary have larger tables, and see more bytes in as many "
             "positions; both are part of what the repair does here."
         )
-    if diverged := _diverged(trained):
+    if diverged := _diverged(runs):
         yield f"Runs that diverged are in no mean, which flatters their networks: {diverged}."
     for kind in untested(plan):
         yield f"Not checked: more {kind}, which only the source itself could give."
-    for name, why in trained.left_out.items():
+    for name, why in runs.left_out.items():
         yield f"Not checked: {name} ({why})."
-    if trained.failures:
-        first = next(iter(trained.failures.values()))
-        yield f"{len(trained.failures)} runs failed, the first because {first}."
+    if runs.failures:
+        first = next(iter(runs.failures.values()))
+        yield f"{len(runs.failures)} runs failed, the first because {first}."
 
 
-def _diverged(trained: CheckRuns) -> str:
+def _diverged(runs: CheckRuns) -> str:
     """How many runs of each network did, where any did."""
     counts = Counter(
         f"{planned.network.name} ({planned.cell.options.depth} x {planned.cell.options.width})"
-        for planned in trained.cells
-        for _ in trained.of(planned, "diverged")
+        for planned in runs.cells
+        for _ in runs.of(planned, "diverged")
     )
     return ", ".join(f"{count} of {name}" for name, count in counts.items())
 
