@@ -60,6 +60,11 @@ def _letters(record: bytes, name: str, *, in_body: bool) -> bytes:
     if not in_body:
         header, _, body = record.partition(b"\n")
         where = f"{name}, record {header[:40].decode('latin-1').strip()!r},"
+    return sequence_letters(body, where)
+
+
+def sequence_letters(body: bytes, where: str) -> bytes:
+    """The letters in upper case without blanks; what is no letter of a sequence is refused."""
     letters = body.translate(_UPPER, _BLANKS)
     if strange := letters.translate(None, _LETTERS):
         rule = f"holds {chr(strange[0])!r}, which is no sequence letter"
