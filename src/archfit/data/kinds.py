@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from archfit.data.fasta import FASTA
+from archfit.data.fastq import FASTQ
 from archfit.data.images import IMAGES
 from archfit.data.series import SERIES
 from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler, find_files
@@ -25,6 +26,7 @@ Report: TypeAlias = Callable[[str, int, int], None]  # stage, bytes read, bytes 
 HANDLERS: dict[str, KindHandler] = {
     "images": IMAGES,
     "fasta": FASTA,
+    "fastq": FASTQ,
     "abc": ABC,
     "tokens": TOKENS,
     "bytes": BYTES,

@@ -54,6 +54,12 @@ DATA_KINDS: dict[str, DataKind] = {
         units="letters",
         repairs=("k-mer", "convolution"),
     ),
+    "fastq": DataKind(
+        suffixes=(".fastq", ".fq"),
+        options=("kmer", "unusual"),
+        units="letters",
+        repairs=("k-mer", "convolution"),
+    ),
     "images": DataKind(
         suffixes=(".npz", ".npy", ".png", ".jpg", ".jpeg"),
         options=("levels", "clusters", "field", "heldout_field"),
