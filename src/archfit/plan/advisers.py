@@ -106,6 +106,8 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
     match names:
         case {"rule": rule}:
             return SHAPE_RULES[rule](facts)
+        case {"depth": depth}:
+            return facts.of_depth(depth)
         case {"aspect": ratio}:
             return facts.of_aspect(ratio)
         case {"shapes": [[depth, width], [deeper, narrower]]}:
@@ -119,8 +121,8 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
 def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
     if "rule" in seen:
         return RANGE_RULES[seen["rule"]](facts)
-    least, most = seen["text"]
-    return facts.is_text and least <= facts.block_params <= most
+    least, most = seen.get("text") or seen["any"]
+    return (facts.is_text or "any" in seen) and least <= facts.block_params <= most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
