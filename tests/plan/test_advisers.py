@@ -131,5 +131,5 @@ def test_a_question_outside_the_range_is_marked() -> None:
 
 def test_all_advisers_have_a_source_and_a_range() -> None:
     everybody = all_advice(_asked(1e8, limit=500))
-    assert len({advice.name for advice in everybody}) == 17
+    assert len({advice.name for advice in everybody}) == len(everybody) > 16
     assert all(advice.source and advice.seen_in and advice.says for advice in everybody)
