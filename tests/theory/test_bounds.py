@@ -157,6 +157,7 @@ def test_saturation_is_the_bound_over_its_slope(
         (12, 3, 2, (3, 2)),
         (12, 9, 5, (3, 4)),  # three blocks of 4 leave 9 free coordinates, two of 5 only 8
         (4, 1, 9, (1, 4)),
+        (4, 3, 9, (1, 4)),  # one head as wide as the network leaves 3, two of 2 only 2
     ],
 )
 def test_the_network_inside_fits_and_wastes_least(
