@@ -11,6 +11,7 @@ Number = TypeVar("Number", int, float)
 Biased = Literal["query", "key", "value", "out", "feed_forward"]
 EVERY_BIAS: frozenset[Biased] = frozenset(("query", "key", "value", "out", "feed_forward"))
 NO_BIAS: frozenset[Biased] = frozenset()
+BYTES_A_TRAINED_PARAMETER = 16  # float32 weight, gradient and two moments of Adam
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

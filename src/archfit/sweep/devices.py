@@ -6,8 +6,8 @@ from bisect import bisect
 from dataclasses import dataclass
 
 from archfit.spec import RunSpec
+from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 
-BYTES_A_PARAMETER = 16  # float32 weight, gradient and two moments
 BYTES_A_NUMBER = {"float32": 4, "bfloat16": 2}
 CONTEXT_BYTES = 1 << 30  # what CUDA and its libraries take in every process
 SLACK = 2.0  # activations beyond the least, and a captured step that keeps its own memory
@@ -55,7 +55,7 @@ def device_bytes(spec: RunSpec) -> int:
     shape = spec.architecture
     numbers = spec.recipe.batch_sequences * shape.activations_per_sequence
     activations = numbers * BYTES_A_NUMBER[spec.recipe.precision]
-    return int(CONTEXT_BYTES + BYTES_A_PARAMETER * shape.params + SLACK * activations)
+    return int(CONTEXT_BYTES + BYTES_A_TRAINED_PARAMETER * shape.params + SLACK * activations)
 
 
 def needs_a_gpu(spec: RunSpec, device: str) -> bool:

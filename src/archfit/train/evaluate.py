@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
-from archfit.model.loss import inputs_and_targets, token_losses
 from archfit.spec import RunSpec
 from archfit.train.hardware import ProcessGroup
-from archfit.train.step import autocast
+from archfit.train.step import batch_losses
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +45,12 @@ def full_context_loss(model: nn.Module, heldout: Heldout) -> tuple[float, int]:
     places = (len(loader.data.tokens("heldout")) - loader.context - 1) // size + 1
     wanted = -(-spec.recipe.full_context_tokens // size)
     starts = np.arange(min(places, wanted), dtype=np.int64) * size
-    loss = _mean(model, heldout, _windows(loader, starts), last_only=True)
-    return loss, len(starts) * size
+    rows = loader.batch // loader.world
+    windows = (
+        loader.rows("heldout", starts[first : first + rows])
+        for first in range(loader.rank * rows, len(starts), loader.batch)
+    )
+    return _mean(model, heldout, windows, last_only=True), len(starts) * size
 
 
 def bits_per_byte(nats_per_token: float, data: PreparedData) -> float:
@@ -56,12 +58,6 @@ def bits_per_byte(nats_per_token: float, data: PreparedData) -> float:
     heldout = data.description["heldout"]
     assert isinstance(heldout, dict)
     return nats_per_token / math.log(2) * int(heldout["tokens"]) / int(heldout["bytes"])
-
-
-def _windows(loader: Loader, starts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    rows = loader.batch // loader.world
-    for first in range(loader.rank * rows, len(starts), loader.batch):
-        yield loader.rows("heldout", starts[first : first + rows])
 
 
 def _mean(
@@ -72,7 +68,7 @@ def _mean(
     with torch.no_grad():
         for tokens_BS, is_counted in _parts(batches, heldout):
             on_device = tokens_BS.to(heldout.group.device)
-            losses = _losses(model, heldout.spec, on_device, last_only=last_only)
+            losses = batch_losses(model, heldout.spec, on_device, last_only=last_only)
             if is_counted:
                 total += float(losses.double().sum() if not losses.is_mps else losses.sum())
                 count += losses.numel()
@@ -87,23 +83,11 @@ def _parts(batches: Iterable[NDArray[np.int64]], heldout: Heldout) -> Iterator[t
     A pass through a sharded network needs every process of the group, so one that has no rows left
     goes on with a row that does not count until all are done.
     """
-    own = (part for batch in batches for part in torch.from_numpy(batch).split(heldout.rows))
+    parts = (part for batch in batches for part in torch.from_numpy(batch).split(heldout.rows))
     idle_BS = torch.from_numpy(heldout.loader.rows("heldout", np.zeros(1, np.int64)))
     while True:
-        part_BS = next(own, None)
+        part_BS = next(parts, None)
         (busy,) = heldout.group.sums([float(part_BS is not None)])
         if not busy:
             return
         yield (idle_BS, False) if part_BS is None else (part_BS, True)
-
-
-def _losses(
-    model: nn.Module, spec: RunSpec, tokens_BS: Int[Tensor, "B S"], *, last_only: bool
-) -> Tensor:
-    given = spec.architecture.input
-    inputs, targets = inputs_and_targets(tokens_BS, given)
-    with autocast(spec.recipe.precision, tokens_BS.device):
-        logits: Tensor = model(inputs)
-        if last_only:
-            logits, targets = logits[:, -1:], targets[:, -given.tokens_per_position :]
-        return token_losses(logits, targets, given)

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from archfit.spec import RunSpec
+from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ PEAK_TERAFLOPS = {
     "H200": 989, "H100": 989, "A100": 312, "V100": 125, "L40S": 362, "L4": 121, "A10G": 70,
     "T4": 65, "RTX 4090": 165, "RTX 3090": 71,
 }  # fmt: skip
-BYTES_A_PARAMETER = 16  # weight, gradient and two moments in float32
 SHARE_FOR_PARAMETERS = 0.6  # of a GPU's memory; activations need the rest
 # What a container may use, as its files say (cgroups 2 and 1).
 CONTAINER_LIMITS = (
@@ -145,7 +145,7 @@ def check_memory(spec: RunSpec, group: ProcessGroup, *, may_shard: bool) -> None
     """
     architecture, rows = spec.architecture, spec.recipe.batch_sequences // group.world
     batch = 8 * rows * architecture.context * architecture.input.tokens_per_position
-    trained = BYTES_A_PARAMETER * architecture.params // (group.world if may_shard else 1)
+    trained = BYTES_A_TRAINED_PARAMETER * architecture.params // (group.world if may_shard else 1)
     if group.device.type == "cuda":  # micro-batches may be as small as one row
         memory = torch.cuda.get_device_properties(group.device).total_memory
         _check_fits(spec, trained + 2 * architecture.activations_per_sequence, "the GPU", memory)
@@ -191,7 +191,7 @@ def distribute(
 def _fits_whole(model: nn.Module, device: torch.device) -> bool:
     if device.type != "cuda":
         return True
-    needed = BYTES_A_PARAMETER * sum(parameter.numel() for parameter in model.parameters())
+    needed = BYTES_A_TRAINED_PARAMETER * sum(parameter.numel() for parameter in model.parameters())
     memory = torch.cuda.get_device_properties(device).total_memory
     return needed <= SHARE_FOR_PARAMETERS * memory
 

@@ -111,18 +111,18 @@ def build_optimiser(
     tables = [p for name, p in named if name.endswith(".rows_RI")]
     mixes = [p for name, p in named if name.endswith(".mix_ID")]
     last_norm = [p for name, p in named if name.startswith("trunk.norm.")]
-    rate, decay = numbers.hidden_rate_factor, recipe.weight_decay
+    hidden, vectors = [p for p in in_blocks if p.ndim > 1], [p for p in in_blocks if p.ndim == 1]
+    decay, block_eps, table_eps = recipe.weight_decay, numbers.block_epsilon, numbers.table_epsilon
     hidden_decay = decay * numbers.hidden_decay_factor
-    rows: list[tuple[list[nn.Parameter], float, float, float]] = [
-        ([p for p in in_blocks if p.ndim > 1], rate, hidden_decay, numbers.block_epsilon),
-        ([p for p in in_blocks if p.ndim == 1], 1.0, 0.0, numbers.block_epsilon),
-        (tables, 1.0, decay, numbers.table_epsilon),
-        *[([m], min(1.0, MIX_RATE / len(m)), decay, numbers.table_epsilon) for m in mixes],
-        (last_norm, 1.0, 0.0, numbers.table_epsilon),
-    ]
     groups = [
         ParameterGroup(params=params, rate_factor=factor, weight_decay=decay, eps=eps)
-        for params, factor, decay, eps in rows
+        for params, factor, decay, eps in (
+            (hidden, numbers.hidden_rate_factor, hidden_decay, block_eps),
+            (vectors, 1.0, 0.0, block_eps),
+            (tables, 1.0, decay, table_eps),
+            *[([mix], min(1.0, MIX_RATE / len(mix)), decay, table_eps) for mix in mixes],
+            (last_norm, 1.0, 0.0, table_eps),
+        )
         if params
     ]
     return AdamW(groups, recipe, device)

@@ -23,6 +23,20 @@ from archfit.train.optimiser import AdamW, learning_rate
 STEPS_BEFORE_CAPTURE = 3  # real ones, in which libraries make their plans and buffers
 
 
+def batch_losses(
+    model: nn.Module, spec: RunSpec, tokens_BS: Int[Tensor, "B S"], *, last_only: bool = False
+) -> Tensor:
+    """-ln p of each predicted token, or of those of the last position; products in the precision
+    of the recipe, losses in float32."""
+    given, is_coarse = spec.architecture.input, spec.recipe.precision == "bfloat16"
+    inputs, targets = inputs_and_targets(tokens_BS, given)
+    with torch.autocast(tokens_BS.device.type, torch.bfloat16, enabled=is_coarse):
+        logits: Tensor = model(inputs)
+        if last_only:
+            logits, targets = logits[:, -1:], targets[:, -given.tokens_per_position :]
+        return token_losses(logits, targets, given)
+
+
 class Stepper:
     """Makes training steps, in place; halves its micro-batch when memory runs out."""
 
@@ -81,11 +95,7 @@ class Stepper:
         return loss
 
     def _mean_loss(self, micro_BS: Tensor) -> Tensor:
-        given = self.spec.architecture.input
-        inputs, targets = inputs_and_targets(micro_BS, given)
-        with autocast(self.spec.recipe.precision, self.group.device):
-            logits: Tensor = self.model(inputs)
-            return token_losses(logits, targets, given).mean()
+        return batch_losses(self.model, self.spec, micro_BS).mean()
 
     def _captured_step(self, tokens_BS: Tensor) -> Tensor:
         if self.graph is None:
@@ -137,8 +147,3 @@ def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
 def _mask_seed(seed: int, step: int, rank: int) -> int:
     digest = hashlib.sha256(f"dropout/{seed}/{step}/{rank}".encode()).digest()
     return int.from_bytes(digest[:7], "little")
-
-
-def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """The context in which the products of a network run in its precision."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
