@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
     Rows = Iterable[Matrix]
+else:
+    from archfit.spec import lazy_numpy as np
 
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
@@ -77,8 +79,6 @@ class EmbeddingSpectrum:
 
 def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
     """The singular values of an embedding and what follows; reads its tensors and nothing else."""
-    import numpy as np
-
     _check_sizes(embedding)
     values, tolerance, kept_rows = _product(embedding) if embedding.widening else _lone(embedding)
     shares = values[values > 0] / values.sum()
@@ -117,8 +117,6 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 
     Errors of both factors reach the product: |E_T| |P| + |T| |E_P|.
     """
-    import numpy as np
-
     (widening,), inner = embedding.widening, embedding.inner
     table = _gram(embedding.tables[0], _table_rows(embedding), inner)
     if embedding.is_widening_stored_inner_first:
@@ -164,8 +162,6 @@ def _table_rows(embedding: EmbeddingTensors) -> Rows:
 
 def without_padding(rows: Rows) -> Iterator[Matrix]:
     """The rows that are not zero, less the run of two or more equal rows at the end of all."""
-    import numpy as np
-
     run, length = np.empty(0), 0  # equal rows that may be the last of all: one, and how many
     for block in rows:
         kept = block[block.any(axis=1)]
@@ -205,8 +201,6 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
 
 
 def _as_float64(content: bytes, tensor: StoredTensor) -> Matrix:
-    import numpy as np
-
     if tensor.dtype == "BF16":  # the upper half of a float32
         halves = np.frombuffer(content, "<u2").astype(np.uint32)
         values = (halves << 16).view(np.float32)
@@ -233,8 +227,6 @@ def _gram(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
 
 def _gram_across(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
     """W W^T of a matrix with few rows, which is held whole."""
-    import numpy as np
-
     whole = np.concatenate([np.empty((0, columns)), *rows])
     gram = Gram(tensor, len(whole))
     gram.add(whole.T)
@@ -245,16 +237,12 @@ class Gram:
     """W^T W of the blocks added so far, with what their rounding noise follows from."""
 
     def __init__(self, tensor: StoredTensor, columns: int) -> None:
-        import numpy as np
-
         self.tensor, self.rows, self.columns = tensor, 0, columns
         self.upper = np.zeros((columns, columns))  # the lower triangle is not made
         self.longest_row, self.used_bits = 0.0, 0
 
     def add(self, block: Matrix) -> None:
         """Add rows, in place."""
-        import numpy as np
-
         with np.errstate(over="ignore", invalid="ignore"):  # told at the end
             for first in range(0, self.columns, PANEL):
                 panel = block[:, first : first + PANEL]
@@ -267,8 +255,6 @@ class Gram:
 
     def singular_values(self) -> Matrix:
         """Of W, largest first, as many as it has columns."""
-        import numpy as np
-
         self._check()
         squares = np.linalg.eigvalsh(self.upper, UPLO="U").astype(np.float64)
         values: Matrix = np.sqrt(squares[::-1].clip(0))
@@ -276,8 +262,6 @@ class Gram:
 
     def root(self) -> Matrix:
         """An R with R^T R = W^T W, rows of growing length: what a QR decomposition would give."""
-        import numpy as np
-
         self._check()
         squares, vectors = np.linalg.eigh(self.upper, UPLO="U")
         root: Matrix = np.sqrt(squares.clip(0))[:, None] * vectors.T
@@ -303,8 +287,6 @@ class Gram:
         return min(DIGITS[self.tensor.dtype], *holding)
 
     def _check(self) -> None:
-        import numpy as np
-
         where = f"{brief(self.tensor.name)} in {self.tensor.file}"
         if not self.upper.diagonal().any():
             raise ValueError(

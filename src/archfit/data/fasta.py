@@ -18,6 +18,8 @@ from archfit.spec.errors import InvalidValue
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
@@ -126,8 +128,6 @@ class Kmers(Vocabulary):
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id for each k letters, then the letters left over, then the separator."""
-        import numpy as np
-
         letters = self._letters(b"".join(block.parts))
         lengths = np.array([len(part) for part in block.parts], np.int64)
         starts = np.cumsum(lengths) - lengths
@@ -146,8 +146,6 @@ class Kmers(Vocabulary):
 
     def _letters(self, content: bytes) -> NDArray[np.int64]:
         """Places in the alphabet."""
-        import numpy as np
-
         table = np.full(256, -1, np.int64)
         for letter, read_as in ({each: each for each in self.alphabet} | self.mapped).items():
             table[ord(letter)] = self.alphabet.index(read_as)
@@ -160,8 +158,6 @@ class Kmers(Vocabulary):
 
     def content_of(self, ids: Ids) -> bytes:
         """The letters (after mapping)."""
-        import numpy as np
-
         base, column = len(self.alphabet), ids.astype(np.int64)[:, None]
         single = column >= base**self.k
         group = column // base ** np.arange(self.k)[::-1] % base
@@ -175,8 +171,6 @@ def _ranges(
     starts: NDArray[np.int64], counts: NDArray[np.int64], step: int = 1
 ) -> NDArray[np.int64]:
     """`start, start + step, ...`, `count` of them, for each start and count, in one array."""
-    import numpy as np
-
     offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(starts, counts) + step * offsets
 
@@ -190,8 +184,6 @@ class KmerVocabularyBuilder(VocabularyBuilder):
 
     def add(self, content: bytes) -> None:
         """Count the letters."""
-        import numpy as np
-
         found = enumerate(np.bincount(np.frombuffer(content, np.uint8)).tolist())
         self.counts.update({chr(code): count for code, count in found if count})
 

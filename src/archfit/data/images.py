@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
+else:
+    from archfit.spec import lazy_numpy as np
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -105,8 +107,6 @@ class ImageReader:
 
     def _array(self, stream: IO[bytes], name: str) -> Blocks:
         """Images of one array, read a few megabytes at a time and never as a whole."""
-        import numpy as np
-
         shape, kind = array_header(stream, name)
         if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (GREY, RGB)):
             rule = "images are (images, rows, columns) or (images, rows, columns, 3)"
@@ -176,8 +176,6 @@ class ImageReader:
 
 def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     """Shape and type of an array in NumPy's format, without running what a pickle may hold."""
-    import numpy as np
-
     older, newer = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
     read = {(1, 0): older, (2, 0): newer, (3, 0): newer}  # 3.0 differs in the names of fields only
     what = f"{name} is not an array in NumPy's format"
@@ -209,8 +207,6 @@ def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
 
 def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Grey values as ITU-R 601 and Pillow weigh them, (19595 R + 38470 G + 7471 B) / 2^16."""
-    import numpy as np
-
     weights = np.array([19595, 38470, 7471], np.uint32)
     grey = np.empty(len(pixels), np.uint8)
     for start in range(0, len(pixels), GREYED_AT_ONCE):
@@ -239,8 +235,6 @@ class Levels(Vocabulary):
 
     def content_of(self, ids: Ids) -> bytes:
         """Pixels from 0 to 255; with 256 levels the same as before, else each level's own value."""
-        import numpy as np
-
         return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)[ids].tobytes()
 
 
@@ -260,7 +254,6 @@ class Palette(Vocabulary):
 
     def ids_of(self, content: bytes) -> Ids:
         """The nearest colour of each pixel."""
-        import numpy as np
         from scipy.spatial import KDTree
 
         pixels = np.frombuffer(content, np.uint8).reshape(-1, 3).astype(np.uint32)
@@ -272,8 +265,6 @@ class Palette(Vocabulary):
 
     def content_of(self, ids: Ids) -> bytes:
         """RGB pixels."""
-        import numpy as np
-
         return np.array(self.colours, np.uint8)[ids].tobytes()
 
 
@@ -283,7 +274,6 @@ def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int
     Lloyd's rounds from colours evenly spaced among the sorted different ones; no randomness, so
     equal pixels give an equal palette. Fewer colours than clusters: the colours themselves.
     """
-    import numpy as np
     from scipy.spatial import KDTree
 
     colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
@@ -328,8 +318,6 @@ class PixelVocabularyBuilder(VocabularyBuilder):
 
     def build(self) -> Levels | Palette:
         """The palette that fits the sample, or the levels asked for."""
-        import numpy as np
-
         if not self.settings.clusters:
             levels = self.settings.levels or DEFAULT_LEVELS
             return Levels(levels=levels, size=self.rows(levels + 1, "levels"))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from archfit.data.prepared import PreparedData
+else:
+    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +53,6 @@ class Loader:
 
     def starts(self, step: int) -> NDArray[np.int64]:
         """Where the rows of the whole batch `step` start in the training tokens."""
-        import numpy as np
-
         if not 0 <= step < 1 << 64:
             raise InvalidValue("step", step, "is not in 0..2^64-1", "count steps from 0")
         generator = np.random.Philox(key=np.array([self.seed, step], np.uint64))
@@ -70,8 +70,6 @@ class Loader:
         `most` rows or fewer, spread evenly over the side; all of them if it is not given. Worker
         `rank` takes every `world`-th batch, of `batch / world` rows or fewer at the end.
         """
-        import numpy as np
-
         rows = self.batch // self.world
         starts = np.arange(0, len(self.data.tokens("heldout")) - self.context, self.context)
         if most is not None and most < len(starts):
@@ -81,8 +79,6 @@ class Loader:
 
     def rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of context + 1 tokens of `train` or `heldout` that start at `starts`."""
-        import numpy as np
-
         tokens = self.data.tokens(side)
         windows = np.lib.stride_tricks.sliding_window_view(tokens, self.context + 1)
         rows = windows[starts].astype(np.int64)

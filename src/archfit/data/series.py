@@ -21,6 +21,8 @@ from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
@@ -56,8 +58,6 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
 
 def _columns(rows: Iterator[tuple[int, list[str]]], columns: list[int], name: str) -> Blocks:
     """Each of `columns` as one document; a column alone is not held but passed on as it is read."""
-    import numpy as np
-
     values = array("d")
     for number, row in rows:
         values.extend(_values(row, columns, name, number))
@@ -165,15 +165,11 @@ class Bins(Vocabulary):
 
     def ids_of(self, content: bytes) -> Ids:
         """The bin of each value."""
-        import numpy as np
-
         values = np.frombuffer(content, "<f8")
         return np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
 
     def content_of(self, ids: Ids) -> bytes:
         """The middle of each value's bin, as little-endian float64."""
-        import numpy as np
-
         edges = np.array(self.edges)
         middles: NDArray[np.float64] = edges[:-1] + (edges[1:] - edges[:-1]) / 2
         return middles[ids].astype("<f8").tobytes()
@@ -181,8 +177,6 @@ class Bins(Vocabulary):
 
 def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
     """Edges of at most `bins` bins: equally wide, or equally full as far as ties allow."""
-    import numpy as np
-
     low, high = float(values.min()), float(values.max())
     if low == high:
         raise ValueError(f"every value of the series is {low}; there is nothing to predict")
@@ -215,8 +209,6 @@ class BinVocabularyBuilder(VocabularyBuilder):
 
     def build(self) -> Bins:
         """Bins that are equally wide or equally full."""
-        import numpy as np
-
         settings, values = self.settings, self._sample.values.astype(np.float64)[:, 0]
         if settings.binning == "uniform":
             values = np.array([self._sample.lowest, self._sample.highest])

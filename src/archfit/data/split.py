@@ -27,6 +27,8 @@ from archfit.data.vocabulary import WORDS
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100
@@ -61,8 +63,6 @@ def survey(
 
     Digests leave out the bytes of `ignored_at_end` that end a document.
     """
-    import numpy as np
-
     lengths, digests = array("q"), array("Q")
     digest, length = _Digest(ignored_at_end), 0
     for block in blocks:
@@ -105,8 +105,6 @@ def split_places(survey: Survey, *heldout: Survey) -> tuple[list[NDArray[np.int6
 
     The rest of a document is held out; so is all of a second source, where there is one.
     """
-    import numpy as np
-
     if heldout:
         return [survey.lengths, *(other.lengths * 0 for other in heldout)], BY_SOURCE
     held = survey.digests % np.uint64(HELDOUT_ONE_IN) == 0
@@ -203,8 +201,6 @@ class NgramSketch:
 
     def add(self, block: DocumentBlock) -> None:
         """Note the chosen n-grams of the documents in a block."""
-        import numpy as np
-
         glue = b"" if self.unit else b" "
         parts = block.parts if self.unit else [_folded(part) for part in block.parts]
         content = glue.join(parts)
@@ -237,8 +233,6 @@ class NgramSketch:
 
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places in `starts`, where units or words start, of the n-grams to look at."""
-        import numpy as np
-
         count = max(0, len(starts) - N + 1)
         if self.one_in == 1 or not count:
             return np.arange(count)
@@ -258,8 +252,6 @@ class NgramSketch:
         The first eight bytes of units say little (blank paper), so they have no say of their own;
         those of words pass one in 2^half, which spares the others the second look.
         """
-        import numpy as np
-
         bits = self.one_in.bit_length() - 1
         half = 0 if self.unit else bits // 2
         mixed = (eights[first] + np.uint64(1)) * np.uint64(_MIX)

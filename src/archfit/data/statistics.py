@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from archfit.data.vocabulary import Ids
+else:
+    from archfit.spec import lazy_numpy as np
 
 ENERGIES = (0.5, 0.9, 0.99, 0.999)
 PAIRS_LOOKED_AT = 1 << 23
@@ -51,8 +53,6 @@ class Cooccurrence:
 
 def counts_of(ids: Ids, bins: int) -> NDArray[np.int64]:
     """How often each id below `bins` occurs; in pieces that fit a cache, which is twice as fast."""
-    import numpy as np
-
     counts = np.zeros(bins, np.int64)
     step = max(COUNTED_AT_ONCE, 4 * bins)
     for start in range(0, len(ids), step):
@@ -62,8 +62,6 @@ def counts_of(ids: Ids, bins: int) -> NDArray[np.int64]:
 
 def unigram_entropy_bits(counts: NDArray[np.int64]) -> float:
     """Entropy of the token frequencies, -sum p log2 p."""
-    import numpy as np
-
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log2(shares)).sum())
 
@@ -95,7 +93,6 @@ def cooccurrence(ids: Ids) -> Cooccurrence:
 
 def pair_counts(ids: Ids) -> csr_array:
     """Counts of pairs (token, next token) among the tokens that occur, as a sparse matrix."""
-    import numpy as np
     from scipy.sparse import coo_array
 
     stretches = [ids]
@@ -115,7 +112,6 @@ def pair_counts(ids: Ids) -> csr_array:
 
 def _scaled(shares: csr_array) -> csr_array:
     """P(i, j) / sqrt(p_i q_j); a token that starts or ends no pair has an empty row or column."""
-    import numpy as np
     from scipy.sparse import diags_array
 
     with np.errstate(divide="ignore"):
@@ -126,7 +122,6 @@ def _scaled(shares: csr_array) -> csr_array:
 
 def _singular_values(matrix: csr_array) -> NDArray[np.float64]:
     """All singular values of a small matrix, the largest ones of a large one; largest first."""
-    import numpy as np
     from scipy.sparse.linalg import svds
 
     if matrix.shape[0] <= DENSE_TOKENS:
@@ -144,8 +139,6 @@ def _ranks(
 
     None is above `tokens`, even if rounding leaves the squares short of the energy.
     """
-    import numpy as np
-
     held = np.cumsum(values**2)
     ranks = []
     for share in ENERGIES:
@@ -162,8 +155,6 @@ class EvenSample:
     """
 
     def __init__(self, dtype: str, columns: int) -> None:
-        import numpy as np
-
         self._dtype, self._columns = dtype, columns
         self.values: NDArray[np.generic] = np.empty((0, columns), dtype)  # those kept, in order
         self._hashes = np.empty(0, np.uint64)  # of the numbers of the values kept
@@ -172,8 +163,6 @@ class EvenSample:
 
     def add(self, content: bytes) -> None:
         """Keep the values whose number has a small hash; halve what is small when too many."""
-        import numpy as np
-
         values = np.frombuffer(content, self._dtype).reshape(-1, self._columns)
         if not len(values):
             return

@@ -15,16 +15,17 @@ from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy import dtype, uint32
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 
 
 def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
-    import numpy as np
-
     chunks, promised = file.unpacked(ledger), None
     kind: dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
@@ -47,8 +48,6 @@ def _whole_ids(
     chunks: Iterable[bytes], kind: dtype[Any], promised: int | None, name: str
 ) -> Iterator[NDArray[uint32]]:
     """The ids of a stream of numbers of one type; as many as its header promised, if it has one."""
-    import numpy as np
-
     rest, found = b"", 0
     for chunk in chunks:
         data = rest + chunk
@@ -81,8 +80,6 @@ class PlainIds(Vocabulary):
 
     def ids_of(self, content: bytes) -> Ids:
         """The ids themselves, from little-endian uint32."""
-        import numpy as np
-
         return np.frombuffer(content, "<u4")
 
     def content_of(self, ids: Ids) -> bytes:
@@ -97,8 +94,6 @@ class IdVocabularyBuilder(VocabularyBuilder):
 
     def add(self, content: bytes) -> None:
         """Look at the ids."""
-        import numpy as np
-
         self.highest = max(self.highest, int(np.frombuffer(content, "<u4").max(initial=0)))
 
     def build(self) -> PlainIds:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from archfit.data.sources import DataSettings
+else:
+    from archfit.spec import lazy_numpy as np
 
 Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
@@ -101,8 +103,6 @@ class VocabularyBuilder:
 
 def split_ids(ids: Ids, separator: int | None) -> list[Ids]:
     """The ids of each document, without separators."""
-    import numpy as np
-
     if separator is None:
         return [ids]
     ends = [*np.flatnonzero(ids == separator).tolist(), len(ids)]
@@ -115,8 +115,6 @@ def with_separators(
     ids: Ids, counts: Sequence[int], block: DocumentBlock, separator: int | None
 ) -> Ids:
     """`ids` with a separator after each document that ends in the block of `counts` ids a part."""
-    import numpy as np
-
     if separator is None:
         return ids
     ends = np.cumsum(np.asarray(counts, np.int64))
@@ -125,8 +123,6 @@ def with_separators(
 
 def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
     """One token a byte, its upper `bits`; shifting is far faster than looking up in a table."""
-    import numpy as np
-
     joined = b"\0".join([*block.parts, b""] if block.complete else block.parts)
     ids = (np.frombuffer(joined, np.uint8) >> np.uint8(8 - bits)).astype(np.uint16)
     ends = np.cumsum([len(part) + 1 for part in block.parts]) - 1
@@ -166,8 +162,6 @@ class Characters(Vocabulary):
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id a character."""
-        import numpy as np
-
         texts = [part.decode() for part in block.parts]
         known, codes = code_points(self.alphabet), code_points("".join(texts))
         ids = np.searchsorted(known, codes)
@@ -184,6 +178,4 @@ class Characters(Vocabulary):
 
 def code_points(text: str) -> NDArray[np.uint32]:
     """The Unicode numbers of the characters of `text`."""
-    import numpy as np
-
     return np.frombuffer(text.encode("utf-32-le"), "<u4")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -32,20 +34,14 @@ class NumpyArrays:
 
     def array(self, values: "NDArray[np.generic]") -> Array:
         """A float64 array with these values."""
-        import numpy as np
-
         return np.array(values, np.float64)
 
     def zeros(self, *shape: int) -> Array:
         """An array of zeros."""
-        import numpy as np
-
         return np.zeros(shape)
 
     def numpy(self, array: Array) -> "NDArray[np.float64]":
         """The values on the host."""
-        import numpy as np
-
         return np.asarray(array, np.float64)
 
     def copy(self, array: Array) -> Array:
@@ -57,8 +53,6 @@ class NumpyArrays:
 
         In pieces that stay in the cache between the four passes.
         """
-        import numpy as np
-
         rows = max(1, CACHED * len(array) // max(1, array.size))
         for first in range(0, len(array), rows):
             piece = array[first : first + rows]
@@ -70,8 +64,6 @@ class NumpyArrays:
 
     def high_part(self, array: Array, base: float) -> Array:
         """round(x / base)."""
-        import numpy as np
-
         high = array * (1.0 / base)
         np.rint(high, out=high)
         return high
@@ -128,8 +120,6 @@ class TorchArrays:
 
     def array(self, values: "NDArray[np.generic]") -> Array:
         """A float64 tensor with these values, on the device."""
-        import numpy as np
-
         return self.torch.from_numpy(np.array(values, np.float64)).to(self.device)
 
     def zeros(self, *shape: int) -> Array:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     TokenArray = NDArray[np.int64]
+else:
+    from archfit.spec import lazy_numpy as np
 
 Progress = Callable[[int, int], None]  # pairs done, of how many
 Tile = tuple[slice, slice]  # rows and columns of the matrix
@@ -69,8 +71,6 @@ class Sides:
 
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
-    import numpy as np
-
     draws = np.random.default_rng(seed)
     partition, inputs = experiment.partition, experiment.inputs
     places = _positional(experiment, field, draws)
@@ -154,8 +154,6 @@ def _listed(
     Where the order does not matter fillings that differ in it alone are one, except for the
     output's own position.
     """
-    import numpy as np
-
     if fillings(vocab, positions, own is not None, ordered) > MOST_LISTED:
         return draws.integers(0, vocab, (positions, MOST_LISTED))
     if ordered:
@@ -273,8 +271,6 @@ def _at_every_scale(
     evaluator: Evaluator, inside: Array, outside: Array, own: Array, scales: int
 ) -> Array:
     """Outputs at t S_P + S_Q for t = 1..scales, (scales, inside, outside)."""
-    import numpy as np
-
     field = evaluator.field
     scale = field.arrays.array(np.arange(1, scales + 1))
     scaled = field.reduced(inside[:, None] * scale[None, :, None])  # (entries, scales, inside)
@@ -287,8 +283,6 @@ def _inverse_powers(field: PrimeField, count: int) -> Array:
 
     Row k has the coefficients of t^k of the polynomials that are 1 at one t and 0 at the others.
     """
-    import numpy as np
-
     p, points = field.prime, range(1, count + 1)
     master = [1]  # product of (t - point), from the constant on
     for point in points:

@@ -23,7 +23,11 @@ from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.quantities import check_sizes
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from archfit.exact.prime_field import Residues
+else:
+    from archfit.spec import lazy_numpy as np
 
 Vector: TypeAlias = tuple[int, ...]
 Matrix: TypeAlias = tuple[Vector, ...]
@@ -134,8 +138,6 @@ def matrix(rows: int, columns: int, entries: Mapping[tuple[int, int], int]) -> M
 
 def run(network: WitnessNetwork, x_BDN: "Residues", prime: int) -> "Residues":
     """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut."""
-    import numpy as np
-
     y_BDN = x_BDN
     for layer in network:
         new_BDN = np.zeros_like(y_BDN)
@@ -159,8 +161,6 @@ class VectorSamples:
 
     def embedded(self, prime: int) -> "Residues":
         """The columns of each sample, (B, D, N)."""
-        import numpy as np
-
         return np.array(self.samples).transpose(0, 2, 1) % prime
 
 
@@ -173,8 +173,6 @@ class TokenSamples:
 
     def embedded(self, prime: int) -> "Residues":
         """The columns of each sample, (B, D, N)."""
-        import numpy as np
-
         columns: Residues = np.array(self.table)[:, np.array(self.samples)] % prime  # D, B, N
         return columns.transpose(1, 0, 2)
 
@@ -188,8 +186,6 @@ class PatchSamples:
 
     def embedded(self, prime: int) -> "Residues":
         """The columns of each sample, (B, D, N)."""
-        import numpy as np
-
         raw = np.array(self.samples).transpose(0, 2, 1)
         size = len(self.taps)
         parts = [
@@ -205,8 +201,6 @@ WitnessInputs: TypeAlias = VectorSamples | TokenSamples | PatchSamples
 
 def embedding_rank(inputs: WitnessInputs, prime: int) -> int | None:
     """The rank of the table or of the whole kernel; None where vectors come as they are."""
-    import numpy as np
-
     if isinstance(inputs, VectorSamples):
         return None
     parts = [inputs.table] if isinstance(inputs, TokenSamples) else list(inputs.taps)
@@ -248,15 +242,11 @@ class InnerProductPower:
 
     def matrix(self, prime: int) -> "Residues":
         """The promised values of all pairs (a, b), a row at a time."""
-        import numpy as np
-
         rows = np.array(self.vectors)
         return np.stack([self._values(row, rows, prime) for row in rows])
 
     def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":
         """The promised output at the pairs (B, 2)."""
-        import numpy as np
-
         rows = np.array(self.vectors)
         values = self._values(rows[pairs[:, 0]], rows[pairs[:, 1]], prime)
         return np.broadcast_to(values[:, None, None], x_BDN.shape)
@@ -275,8 +265,6 @@ class MomentMonomial:
 
     def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":  # noqa: ARG002  # all is in the inputs
         """The promised output for these inputs, from their second moments."""
-        import numpy as np
-
         moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
         indices = list(combinations_with_replacement(range(len(self.exponents)), 2))
         outputs = np.zeros_like(x_BDN)

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import RESAMPLES, Curve, generator, scales
@@ -18,6 +18,11 @@ from archfit.fit.noise import Noise
 from archfit.fit.roots import ResampledDifference
 from archfit.spec import Factorised
 from archfit.spec.estimate import Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +71,6 @@ class Envelope:
 
     def resampled(self, points: Reals) -> Reals:
         """The loss at each ln N in each resample."""
-        import numpy as np
-
         chosen = self._heights(points).argmin(axis=0)
         losses = np.empty((RESAMPLES, len(points)))
         for at, curve in enumerate(self.curves):
@@ -76,8 +79,6 @@ class Envelope:
 
     def _heights(self, points: Reals) -> Reals:
         """The loss of each curve; those that have no such sizes stand aside for those that do."""
-        import numpy as np
-
         heights, outside = [], []
         for curve in self.curves:
             low, high = curve.family.log_range
@@ -152,7 +153,6 @@ def _difference(
 
 def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
     """What the network without the bottleneck saves; the larger it is, the less."""
-    import numpy as np
 
     def saved(log_size: float | None) -> float | None:
         return None if log_size is None else 1 - math.exp(log_size) / cell.size

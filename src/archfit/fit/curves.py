@@ -30,6 +30,8 @@ from archfit.fit.noise import TAIL, Noise
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 RESAMPLES = 2000
 LEAST_SIZES = 3  # a curve has three free numbers
@@ -51,8 +53,6 @@ class Curve:
 
     def mean(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N."""
-        import numpy as np
-
         return np.asarray(np.array(self.weights) @ values(self.best, log_sizes - self.middle))
 
     def resampled(self, log_sizes: Reals) -> Reals:
@@ -61,16 +61,12 @@ class Curve:
 
     def band(self, log_sizes: Reals) -> tuple[Reals, Reals]:
         """The ends of the 90 % interval at each ln N."""
-        import numpy as np
-
         low, high = np.quantile(self.resampled(log_sizes), [TAIL, 1 - TAIL], axis=0)
         return low, high
 
 
 def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
-    import numpy as np
-
     log_sizes = np.array([cell.log_size for cell in family.cells])
     losses = np.array([[cell.mean for cell in family.cells]])
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
@@ -139,23 +135,17 @@ def form_weights(
 
 def _shares(random: "np.random.Generator", weights: Sequence[float]) -> "list[NDArray[np.intp]]":
     """Which resamples each form takes part in: all, divided by weight, in random order."""
-    import numpy as np
-
     cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
     return np.split(random.permutation(RESAMPLES), cuts)
 
 
 def generator(seed: int, name: object) -> "np.random.Generator":
     """Numbers of their own for each thing that is named, whatever else is fitted beside it."""
-    import numpy as np
-
     digest = hashlib.sha256(f"{seed}\n{name!r}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8]))
 
 
 def scales(seed: int, name: object, degrees: int) -> Reals:
     """What the true standard deviation may be, over the one that was seen: sqrt(nu / chi^2_nu)."""
-    import numpy as np
-
     draws = generator(seed, ("scale", name)).chisquare(degrees, RESAMPLES)
     return np.sqrt(degrees / draws)

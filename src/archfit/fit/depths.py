@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import Curve
@@ -12,6 +12,11 @@ from archfit.fit.forms import Reals
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
 from archfit.fit.roots import ONE_SIGMA, ResampledDifference
 from archfit.spec.estimate import UNKNOWN, Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
 
 SIGNIFICANT = 0.05  # two-sided, for the difference in slope
 SIZES = 5  # at which curves are compared
@@ -129,8 +134,6 @@ def _roots(plain: Crossing, difference: ResampledDifference) -> tuple[tuple[floa
 
 def _log_widths(crossing: Crossing, difference: ResampledDifference) -> Reals:
     """The shallow ln width of each resampled crossing: the height at the root over the slope."""
-    import numpy as np
-
     assert crossing.size.value is not None
     assert crossing.width.value is not None
     root, near = math.log(crossing.size.value), 1e-4
@@ -214,8 +217,6 @@ def best_depths(
 
 
 def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
-    import numpy as np
-
     if len(curves) < 2:
         return []
     lows, highs = zip(*(curve.family.log_range for curve in curves), strict=True)
@@ -235,8 +236,6 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
 
 def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
     """The best of the curves that have this ln N."""
-    import numpy as np
-
     at = np.array([point])
     best = min(curves, key=lambda curve: float(curve.mean(at)[0]))
     tail = tail_of_best(len(curves))

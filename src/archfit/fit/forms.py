@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 Reals: TypeAlias = "NDArray[np.float64]"
 
@@ -48,16 +50,12 @@ def values(rows: Reals, u: Reals) -> Reals:
 
 def bend(alpha: Reals, u: Reals) -> Reals:
     """(1 - e^(-alpha u)) / alpha, which is u at alpha = 0."""
-    import numpy as np
-
     safe = np.where(np.abs(alpha) < 1e-9, 1.0, alpha)
     return np.where(np.abs(alpha) < 1e-9, u, -np.expm1(-alpha * u) / safe)
 
 
 def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals, Reals]:
     """Rows of least weighted squares for each row of losses, and what is left of the squares."""
-    import numpy as np
-
     rows = _power_rows(u, losses, weights) if form is POWER else _rows(form, u, losses, weights)
     left = np.asarray(((losses - values(rows, u)) ** 2 * weights).sum(axis=1))
     return rows, left
@@ -65,8 +63,6 @@ def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[
 
 def _squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """Weighted squares that a power law of each exponent leaves of each row of losses."""
-    import numpy as np
-
     root = np.sqrt(weights)
     bends = bend(alphas[:, None], u)
     first = np.broadcast_to(root / np.sqrt(weights.sum()), bends.shape)
@@ -80,8 +76,6 @@ def _squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Rea
 
 def _power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """The best level and slope of each row of losses for the exponent given to it."""
-    import numpy as np
-
     share = weights / weights.sum()
     bends = bend(alpha[:, None], u)
     bend_mean, loss_mean = bends @ share, losses @ share
@@ -94,8 +88,6 @@ def _power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Rea
 
 
 def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
-    import numpy as np
-
     alphas = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     middle = losses.mean(axis=1, keepdims=True)  # small numbers lose fewer digits
     left = _squares_left(alphas, u, losses - middle, weights)
@@ -113,8 +105,6 @@ def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
 
 def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """The exponents after one step of Gauss and Newton."""
-    import numpy as np
-
     rows = _power_rows_at(alpha, u, losses, weights)
     near = np.zeros(COEFFICIENTS)
     near[2] = 1e-5
@@ -127,8 +117,6 @@ def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
 
 
 def _rows(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> Reals:
-    import numpy as np
-
     root = np.sqrt(weights)
     design = np.vander(u, form.free, increasing=True) * root[:, None]
     found = (losses * root) @ np.linalg.pinv(design).T

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import FamilyKey
 from archfit.fit.curves import MISFIT, Curve
@@ -16,6 +16,11 @@ from archfit.fit.forms import POWER, Reals, fit_form, values
 from archfit.fit.noise import TAIL, Noise
 from archfit.fit.roots import ONE_SIGMA
 from archfit.spec.estimate import Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
 
 SIZE_FORM, TRANSITION_FORM = "loss = E + A N^-alpha", "ln width = a + b depth"
 LEAST_POINTS = 4  # of a size law: three are left to fit a form of three numbers
@@ -66,8 +71,6 @@ def transition_laws(crossings: Iterable[Crossing]) -> tuple[Law, ...]:
 
 
 def _transition_law(found: Sequence[Crossing]) -> Law:
-    import numpy as np
-
     depths = np.array([float(crossing.shallow.depth) for crossing in found])
     centres = np.array([math.log(crossing.width.value or math.nan) for crossing in found])
     draws = np.stack([c.log_widths for c in found if c.log_widths is not None], axis=1)
@@ -101,8 +104,6 @@ def _transition_law(found: Sequence[Crossing]) -> Law:
 
 def _parameter(value: float, draws: "Reals | None") -> Estimate:
     """With the middle 90 % of its draws, where these make an interval."""
-    import numpy as np
-
     if draws is None:
         return Estimate(value=value, low=None, high=None)
     low, high = np.quantile(draws, [TAIL, 1 - TAIL])
@@ -145,7 +146,6 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
     Resampled exponents would be skewed where the data bend little. There are no parameters where
     no law is near the losses.
     """
-    import numpy as np
     from scipy.special import stdtrit
 
     cells = curve.family.cells
@@ -175,8 +175,6 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
 
 def _near(profile: Profile, allowed: float) -> Reals:
     """As many exponents where the interval is."""
-    import numpy as np
-
     least = int(profile.excess.argmin())
     places = np.append(np.flatnonzero(profile.excess <= allowed), least)
     first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
@@ -184,8 +182,6 @@ def _near(profile: Profile, allowed: float) -> Reals:
 
 
 def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profile:
-    import numpy as np
-
     decay = np.exp(-alpha[:, None] * u)
     total = precisions.sum()
     decay_mean, loss_mean = decay @ precisions / total, float(losses @ precisions / total)
@@ -206,8 +202,6 @@ def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profil
 
 def _size_parameters(profile: Profile, curve: Curve, allowed: float) -> dict[str, Estimate]:
     """E, A and alpha, or none where every exponent misses by more than noise allows."""
-    import numpy as np
-
     below_zero = np.minimum(0, profile.floor) / profile.floor_error
     excess = profile.excess + below_zero**2  # a loss has no floor below zero
     inside = (excess <= allowed) & (profile.scale > 0)
@@ -251,8 +245,6 @@ def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:
 
 
 def _line_of_logarithm(x: Reals, y: Reals, weights: Reals, at: float) -> float:
-    import numpy as np
-
     return line(np.log(x), y, weights, math.log(at))
 
 
@@ -264,8 +256,6 @@ def constant(x: Reals, y: Reals, weights: Reals, at: float) -> float:
 
 def power(x: Reals, y: Reals, weights: Reals, at: float) -> float:
     """y by a power law with a floor of e^x."""
-    import numpy as np
-
     middle = float(x.mean())
     rows, _ = fit_form(POWER, x - middle, y[None], weights)
     return float(values(rows, np.array([at - middle]))[0, 0])
@@ -275,8 +265,6 @@ def compared(
     forms: Mapping[str, Predictor], x: Reals, y: Reals, weights: Reals
 ) -> tuple[FormError, ...]:
     """The forms, that of the least held-out error first; x must be in order."""
-    import numpy as np
-
     share, found = weights / weights.sum(), []
     for form, predictor in forms.items():
         errors = []

@@ -16,6 +16,8 @@ from archfit.spec.estimate import Estimate
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
 
 COARSE, FINE = 65, 33  # points
 REACH = 0.1  # of the range on each side, up to which an interval may end beyond it
@@ -33,30 +35,22 @@ class ResampledDifference:
 
     def grid(self, reach: float = 0.0) -> Reals:
         """Points over the range, and beyond it by this share on each side."""
-        import numpy as np
-
         low, high = self.log_range
         more = reach * (high - low)
         return np.linspace(low - more, high + more, COARSE)
 
     def below_zero(self, points: Reals) -> Reals:
         """The share of resamples that are below zero at each point."""
-        import numpy as np
-
         return np.asarray((self.resampled(points) < 0).mean(axis=0))
 
     def slope_probability(self) -> float:
         """Two-sided, that the mean slope is none."""
-        import numpy as np
-
         ends = self.resampled(np.array(self.log_range))
         rising = float((ends[:, 1] > ends[:, 0]).mean())
         return 2 * min(rising, 1 - rising)
 
     def slope(self) -> tuple[float, float]:
         """The mean slope over the range, and its standard error."""
-        import numpy as np
-
         ends = np.array(self.log_range)
         first, last = self.mean(ends)
         inner = np.quantile(np.diff(self.resampled(ends), axis=1), ONE_SIGMA)
@@ -65,8 +59,6 @@ class ResampledDifference:
 
     def height(self, point: float) -> tuple[float, float]:
         """The difference at a point, and its standard error."""
-        import numpy as np
-
         at = np.array([point])
         inner = np.quantile(self.resampled(at), ONE_SIGMA)
         return float(self.mean(at)[0]), float(inner[1] - inner[0]) / 2
@@ -89,8 +81,6 @@ class ResampledDifference:
 
     def sign_changes(self) -> tuple[tuple[float, bool], ...]:
         """Where the sign changes beyond doubt on both sides, and whether it falls there."""
-        import numpy as np
-
         points = self.grid()
         below = self.below_zero(points)
         sure = np.flatnonzero(~_may_be_zero(below))
@@ -107,8 +97,6 @@ class ResampledDifference:
 
         An end is None where it lies beyond the range by more than REACH.
         """
-        import numpy as np
-
         points = np.unique(np.append(self.grid(REACH), root))
         may_be_zero = _may_be_zero(self.below_zero(points))
         at = int(np.searchsorted(points, root))
@@ -120,8 +108,6 @@ class ResampledDifference:
         )
 
     def _last_root(self, points: Reals, *, falling: bool) -> float | None:
-        import numpy as np
-
         sign = -1.0 if falling else 1.0
         heights = sign * self.mean(points)
         places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))
@@ -136,8 +122,6 @@ class ResampledDifference:
 
     def _end(self, points: Reals, may_be_zero: "NDArray[np.bool_]") -> float | None:
         """Where, going along the points, zero is first left out; None if nowhere."""
-        import numpy as np
-
         sure = np.flatnonzero(~may_be_zero)
         if not len(sure):
             return None
