@@ -66,24 +66,24 @@ def plan_for(request: AdviceRequest, data: PreparedData, out: Path) -> Plan:
     """The plan for data that are there; those in `out` were made from the source."""
     is_made = data.folder.resolve() == (out / DATA).resolve()
     plan_request = PlanRequest(
-        budget=TotalParams(params=request.params),
-        vocabulary=vocabulary_of(data),
-        rank=None,
-        patch=None,
-        context=request.context,
-        is_tied=False,
-        max_depth=request.max_depth,
-        multiple_of=None,
-        tokens_per_param=CHINCHILLA_TOKENS,
+        budget=TotalParams(params=request.params), vocabulary=vocabulary_of(data), rank=None,
+        patch=None, context=request.context, is_tied=False, max_depth=request.max_depth,
+        multiple_of=None, tokens_per_param=CHINCHILLA_TOKENS,
         data=facts_of(data, request.source.words if is_made else None),
-    )
+    )  # fmt: skip
     return make_plan(plan_request)
 
 
 def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData:
     """The data set, found or made in `out`; what cannot be read is said with what it looks like."""
     if source.is_prepared:
-        return _as_it_is(source)
+        options = ("kind", "vocab", "heldout", "field")
+        if said := [name for name in options if getattr(source, name)]:
+            raise ValueError(
+                f"--{said[0]} cannot change {source.words}, which is prepared already; leave it "
+                "out, or give the source"
+            )
+        return open_prepared(Path(source.words))
     kind = source.kind or guess_kind(source.words)
     settings = DataSettings(kind=kind, vocab=source.vocab, field=source.field)
     try:
@@ -93,42 +93,21 @@ def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData
             f"{out.parent} holds the advice on other data or settings; use another --out"
         ) from problem
     except ValueError as problem:
-        raise _explained(problem, source, kind) from problem
-
-
-def _as_it_is(source: Source) -> PreparedData:
-    given = {
-        "--kind": source.kind,
-        "--vocab": source.vocab,
-        "--heldout": source.heldout,
-        "--field": source.field,
-    }
-    if said := [option for option, value in given.items() if value]:
+        look = detect_kind(source.words)
+        if look is None or look.kind == kind or source.words == SAMPLE:
+            raise
         raise ValueError(
-            f"{said[0]} cannot change {source.words}, which is prepared already; leave it out, or "
-            "give the source"
-        )
-    return open_prepared(Path(source.words))
-
-
-def _explained(problem: ValueError, source: Source, kind: str) -> ValueError:
-    """The same refusal, with the kind that might work."""
-    look = detect_kind(source.words)
-    if look is None or look.kind == kind or source.words == SAMPLE:
-        return problem
-    return ValueError(
-        f"{problem}; {source.words} looks like {look.like}, and was read as {kind}: "
-        f"try --kind {look.kind}"
-    )
+            f"{problem}; {source.words} looks like {look.like}, and was read as {kind}: "
+            f"try --kind {look.kind}"
+        ) from problem
 
 
 def vocabulary_of(data: PreparedData) -> Vocabulary:
     """Its rows, and those that occur."""
     used = data.description["used_vocab"]
     if type(used) is not int:
-        raise InvalidValue(
-            "used_vocab", used, "in data.json is no whole number", "prepare it again"
-        )
+        rule = "in data.json is no whole number"
+        raise InvalidValue("used_vocab", used, rule, "prepare it again")
     return Vocabulary(size=data.vocab, used=used)
 
 
@@ -138,21 +117,18 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     train, files = described["train"], described.get("input")
     names = [str(file["name"]) for file in files] if isinstance(files, list) else []
     name_alone = names[0] if len(names) == 1 else None
+    try:
+        ranks = described["cooccurrence"]["normalised"]  # type: ignore[index]
+        cooccurrence = next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)
+    except (KeyError, TypeError, ValueError, StopIteration) as problem:
+        raise ValueError(
+            f"{data.folder / 'data.json'} has no co-occurrence rank; prepare it again"
+        ) from problem
     return DataFacts(
         folder=str(data.folder),
         source=source or name_alone,
         knows_path=source is not None,
         kind=str(described["kind"]),
         tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
-        cooccurrence_rank=_cooccurrence_rank(data),
+        cooccurrence_rank=cooccurrence,
     )
-
-
-def _cooccurrence_rank(data: PreparedData) -> int:
-    try:
-        ranks = data.description["cooccurrence"]["normalised"]  # type: ignore[index]
-        return next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)
-    except (KeyError, TypeError, ValueError, StopIteration) as problem:
-        raise ValueError(
-            f"{data.folder / 'data.json'} has no co-occurrence rank; prepare it again"
-        ) from problem

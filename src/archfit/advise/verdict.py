@@ -111,9 +111,8 @@ def verdict_of(plan: Plan, check: CheckRuns) -> Verdict:
         for planned, cell in pairs
     ]
     rests_on = _rests_on(plan, check)
-    statuses: dict[str | None, Status] = {
-        claim.about: claim.status for claim in claims if is_bound is not False
-    }
+    judged_claims = claims if is_bound is not False else []
+    statuses: dict[str | None, Status] = {claim.about: claim.status for claim in judged_claims}
     return Verdict(
         status=statuses.get(rests_on, "undecided"),  # what was not tested cannot be refuted
         rests_on=rests_on,
@@ -195,9 +194,8 @@ def checked(
     plan: Plan, data: PreparedData, runner: CheckRunner, *, minutes: float, seeds: int | None
 ) -> CheckResult:
     """The check of a plan: run, or found and gone on with, and judged."""
-    return judged(
-        plan, trained_check(plan, data, runner, minutes=minutes, seeds=seeds), runner.folder
-    )
+    trained = trained_check(plan, data, runner, minutes=minutes, seeds=seeds)
+    return judged(plan, trained, runner.folder)
 
 
 def judged(plan: Plan, runs: CheckRuns, folder: Path) -> CheckResult:

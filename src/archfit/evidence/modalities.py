@@ -13,22 +13,15 @@ TEXT = (4, 128)  # depth and width of the text-shaped network
 
 def modality_findings(evidence: Evidence) -> tuple[EvidenceFinding, ...]:
     """Two for each kind of data, and one of them trained once more."""
-    kinds = claim_table()["kinds"]
-    found = [
-        make(evidence, kind, **words)
-        for kind, words in kinds.items()
-        for make in (_depth, _repairs)
-    ]
-    return (*found, _again(evidence))
-
-
-def _again(evidence: Evidence) -> EvidenceFinding:
-    """One of them, trained once more from nothing by the same command."""
+    found = []
+    for kind, words in claim_table()["kinds"].items():
+        found += [_depth(evidence, kind, **words), _repairs(evidence, kind, words["data"])]
+    # One of them was trained once more from nothing by the same command.
     first, again = (_against_text(evidence, name) for name in ("repairs-dna", "again-dna"))
     stated = {measure.what: measure.estimate for measure in first}
     inside = [stated[measure.what].contains(measure.estimate.value or 0) for measure in again]
     verdict: Verdict = "confirmed" if all(inside) else "undecided" if any(inside) else "refuted"
-    return finding("again", again, verdict, inside=sum(inside), all=len(inside))
+    return (*found, finding("again", again, verdict, inside=sum(inside), all=len(inside)))
 
 
 def _depth(evidence: Evidence, kind: str, *, data: str, tokens: int) -> EvidenceFinding:
@@ -40,20 +33,12 @@ def _depth(evidence: Evidence, kind: str, *, data: str, tokens: int) -> Evidence
     wanted = TEXT[0] * (TEXT[1] / tokens) ** 2  # layers of a width of V in the same blocks
     nearest = min(measures, key=lambda depth: abs(math.log(depth / wanted)))
     return finding(
-        "depth-of-data",
-        measures.values(),
-        _better([measures[nearest]]),
-        id_=f"depth-{kind}",
-        kind=kind,
-        data=data,
-        tokens=tokens,
-        wanted=wanted,
-        nearest=nearest,
-    )
+        "depth-of-data", measures.values(), _better([measures[nearest]]), id_=f"depth-{kind}",
+        kind=kind, data=data, tokens=tokens, wanted=wanted, nearest=nearest,
+    )  # fmt: skip
 
 
-def _repairs(evidence: Evidence, kind: str, *, data: str, tokens: int) -> EvidenceFinding:
-    del tokens
+def _repairs(evidence: Evidence, kind: str, data: str) -> EvidenceFinding:
     cells = cells_of(evidence.records(f"repairs-{kind}"))
     plain = [cell for cell in cells if _is_plain(cell, cells)]
     best = min(plain, key=lambda cell: cell.bits_per_byte)
@@ -61,14 +46,9 @@ def _repairs(evidence: Evidence, kind: str, *, data: str, tokens: int) -> Eviden
     among = len(others) * len(plain)  # the best of the depths is also the luckiest
     measures = _measures(differences(best, others, pooled=cells, among=among), cells)
     return finding(
-        "repairs-of-data",
-        measures,
-        _better(measures),
-        id_=f"repairs-{kind}",
-        kind=kind,
-        data=data,
+        "repairs-of-data", measures, _better(measures), id_=f"repairs-{kind}", kind=kind, data=data,
         best=best.architecture.depth,
-    )
+    )  # fmt: skip
 
 
 def _better(measures: Sequence[Measure]) -> Verdict:
@@ -81,11 +61,8 @@ def _better(measures: Sequence[Measure]) -> Verdict:
 
 def _against_text(evidence: Evidence, sweep: str) -> list[Measure]:
     cells = cells_of(evidence.records(sweep))
-    (text,) = (
-        cell
-        for cell in cells
-        if _is_plain(cell, cells) and (cell.architecture.depth, cell.architecture.width) == TEXT
-    )
+    plain = [cell for cell in cells if _is_plain(cell, cells)]
+    (text,) = (c for c in plain if (c.architecture.depth, c.architecture.width) == TEXT)
     others = [cell for cell in cells if cell is not text]
     return _measures(differences(text, others, pooled=cells, among=len(others)), cells)
 

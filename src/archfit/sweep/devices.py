@@ -41,7 +41,7 @@ def gpus() -> tuple[Gpu, ...]:
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",") if visible else [str(index) for index in range(count.value)]
+    names = visible.split(",") if visible else [*map(str, range(count.value))]
     found = []
     for index in range(count.value):
         memory = ctypes.c_size_t(0)

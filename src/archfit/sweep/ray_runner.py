@@ -14,14 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from archfit.spec import RunSpec
+from archfit.sweep import runner
 from archfit.sweep.devices import device_bytes, needs_a_gpu
-from archfit.sweep.runner import (
-    SECONDS_BETWEEN_LOOKS,
-    CellQueue,
-    RunnerOptions,
-    SweepWatcher,
-    noted_signals,
-)
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
 
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
@@ -54,7 +49,7 @@ def run_on_ray(
 
 def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher) -> None:
     running: dict[Any, RunSpec] = {}
-    with noted_signals() as raise_noted:
+    with runner.noted_signals() as raise_noted:
         try:
             while _start_tasks(ray, cells, options, running, watch) or cells.elsewhere:
                 for reference in _ended(ray, running):
@@ -63,8 +58,11 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
                     watch.ended(cell, str(event.get("reason", event["event"])))
                 watch.passes()
                 raise_noted()
-        finally:
-            _cancel(ray, running)
+        finally:  # with the end of its task Ray kills a worker at once, and it must save first
+            for reference in running:
+                ray.cancel(reference)
+            if running:
+                ray.wait([*running], num_returns=len(running), timeout=SECONDS_TO_SAVE)
 
 
 def _start_tasks(
@@ -83,20 +81,12 @@ def _start_tasks(
     return bool(running)
 
 
-def _cancel(ray: Any, running: Mapping[Any, RunSpec]) -> None:
-    """Let workers save what they are at: with the end of its task Ray kills a worker at once."""
-    for reference in running:
-        ray.cancel(reference)
-    if running:
-        ray.wait([*running], num_returns=len(running), timeout=SECONDS_TO_SAVE)
-
-
 def _ended(ray: Any, running: Mapping[Any, RunSpec]) -> list[Any]:
     """Tasks that are over; waits for one, but not for long."""
     if not running:  # others are at the cells that are left
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(runner.SECONDS_BETWEEN_LOOKS)
         return []
-    ready: list[Any] = ray.wait([*running], timeout=SECONDS_BETWEEN_LOOKS)[0]
+    ready: list[Any] = ray.wait([*running], timeout=runner.SECONDS_BETWEEN_LOOKS)[0]
     return ready
 
 

@@ -60,7 +60,11 @@ class CellQueue:
 
         Those that do not fit stay where they are and are not looked up: lists are long.
         """
-        self._look_elsewhere()
+        if self.elsewhere and time.monotonic() - self.last_look >= SECONDS_BETWEEN_LOOKS:
+            self.last_look = time.monotonic()  # cells that nobody holds any more are taken back
+            held = {spec: is_held(self.folders[spec]) for spec in self.elsewhere}
+            self.elsewhere = [spec for spec, is_so in held.items() if is_so]
+            self.pending.extend(spec for spec, is_so in held.items() if not is_so)
         waiting: list[RunSpec] = []
         found = None
         while self.pending and found is None:
@@ -109,16 +113,6 @@ class CellQueue:
     def interrupted(self, spec: RunSpec) -> None:
         """It was stopped with the runner; its checkpoint is for the next one."""
         self.pending.append(spec)
-
-    def _look_elsewhere(self) -> None:
-        """Take cells back that nobody holds any more; `next` sees whether they are done."""
-        now = time.monotonic()
-        if not self.elsewhere or now - self.last_look < SECONDS_BETWEEN_LOOKS:
-            return
-        self.last_look = now
-        held = {spec: is_held(self.folders[spec]) for spec in self.elsewhere}
-        self.elsewhere = [spec for spec, is_so in held.items() if is_so]
-        self.pending.extend(spec for spec, is_so in held.items() if not is_so)
 
 
 class SweepWatcher(Protocol):

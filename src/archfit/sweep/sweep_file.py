@@ -73,13 +73,9 @@ def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sw
     specs = tuple(
         dict.fromkeys(s for table, row in rows for s in _specs(file, table, row, corpora, seeds))
     )
-    return Sweep(
-        name=_text(file, "name", path.stem),
-        scale="own",
-        question=_text(file, "question", ""),
-        data=used_corpora(corpora, specs),
-        specs=specs,
-    )
+    name, question = _text(file, "name", path.stem), _text(file, "question", "")
+    data = used_corpora(corpora, specs)
+    return Sweep(name=name, scale="own", question=question, data=data, specs=specs)
 
 
 def _check_keys(
@@ -164,9 +160,8 @@ def _text(file: TomlFile, key: str, default: str) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if key not in file.tables or (text and text.isprintable()):
         return text
-    raise file.refusal(
-        (key,), InvalidValue(key, value, "is no text", 'write some, such as "depth"')
-    )
+    problem = InvalidValue(key, value, "is no text", 'write some, such as "depth"')
+    raise file.refusal((key,), problem)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,11 +197,9 @@ def _base(file: TomlFile) -> dict[str, Value]:
     if not isinstance(content, dict):
         raise file.refusal(("base",), f"base is {brief(content)}, not a table; write [base]")
     _check_keys(file, ("base",), content, READERS)
-    for key, value in content.items():
-        if isinstance(value, list):
-            raise file.refusal(
-                ("base", key), f"{key} is a list, and all cells share [base]; move it to a [[grid]]"
-            )
+    if lists := [key for key, value in content.items() if isinstance(value, list)]:
+        problem = f"{lists[0]} is a list, and all cells share [base]; move it to a [[grid]]"
+        raise file.refusal(("base", lists[0]), problem)
     return {key: _value(file, ("base", key), value) for key, value in content.items()}
 
 
@@ -217,9 +210,8 @@ def _tables(file: TomlFile, base: dict[str, Value]) -> list[_Table]:
         contents = file.tables.get(kind, [])
         if not isinstance(contents, list) or not all(isinstance(table, dict) for table in contents):
             found = "one table" if isinstance(contents, dict) else brief(contents)
-            raise file.refusal(
-                (kind,), f"{kind} is {found}; write [[{kind}]], as often as you like"
-            )
+            problem = f"{kind} is {found}; write [[{kind}]], as often as you like"
+            raise file.refusal((kind,), problem)
         tables += [_table(file, (kind, at), table, base) for at, table in enumerate(contents)]
     return tables
 
@@ -309,9 +301,8 @@ def _specs(
     chosen = [corpus for corpus in corpora if row.get(DATA, corpus.label) == corpus.label]
     try:
         if not chosen:
-            labels = ", ".join(corpus.label for corpus in corpora)
-            rule = "is none of the data sets"
-            raise InvalidValue(DATA, row[DATA], rule, f"use one of {labels}")
+            way_out = f"use one of {', '.join(corpus.label for corpus in corpora)}"
+            raise InvalidValue(DATA, row[DATA], "is none of the data sets", way_out)
         for corpus in chosen:
             options = _options(row, corpus.vocab)
             for seed in seeds:
@@ -343,8 +334,7 @@ def _options(row: dict[str, Value], vocab: int) -> RunOptions:
     if MATCH not in row:
         return options
     block_params = int(row[BLOCK_PARAMS])
-    if block_params < 1:
-        raise InvalidValue(BLOCK_PARAMS, block_params, "is below 1", "use 1 or more")
+    check_at_least(1, block_params=block_params)
     shape = replace(options, width=max(1, options.heads)).architecture(vocab)
     depth, heads, multiple = shape.depth, shape.heads, shape.feed_forward_multiple
 

@@ -51,8 +51,7 @@ class TomlFile:
 
 def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
     """The file, read in bounded time and memory; a sentence says why it is none."""
-    name = path.name
-    text = _text(path, most_bytes)
+    name, text = path.name, _text(path, most_bytes)
     if overlong := overlong_key_line(text):
         raise ValueError(
             f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
@@ -120,8 +119,7 @@ def word(key: str, value: object) -> str:
         way_out = 'write one in quotes, such as "softmax"'
         raise InvalidValue(key, value, "is not a word", way_out)
     if len(value) > LONGEST_WORD:
-        rule = f"is over {LONGEST_WORD} characters"
-        raise InvalidValue(key, value, rule, "write a short word")
+        raise InvalidValue(key, value, f"is over {LONGEST_WORD} characters", "write a short word")
     return value
 
 
