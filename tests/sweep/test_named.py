@@ -212,3 +212,11 @@ def test_a_rule_that_the_user_sets_holds_for_every_cell() -> None:
         "repeats", "paper", corpora, seeds=[0], changes={"learning_rate_rule": "completep"}
     )
     assert {spec.recipe.learning_rate_rule for spec in made.specs} == {"completep"}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_depths_at_one_size_have_nearly_that_size(scale: Scale) -> None:
+    shapes = [spec.architecture for spec in specs_of("best-depth", scale)]
+    (size,) = {"smoke": [55_296], "small": [800_000], "paper": [30_000_000]}[scale]
+    assert all(shape.block_params == pytest.approx(size, rel=0.025) for shape in shapes)
+    assert len({shape.depth for shape in shapes}) == len(shapes) >= 3

@@ -183,6 +183,7 @@ def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
 
 NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[Cell]]] = {
     "levine-depth": depths_and_sizes,
+    "best-depth": depths_and_sizes,
     "wies-rank": wies_rank,
     "wies-vocab": depths_and_sizes,
     "wies-lowrank": depths_and_sizes,
