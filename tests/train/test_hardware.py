@@ -201,3 +201,27 @@ def test_memory_of_a_gpu_is_given_back(
     monkeypatch.setattr("archfit.train.hardware.gc.freeze", lambda: calls.append("frozen"))
     release_memory()
     assert calls == (["frozen", "emptied"] if cuda else ["frozen"])
+
+
+@pytest.mark.parametrize(
+    ("device", "place", "backend"), [("cpu", "cpu", "gloo"), ("cuda", "cuda:3", "nccl")]
+)
+def test_processes_of_torchrun_meet_and_leave_together(
+    monkeypatch: pytest.MonkeyPatch, device: str, place: str, backend: str
+) -> None:
+    calls: list[object] = []
+    for variable, value in (("WORLD_SIZE", "5"), ("LOCAL_RANK", "3")):
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda d: calls.append(str(d)))
+    monkeypatch.setattr("torch.distributed.init_process_group", calls.append)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 4)
+    monkeypatch.setattr("torch.distributed.barrier", lambda: calls.append("barrier"))
+    monkeypatch.setattr("torch.distributed.destroy_process_group", lambda: calls.append("end"))
+    with joined_process_group(device) as group:
+        assert group == ProcessGroup(rank=4, world=5, device=torch.device(place))
+        group.barrier()
+    begin = [backend] if device == "cpu" else [place, backend]
+    assert calls == [*begin, "barrier", "barrier", "end"]
+    with pytest.raises(KeyError), joined_process_group(device):
+        raise KeyError
+    assert calls[-2:] == [backend, "end"]  # who fails waits for nobody

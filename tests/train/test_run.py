@@ -1,17 +1,21 @@
 """Runs in this process: stopped, diverged, finished, and found finished."""
 
 import contextlib
+import os
 import platform
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.spec import Factorised, Linear, Machine, Tied, Tokens
 from archfit.train import Progress, Stopped, Watchers, train, train_together
@@ -321,3 +325,56 @@ def test_a_record_says_where_and_with_what_it_was_made(data: PreparedData, tmp_p
         torch=torch.__version__,
     )
     assert record.timing.flop_utilisation is None
+
+
+@pytest.mark.parametrize("stop_at", [4, 7, 8])
+def test_losses_that_wait_on_their_device_are_read_before_a_checkpoint(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int
+) -> None:
+    """A GPU is looked at twice a second; here never, but at evaluations (5, 10, 12) and stops."""
+    expected = record_of(tiny_spec(data), data, tmp_path / "looked")
+    monkeypatch.setattr(TrainingRun, "_time_to_look", lambda _: False)
+    honest = Stepper.__call__
+
+    def stopping(self: Stepper, at: int, tokens_BS: torch.Tensor) -> torch.Tensor:
+        if at + 1 == stop_at and not checkpoints(tmp_path / tiny_spec(data).name):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return honest(self, at, tokens_BS)
+
+    monkeypatch.setattr(Stepper, "__call__", stopping)
+    with pytest.raises(Stopped, match=f"stopped at step {stop_at};"):
+        train(tiny_spec(data), data, tmp_path, HERE, Watchers())
+    watch = Recorder()
+    assert train(tiny_spec(data), data, tmp_path, HERE, watch).same_result(expected)
+    assert watch.starts == [stop_at]
+
+
+@pytest.mark.parametrize("step", [6, 7])
+def test_a_loss_that_waits_and_is_none_ends_the_run_at_its_own_step(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(TrainingRun, "_time_to_look", lambda _: False)
+    honest = Stepper.__call__
+
+    def broken(self: Stepper, at: int, tokens_BS: torch.Tensor) -> torch.Tensor:
+        if at == 8:
+            os.kill(os.getpid(), signal.SIGTERM)  # it is no reason to keep what has diverged
+        value = honest(self, at, tokens_BS)
+        return torch.tensor(float("nan")) if at == step else value
+
+    monkeypatch.setattr(Stepper, "__call__", broken)
+    assert record_of(tiny_spec(data), data, tmp_path).diverged_at_step == step
+
+
+@pytest.mark.parametrize(("device", "rows"), [("cpu", 10), ("cuda", 3)])
+def test_an_evaluation_on_a_gpu_takes_a_quarter_of_the_rows(
+    data: PreparedData, device: str, rows: int
+) -> None:
+    run = TrainingRun.__new__(TrainingRun)
+    run.spec, run.group = (
+        tiny_spec(data),
+        ProcessGroup(rank=0, world=1, device=torch.device(device)),
+    )
+    run.loader = Loader(data=data, batch=4, context=12, seed=0)
+    run.stepper = SimpleNamespace(micro_rows=10)  # type: ignore[assignment]  # all that is asked
+    assert run._heldout().rows == rows

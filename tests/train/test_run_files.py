@@ -14,6 +14,13 @@ from safetensors.torch import load_file, save_file
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord
 from archfit.train import Stopped, train
+from archfit.train.run_files import (
+    HeldElsewhereError,
+    _check_size,
+    _newest_first,
+    _read_tensors,
+    held,
+)
 from tests_training import HERE, Recorder, checkpoints, record_of, tiny_spec
 
 Damage = Callable[[Path], None]
@@ -129,7 +136,7 @@ def a_file(newest: Path) -> None:
         (state(step=6), "it says step 6 of 12, its name 7"),
         (state(loss_sum=float("nan")), "NaN is no JSON number"),
         (state(loss_sum=-1.0), r"loss_sum=-1.0 is not in 0\.\."),
-        (state(timed_seconds=1e200), "timed_seconds=1e[+]200 is not in 0"),
+        (state(timed_seconds=1.5e18), r"timed_seconds=1.5e[+]18 is not in 0\.\."),
         (state(evaluations=[]), r"it has evaluations at steps \[\], not every 5"),
         (linked, "it is a link, not a folder"),
         (a_file, "Not a directory"),
@@ -181,3 +188,62 @@ def test_what_a_killed_process_left_half_written_is_removed(
         "step-000000009",
     ]
     assert record_of(tiny_spec(data), data, run.parent).same_result(undisturbed)
+
+
+def test_a_file_with_the_longest_header_is_read_and_a_longer_one_is_not(tmp_path: Path) -> None:
+    places = {"a": torch.zeros(5), "b": torch.zeros(2, dtype=torch.float64)}
+    path = tmp_path / "tensors"
+    path.write_bytes(bytes(5 * 4 + 2 * 8 + 1000 * 3))
+    _check_size(path, places)
+    path.write_bytes(bytes(5 * 4 + 2 * 8 + 1000 * 3 + 1))
+    with pytest.raises(ValueError, match="tensors is not what was written"):
+        _check_size(path, places)
+
+
+def test_another_set_of_tensors_is_told_by_the_first_name_that_differs(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(1), "c": torch.zeros(1)}, tmp_path / "file")
+    with pytest.raises(ValueError, match="file and the network differ in 'b'"):
+        _read_tensors(tmp_path / "file", {"a": torch.zeros(1), "b": torch.zeros(1)})
+
+
+def test_all_files_of_a_checkpoint_and_their_folder_are_on_the_disk_before_it_counts(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed, honest = set[int](), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        flushed.add(os.fstat(descriptor).st_ino)
+        honest(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    spec = tiny_spec(data)
+    with pytest.raises(Stopped):
+        train(spec, data, tmp_path, HERE, Recorder(stop_after=4))
+    folder = tmp_path / spec.name / "checkpoint"
+    for path in (folder, *(folder / "step-000000004").iterdir()):
+        assert path.stat().st_ino in flushed, path
+    record_of(spec, data, tmp_path)
+    for name in (".", "model.safetensors", "record.json"):
+        assert (tmp_path / spec.name / name).stat().st_ino in flushed, name
+
+
+def test_a_lock_is_left_as_it_is_and_never_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("as it was")
+    with held(tmp_path), pytest.raises(HeldElsewhereError, match="by another process; wait for it"):
+        held(tmp_path).__enter__()
+    assert (tmp_path / ".lock").read_text() == "as it was"
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / ".lock").symlink_to(tmp_path / ".lock")
+    with pytest.raises(OSError, match="symbolic links"):
+        held(tmp_path / "link").__enter__()
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / ".lock")
+    with pytest.raises(OSError, match="No such device"):  # and it does not wait for a reader
+        held(tmp_path / "pipe").__enter__()
+
+
+def test_names_that_are_no_steps_are_older_than_all_steps(tmp_path: Path) -> None:
+    for name in ("step-000000009", "step-000000010", "step-x"):
+        (tmp_path / name).mkdir()
+    found = [path.name for path in _newest_first(tmp_path)]
+    assert found == ["step-000000010", "step-000000009", "step-x"]

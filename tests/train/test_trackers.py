@@ -3,6 +3,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,14 @@ from archfit.spec import (
     Tokens,
 )
 from archfit.train.context import Progress
-from archfit.train.trackers import Outcome, Tracker, flat, trackers
+from archfit.train.trackers import (
+    MLflow,
+    Outcome,
+    Tracker,
+    WeightsAndBiases,
+    flat,
+    trackers,
+)
 
 SPEC = RunSpec(
     architecture=Architecture(
@@ -245,3 +253,61 @@ def test_an_unknown_tracker_lists_the_known(tmp_path: Path) -> None:
 
 def test_a_document_is_flattened_to_its_paths() -> None:
     assert flat({"a": {"b": 1, "c": {"d": "x"}}, "e": 0.5}) == {"a.b": 1, "a.c.d": "x", "e": 0.5}
+
+
+ARGUMENTS = {"dir": "DIR", "project": "PROJECT", "id": "RUN_ID", "name": "NAME", "resume": "RESUME"}
+
+
+@pytest.mark.parametrize("variable", ["", "WANDB_MODE", "WANDB_API_KEY", *ARGUMENTS.values()])
+def test_wandb_s_variables_win_over_what_we_would_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    given: dict[str, object] = {}
+    run = SimpleNamespace(summary={}, finish=lambda exit_code: given.update(exit=exit_code))
+    fake = SimpleNamespace(
+        init=lambda **named: given.update(named) or run, Settings=lambda **named: named
+    )
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    is_online = variable in ("WANDB_MODE", "WANDB_API_KEY")
+    if variable:
+        monkeypatch.setenv(variable if is_online else f"WANDB_{variable}", "theirs")
+    dashboard = WeightsAndBiases(tmp_path / "run", SPEC, 0)
+    usual = {
+        "dir": str(tmp_path / "run"),
+        "project": "archfit",
+        "id": SPEC.name,
+        "name": SPEC.name,
+        "resume": "allow",
+    }
+    ours = {key: value for key, value in usual.items() if ARGUMENTS[key] != variable}
+    assert {key: given[key] for key in usual if key in given} == ours
+    assert given.get("mode") == (None if is_online else "offline")
+    assert given["settings"] == {"console": "off", "silent": not is_online}
+    assert given["reinit"] == "create_new"
+    for outcome, code in (("finished", 0), ("diverged", 0), ("stopped", 1)):
+        dashboard.close(outcome)  # type: ignore[arg-type]  # one of three
+        assert (run.summary["status"], given["exit"]) == (outcome, code)
+
+
+def test_mlflow_is_told_every_five_seconds_or_when_much_has_gathered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, batches, statuses = [100.0], list[int](), list[str]()
+    dashboard = MLflow.__new__(MLflow)
+    dashboard.client = SimpleNamespace(
+        log_batch=lambda _, metrics: batches.append(len(metrics)),
+        set_terminated=lambda _, status: statuses.append(status),
+    )
+    dashboard.run_id, dashboard.waiting, dashboard.last_write = "x", [], 100.0
+    dashboard.last_steps = {"training/nats_per_token": 2}
+    monkeypatch.setattr("archfit.train.trackers.time.monotonic", lambda: clock[0])
+    for step, now in ((2, 101.0), (3, 105.0), (4, 105.1), (5, 110.0), (6, 110.2)):
+        clock[0] = now
+        dashboard.log(step, {"training/nats_per_token": 1.0})
+    assert batches == [2, 2]  # step 2 is known; 5.0 s are not yet too long
+    for step in range(7, 7 + 450):
+        dashboard.log(step, {"training/nats_per_token": 1.0, "speed/tokens_per_second": 2.0})
+    assert batches == [2, 2, 900]
+    for outcome in ("finished", "diverged", "stopped"):
+        dashboard.close(outcome)
+    assert statuses == ["FINISHED", "FAILED", "KILLED"]

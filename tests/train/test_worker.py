@@ -45,7 +45,11 @@ def answers(
     return said
 
 
-def test_every_spec_is_answered_by_how_it_ended(data: PreparedData, tmp_path: Path) -> None:
+def test_every_spec_is_answered_by_how_it_ended(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[None] = []
+    monkeypatch.setattr("archfit.train.worker.release_memory", lambda: released.append(None))
     first, taken, foreign, last = (replace(tiny_spec(data), seed=seed) for seed in range(4))
     foreign = replace(foreign, data_hash="0" * 64)
     with held(tmp_path / taken.name):
@@ -64,6 +68,7 @@ def test_every_spec_is_answered_by_how_it_ended(data: PreparedData, tmp_path: Pa
     assert refused["run"] == foreign.name
     assert f"asks for data {'0' * 16}, and --data has {data.data_hash[:16]};" in str(refused)
     assert stored_record(tmp_path / last.name).spec == last
+    assert len(released) == 5  # after every run, for those beside it
 
 
 def test_a_run_without_memory_is_said_to_be_too_large_and_the_next_is_trained(

@@ -1,0 +1,58 @@
+"""Several watchers hear what one would."""
+
+from pathlib import Path
+
+from archfit.data.prepared import PreparedData
+from archfit.spec import Evaluation, RunRecord, RunSpec
+from archfit.train import Watchers
+from archfit.train.context import Progress, Stopped
+from tests_training import record_of, tiny_spec
+
+
+class Noting:
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        self.heard.append((spec, step))
+
+    def progress(self, progress: Progress) -> None:
+        self.heard.append(progress)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        self.heard.append(evaluation)
+
+    def notice(self, sentence: str) -> None:
+        self.heard.append(sentence)
+
+    def finished(self, record: RunRecord) -> None:
+        self.heard.append(record)
+
+
+def test_every_watcher_hears_everything_in_order(data: PreparedData, tmp_path: Path) -> None:
+    record = record_of(tiny_spec(data, steps=2), data, tmp_path)
+    progress = Progress(
+        step=3,
+        steps=12,
+        training_nats_per_token=2.0,
+        tokens_per_second=1.0,
+        flop_utilisation=None,
+        seconds_left=4.0,
+    )
+    first, second = Noting(), Noting()
+    all_of_them = Watchers(first, second)
+    all_of_them.started(record.spec, 2)
+    all_of_them.progress(progress)
+    all_of_them.evaluated(record.evaluations[0])
+    all_of_them.notice("a sentence")
+    all_of_them.finished(record)
+    expected = [(record.spec, 2), progress, record.evaluations[0], "a sentence", record]
+    assert first.heard == second.heard == expected
+
+
+def test_who_was_stopped_is_told_where_and_by_what() -> None:
+    stopped = Stopped(7, 15)
+    assert str(stopped) == "stopped at step 7; the same command goes on from there"
+    assert stopped.signal_number == 15
