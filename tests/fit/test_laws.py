@@ -205,3 +205,16 @@ def test_crossings_that_are_not_of_neighbours_or_not_the_last_make_no_law() -> N
     assert transition_laws(replace(item, neighbours=False) for item in found) == ()
     assert transition_laws(replace(item, times=item.number + 1) for item in found) == ()
     assert len(transition_laws(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("log_widths", "form"),
+    [
+        ([5.0, 5.3, 5.6, 5.9], "ln width = a + b depth"),
+        ([4 + math.log(depth) for depth in DEPTHS], "ln width = a + b ln depth"),
+    ],
+)
+def test_crossings_name_the_form_that_they_lie_on(log_widths: list[float], form: str) -> None:
+    (law,) = transition_laws(crossings_at(log_widths, 0.01))
+    assert law.forms[0].form == form
+    assert law.forms[0].held_out_error == pytest.approx(0, abs=1e-9)
