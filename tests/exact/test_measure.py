@@ -9,6 +9,7 @@ import pytest
 
 import archfit.exact.measure
 from archfit.exact.experiment import degree_bounds, upper_bound
+from archfit.exact.matrix import sample_sides
 from archfit.exact.measure import (
     FIRST_SAMPLES,
     LARGE_PRIMES,
@@ -19,6 +20,7 @@ from archfit.exact.measure import (
     part_sizes,
     silent,
 )
+from archfit.exact.network import random_mixes
 from tests_experiments import NUMPY, TORCH, experiment, measured
 
 VECTORS = [
@@ -384,3 +386,22 @@ def test_progress_of_parts_is_reported_for_each() -> None:
     eliminated = [(done, total) for what, done, total in seen if what == "eliminating"]
     assert eliminated[:1094] == [(done, 1094) for done in range(1094)]
     assert ("evaluating", 49, 49) in seen
+
+
+def test_no_two_draws_of_a_measurement_share_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights and samples of both trials are drawn independently of each other."""
+    seeds: list[int] = []
+    mixes, sides = random_mixes, sample_sides
+
+    def counted_mixes(network: Any, field: Any, seed: int) -> Any:
+        seeds.append(seed)
+        return mixes(network, field, seed)
+
+    def counted_sides(*inputs: Any, seed: int, **more: Any) -> Any:
+        seeds.append(seed)
+        return sides(*inputs, seed=seed, **more)
+
+    monkeypatch.setattr("archfit.exact.measure.random_mixes", counted_mixes)
+    monkeypatch.setattr("archfit.exact.measure.sample_sides", counted_sides)
+    measure(experiment(2, 2), NUMPY, primes=(101, 103, 107), progress=silent)
+    assert sorted(seeds) == [0, 1, 2, 3, 4, 5]

@@ -379,3 +379,14 @@ def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
     monkeypatch.setattr(witness_module, "_AT_ONCE", 100)  # 4 of 400 pairs
     assert check_witness(witness) == whole
     assert (whole.entries_checked, whole.measured_rank) == (400, 20)
+
+
+@pytest.mark.parametrize(("most", "samples"), [(156, 156), (155, 30)])
+def test_as_many_rows_as_are_built_are_measured_and_one_more_is_not(
+    most: int, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archfit.exact.witness_weights.MOST_ROWS", most)
+    plan, entry = grow_plan(3, 2, seed=1)
+    witness = build_witness(MonomialRecipe(shape=_shape(3, 2, 2), plan=plan, entry=entry))
+    assert isinstance(witness.outside, VectorSamples)
+    assert (witness.expected_rank, len(witness.outside.samples)) == (150, samples)

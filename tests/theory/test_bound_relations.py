@@ -10,7 +10,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from archfit.theory import quantity
-from archfit.theory.arithmetic import Certified
+from archfit.theory.arithmetic import Certified, digits, log3
 from archfit.theory.bounds import Shape, lower_bounds, upper_bounds
 from archfit.theory.catalogue import ENTRIES
 
@@ -157,3 +157,12 @@ def test_five_thousand_more_shapes_keep_lower_below_upper(seed: int) -> None:
         lowest_upper = min(b.log3 for b in upper_bounds(shape) if b.status != "disputed")
         for bound in lower_bounds(shape, witness_tries=1):
             assert bound.log3 <= lowest_upper, (shape, bound.id)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 11, 12, 13])
+def test_the_recursion_keeps_its_digits_where_its_logarithm_is_cut_short(depth: int) -> None:
+    """From depth 13 on the last steps are a closed form; R_13 with K = 2 has 372,000 digits."""
+    shape = {"L": depth, "d_x": 1, "H": 1, "N": 2}
+    exact = quantity("ub_residual_recursion", **shape).value
+    assert isinstance(exact, Fraction)
+    assert _real("ub_residual_recursion_log3", **shape) == digits(lambda: log3(exact))

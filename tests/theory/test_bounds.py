@@ -125,6 +125,8 @@ def test_regimes_change_at_log3_of_width_and_at_the_corrected_threshold(
 ) -> None:
     """81 = 3^4, and 2 * 81^2 lies between 3^8 and 3^9."""
     assert regime(depth, 81).name.startswith(name)
+    assert regime(3, 28).name.startswith("below both")
+    assert regime(3, 27).name.startswith("between")
 
 
 def test_the_regime_of_a_limited_rank_is_that_of_the_rank() -> None:

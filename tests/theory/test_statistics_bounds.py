@@ -204,3 +204,11 @@ def test_partitions_are_counted_as_they_are_listed(total: int, parts: int) -> No
         assert all(sum(la) == size and len(la) <= parts for la in all_of_size)
         assert all(list(la) == sorted(la, reverse=True) for la in all_of_size)
         assert len(set(all_of_size)) == len(all_of_size)
+
+
+@pytest.mark.parametrize("guess", [-1, 0, 7, 19, 20])
+def test_the_first_split_is_found_from_any_guess(guess: int) -> None:
+    from archfit.theory.statistics_bounds import _first_near
+
+    for first in range(-1, 21):
+        assert _first_near(lambda k, first=first: k >= first, guess, 20) == first  # type: ignore[misc]  # a default binds the loop's number
