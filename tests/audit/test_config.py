@@ -274,6 +274,14 @@ def test_a_decision_transformer_has_the_width_of_hidden_size() -> None:
     assert "hidden_size=128 was read, not n_embd=768" in model.notes
 
 
+def test_states_of_no_known_size_limit_nothing() -> None:
+    document: dict[str, object] = {"model_type": "decision_transformer", "hidden_size": 64}
+    document |= {"n_layer": 3, "state_dim": 11, "act_dim": 3}
+    assert _model(document).rank_limit == 11 + 3 + 1
+    for key in ("state_dim", "act_dim"):
+        assert _model(document | {key: None}).rank_limit is None
+
+
 def test_the_codes_that_a_beit_predicts_are_no_input() -> None:
     document: dict[str, object] = {"model_type": "beit", "vocab_size": 8192}
     document |= {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}

@@ -96,9 +96,13 @@ def test_without_a_token_table_the_linear_map_of_the_input_is_found(
 
 
 def test_several_codebooks_are_one_sum(tmp_path: Path) -> None:
-    shapes = {f"model.decoder.embed_tokens.{n}.weight": [21, 8] for n in range(4)}
-    embedding = found(tmp_path, shapes)
-    assert (embedding.kind, embedding.rows, len(embedding.tables)) == ("sum_of_lookups", 84, 4)
+    for books in (2, 4):
+        shapes = {f"model.decoder.embed_tokens.{n}.weight": [21, 8] for n in range(books)}
+        embedding = found(tmp_path, shapes)
+        assert (embedding.kind, embedding.rows) == ("sum_of_lookups", books * 21)
+        assert len(embedding.tables) == books
+    alone = found(tmp_path, {"embed_tokens.0.weight": [21, 8], "embed_tokens.1.weight": [21, 9]})
+    assert (alone.kind, alone.rows) == ("lookup", 21)  # another width is no codebook of it
 
 
 def test_the_shared_table_comes_before_its_copies_and_an_encoders_before_a_decoders(

@@ -68,6 +68,24 @@ def test_files_of_a_model_are_found_from_each_other(
     assert target.checkpoint == (folder / checkpoint if checkpoint else None)
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("config.json", "m"),
+        ("model.safetensors", "m"),
+        ("bert.json", "bert"),
+        ("x.safetensors", "x"),
+        ("x.safetensors.index.json", "x"),
+    ],
+)
+def test_a_model_is_named_after_its_file_or_its_folder_where_all_files_have_that_name(
+    file: str, name: str, tmp_path: Path
+) -> None:
+    target = found(model_folder(tmp_path / "m", file) / file)
+    assert isinstance(target, ModelFiles)
+    assert target.name == name
+
+
 def test_the_index_stands_for_its_shards(tmp_path: Path) -> None:
     shards = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)]
     folder = model_folder(tmp_path / "m", *shards)
