@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import archfit.audit.auditor
 from archfit.audit.auditor import audit_json, audit_model, audit_target
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
@@ -70,15 +69,12 @@ def test_json_rounds_ratios_to_six_digits_and_says_what_each_finding_rests_on() 
     assert stacks[0]["role"] == "vision"
 
 
-def test_a_config_over_16_megabytes_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_config_of_16_megabytes_is_read_and_a_larger_one_is_not(tmp_path: Path) -> None:
     text = json.dumps(GPT2)
-    (tmp_path / "config.json").write_text(text)
-    monkeypatch.setattr(archfit.audit.auditor, "MOST_CONFIG_BYTES", len(text))
+    (tmp_path / "config.json").write_text(text.ljust(16_000_000))
     assert audit_target(str(tmp_path), measure=False, environment={}).model.depth == 3
-    monkeypatch.setattr(archfit.audit.auditor, "MOST_CONFIG_BYTES", len(text) - 1)
-    with pytest.raises(ValueError, match=f"config.json has over {len(text) - 1} bytes"):
+    (tmp_path / "config.json").write_text(text.ljust(16_000_001))
+    with pytest.raises(ValueError, match=r"config\.json has over 16,000,000 bytes"):
         audit_target(str(tmp_path), measure=False, environment={})
 
 

@@ -126,6 +126,7 @@ def test_two_families_share_no_class_prefix() -> None:
     [
         ({"model_type": "bert"}, "bert"),
         ({"model_type": "never_seen"}, "never_seen"),
+        ({"model_type": "bert", "architectures": ["GPT2LMHeadModel"]}, "bert"),
         ({"model_type": "mine", "architectures": ["BertForMaskedLM"]}, "bert"),
         ({"architectures": ["GPT2LMHeadModel"]}, "gpt2"),
         ({"architectures": ["T5EncoderModel"]}, "t5"),
