@@ -81,7 +81,7 @@ def test_every_entry_is_built_of_pieces_and_sizes_that_there_are() -> None:
         pieces += [piece for parts in family.outputs.values() for piece in parts]
         for switch in family.switches:
             changed = replace(family, **switch.changed)  # only fields that there are
-            assert changed.style
+            assert changed.biases is not None
             for field, parts in (*switch.added.items(), *switch.dropped.items()):
                 assert isinstance(getattr(family, field), tuple)
                 pieces += [] if field in ("biases", "needs") else parts

@@ -12,6 +12,7 @@ from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model, model_from_architecture
 from archfit.audit.targets import KnownModel, ModelFiles, Target, TrainedRun, find_target
 from archfit.audit.zoo import zoo_model, zoo_names
+from archfit.plan.redundancy import Redundancy
 from archfit.spec import RunSpec, load_file
 from archfit.spec.bounded_json import read_object
 from archfit.spec.files import LARGEST_SPEC
@@ -60,10 +61,8 @@ def _model(target: Target) -> Model:
         case KnownModel():
             return zoo_model(target.id)
         case TrainedRun():
-            spec = load_file(RunSpec, target.spec, most_bytes=LARGEST_SPEC)
-            return model_from_architecture(
-                spec.architecture, name=target.name, origin=str(target.spec)
-            )
+            shape = load_file(RunSpec, target.spec, most_bytes=LARGEST_SPEC).architecture
+            return model_from_architecture(shape, name=target.name, origin=str(target.spec))
         case ModelFiles(config=None):
             path = target.weights()
             return model_from_header(read_checkpoint(path), name=target.name, origin=str(path))
@@ -88,6 +87,11 @@ def _spectrum(target: Target) -> EmbeddingSpectrum:
 def audit_json(result: AuditResult) -> Json:
     """The document of one model."""
     model, first, spectrum = result.model, result.model.stacks[0], result.spectrum
+    measured: Json | None = None
+    if spectrum is not None:
+        points = [{"index": index, "singular_value": value} for index, value in spectrum.points()]
+        measured = asdict(spectrum) | {"tensors": list(spectrum.tensors), "singular_values": points}
+        del measured["width"]
     return {
         "name": model.name,
         "origin": model.origin,
@@ -111,27 +115,18 @@ def audit_json(result: AuditResult) -> Json:
         "tied": model.is_tied,
         "stacks": [asdict(stack) | {"attention_ratio": _rounded(stack.attention_ratio)}
                    for stack in model.stacks],
-        "spectrum": None if spectrum is None else _spectrum_json(spectrum),
-        "findings": [_finding_json(finding) for finding in result.findings],
+        "spectrum": measured,
+        "findings": [asdict(finding) | {"redundancy": _interval(finding.redundancy)}
+                     for finding in result.findings],
         "assumed": list(model.assumed),
         "missing": list(model.missing),
         "notes": list(model.notes),
     }  # fmt: skip
 
 
-def _finding_json(finding: Finding) -> Json:
-    share = finding.redundancy
-    if share is None:
-        return asdict(finding)
-    interval = {"low": share.low, "high": share.high, "basis": share.basis}
-    return asdict(finding) | {"redundancy": interval}
-
-
-def _spectrum_json(spectrum: EmbeddingSpectrum) -> Json:
-    points = [{"index": index, "singular_value": value} for index, value in spectrum.points()]
-    document = asdict(spectrum) | {"tensors": list(spectrum.tensors), "singular_values": points}
-    del document["width"]
-    return document
+def _interval(share: Redundancy | None) -> Json | None:
+    interval = ("low", "high", "basis")
+    return None if share is None else {name: getattr(share, name) for name in interval}
 
 
 def _rounded(ratio: float | None) -> float | None:

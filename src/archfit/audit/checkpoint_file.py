@@ -81,7 +81,11 @@ def read_header(path: Path) -> Tensors:
             content = _header_bytes(file, size)
         document = parse_object(content, where="its header")
         first = LENGTH_BYTES + len(content)
-        tensors = _tensors(document, path, first=first)
+        metadata = document.pop(METADATA, {})
+        if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+            raise ValueError(f"{METADATA} must map words to words; remove it")
+        found = [_tensor(name, entry, path, first) for name, entry in document.items()]
+        tensors = tuple(sorted(found, key=lambda tensor: (tensor.start, tensor.end)))
         _check_cover(tensors, first=first, size=size)
     except ValueError as problem:
         raise ValueError(f"{path} is no sound safetensors file: {problem}") from problem
@@ -100,33 +104,19 @@ def _header_bytes(file: BinaryIO, size: int) -> bytes:
     if len(start) < LENGTH_BYTES:
         raise ValueError(f"it has {size} bytes, too few for a header; write it again")
     if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES):
-        raise ValueError(_bad_length(start, length, size))
+        why = f"over the limit of {MOST_HEADER_BYTES:,}; split the model into shards"
+        if start.startswith(PICKLE_MAGIC):
+            raise ValueError(f"it is {PICKLED}")
+        if length <= size - LENGTH_BYTES:
+            raise ValueError(f"its header of {length:,} bytes is {why}")
+        raise ValueError(
+            f"a header of {length:,} bytes does not fit its {size:,} bytes; it was cut off or is "
+            "of another kind: copy it again"
+        )
     content = file.read(length)
     if len(content) < length:
         raise ValueError("it became shorter while it was read; wait until it is written")
     return content
-
-
-def _bad_length(start: bytes, length: int, size: int) -> str:
-    if start.startswith(PICKLE_MAGIC):
-        return f"it is {PICKLED}"
-    if length > size - LENGTH_BYTES:
-        return (
-            f"a header of {length:,} bytes does not fit its {size:,} bytes; it was cut off or is "
-            "of another kind: copy it again"
-        )
-    return (
-        f"its header of {length:,} bytes is over the limit of {MOST_HEADER_BYTES:,}; split the "
-        "model into shards"
-    )
-
-
-def _tensors(document: dict[str, object], path: Path, *, first: int) -> Tensors:
-    metadata = document.pop(METADATA, {})
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise ValueError(f"{METADATA} must map words to words; remove it")
-    found = [_tensor(name, entry, path, first) for name, entry in document.items()]
-    return tuple(sorted(found, key=lambda tensor: (tensor.start, tensor.end)))
 
 
 def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
@@ -147,7 +137,12 @@ def _tensor(name: str, entry: object, path: Path, first: int) -> StoredTensor:
             f"the shape and data_offsets of {brief(name)} must be lists of whole numbers from 0, "
             "two of them in data_offsets; write it again"
         )
-    bits = DTYPE_BITS[dtype] * _elements(name, shape)
+    elements = 1
+    for size in shape:  # one by one: the product of a long shape would itself fill the memory
+        elements *= size
+        if elements > MOST_ELEMENTS:
+            raise ValueError(f"the shape of {brief(name)} has over 2^63 elements; write it again")
+    bits = DTYPE_BITS[dtype] * elements
     if (offsets[1] - offsets[0]) * 8 != bits:
         raise ValueError(
             f"{brief(name)} lies at {offsets[0]}..{offsets[1]}, but its shape and dtype need "
@@ -164,26 +159,14 @@ def _sizes(value: object) -> tuple[int, ...] | None:
     return tuple(value)
 
 
-def _elements(name: str, shape: tuple[int, ...]) -> int:
-    elements = 1
-    for size in shape:  # one by one: the product of a long shape would itself fill the memory
-        elements *= size
-        if elements > MOST_ELEMENTS:
-            raise ValueError(f"the shape of {brief(name)} has over 2^63 elements; write it again")
-    return elements
-
-
 def _check_cover(tensors: Tensors, *, first: int, size: int) -> None:
     """Each byte after the header is in one tensor: no overlap, gap, or end past the file."""
     places = [(first, "the header"), *((tensor.end, brief(tensor.name)) for tensor in tensors)]
     starts = [*((tensor.start, brief(tensor.name)) for tensor in tensors), (size, "the file's end")]
     for (end, before), (start, after) in zip(places, starts, strict=True):
         if start != end:
-            what = "overlap" if start < end else "leave a gap"
-            raise ValueError(
-                f"{before} up to byte {end:,} and {after} at {start:,} {what}; copy or write it "
-                "again"
-            )
+            what = f"{'overlap' if start < end else 'leave a gap'}; copy or write it again"
+            raise ValueError(f"{before} up to byte {end:,} and {after} at {start:,} {what}")
 
 
 # ---- shards
@@ -193,28 +176,19 @@ def _read_index(path: Path) -> Tensors:
     shard_of = _weight_map(path)
     shards = sorted(set(shard_of.values()))
     if len(shards) > MOST_SHARDS:
-        raise ValueError(
-            f"{path} names {len(shards):,} files, over the limit of {MOST_SHARDS}; "
-            "save the model in fewer shards"
-        )
+        over = f"over the limit of {MOST_SHARDS}; save the model in fewer shards"
+        raise ValueError(f"{path} names {len(shards):,} files, {over}")
     for shard in shards:
         if not path.with_name(shard).exists():
             raise ValueError(f"{path} names {shard}, which is not beside it; copy it there")
     _check_headers(path, shards)
-    tensors = tuple(
-        tensor
-        for shard in shards
-        for tensor in read_header(path.with_name(shard))
-        if shard_of.get(tensor.name) == shard
-    )
-    absent = shard_of.keys() - {tensor.name for tensor in tensors}
-    if absent:
+    headers = ((shard, read_header(path.with_name(shard))) for shard in shards)
+    tensors = [t for shard, held in headers for t in held if shard_of.get(t.name) == shard]
+    if absent := shard_of.keys() - {tensor.name for tensor in tensors}:
         name = min(absent)
-        raise ValueError(
-            f"{path} says that {brief(name)} is in {shard_of[name]}, but it is not; "
-            "copy index and shards again"
-        )
-    return tensors
+        why = f"is in {shard_of[name]}, but it is not; copy index and shards again"
+        raise ValueError(f"{path} says that {brief(name)} {why}")
+    return tuple(tensors)
 
 
 def _check_headers(path: Path, shards: list[str]) -> None:
@@ -235,7 +209,7 @@ def _weight_map(path: Path) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise ValueError(f"{path} has no weight_map from tensors to files; give a model's index")
     for name, shard in weight_map.items():
-        if not isinstance(shard, str) or not _is_plain(shard):
+        if not isinstance(shard, str) or not _is_shard_name(shard):
             raise ValueError(
                 f"{path} puts {brief(name)} into {brief(shard)}, and a shard is a .safetensors "
                 "file in the folder of the index; write the index again"
@@ -243,7 +217,7 @@ def _weight_map(path: Path) -> dict[str, str]:
     return weight_map
 
 
-def _is_plain(shard: str) -> bool:
+def _is_shard_name(shard: str) -> bool:
     """Whether it names a file of this folder: nothing that leads out of it, or to a pickle."""
     is_name = shard.isprintable() and not set(shard) & set("/\\:")
     return is_name and len(shard.encode()) <= LONGEST_FILE_NAME and shard.endswith(TENSORS)

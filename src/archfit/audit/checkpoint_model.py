@@ -29,6 +29,8 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
         shapes = tuple(stack.shape(input_width=input_width) for stack in stacks)
     except ValueError as problem:
         raise ValueError(f"{origin} does not tell its shape: {problem}") from problem
+    inside = {tensor.name for stack in stacks for tensor in stack.tensors.values()}
+    outside = [tensor for tensor in learned if tensor.name not in inside]
     sizes = {"heads": shapes[0].heads, "head_dim": shapes[0].head_dim}
     return Model(
         name=name,
@@ -36,7 +38,11 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
         stacks=shapes,
         input=reads,
         is_tied=False if any(_is_head(tensor.name) for tensor in learned) else None,
-        parameters=_parameters(learned, stacks),
+        parameters=Parameters(
+            blocks=sum(stack.elements for stack in stacks),
+            embedding=sum(tensor.elements for tensor in outside if _is_table(tensor.name)),
+            total=sum(tensor.elements for tensor in learned),
+        ),
         missing=tuple(NO_HEADS.format(size) for size, value in sizes.items() if value is None),
         notes=(*_left_out(tensors), *_shape_notes(stacks[0], shapes[0].width)),
     )
@@ -80,16 +86,6 @@ def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
             break
         shared += 1
     return -shared, stack.role == "decoder", stack.prefix
-
-
-def _parameters(learned: Tensors, stacks: list[StoredStack]) -> Parameters:
-    inside = {tensor.name for stack in stacks for tensor in stack.tensors.values()}
-    outside = [tensor for tensor in learned if tensor.name not in inside]
-    return Parameters(
-        blocks=sum(stack.elements for stack in stacks),
-        embedding=sum(tensor.elements for tensor in outside if _is_table(tensor.name)),
-        total=sum(tensor.elements for tensor in learned),
-    )
 
 
 def _is_head(name: str) -> bool:
@@ -172,10 +168,8 @@ def _stack_disagreements(model: Model, tensors: Tensors) -> Iterator[str]:
         if stack.depth in left:
             left.remove(stack.depth)
             continue
-        there = ", ".join(
-            f"{stack.blocks} in {brief(stack.prefix)}" for stack in stored[:MOST_STACKS]
-        )
+        named = (f"{stack.blocks} in {brief(stack.prefix)}" for stack in stored[:MOST_STACKS])
         yield (
             f"the config says {stack.depth:,} blocks in the {stack.role} stack, and the weights "
-            f"hold {there}; the numbers here are the config's"
+            f"hold {', '.join(named)}; the numbers here are the config's"
         )

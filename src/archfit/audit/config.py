@@ -6,20 +6,11 @@ A config may hold those of several models: text and vision, encoder and decoder.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from archfit.audit.config_sizes import (
-    ConfigReader,
-    input_map,
-    outside_sizes,
-    sized_stack,
-    whole,
-)
+from archfit.audit.config_sizes import ConfigReader, input_map, outside_sizes, sized_stack, whole
 from archfit.audit.count import SizedStack, parameters, piece_value
 from archfit.audit.families import (
-    UNKNOWN,
-    UNKNOWN_GATED,
     Document,
     Family,
-    StackKeys,
     class_name,
     families,
     family_name,
@@ -27,14 +18,7 @@ from archfit.audit.families import (
     keys_of,
     knowledge,
 )
-from archfit.audit.model import (
-    Model,
-    Parameters,
-    Stack,
-    architecture_of,
-    is_archfit_document,
-    model_from_architecture,
-)
+from archfit.audit.model import Model, Parameters, Stack, architecture_in, model_from_architecture
 from archfit.spec.errors import InvalidValue, brief
 
 CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
@@ -47,8 +31,8 @@ def model_from_config(document: Document, *, name: str, origin: str) -> Model:
     Values that the file leaves to its class come from `families.toml` and are listed in `assumed`;
     what stands nowhere is listed in `missing`. Without depth or width there is no model.
     """
-    if is_archfit_document(document):
-        return model_from_architecture(architecture_of(document), name=name, origin=origin)
+    if (architecture := architecture_in(document)) is not None:
+        return model_from_architecture(architecture, name=name, origin=origin)
     parts = _parts_of(document)
     if not parts:
         return _single_model(document, name=name, origin=origin, is_part=False)
@@ -63,10 +47,11 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     width = reader.size("width")
     if width is None:
         raise reader.refuse("width")
-    plans = family.stack_keys
-    if class_name(document).endswith("EncoderModel"):  # T5EncoderModel keeps the first alone
-        plans = plans[:1]
-    stacks = _stacks(reader, plans, width)
+    has_all = not class_name(document).endswith("EncoderModel")  # T5's keeps the first alone
+    stacks: list[SizedStack] = []
+    for keys in family.stack_keys if has_all else family.stack_keys[:1]:
+        before = stacks[0].sizes["depth"] if family.stacks == "t5" and stacks else None
+        stacks.append(sized_stack(reader, keys, width, before))
     sizes = dict(stacks[0].sizes) | outside_sizes(reader, width)
     has_head = "vocab" in sizes and family.outputs.keys() != {"Model"}
     is_tied = reader.is_tied() if has_head else None
@@ -74,11 +59,11 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         sizes["is_tied"] = int(is_tied)
     output = _output(reader, class_name(document))
     _note_what_is_left_out(reader, model_type)
-    return Model(
+    model = Model(
         name=name,
         origin=origin,
         family=model_type,
-        modality=_modality(document, family),
+        modality="time_series" if "chronos_config" in document else family.modality or None,
         stacks=tuple(stack.audited(family) for stack in stacks),
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
@@ -87,6 +72,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         missing=tuple(reader.missing),
         notes=tuple(reader.notes),
     )
+    return replace(model, modality="bytes") if reader.is_byte_model else model
 
 
 def _family(document: Document, model_type: str | None) -> Family:
@@ -94,11 +80,10 @@ def _family(document: Document, model_type: str | None) -> Family:
     if model_type in families():
         return family_of(model_type).switched(document)
     is_like_llama = "rms_norm_eps" in document and document.get("hidden_act") == "silu"
-    family = family_of(UNKNOWN_GATED if is_like_llama else UNKNOWN)
+    family = family_of("unknown_gated" if is_like_llama else "unknown")
     if "patch_size" in document:
-        return replace(
-            family, input="linear_patch", stacks="vision", embedding=(), outputs={"": ()}
-        )
+        family = replace(family, input="linear_patch", stacks="vision")
+        return replace(family, embedding=(), outputs={"": ()})
     if "encoder_layers" in document and "decoder_layers" in document:
         return replace(family, stacks="encoder_and_decoder")
     if "num_decoder_layers" in document:
@@ -106,17 +91,6 @@ def _family(document: Document, model_type: str | None) -> Family:
     if any(key in document for key in keys_of("experts")):
         return replace(family, needs=(*family.needs, "experts", "expert_feed_forward"))
     return family
-
-
-def _stacks(
-    reader: ConfigReader, plans: tuple[StackKeys, ...], width: int
-) -> tuple[SizedStack, ...]:
-    stacks: list[SizedStack] = []
-    for plan in plans:
-        follows = reader.family.stacks == "t5" and stacks
-        before = stacks[0].sizes["depth"] if follows else None
-        stacks.append(sized_stack(reader, plan, width, before))
-    return tuple(stacks)
 
 
 def _output(reader: ConfigReader, named: str) -> str:
@@ -143,12 +117,6 @@ def _note_what_is_left_out(reader: ConfigReader, model_type: str | None) -> None
         reader.notes.append(
             f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
         )
-
-
-def _modality(document: Document, family: Family) -> str | None:
-    if document.get("tokenizer_class") == "ByT5Tokenizer":
-        return "bytes"
-    return "time_series" if "chronos_config" in document else family.modality or None
 
 
 # ---- several models in one config

@@ -30,6 +30,11 @@ class ConfigReader:
         self.missing: list[str] = []
         self.notes: list[str] = []
 
+    @property
+    def is_byte_model(self) -> bool:
+        """Whether its tokens are bytes, whatever its class."""
+        return self.document.get("tokenizer_class") == "ByT5Tokenizer"
+
     def size(self, name: str, keys: Sequence[str] = (), *, least: int = 1) -> int | None:
         """The size under the first key that the config has, else the default of the class."""
         found = self.value(keys or keys_of(name))
@@ -50,10 +55,14 @@ class ConfigReader:
             self._note_disagreement(key, keys)
             value = self.document[key]
             return None if value is None else (key, value)
-        for key in keys:
-            if key in self.defaults:
-                return key, self._assume(key)
-        return None
+        key = next((key for key in keys if key in self.defaults), None)
+        if key is None:
+            return None
+        value, source = self.defaults[key], knowledge()["read_from"]
+        sentence = f"{key}={value}: default of {self.family.config_class} ({source})"
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+        return key, value
 
     def is_tied(self) -> bool | None:
         """Whether the token table serves as the head; noted as missing where nothing says so."""
@@ -72,25 +81,17 @@ class ConfigReader:
 
     def refuse(self, name: str, keys: Sequence[str] = ()) -> ValueError:
         """The refusal of a config without a size that every model has."""
-        return ValueError(
-            f"the config gives no {name}; looked for {', '.join(keys or keys_of(name))}"
-        )
-
-    def _assume(self, key: str) -> object:
-        value, source = self.defaults[key], knowledge()["read_from"]
-        sentence = f"{key}={value}: default of {self.family.config_class} ({source})"
-        if sentence not in self.assumed:
-            self.assumed.append(sentence)
-        return value
+        looked = ", ".join(keys or keys_of(name))
+        return ValueError(f"the config gives no {name}; looked for {looked}")
 
     def _note_disagreement(self, taken: str, keys: Sequence[str]) -> None:
         for key in keys:
             other = self.document.get(key)
-            if type(other) is int and other != self.document[taken]:
-                read = brief(self.document[taken])
-                sentence = f"{taken}={read} was read, not {key}={brief(other)}"
-                if sentence not in self.notes:
-                    self.notes.append(sentence)
+            read = f"{taken}={brief(self.document[taken])} was read"
+            sentence = f"{read}, not {key}={brief(other)}"
+            is_other = type(other) is int and other != self.document[taken]
+            if is_other and sentence not in self.notes:
+                self.notes.append(sentence)
 
 
 def whole(key: str, value: object, *, least: int = 1) -> int:
@@ -134,7 +135,13 @@ def sized_stack(
     if depth is None:
         raise reader.refuse("depth", keys)
     sizes = {"width": width, "depth": depth, "distinct": depth}
-    sizes |= _attention(reader, stack, width) | _feed_forward(reader, stack, width)
+    sizes |= _attention(reader, stack, width)
+    keys = stack.keys.get("feed_forward", keys_of("feed_forward"))
+    feed_forward = reader.size("feed_forward", keys)
+    if feed_forward or reader.family.feed_forward_multiple:
+        sizes["feed_forward"] = feed_forward or reader.family.feed_forward_multiple * width
+    else:
+        reader.lack("feed_forward", keys)
     sizes |= _mixture(reader, depth, sizes.get("feed_forward"))
     if "groups" in reader.family.needs:
         sizes["distinct"] = (reader.size("groups") or 1) * (reader.size("inner_groups") or 1)
@@ -157,7 +164,11 @@ def _attention(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, 
     found = {"heads": heads, "kv_heads": kv_heads}
     head_dim = reader.needed("head_dim")
     if head_dim is None and family.is_square:
-        head_dim = _square_head_dim(width, heads)
+        if width % heads:
+            rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
+            way_out = "give head_dim, or heads that divide the width"
+            raise InvalidValue("width", width, rule, way_out)
+        head_dim = width // heads
     if head_dim is None:
         reader.lack("head_dim")
         reader.assumed.append(
@@ -165,24 +176,8 @@ def _attention(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, 
             "of this family"
         )
         return found | {"attention": width, "key_value": width * kv_heads // heads}
-    shared = {"attention": heads * head_dim, "key_value": kv_heads * head_dim}
-    return found | {"head_dim": head_dim} | shared
-
-
-def _square_head_dim(width: int, heads: int) -> int:
-    if width % heads:
-        rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
-        raise InvalidValue("width", width, rule, "give head_dim, or heads that divide the width")
-    return width // heads
-
-
-def _feed_forward(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, int]:
-    keys = stack.keys.get("feed_forward", keys_of("feed_forward"))
-    found = reader.size("feed_forward", keys) or reader.family.feed_forward_multiple * width
-    if not found:
-        reader.lack("feed_forward", keys)
-        return {}
-    return {"feed_forward": found}
+    sizes = {"attention": heads * head_dim, "key_value": kv_heads * head_dim}
+    return found | {"head_dim": head_dim} | sizes
 
 
 def _mixture(reader: ConfigReader, depth: int, feed_forward: int | None) -> dict[str, int]:
@@ -237,7 +232,6 @@ def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputM
     kind, inner, vocab = reader.family.input, sizes.get("inner"), sizes.get("vocab")
     if kind == "lookup" and inner is not None and inner != width:
         kind = "factorised_lookup"
-    is_byte_model = reader.document.get("tokenizer_class") == "ByT5Tokenizer"
     dimensions = sizes.get("patch_dimensions", sizes.get("stem_last"))
     if kind == "linear_continuous" and sizes.keys() >= {"state_dimensions", "action_dimensions"}:
         step = sizes["state_dimensions"] + sizes["action_dimensions"]
@@ -245,7 +239,7 @@ def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputM
     return InputMap(
         kind=kind,
         vocab=vocab,
-        vocab_real=min(BYTES, vocab) if is_byte_model and vocab is not None else None,
+        vocab_real=min(BYTES, vocab) if reader.is_byte_model and vocab is not None else None,
         inner=inner,
         dimensions=dimensions,
     )
@@ -280,11 +274,7 @@ def _stem(reader: ConfigReader) -> dict[str, int]:
         reader.lack("stem_channels")
         return {}
     channels = _wholes(*found)
-    sizes = {
-        "stem_channels": sum(channels),
-        "stem_first": channels[0],
-        "stem_last": channels[-1],
-    }
+    sizes = {"stem_channels": sum(channels), "stem_first": channels[0], "stem_last": channels[-1]}
     if kernels is None:
         reader.lack("stem_kernels")
         return sizes

@@ -17,13 +17,7 @@ from functools import cache
 
 from archfit.audit.families import Family, knowledge
 from archfit.audit.model import Parameters, Stack
-from archfit.spec.counting import (
-    attention_biases,
-    attention_matrices,
-    feed_forward_biases,
-    feed_forward_matrices,
-    head_norms,
-)
+from archfit.spec import counting
 
 Sizes = Mapping[str, int]
 DERIVED: dict[str, Callable[[Sizes], int]] = {  # sizes that follow from others
@@ -91,20 +85,16 @@ def piece_sum(pieces: Iterable[str], sizes: Sizes) -> int:
 
 def piece_value(piece: str, sizes: Sizes) -> int:
     """Parameters of a piece, "2*width" or the name of one; KeyError names a size that is absent."""
-    return sum(
-        number * math.prod(_value(name, sizes) for name in names) for number, names in _terms(piece)
-    )
-
-
-def _value(name: str, sizes: Sizes) -> int:
-    if name in sizes:
-        return sizes[name]
-    if name in DERIVED:
-        return DERIVED[name](sizes)
     pieces = knowledge()["pieces"]
-    if name in pieces:
+
+    def value(name: str) -> int:
+        if name in sizes:
+            return sizes[name]
+        if name in DERIVED:
+            return DERIVED[name](sizes)
         return piece_value(pieces[name], sizes)
-    raise KeyError(name)
+
+    return sum(number * math.prod(map(value, names)) for number, names in _terms(piece))
 
 
 @cache
@@ -138,7 +128,7 @@ def _stack(family: Family, stack: SizedStack, outside: Sizes) -> int:
 
 def _matrices(family: Family, stack: SizedStack, sizes: Sizes) -> int:
     """The weight matrices of all stored blocks of a stack."""
-    attention = attention_matrices(sizes["width"], sizes["attention"], sizes["key_value"])
+    attention = counting.attention_matrices(sizes["width"], sizes["attention"], sizes["key_value"])
     each = attention * (1 + stack.has_cross_attention) + piece_sum(family.matrices, sizes)
     return sizes["distinct"] * each + _feed_forward(family, sizes)
 
@@ -148,7 +138,7 @@ def _feed_forward(family: Family, sizes: Sizes) -> int:
     width, distinct = sizes["width"], sizes["distinct"]
 
     def layer(hidden: str) -> int:
-        return feed_forward_matrices(width, sizes[hidden], is_gated=family.is_gated)
+        return counting.feed_forward_matrices(width, sizes[hidden], is_gated=family.is_gated)
 
     if "experts" not in sizes:
         return distinct * layer("feed_forward")
@@ -161,12 +151,12 @@ def _feed_forward(family: Family, sizes: Sizes) -> int:
 
 def _beside_matrices(family: Family, stack: SizedStack, sizes: Sizes) -> int:
     """Biases, norms and whatever else one block stores."""
-    style, crosses, width = family.style, stack.has_cross_attention, sizes["width"]
+    crosses, width = stack.has_cross_attention, sizes["width"]
     query, key_value = sizes["attention"], sizes["key_value"]
-    total = attention_biases(style.biases, width=width, query=query, key_value=key_value)
-    total = total * (1 + crosses) + style.norm * width * (style.norms + crosses)
-    if "feed_forward" in style.biases:
-        total += feed_forward_biases(style, width=width, hidden=sizes["feed_forward"])
-    head_dim = sizes["head_dim"] if style.head_norm == "head" else 0
-    total += head_norms(style, head_dim=head_dim, query=query, key_value=key_value)
+    total = counting.attention_biases(family.biases, width=width, query=query, key_value=key_value)
+    total = total * (1 + crosses) + family.norm * width * (family.norms + crosses)
+    if "feed_forward" in family.biases:
+        total += counting.feed_forward_biases(family, width=width, hidden=sizes["feed_forward"])
+    head_dim = sizes["head_dim"] if family.head_norm == "head" else 0
+    total += counting.head_norms(family, head_dim=head_dim, query=query, key_value=key_value)
     return total + piece_sum(family.vectors, sizes)

@@ -101,13 +101,11 @@ def _lone(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 
     Several tables stand one below the other, since a position sums over rows of all of them.
     """
-    table, columns = embedding.tables[0], embedding.stored_columns
-    if sum(table.shape[0] for table in embedding.tables) < columns:
-        gram = _gram_across(table, _table_rows(embedding), columns)
-        kept_rows = gram.columns
-    else:
-        gram = _gram(table, _table_rows(embedding), columns)
-        kept_rows = gram.rows
+    columns = embedding.stored_columns
+    is_short = sum(table.shape[0] for table in embedding.tables) < columns
+    make = _gram_across if is_short else _gram
+    gram = make(embedding.tables[0], _table_rows(embedding), columns)
+    kept_rows = gram.columns if is_short else gram.rows
     values = gram.singular_values()
     return values[: min(kept_rows, columns)], gram.noise(float(values[0])), kept_rows
 
@@ -119,10 +117,9 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """
     (widening,), inner = embedding.widening, embedding.inner
     table = _gram(embedding.tables[0], _table_rows(embedding), inner)
-    if embedding.is_widening_stored_inner_first:
-        mix = _gram_across(widening, blocks(widening), embedding.width)
-    else:
-        mix = _gram(widening, blocks(widening), inner)
+    is_wide = embedding.is_widening_stored_inner_first
+    make, columns = (_gram_across, embedding.width) if is_wide else (_gram, inner)
+    mix = make(widening, blocks(widening), columns)
     roots = table.root(), mix.root()
     largest = [float(np.linalg.norm(root[-1])) for root in roots]
     tolerance = table.noise(largest[0]) * largest[1] + largest[0] * mix.noise(largest[1])
@@ -202,8 +199,7 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
 
 def _as_float64(content: bytes, tensor: StoredTensor) -> Matrix:
     if tensor.dtype == "BF16":  # the upper half of a float32
-        halves = np.frombuffer(content, "<u2").astype(np.uint32)
-        values = (halves << 16).view(np.float32)
+        values = (np.frombuffer(content, "<u2").astype(np.uint32) << 16).view(np.float32)
     else:
         values = np.frombuffer(content, {"F16": "<f2", "F32": "<f4", "F64": "<f8"}[tensor.dtype])
     if not np.isfinite(values).all():
@@ -294,7 +290,5 @@ class Gram:
                 "it has no spectrum; give a trained checkpoint"
             )
         if not np.isfinite(self.upper).all():
-            raise ValueError(
-                f"{where} holds numbers too large to square; give a checkpoint from before the "
-                "training failed"
-            )
+            before = "give a checkpoint from before the training failed"
+            raise ValueError(f"{where} holds numbers too large to square; {before}")

@@ -70,14 +70,12 @@ class EmbeddingTensors:
 
 def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     """The tensors that carry the input, by their names and shapes; a sentence if none do."""
-    tables = [tensor for tensor in tensors if _is_token_table(tensor)]
-    if tables:
+    if tables := [tensor for tensor in tensors if _is_token_table(tensor)]:
         best = min(tables, key=_preference)
         alike = _codebooks(best, tables)
         widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
-        kind: InputKind = "sum_of_lookups" if len(alike) > 1 else "lookup"
-        if widening:
-            kind = "factorised_lookup"
+        plain: InputKind = "sum_of_lookups" if len(alike) > 1 else "lookup"
+        kind = "factorised_lookup" if widening else plain
         return EmbeddingTensors(kind=kind, tables=alike, widening=widening)
     for ending, kind in knowledge()["tensors"]["linear_maps"].items():
         for tensor in tensors:
@@ -129,9 +127,7 @@ def _widens(tensor: StoredTensor, table: StoredTensor) -> bool:
 def _nothing_found(tensors: Tensors) -> str:
     matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
-    listed = ", ".join(
-        f"{brief(tensor.name)} ({tensor.shape[0]:,} x {tensor.shape[1]:,})" for tensor in largest
-    )
+    listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""
     return (
         f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "

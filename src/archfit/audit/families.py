@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 from archfit.audit.model import InputKind
-from archfit.spec.counting import Biased, BlockStyle
+from archfit.spec.counting import BlockStyle
 
 Document = Mapping[str, object]
 CLASS_ENDS = ("LMHeadModel", "EncoderModel", "DoubleHeadsModel", "Model")
-UNKNOWN, UNKNOWN_GATED = "unknown", "unknown_gated"  # entries for configs of no known family
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,18 +44,13 @@ class Switch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class Family(BlockStyle):
     """How the models of one `model_type` are built; `variants.base` in the file explains fields."""
 
     config_class: str
     input: InputKind
     modality: str
     stacks: str
-    norm: int
-    norms: int
-    biases: tuple[Biased, ...]
-    is_gated: bool
-    head_norm: Literal["none", "head", "all"]
     matrices: tuple[str, ...]
     vectors: tuple[str, ...]
     is_square: bool
@@ -74,17 +68,6 @@ class Family:
     part_defaults: Mapping[str, object]
 
     @property
-    def style(self) -> BlockStyle:
-        """What one block stores beside its matrices, as `spec` counts it."""
-        return BlockStyle(
-            norm=self.norm,
-            norms=self.norms,
-            biases=frozenset(self.biases),
-            is_gated=self.is_gated,
-            head_norm=self.head_norm,
-        )
-
-    @property
     def stack_keys(self) -> tuple[StackKeys, ...]:
         """Its stacks, the one that reads the input first."""
         return tuple(StackKeys(**stack) for stack in knowledge()["stacks"][self.stacks])
@@ -98,19 +81,19 @@ class Family:
             changes = dict(switch.changed)
             for name in (*switch.dropped, *switch.added):
                 kept = getattr(family, name)
-                kept = tuple(part for part in kept if part not in switch.dropped.get(name, ()))
-                changes[name] = kept + switch.added.get(name, ())
+                kept = [part for part in kept if part not in switch.dropped.get(name, ())]
+                changes[name] = (*kept, *switch.added.get(name, ()))
             family = replace(family, **changes)
         return family
 
     def without_pieces(self, *pieces: str) -> "Family":
         """The family less these pieces outside its blocks."""
-        outputs = {
-            end: tuple(piece for piece in parts if piece not in pieces)
-            for end, parts in self.outputs.items()
-        }
-        embedding = tuple(piece for piece in self.embedding if piece not in pieces)
-        return replace(self, outputs=outputs, embedding=embedding)
+
+        def kept(parts: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(piece for piece in parts if piece not in pieces)
+
+        outputs = {end: kept(parts) for end, parts in self.outputs.items()}
+        return replace(self, outputs=outputs, embedding=kept(self.embedding))
 
 
 @cache
@@ -151,13 +134,12 @@ def family_of(name: str) -> Family:
 def _switch(entry: str | Mapping[str, Any]) -> Switch:
     if isinstance(entry, str):
         return _switch(knowledge()["switches"][entry])
-    changes = {name: entry.get(name, {}) for name in ("set", "drop", "add")}
     return Switch(
         key=entry["key"],
         value=entry["is"],
-        changed=changes["set"],
-        dropped=changes["drop"],
-        added=changes["add"],
+        changed=entry.get("set", {}),
+        dropped=entry.get("drop", {}),
+        added=entry.get("add", {}),
     )
 
 
@@ -177,9 +159,8 @@ def family_name(document: Document) -> str | None:
     """The `model_type` of a config, or what its `architectures` or keys give away."""
     named = document.get("model_type")
     if named is not None and not isinstance(named, str):
-        raise ValueError(
-            "model_type is no string; a config names its family there, or leaves it out"
-        )
+        why = "a config names its family there, or leaves it out"
+        raise ValueError(f"model_type is no string; {why}")
     built = class_name(document)
     if named is not None and (named in families() or not built):
         return named

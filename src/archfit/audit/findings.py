@@ -1,17 +1,19 @@
 """What is wrong with a model's shape, with the evidence and a fix.
 
-`RULES` is the table of findings. An entry has the id that a linter can fail on, the function that
-looks at a model or a stack of it and returns what it found there, and the sentences that the found
-numbers go into. Redundancy is given only where measurements of archfit or of the papers support
-it; `archfit.plan.redundancy` holds those.
+`RULES` is the table of findings, in the order and the words of `resources/findings.toml`. A rule
+has the id that a linter can fail on, the function that looks at a model or a stack of it and
+returns what it found there, and the sentences that the found numbers go into. Redundancy is given
+only where measurements of archfit or of the papers support it (`archfit.plan.redundancy`).
 """
 
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
 
-from archfit.audit.model import TABLES, InputKind, Model, Stack
+from archfit.audit.model import TABLES, Model, Stack
 from archfit.plan.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
 from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
@@ -21,11 +23,8 @@ HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
 UNLIMITED = 10**18  # a width that limits no rank
-WIDER_INPUTS: dict[InputKind, str] = {  # where a linear map reads values
-    "linear_patch": "use larger patches or a convolutional stem with non-linearities",
-    "linear_on_conv_features": "end the convolutional stem in {width:,} channels or more",
-    "linear_continuous": "embed the vectors by a small network with non-linearities",
-}
+_FILE = resources.files("archfit.resources").joinpath("findings.toml")
+WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,26 +72,24 @@ class Rule:
 
 def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Finding, ...]:
     """All findings, the severest first; `measured_rank` is that of the embedding's weights."""
-    found = list(_all_findings(model, measured_rank))
+    found = _all_findings(model, measured_rank)
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _all_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
-    about_input = [rule for rule in RULES if rule.is_about_input]
-    about_stacks = [rule for rule in RULES if not rule.is_about_input]
-    looks = [(rule, model.stacks[0], "input") for rule in about_input]
-    looks += [(rule, stack, stack.role) for stack in model.stacks for rule in about_stacks]
-    for rule, stack, place in looks:
-        found = rule.look(Subject(model=model, stack=stack, measured_rank=measured_rank))
-        if found is not None:
-            yield Finding(
-                id=rule.id,
-                severity=found.severity,
-                stack=place,
-                redundancy=found.redundancy,
-                evidence=rule.evidence.format(**found.words),
-                fix=rule.fix.format(**found.words),
-            )
+    places = [(model.stacks[0], "input"), *((stack, stack.role) for stack in model.stacks)]
+    for at, (stack, place) in enumerate(places):
+        subject = Subject(model=model, stack=stack, measured_rank=measured_rank)
+        for rule in (rule for rule in RULES if rule.is_about_input == (at == 0)):
+            if (found := rule.look(subject)) is not None:
+                yield Finding(
+                    id=rule.id,
+                    severity=found.severity,
+                    stack=place,
+                    redundancy=found.redundancy,
+                    evidence=rule.evidence.format(**found.words),
+                    fix=rule.fix.format(**found.words),
+                )
 
 
 # ---- the input
@@ -114,9 +111,8 @@ def _low_rank(subject: Subject) -> Found | None:
         return None
     options = f"--rank {limit}" + ("" if source.vocab is None else f" --vocab {source.vocab}")
     fact = f"the embedding is factorised through {limit:,} of {width:,} dimensions"
-    return _low(
-        model, limit, fact=fact, fix=f"widen the inner size to {width:,}{_deeper(model, options)}"
-    )
+    fix = f"widen the inner size to {width:,}{_deeper(model, options)}"
+    return _low(model, limit, fact=fact, fix=fix)
 
 
 def _small_vocabulary(subject: Subject) -> Found | None:
@@ -133,7 +129,7 @@ def _small_patch(subject: Subject) -> Found | None:
     model, limit = subject.model, subject.model.rank_limit
     if limit is None or limit >= model.width or model.input.kind in TABLES:
         return None
-    wider = WIDER_INPUTS[model.input.kind].format(width=model.width)
+    wider = WORDS["wider_inputs"][model.input.kind].format(width=model.width)
     return _low(model, limit, wider=wider, deeper=_deeper(model, f"--patch {limit}"))
 
 
@@ -153,10 +149,8 @@ def _deeper(model: Model, options: str) -> str:
     plan = f"(archfit plan --block-params {size} {options})"
     law = ideal_shape(size, limit)
     if law.depth > DEEPEST_TRAINED:
-        return (
-            f"; at a width of {limit:,} a network of this size would have {law.depth:,.0f} layers "
-            f"{plan}"
-        )
+        layers = f"a network of this size would have {law.depth:,.0f} layers {plan}"
+        return f"; at a width of {limit:,} {layers}"
     return f", or take a width of about {law.width:,.0f} and {law.depth:,.0f} layers {plan}"
 
 
@@ -221,75 +215,14 @@ def _severity(share: Redundancy) -> Severity:
     return "medium" if share.middle >= MEDIUM_SHARE else "low"
 
 
-_MEASURED = "(ratio {ratio:.3g}); {share.source}; {share.basis} here"
-_LAW = (
-    "{stack.depth} layers at width {stack.width:,}; for 12 L d^2 = {size:.3g} the law gives "
-    "{shape}, {factor:.2g} times %s (Levine et al. 2020, Wies et al. 2021; other advice differs: "
-    "archfit plan)"
-)
-_NEAR_LAW = "a shape near {shape} of the same size, if a sweep on your data agrees"
-
-RULES = (
-    Rule(
-        id="low-rank-embedding",
-        short="low-rank",
-        look=_low_rank,
-        evidence="{fact} " + _MEASURED,
-        fix="{fix}",
-        is_about_input=True,
-        is_bottleneck=True,
-    ),
-    Rule(
-        id="vocabulary-bottleneck",
-        short="vocabulary",
-        look=_small_vocabulary,
-        evidence="{rank:,} tokens enter a width of {width:,} " + _MEASURED,
-        fix="raise the vocabulary above {width:,} (BPE, k-mers, patches of tokens){deeper}",
-        is_about_input=True,
-        is_bottleneck=True,
-    ),
-    Rule(
-        id="patch-bottleneck",
-        short="patch",
-        look=_small_patch,
-        evidence="{rank:,} values enter a width of {width:,} "
-        + _MEASURED
-        + ", and measured for tokens, not for values",
-        fix="{wider}{deeper}",
-        is_about_input=True,
-        is_bottleneck=True,
-    ),
-    Rule(
-        id="attention-bottleneck",
-        short="attention",
-        look=_wide_attention,
-        evidence="{stack.heads} heads of {stack.head_dim} read a width of {stack.width:,} "
-        + _MEASURED,
-        fix="make heads x head_dim at most the width of {stack.width:,} and spend what is saved "
-        "on width or depth",
-        is_bottleneck=True,
-    ),
-    Rule(
-        id="below-depth-threshold",
-        short="threshold",
-        look=_below_threshold,
-        evidence="{stack.depth} layers at width {stack.width:,}: below log3(width) = "
-        "{threshold:.1f}, where depth is worth more than width (Levine et al. 2020)",
-        fix="use {least} layers or more and less width",
-    ),
-    Rule(
-        id="deeper-than-law",
-        short="deeper",
-        look=_too_deep,
-        evidence=_LAW % "less deep",
-        fix=_NEAR_LAW,
-    ),
-    Rule(
-        id="shallower-than-law",
-        short="shallower",
-        look=_too_shallow,
-        evidence=_LAW % "as deep",
-        fix=_NEAR_LAW,
-    ),
-)
+_LOOKS = {
+    "low-rank-embedding": _low_rank,
+    "vocabulary-bottleneck": _small_vocabulary,
+    "patch-bottleneck": _small_patch,
+    "attention-bottleneck": _wide_attention,
+    "below-depth-threshold": _below_threshold,
+    "deeper-than-law": _too_deep,
+    "shallower-than-law": _too_shallow,
+}
+RULES = tuple(Rule(id=id_, look=_LOOKS[id_], **words) for id_, words in WORDS["rules"].items())
 IDS = tuple(rule.id for rule in RULES)

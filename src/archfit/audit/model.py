@@ -129,11 +129,6 @@ def model_from_architecture(architecture: Architecture, *, name: str, origin: st
         block_weights=architecture.block_params,
         distinct_blocks=architecture.depth,
     )
-    counts = Parameters(
-        blocks=architecture.params_without_embeddings,
-        embedding=architecture.embedding_params,
-        total=architecture.params,
-    )
     table, source = architecture.embedding, architecture.input
     inner = table.inner if isinstance(table, Factorised) else None
     if isinstance(source, Tokens):
@@ -148,17 +143,18 @@ def model_from_architecture(architecture: Architecture, *, name: str, origin: st
         stacks=(stack,),
         input=reads,
         is_tied=isinstance(architecture.head, Tied),
-        parameters=counts,
+        parameters=Parameters(
+            blocks=architecture.params_without_embeddings,
+            embedding=architecture.embedding_params,
+            total=architecture.params,
+        ),
     )
 
 
-def is_archfit_document(document: Mapping[str, object]) -> bool:
-    """Whether a document is the spec of a run, or an architecture, as archfit writes them."""
-    return document.keys() >= RUN_KEYS or document.keys() >= ARCHITECTURE_KEYS
-
-
-def architecture_of(document: Mapping[str, object]) -> Architecture:
-    """The architecture in such a document."""
+def architecture_in(document: Mapping[str, object]) -> Architecture | None:
+    """The architecture in the spec of a run, or in one that archfit wrote; None in a config."""
+    if not (document.keys() >= RUN_KEYS or document.keys() >= ARCHITECTURE_KEYS):
+        return None
     try:
         if "architecture" in document:
             return from_json(RunSpec, dict(document)).architecture

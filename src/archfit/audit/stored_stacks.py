@@ -117,14 +117,12 @@ class StoredStack:
 
     def _feed_forward(self, width: int) -> int | None:
         names = tensor_names("feed_forward_out")
-        out = [
-            (name, tensor)
-            for name, tensor in self.tensors.items()
-            if _is_layer(name, names) and "attention.output.dense" not in name
-        ]
-        experts = [(name, tensor) for name, tensor in out if "experts" in name]
-        for _, tensor in experts or out:
-            sizes = tensor.shape[-2:]  # experts may be stored as one tensor of three axes
+        held = [name for name in self.tensors if _is_layer(name, names)]
+        out = [name for name in held if "attention.output.dense" not in name]
+        for name in [name for name in out if "experts" in name] or out:
+            sizes = self.tensors[name].shape[
+                -2:
+            ]  # experts may be stored as one tensor of three axes
             if len(sizes) == 2 and width in sizes:
                 return sizes[0] if sizes[1] == width else sizes[1]
         return None
@@ -151,10 +149,7 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
             "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
             "no Transformer with known names; put its config.json beside it"
         )
-    return tuple(
-        StoredStack(prefix=prefix, blocks=_count(prefix, inside), tensors=inside)
-        for prefix, inside in sorted(found.items())
-    )
+    return tuple(_stack(prefix, inside) for prefix, inside in sorted(found.items()))
 
 
 def _split(name: str, containers: tuple[str, ...]) -> tuple[str, str]:
@@ -173,7 +168,7 @@ def _split(name: str, containers: tuple[str, ...]) -> tuple[str, str]:
     return "", ""
 
 
-def _count(prefix: str, inside: dict[str, StoredTensor]) -> int:
+def _stack(prefix: str, inside: dict[str, StoredTensor]) -> StoredStack:
     numbers = {int(name.partition(".")[0]) for name in inside}
     absent = set(range(max(numbers) + 1)) - numbers
     if absent:
@@ -181,7 +176,7 @@ def _count(prefix: str, inside: dict[str, StoredTensor]) -> int:
             f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: this "
             "is one shard of several; give the .safetensors.index.json of all"
         )
-    return len(numbers)
+    return StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside)
 
 
 def _divides(part: int, whole: int) -> bool:

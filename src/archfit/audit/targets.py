@@ -53,14 +53,10 @@ class ModelFiles:
         for path in sorted(self.folder.iterdir()):
             refuse_pickle(path)
         if self.config is None:
-            raise ValueError(
-                f"{self.folder} holds neither {CONFIG} nor a {TENSORS} file that can be read; "
-                f"give {WAYS}"
-            )
-        raise ValueError(
-            f"{self.config} has no weights beside it that are surely its own; "
-            f"give the {TENSORS} file"
-        )
+            nothing = f"neither {CONFIG} nor a {TENSORS} file that can be read"
+            raise ValueError(f"{self.folder} holds {nothing}; give {WAYS}")
+        lack = "has no weights beside it that are surely its own"
+        raise ValueError(f"{self.config} {lack}; give the {TENSORS} file")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +167,9 @@ def _if_file(path: Path) -> Path | None:
 
 
 def _not_found(word: str, known: Mapping[str, str], hub: Path) -> str:
-    names = {name.casefold(): name for name in (*_cached_names(hub), *known.values(), *known)}
+    folders = [folder.name for folder in _listed(hub) if folder.name.startswith("models--")]
+    cached = [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
+    names = {name.casefold(): name for name in (*cached, *known.values(), *known)}
     names.pop(word.casefold(), None)  # a folder of the cache without a model in it
     close = difflib.get_close_matches(word[:200].casefold(), names, n=3, cutoff=0.6)
     near = f"close are {', '.join(names[name] for name in close)}" if close else f"give {WAYS}"
@@ -190,8 +188,8 @@ def _hub_folder(environment: Mapping[str, str]) -> Path:
         return Path(environment["HF_HUB_CACHE"]).expanduser()
     if environment.get("HF_HOME"):
         return Path(environment["HF_HOME"]).expanduser() / "hub"
-    home = environment.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "huggingface" / "hub"
+    home = Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return home / "huggingface" / "hub"
 
 
 def _snapshot(name: str, hub: Path) -> Path | None:
@@ -204,12 +202,6 @@ def _snapshot(name: str, hub: Path) -> Path | None:
     chosen = [folder for folder in commits if folder.name == main and folder.is_dir()]
     newest = sorted(filter(Path.is_dir, commits), key=lambda folder: folder.stat().st_mtime)
     return next(iter(chosen or newest[-1:]), None)
-
-
-def _cached_names(hub: Path) -> list[str]:
-    """`org/name` of each model in the cache."""
-    folders = [folder.name for folder in _listed(hub) if folder.name.startswith("models--")]
-    return [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -16,20 +16,6 @@ from archfit.audit.families import Family, family_of, knowledge
 from archfit.audit.model import InputKind, InputMap, Model
 
 Row = Mapping[str, Any]
-COLUMNS = {  # of the table, by the size that they hold
-    "depth": "depth",
-    "width": "width",
-    "heads": "heads",
-    "head_dim": "head_dim",
-    "kv_heads": "kv_heads",
-    "feed_forward": "d_ff",
-    "vocab": "vocab_size",
-    "inner": "embedding_size",
-    "positions": "max_positions",
-    "target_positions": "max_positions",
-    "patch_dimensions": "input_dims",
-    "stem_last": "input_dims",
-}
 NAMED_IF_MISSING = ("depth", "heads", "head_dim", "feed_forward")  # counted or not
 
 
@@ -46,7 +32,7 @@ class CountingRule:
 class RowSizes:
     """The sizes of a row, with what was assumed and what is missing; grows while it is read."""
 
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int]
     assumed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -76,10 +62,8 @@ def zoo_models() -> tuple[Model, ...]:
 
 def known_shapes() -> list[tuple[str, int, int]]:
     """Name, depth and width of decoders and encoders; an encoder-decoder is two stacks, not one."""
-    stacks = [(model.name, model.stacks) for model in zoo_models() if len(model.stacks) == 1]
-    return [
-        (name, stack.depth, stack.width) for name, (stack,) in stacks if stack.depth is not None
-    ]
+    lone = [(model.name, model.stacks[0]) for model in zoo_models() if len(model.stacks) == 1]
+    return [(name, stack.depth, stack.width) for name, stack in lone if stack.depth is not None]
 
 
 def zoo_model(name: str) -> Model:
@@ -121,8 +105,8 @@ def _model(identifier: str) -> Model:
         read.sizes["is_tied"] = int(is_tied)
     stacks = _stacks(row, family, rule, read.sizes)
     lacking = absent_sizes(family, sizes=read.sizes, output=output) - {"is_tied"}
-    read.missing += [f"{name}: the row has none, and the embedding needs it" for name in
-                     sorted(lacking)]  # fmt: skip
+    why = "the row has none, and the embedding needs it"
+    read.missing += [f"{name}: {why}" for name in sorted(lacking)]
     left_out = f"the count leaves out {family.left_out}" if family.left_out else None
     notes = (row["notes"], *(rules[kind].get(identifier) for kind in ("causes", "notes")), left_out)
     return Model(
@@ -159,9 +143,9 @@ def _family(row: Row, rule: CountingRule) -> Family:
 
 def _sizes(row: Row, family: Family, rule: CountingRule) -> RowSizes:
     """The sizes in a row, with the facts of its family for those that it lacks."""
-    read = RowSizes()
-    sizes = read.sizes
-    sizes |= {name: row[at] for name, at in COLUMNS.items() if row[at] is not None}
+    columns = zoo_rules()["columns"]
+    sizes = {name: row[at] for name, at in columns.items() if row[at] is not None}
+    read = RowSizes(sizes=sizes)
     for fact in (zoo_rules()["facts"][name] for name in rule.facts):
         name = fact["size"]
         if name not in sizes:
@@ -169,9 +153,8 @@ def _sizes(row: Row, family: Family, rule: CountingRule) -> RowSizes:
             read.assumed.append(f"{name}={sizes[name]}: {fact['source']}")
     if "feed_forward" not in sizes and family.feed_forward_multiple:
         sizes["feed_forward"] = family.feed_forward_multiple * sizes["width"]
-    read.missing += [
-        f"{name}: the row has no {COLUMNS[name]}" for name in NAMED_IF_MISSING if name not in sizes
-    ]
+    lacking = [name for name in NAMED_IF_MISSING if name not in sizes]
+    read.missing += [f"{name}: the row has no {columns[name]}" for name in lacking]
     if row["moe"]:  # hidden units of one expert, and nobody said how many experts there are
         sizes["expert_feed_forward"] = sizes.pop("feed_forward")
         read.missing.append("experts: the row does not say how many there are")
@@ -194,14 +177,9 @@ def _stacks(
         own = {name: size for name, size in sizes.items() if name != "depth"}
         if depth is not None:
             own |= {"depth": depth, "distinct": row["shared_layers"] or depth}
-        follows = role == "decoder" and bool(stacks)
-        stacks.append(
-            SizedStack(
-                role="vision" if family.input == "linear_patch" else role,
-                has_cross_attention=follows or rule.has_cross_attention,
-                sizes=own,
-            )
-        )
+        crosses = bool(stacks) or rule.has_cross_attention  # a decoder that follows an encoder
+        name = "vision" if family.input == "linear_patch" else role
+        stacks.append(SizedStack(role=name, has_cross_attention=crosses, sizes=own))
     return tuple(stacks)
 
 
@@ -213,9 +191,8 @@ def _tie(row: Row, family: Family, read: RowSizes) -> bool | None:
     if not isinstance(default, bool):
         return None
     if row["id"].startswith(tuple(zoo_rules()["tie_varies"])):
-        read.missing.append(
-            "is_tied: the row does not say, and small and large models differ in it"
-        )
+        why = "the row does not say, and small and large models differ in it"
+        read.missing.append(f"is_tied: {why}")
         return None
     source = knowledge()["read_from"]
     read.assumed.append(f"is_tied={default}: default of {family.config_class} ({source})")

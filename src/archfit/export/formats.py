@@ -16,14 +16,7 @@ from typing import Any
 
 from archfit.export.shape import ExportShape
 from archfit.spec import InvalidValue
-from archfit.spec.counting import (
-    BARE_STYLE,
-    GPT2_STYLE,
-    LLAMA_STYLE,
-    QWEN3_STYLE,
-    BlockStyle,
-    NetworkSizes,
-)
+from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
 
 STYLES = {"gpt2": GPT2_STYLE, "llama": LLAMA_STYLE, "qwen3": QWEN3_STYLE, "bare": BARE_STYLE}
 # nanochat: first coordinates of the stream that gates read, and smear_lambda, backout_lambda.
@@ -31,81 +24,23 @@ VALUE_GATE_INPUTS, SMEAR_GATE_INPUTS, SCALARS = 12, 24, 2
 LEFT_OUT = object()  # the value of a key that a shape has no use for
 
 
-def _heads_fill_the_width(shape: ExportShape) -> str:
-    inner = shape.heads * shape.head_dim
-    product = f"heads x head_dim = {shape.heads} x {shape.head_dim} = {inner}"
-    return "" if inner == shape.width else f"{product} is not width = {shape.width}"
-
-
-def _heads_divide_the_width(shape: ExportShape) -> str:
-    wanted = f"transformers wants a width that heads = {shape.heads} divides, not {shape.width}"
-    return wanted if shape.width % shape.heads else ""
-
-
-def _no_grouped_keys(shape: ExportShape) -> str:
-    if shape.kv_heads == shape.heads:
-        return ""
-    return f"kv_heads = {shape.kv_heads} is not heads = {shape.heads}"
-
-
-def _full_embedding(shape: ExportShape) -> str:
-    inner = shape.embedding.inner_size
-    return "" if inner is None else f"its embedding is one matrix, not factorised to rank = {inner}"
-
-
-def _rank_differs_from_width(shape: ExportShape) -> str:
-    if shape.embedding.inner_size != shape.width:
-        return ""
-    return f"it projects only where rank differs from width, and both are {shape.width}"
-
-
-def _even_heads(shape: ExportShape) -> str:
-    odd = f"its rotary positions need an even head_dim, not {shape.head_dim}"
-    return odd if shape.head_dim % 2 else ""
-
-
-def _even_units(shape: ExportShape) -> str:
-    units = shape.hidden_units(gated=False)
-    rounds = "it rounds one of the two feed-forward matrices to an even size"
-    return f"{rounds}, and {units} is odd" if units % 2 else ""
-
-
-def _four_times_the_width(shape: ExportShape) -> str:
-    units, usual = shape.hidden_units(gated=False), 4 * shape.width
-    wanted = f"its feed-forward layer has 4 width = {usual} units, not {units}"
-    return "" if units == usual else wanted
-
-
-def _width_for_the_gates(shape: ExportShape) -> str:
-    read = f"its gates read {SMEAR_GATE_INPUTS} coordinates of width = {shape.width}"
-    return read if shape.width < SMEAR_GATE_INPUTS else ""
-
-
-def _width_of_an_aspect_ratio(shape: ExportShape) -> str:
-    """nanochat's width is depth times the aspect ratio, rounded up to a multiple of head_dim."""
-    if _padded(shape.width // shape.depth * shape.depth, shape.head_dim) == shape.width:
-        return ""
-    return (
-        f"no whole aspect ratio times depth = {shape.depth} rounds up to width = {shape.width} "
-        f"in steps of head_dim = {shape.head_dim}"
-    )
-
-
-LITGPT_TIED = "a tied head is --train.tie_embeddings of litgpt pretrain, no key of it"
-# Why a format cannot express a shape: the middle of a sentence, or nothing.
-RULES: Mapping[str, Callable[[ExportShape], str]] = {
-    "heads fill the width": _heads_fill_the_width,
-    "heads divide the width": _heads_divide_the_width,
-    "no grouped keys": _no_grouped_keys,
-    "full embedding": _full_embedding,
-    "rank differs from width": _rank_differs_from_width,
-    "even heads": _even_heads,
-    "even units": _even_units,
-    "untied": lambda shape: "its head cannot be tied" if shape.tied else "",
-    "untied by an option": lambda shape: LITGPT_TIED if shape.tied else "",
-    "four times the width": _four_times_the_width,
-    "width for the gates": _width_for_the_gates,
-    "width of an aspect ratio": _width_of_an_aspect_ratio,
+# What a format may ask of a shape; why it cannot express others stands in the file of the formats.
+RULES: Mapping[str, Callable[[ExportShape], bool]] = {
+    "heads fill the width": lambda shape: shape.heads * shape.head_dim == shape.width,
+    "heads divide the width": lambda shape: shape.width % shape.heads == 0,
+    "no grouped keys": lambda shape: shape.kv_heads == shape.heads,
+    "full embedding": lambda shape: shape.embedding.inner_size is None,
+    "rank differs from width": lambda shape: shape.embedding.inner_size != shape.width,
+    "even heads": lambda shape: shape.head_dim % 2 == 0,
+    "even units": lambda shape: shape.hidden_units(gated=False) % 2 == 0,
+    "untied": lambda shape: not shape.tied,
+    "untied by an option": lambda shape: not shape.tied,
+    "four times the width": lambda shape: shape.hidden_units(gated=False) == 4 * shape.width,
+    "width for the gates": lambda shape: shape.width >= SMEAR_GATE_INPUTS,
+    # nanochat's width is depth times the aspect ratio, rounded up to a multiple of head_dim.
+    "width of an aspect ratio": lambda shape: (
+        shape.width == _padded(shape.width // shape.depth * shape.depth, shape.head_dim)
+    ),
 }
 
 
@@ -133,7 +68,41 @@ class ExportFormat:
 
     def obstacles(self, shape: ExportShape) -> tuple[str, ...]:
         """Why it cannot express a shape."""
-        return tuple(filter(None, (RULES[rule](shape) for rule in self.rules)))
+        values = self.values(shape)
+        broken = [rule for rule in self.rules if not RULES[rule](shape)]
+        return tuple(_OBSTACLES[rule].format(**values) for rule in broken)
+
+    def values(self, shape: ExportShape) -> dict[str, object]:
+        """What {depth}, {rows} … stand for in its keys and notes, and in why it refuses a shape."""
+        hidden = shape.hidden_units(gated=STYLES[self.style].is_gated)
+        is_grouped, is_slow = shape.kv_heads != shape.heads, shape.head_dim % 8
+        slow = f"head_dim = {shape.head_dim} is no multiple of 8, which FlashAttention needs"
+        return {
+            "depth": shape.depth,
+            "width": shape.width,
+            "heads": shape.heads,
+            "head_dim": shape.head_dim,
+            "attention": shape.heads * shape.head_dim,
+            "kv_heads": shape.kv_heads,
+            "grouped": is_grouped,
+            "grouped_kv_heads": shape.kv_heads if is_grouped else LEFT_OUT,
+            "hidden": hidden,
+            "usual_hidden": 4 * shape.width,
+            "vocab": shape.vocab,
+            "rows": _padded(shape.vocab, self.rows_multiple),
+            "inner": shape.embedding.inner_size or shape.width,
+            "context": shape.context,
+            "tied": shape.tied,
+            "untied": not shape.tied,
+            "separator": shape.separator,
+            "nothing": None,
+            "gate_inputs": SMEAR_GATE_INPUTS,
+            "aspect_ratio": shape.width // shape.depth,
+            "value_layers": (shape.depth + 1) // 2,
+            "gate_note": _gate_note(shape, hidden),
+            "rank_note": _rank_note(shape),
+            "flash_note": slow if is_slow else "",
+        }
 
     def params(self, shape: ExportShape) -> ExportParams:
         """What the tool will build of the shape."""
@@ -162,13 +131,10 @@ class ExportFormat:
         return ExportParams(blocks=blocks, embedding=embedding, total=blocks + embedding)
 
 
-def _read_formats() -> dict[str, ExportFormat]:
-    file = resources.files("archfit.resources").joinpath("export_formats.toml")
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    return {name: ExportFormat(name=name, **table) for name, table in tables.items()}
-
-
-FORMATS = _read_formats()
+_FILE = resources.files("archfit.resources").joinpath("export_formats.toml")
+_TABLES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
+FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,7 +157,7 @@ def export_config(shape: ExportShape, name: str) -> Export:
         none = "no format here can express all of it at once"
         way_out = f"{', '.join(able)} can" if able else none
         raise ValueError(f"{name} cannot express this shape: {obstacles[0]}; {way_out}")
-    values = format_values(shape, STYLES[wanted.style], wanted.rows_multiple)
+    values = wanted.values(shape)
     notes = (note.format(**values) for note in wanted.notes)
     return Export(
         format=name,
@@ -199,36 +165,6 @@ def export_config(shape: ExportShape, name: str) -> Export:
         params=wanted.params(shape),
         notes=tuple(note for note in notes if note),
     )
-
-
-def format_values(shape: ExportShape, style: BlockStyle, rows_multiple: int) -> dict[str, object]:
-    """What {depth}, {rows} … stand for in the keys and notes of a format."""
-    is_grouped, hidden = shape.kv_heads != shape.heads, shape.hidden_units(gated=style.is_gated)
-    return {
-        "depth": shape.depth,
-        "width": shape.width,
-        "heads": shape.heads,
-        "head_dim": shape.head_dim,
-        "kv_heads": shape.kv_heads,
-        "grouped": is_grouped,
-        "grouped_kv_heads": shape.kv_heads if is_grouped else LEFT_OUT,
-        "hidden": hidden,
-        "vocab": shape.vocab,
-        "rows": _padded(shape.vocab, rows_multiple),
-        "inner": shape.embedding.inner_size or shape.width,
-        "context": shape.context,
-        "tied": shape.tied,
-        "untied": not shape.tied,
-        "separator": shape.separator,
-        "nothing": None,
-        "aspect_ratio": shape.width // shape.depth,
-        "value_layers": (shape.depth + 1) // 2,
-        "gate_note": _gate_note(shape, hidden),
-        "rank_note": _rank_note(shape),
-        "flash_note": f"head_dim = {shape.head_dim} is no multiple of 8, which FlashAttention needs"
-        if shape.head_dim % 8
-        else "",
-    }
 
 
 def _gate_note(shape: ExportShape, hidden: int) -> str:
@@ -257,9 +193,8 @@ def _content(file: dict[str, Any], values: dict[str, object]) -> str:
     """The content of a file: its keys with the values of the shape, in its form."""
     filled = {key: _filled(value, values) for key, value in file["keys"].items()}
     keys = {key: value for key, value in filled.items() if value is not LEFT_OUT}
-    return {"json": as_json, "yaml": _yaml, "bash-array": _bash_array, "command": _command}[
-        file["form"]
-    ](keys)
+    forms = {"json": as_json, "yaml": _yaml, "bash-array": _bash_array, "command": _command}
+    return forms[file["form"]](keys)
 
 
 def _filled(value: object, values: dict[str, object]) -> object:

@@ -4,6 +4,7 @@
 numbers, since a planner looks between whole shapes; whole numbers stay exact.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -20,7 +21,7 @@ class BlockStyle:
 
     norm: int  # parameters for each unit of width: 2 scale and shift, 1 scale, 0 neither
     norms: int  # norms over the width
-    biases: frozenset[Biased]
+    biases: Collection[Biased]
     is_gated: bool  # three feed-forward matrices instead of two
     head_norm: Literal["none", "head", "all"]  # of queries and keys: over one head, or over all
 
@@ -42,7 +43,7 @@ def feed_forward_matrices(width: Number, hidden: Number, *, is_gated: bool) -> N
 
 
 def attention_biases(
-    biases: frozenset[Biased], *, width: Number, query: Number, key_value: Number
+    biases: Collection[Biased], *, width: Number, query: Number, key_value: Number
 ) -> Number:
     """Biases of those attention matrices that have one."""
     lengths: dict[Biased, Number] = {

@@ -137,7 +137,8 @@ def audit_page(request: ExplorerRequest) -> Reply:
     if request.body:
         form.fields["config"] = request.body.decode(errors="replace")
     name, config = form.fields["name"], form.fields["config"]
-    values: dict[str, object] = {"form": form.fields, "names": _model_names(), "model": None}
+    names = sorted(zoo_names().values(), key=str.casefold)
+    values: dict[str, object] = {"form": form.fields, "names": names, "model": None}
     if not (name or config or form.problem):
         return _page("audit.html", values)
     try:
@@ -153,11 +154,6 @@ def audit_page(request: ExplorerRequest) -> Reply:
         "api": f"api/audit?{urlencode({'name': name})}" if name else "",
     }
     return _page("audit.html", values)
-
-
-@cache
-def _model_names() -> tuple[str, ...]:
-    return tuple(sorted(zoo_names().values(), key=str.casefold))
 
 
 COLUMNS = (*MODEL_COLUMNS, "findings")
@@ -275,9 +271,8 @@ def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
         for layer in bars["layer"]:
             layer["encoding"]["x"]["axis"] = {"titleAnchor": "end"}
     shared = {key: spec[key] for key in ("config", "datasets") if key in spec}
-    shared["config"]["legend"] = {
-        "layout": {"bottom": {"anchor": "start", "direction": "vertical"}}
-    }
+    layout = {"bottom": {"anchor": "start", "direction": "vertical"}}
+    shared["config"]["legend"] = {"layout": layout}
     return _titled(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
 
 

@@ -109,19 +109,11 @@ class Explorer:
     """The workers behind the pages, and what was answered before."""
 
     def __init__(self, seconds: float = exchange.MOST_SECONDS) -> None:
-        self._pools = {
-            name: WorkerPool(
-                name,
-                PoolLimits(
-                    processes=exchange.PROCESSES[name],
-                    seconds=seconds,
-                    wall_seconds=exchange.WALL_SECONDS,
-                    most_waiting=exchange.MOST_WAITING[name],
-                    wait_seconds=exchange.WAIT_SECONDS,
-                ),
-            )
-            for name in POOLS
-        }
+        self._pools: dict[str, WorkerPool] = {}
+        for name, processes in exchange.PROCESSES.items():
+            waiting = exchange.MOST_WAITING[name]
+            limits = PoolLimits(processes=processes, most_waiting=waiting, seconds=seconds)
+            self._pools[name] = WorkerPool(name, limits)
         self._caches = {
             name: ReplyCache(pool.answer, exchange.CACHED_BYTES[name])
             for name, pool in self._pools.items()
@@ -187,9 +179,8 @@ class Explorer:
             headers["content-encoding"] = "gzip"
         else:
             content = gzip.decompress(content)
-        return Response(
-            content, media_type=STATIC_FILES.get(name, "text/javascript"), headers=headers
-        )
+        media = STATIC_FILES.get(name, "text/javascript")
+        return Response(content, media_type=media, headers=headers)
 
 
 class _TooLongError(Exception):
@@ -199,16 +190,12 @@ class _TooLongError(Exception):
 def application(explorer: Explorer, hosts: Sequence[str]) -> ASGIApp:
     """The explorer as an ASGI application that answers to these names; none: to any."""
     routes = [
-        Route(
-            path, explorer.answered, methods=["GET", "POST"] if path in TAKE_A_CONFIG else ["GET"]
-        )
-        for paths in POOLS.values()
-        for path in paths
-    ]
-    routes += [
         Route(ADDRESS, _openapi, methods=["GET"]),
         Route("/static/{version}/{name}", explorer.static, methods=["GET"]),
     ]
+    for path in (path for paths in POOLS.values() for path in paths):
+        methods = ["GET", "POST"] if path in TAKE_A_CONFIG else ["GET"]
+        routes.append(Route(path, explorer.answered, methods=methods))
     handlers = {HTTPException: _refused}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=explorer.running)  # type: ignore[arg-type]  # starlette types a handler for any exception
     app.router.redirect_slashes = False

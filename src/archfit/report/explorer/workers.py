@@ -13,7 +13,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from archfit.report.explorer.exchange import HEAD, ExplorerRequest, Reply
+from archfit.report.explorer.exchange import (
+    HEAD,
+    WAIT_SECONDS,
+    WALL_SECONDS,
+    ExplorerRequest,
+    Reply,
+)
 
 MODULE = "archfit.report.explorer.answers"
 SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # one core for each
@@ -36,10 +42,10 @@ class PoolLimits:
     """How much a pool takes on."""
 
     processes: int
-    seconds: float  # that an answer may compute
-    wall_seconds: float  # until it must be there; more, since others use the machine, too
     most_waiting: int
-    wait_seconds: float
+    seconds: float  # that an answer may compute
+    wall_seconds: float = WALL_SECONDS  # until it is there; more, since others use the machine, too
+    wait_seconds: float = WAIT_SECONDS
 
 
 class WorkerPool:
@@ -146,7 +152,7 @@ OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
 
 
 class ReplyCache:
-    """The latest answers, up to a number of bytes; equal questions at one time are request once."""
+    """The latest answers, up to a number of bytes; equal questions at one time are asked once."""
 
     def __init__(self, ask: Callable[[ExplorerRequest], Awaitable[Reply]], most_bytes: int) -> None:
         self._ask, self._most_bytes = ask, most_bytes
@@ -164,9 +170,8 @@ class ReplyCache:
         if request not in self._asking:
             self._asking[request] = asyncio.ensure_future(self._ask(request))
             self._asking[request].add_done_callback(lambda done: self._keep(request, done))
-        return await asyncio.shield(
-            self._asking[request]
-        )  # who leaves does not take it from others
+        # who leaves does not take it from others
+        return await asyncio.shield(self._asking[request])
 
     def _keep(self, request: ExplorerRequest, done: "asyncio.Future[Reply]") -> None:
         del self._asking[request]
