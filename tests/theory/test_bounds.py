@@ -337,3 +337,10 @@ def test_a_vocabulary_can_be_refuted_from_one_token_more_than_moments(vocab: int
 def test_the_witness_refutes_from_twice_the_width_on(positions: int) -> None:
     shape = Shape(depth=8, width=6, heads=6, positions=positions)
     assert refute_for_shape(bounds_report(shape)).refuted == (positions == 12)
+
+
+def test_the_last_resort_is_that_the_output_is_not_zero() -> None:
+    """A rank of 1, whose logarithm is 0; one token of any number has nothing better."""
+    report = bounds_report(Shape(depth=1, width=4, heads=1, vocab=2))
+    assert (report.lower.id, report.lower.log3, report.lower.exact) == ("nonzero", Decimal(0), 1)
+    assert (report.lower.status, report.lower.status_line) == ("proved", "proved")

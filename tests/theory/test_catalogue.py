@@ -170,6 +170,10 @@ def test_a_required_width_of_exactly_zero_is_zero() -> None:
     inputs = {"L_deep": 2, "d_deep": 6, "H": 2, "L_shallow": 1}
     for lower in ("exact", "relaxA", "closed"):
         assert quantity("required_width", **inputs, lower=lower).value == 0
+    # multiset(2, 3) = 4, (1 + 3/3)^3 = 8 and (12/6)^3 = 8 heads
+    for lower, width, heads in (("exact", 8, 4), ("relaxA", 16, 8), ("closed", 20, 8)):
+        inputs = {"L_deep": 3, "d_deep": width, "H": heads, "L_shallow": 1}
+        assert quantity("required_width", **inputs, lower=lower).value == 0
 
 
 def test_a_tiny_required_width_keeps_its_digits() -> None:

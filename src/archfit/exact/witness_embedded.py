@@ -245,8 +245,8 @@ def _template_vectors(shape: NetworkShape, embedding_rank: int, prime: int) -> M
 
 def _table(tokens: list[Vector], vocab: int) -> Matrix:
     """M_V with these vectors for its first tokens, and the last of them for all others."""
-    columns = [*tokens, *[tokens[-1]] * (vocab - len(tokens))]
-    return tuple(zip(*columns[:vocab], strict=True))
+    columns = [*tokens, *[tokens[-1]] * vocab][:vocab]
+    return tuple(zip(*columns, strict=True))
 
 
 def _spelled(shape: NetworkShape, sphere: Sphere, *, first: int) -> tuple[Vector, ...]:
