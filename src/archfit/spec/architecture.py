@@ -6,13 +6,7 @@ and the biases of GPT-2, or the bare network of the theorems; docs/notation.md n
 
 from dataclasses import dataclass
 
-from archfit.spec.counting import (
-    BARE_STYLE,
-    GPT2_STYLE,
-    NetworkSizes,
-    Parts,
-    table_weights,
-)
+from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, NetworkSizes, Parts, table_weights
 from archfit.spec.errors import InvalidValue, check_at_least, check_type
 from archfit.spec.parts import (
     Attention,

@@ -46,12 +46,7 @@ def attention_biases(
     biases: Collection[Biased], *, width: Number, query: Number, key_value: Number
 ) -> Number:
     """Biases of those attention matrices that have one."""
-    lengths: dict[Biased, Number] = {
-        "query": query,
-        "key": key_value,
-        "value": key_value,
-        "out": width,
-    }
+    lengths = {"query": query, "key": key_value, "value": key_value, "out": width}
     return sum((length for bias, length in lengths.items() if bias in biases), start=0 * width)
 
 

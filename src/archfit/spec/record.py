@@ -18,13 +18,9 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         check_at_least(0, step=self.step)
-        check_real(
-            0,
-            1e6,
-            training_nats_per_token=self.training_nats_per_token,
-            heldout_nats_per_token=self.heldout_nats_per_token,
-            heldout_bits_per_byte=self.heldout_bits_per_byte,
-        )
+        check_real(0, 1e6, training_nats_per_token=self.training_nats_per_token)
+        check_real(0, 1e6, heldout_nats_per_token=self.heldout_nats_per_token)
+        check_real(0, 1e6, heldout_bits_per_byte=self.heldout_bits_per_byte)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,12 +36,8 @@ class FullContext:
 
     def __post_init__(self) -> None:
         check_at_least(1, tokens=self.tokens)
-        check_real(
-            0,
-            1e6,
-            heldout_nats_per_token=self.heldout_nats_per_token,
-            heldout_bits_per_byte=self.heldout_bits_per_byte,
-        )
+        check_real(0, 1e6, heldout_nats_per_token=self.heldout_nats_per_token)
+        check_real(0, 1e6, heldout_bits_per_byte=self.heldout_bits_per_byte)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +49,9 @@ class Timing:
     flop_utilisation: float | None  # None where the device's peak is unknown
 
     def __post_init__(self) -> None:
-        check_real(
-            0,
-            1e18,
-            training_seconds=self.training_seconds,
-            tokens_per_second=self.tokens_per_second,
-            flop_utilisation=self.flop_utilisation or 0.0,
-        )
+        check_real(0, 1e18, training_seconds=self.training_seconds)
+        check_real(0, 1e18, tokens_per_second=self.tokens_per_second)
+        check_real(0, 1e18, flop_utilisation=self.flop_utilisation or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

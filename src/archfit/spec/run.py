@@ -33,16 +33,11 @@ class Recipe:
     full_context_tokens: int  # held-out tokens that the end predicts each from a whole context
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1,
-            steps=self.steps,
-            batch_sequences=self.batch_sequences,
-            evaluation_steps=self.evaluation_steps,
-            evaluation_sequences=self.evaluation_sequences,
-        )
-        check_at_least(
-            0, warmup_steps=self.warmup_steps, full_context_tokens=self.full_context_tokens
-        )
+        check_at_least(1, steps=self.steps, batch_sequences=self.batch_sequences)
+        check_at_least(1, evaluation_steps=self.evaluation_steps)
+        check_at_least(1, evaluation_sequences=self.evaluation_sequences)
+        check_at_least(0, warmup_steps=self.warmup_steps)
+        check_at_least(0, full_context_tokens=self.full_context_tokens)
         if self.warmup_steps > self.steps:
             rule = f"exceeds {{steps}}={self.steps}, so the peak is never reached"
             raise InvalidValue("warmup_steps", self.warmup_steps, rule, f"use at most {self.steps}")
