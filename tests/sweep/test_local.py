@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from archfit.cli.sweep_progress import SilentWatcher
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.sweep.devices import Gpu, device_bytes
 from archfit.sweep.local import SHARE_OF_MEMORY, DeviceSlot, _WorkerPool, device_slots, run_here
-from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions
+from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher
 from tests_sweeps import (
     assert_same_results,
     crashing,
@@ -24,7 +23,7 @@ from tests_sweeps import (
 from tests_training import record_of, tiny_spec
 
 
-class Diary(SilentWatcher):
+class Diary(SweepWatcher):
     """Keeps how cells ended."""
 
     def __init__(self) -> None:
@@ -71,7 +70,7 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
         cells,
         runner_options(data, tmp_path),
         device_slots((), workers=1),
-        SilentWatcher(),
+        SweepWatcher(),
         wait=True,
     )
     children = [int(line) for line in note.read_text().split()]
@@ -91,7 +90,7 @@ def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_p
         cells,
         runner_options(data, tmp_path),
         device_slots((), workers=1),
-        SilentWatcher(),
+        SweepWatcher(),
         wait=False,
     )
     assert cells.elsewhere == [spec]
@@ -107,7 +106,7 @@ def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_pa
         checkpoint_seconds=60.0,
     )
     with pytest.raises(ValueError, match=r"no worker can be started: it ended with status 2: arch"):
-        run_here(cells, nowhere, device_slots((), workers=1), SilentWatcher(), wait=True)
+        run_here(cells, nowhere, device_slots((), workers=1), SweepWatcher(), wait=True)
     assert (cells.left, len(cells.pending), cells.failed) == (2, 2, {})
 
 
@@ -120,7 +119,7 @@ class AtWork:
 
 def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _WorkerPool:
     return _WorkerPool(
-        cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, SilentWatcher()
+        cells, runner_options(data, cells.folders[cells.pending[0]].parent), where, SweepWatcher()
     )
 
 

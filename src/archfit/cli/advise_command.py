@@ -14,26 +14,16 @@ import typer
 from archfit.advise.request import AdviceRequest, Source, planned
 from archfit.advise.stored import check_place, store
 from archfit.advise.verdict import check_folder, checked
+from archfit.cli import options
 from archfit.cli.fit_command import figures_json
-from archfit.cli.options import (
-    CONTEXT,
-    DATA,
-    DEVICE,
-    MAX_DEPTH,
-    PARAMS,
-    AsJson,
-    chosen,
-    flag,
-    size,
-    word,
-)
+from archfit.cli.options import AsJson, chosen, flag, size, word
 from archfit.cli.output import print_json, version_line
 from archfit.cli.progress import bar
 from archfit.cli.sweep_progress import watched
-from archfit.cli.sweep_request import MOST_SEEDS
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
+from archfit.report.page import save_report
 from archfit.report.terminal import text_of
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import check_at_least, check_choice, check_real
@@ -48,6 +38,13 @@ if TYPE_CHECKING:
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
 CHECK = "The check"
+SOURCE = typer.Argument(
+    help="File, folder, 'pattern', hf:NAME, or a folder that data prepare made; left out: the "
+    "sample archfit ships with."
+)
+TRAIN = flag("--check", "Train the sweep that could refute the advice.")
+SEEDS = size("Seeds of every network; else as many as fit into --minutes.", "N", CHECK)
+WORKERS = size("Networks trained at a time; else as many as cores.", "N", CHECK)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,50 +60,34 @@ class CheckOptions:
         check_real(0.1, 1e5, minutes=self.minutes)
         check_choice(DEVICES, device=self.device)
         if self.seeds is not None:
-            check_real(2, MOST_SEEDS, seeds=self.seeds)  # one says nothing about noise
+            check_real(2, options.MOST_SEEDS, seeds=self.seeds)  # one says nothing about noise
         if self.workers is not None:
             check_at_least(1, workers=self.workers)
 
 
 def advise(
     invocation: typer.Context,
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="File, folder, 'pattern', hf:NAME, or a folder that data prepare made; left out: "
-            "the sample archfit ships with."
-        ),
-    ] = SAMPLE,
-    params: Annotated[int, PARAMS] = 10_000_000,
+    source: Annotated[str, SOURCE] = SAMPLE,
+    params: Annotated[int, options.PARAMS] = 10_000_000,
     out: Annotated[Path | None, word("Folder of the advice; else advice-SOURCE.")] = None,
-    check: Annotated[
-        bool, flag("--check", "Train the sweep that could refute the advice.")
-    ] = False,
+    check: Annotated[bool, TRAIN] = False,
     minutes: Annotated[float, word("How long the check may train.", CHECK)] = 10.0,
-    seeds: Annotated[
-        int | None, size("Seeds of every network; else as many as fit into --minutes.", "N", CHECK)
-    ] = None,
-    device: Annotated[str, DEVICE] = "auto",
-    workers: Annotated[
-        int | None, size("Networks trained at a time; else as many as cores.", "N", CHECK)
-    ] = None,
-    kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", DATA)] = "",
-    vocab: Annotated[int | None, size("Tokens to prepare.", "V", DATA)] = None,
-    heldout: Annotated[str, word("Held-out source; else 5 % by content.", DATA)] = "",
-    field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", DATA)] = "",
-    context: Annotated[int, CONTEXT] = 1024,
-    max_depth: Annotated[int, MAX_DEPTH] = DEEPEST_TRAINED,
+    seeds: Annotated[int | None, SEEDS] = None,
+    device: Annotated[str, options.DEVICE] = "auto",
+    workers: Annotated[int | None, WORKERS] = None,
+    kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", options.DATA)] = "",
+    vocab: Annotated[int | None, size("Tokens to prepare.", "V", options.DATA)] = None,
+    heldout: Annotated[str, word("Held-out source; else 5 % by content.", options.DATA)] = "",
+    field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", options.DATA)] = "",
+    context: Annotated[int, options.CONTEXT] = 1024,
+    max_depth: Annotated[int, options.MAX_DEPTH] = DEEPEST_TRAINED,
     as_json: AsJson = False,
 ) -> None:
     """Which Transformer fits my data? Prepare, plan, check by experiment, and write a report."""
-    request = chosen(
-        AdviceRequest,
-        invocation,
-        source=Source(
-            words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None
-        ),
-    )
-    options = chosen(CheckOptions, invocation)
+    optional = {"heldout": heldout or None, "field": field or None}
+    named = Source(words=source, kind=kind, vocab=vocab, **optional)
+    request = chosen(AdviceRequest, invocation, source=named)
+    how = chosen(CheckOptions, invocation)
     if importlib.util.find_spec("altair") is None:  # a bare checkout: nothing could be drawn
         raise ValueError(
             "altair is missing, which draws the report; pip install archfit, or use archfit plan "
@@ -118,27 +99,27 @@ def advise(
     with bar("reading", of_bytes=True) as report:
         data, plan = planned(request, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
-    found = _checked(plan, data, folder, options, silent=as_json) if check else None
+    found = _checked(plan, data, folder, how, silent=as_json) if check else None
     _finish(request, data, plan, found, folder, as_json=as_json)
     if found is not None and found.runs.failures:
         raise SystemExit(SOME_FAILED)
 
 
 def _checked(
-    plan: Plan, data: PreparedData, out: Path, options: CheckOptions, *, silent: bool
+    plan: Plan, data: PreparedData, out: Path, how: CheckOptions, *, silent: bool
 ) -> CheckResult:
     from archfit.advise.check import CheckRunner
 
-    folder = check_folder(out, plan, data, options.minutes)
+    folder = check_folder(out, plan, data, how.minutes)
     try:
         with watched(silent=silent) as watch:
             runner = CheckRunner(
                 folder=folder,
-                device=options.device,
-                where=lambda: usual_slots(options.device, options.workers, threads=1),
+                device=how.device,
+                where=lambda: usual_slots(how.device, how.workers, threads=1),
                 watch=watch,
             )
-            return checked(plan, data, runner, minutes=options.minutes, seeds=options.seeds)
+            return checked(plan, data, runner, minutes=how.minutes, seeds=how.seeds)
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
@@ -154,8 +135,6 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Write config and report, and say the answer."""
-    from archfit.report.page import save_report
-
     command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
     store(out, request, data, found, command)  # first: it says whose the other files are
     files = write_config(plan, data, out / MODEL)

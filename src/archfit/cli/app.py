@@ -11,6 +11,7 @@ import typer
 
 from archfit.cli.output import version_line
 from archfit.spec.errors import InvalidValue, one_line
+from archfit.spec.run_options import NAMES_OF_FIELD
 
 COMMANDS = {  # verb: the module and the function, or group of functions, that does it
     "advise": ("advise_command", "advise"),
@@ -27,18 +28,6 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "measure": ("exact_commands", "measure"),
     "witness": ("exact_commands", "witness"),
     "serve": ("serve_command", "serve"),
-}
-
-# Fields of values that commands build, and the options that give them where names differ.
-OPTIONS_OF_FIELD = {
-    "inner": ("embedding_inner", "position_inner", "head", "rank"),
-    "embedding_rank": ("rank",),
-    "size": ("patch",),
-    "head_dim": ("head_dim",),  # which a way out proposes
-    "batch_sequences": ("batch",),
-    "warmup_steps": ("warmup",),
-    "peak_learning_rate": ("learning_rate",),
-    "evaluation_steps": ("evaluate_every",),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -105,7 +94,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     """Which option stands for each field; where several may, that of the refused value."""
     names = {}
     for field in problem.fields:
-        given = [name for name in OPTIONS_OF_FIELD.get(field, ()) if name in options]
+        given = [name for name in NAMES_OF_FIELD.get(field, ()) if name in options]
         given.sort(key=lambda name: str(options[name]) != str(problem.value))
         if given:
             names[field] = f"--{given[0].replace('_', '-')}"
@@ -138,16 +127,12 @@ def _refuse(problem: BaseException) -> int:
 
 def _sentence(problem: BaseException) -> str:
     if isinstance(problem, UsageError):
-        return _usage_sentence(problem)
+        message = getattr(problem, "format_message", lambda: str(problem))()
+        context = getattr(problem, "ctx", None)
+        way_out = f"; see {context.command_path} --help" if context is not None else ""
+        return f"{message.rstrip('.')}{way_out}"
     if isinstance(problem, MemoryError):
         return "the input needs more memory than this machine has; use a smaller one"
     if isinstance(problem, OSError) and problem.filename and problem.strerror:
         return f"{problem.filename}: {problem.strerror}; check the path and its permissions"
     return str(problem)  # one of ours, already a sentence
-
-
-def _usage_sentence(problem: BaseException) -> str:
-    message = getattr(problem, "format_message", lambda: str(problem))()
-    context = getattr(problem, "ctx", None)
-    way_out = f"; see {context.command_path} --help" if context is not None else ""
-    return f"{message.rstrip('.')}{way_out}"

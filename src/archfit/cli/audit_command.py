@@ -13,40 +13,30 @@ from archfit.audit.zoo import zoo_models
 from archfit.cli.options import AsJson, Chart, flag, word
 from archfit.cli.output import show, version_line
 from archfit.report.audit_document import audit_document, gallery_document
+from archfit.report.page import save_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-    from archfit.report.document import Document
 
 WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
-SORTS = (
-    *("name", "modality", "depth", "width", "attention-ratio", "rank-ratio", "params"),
-    "findings",
+SIZES = ("depth", "width", "attention-ratio", "rank-ratio", "params")
+SORTS = ("name", "modality", *SIZES, "findings")
+TARGETS = typer.Argument(
+    metavar="TARGET…",
+    help="A published model's name, config.json, folder, .safetensors, or org/name in the local "
+    "Hugging Face cache.",
 )
+EVERYTHING = flag("--all", "The gallery: every model of the built-in table.")
+MEASURE = flag("--weights", "Measure the rank of the stored embedding.")
+FAIL_ON = word("Exit with status 1 on this finding (or any); repeatable.", metavar="ID")
 
 
 def audit(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TARGET…",
-            help="A published model's name, config.json, folder, .safetensors, or org/name in "
-            "the local Hugging Face cache.",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, flag("--all", "The gallery: every model of the built-in table.")
-    ] = False,
-    weights: Annotated[
-        bool, flag("--weights", "Measure the rank of the stored embedding.")
-    ] = False,
-    fail_on: Annotated[
-        list[str] | None,
-        word("Exit with status 1 on this finding (or any); repeatable.", metavar="ID"),
-    ] = None,
+    targets: Annotated[list[str] | None, TARGETS] = None,
+    everything: Annotated[bool, EVERYTHING] = False,
+    weights: Annotated[bool, MEASURE] = False,
+    fail_on: Annotated[list[str] | None, FAIL_ON] = None,
     sort: Annotated[str, word(f"--all by {', '.join(SORTS)}.")] = "name",
     chart: Chart = None,
     as_json: AsJson = False,
@@ -66,10 +56,20 @@ def audit(
             for target in targets or []
         ]
         document = audit_document(models)
-    if chart is not None:
-        _draw(document, chart, everything)
-    show(document, as_json=as_json, chart=chart)
-    _fail(models, failing)
+    figure = "models" if everything else "spectrum"
+    if chart is not None and everything and chart.suffix.lower() == ".html":
+        save_page(document, chart)
+        figure = ""
+    show(document, as_json=as_json, chart=chart, figure=figure)
+    caught = [
+        f"{result.model.name}: {finding.id}"
+        for result in models
+        for finding in result.findings
+        if finding.id in failing
+    ]
+    if caught:
+        typer.echo(f"archfit: --fail-on: {'; '.join(caught)}", err=True)
+        raise typer.Exit(FOUND)
 
 
 def _check_options(
@@ -85,12 +85,8 @@ def _check_options(
         raise ValueError("--weights needs a checkpoint, and --all has none; name a file or folder")
     if sort not in SORTS:
         raise ValueError(f"--sort {sort!r} is unknown; use one of {', '.join(SORTS)}")
-    if chart is not None:
-        from archfit.report.page import check_chart_file
-
-        check_chart_file(chart)
-        if not everything and not weights:
-            raise ValueError("--chart draws the gallery or a spectrum; add --all or --weights")
+    if chart is not None and not everything and not weights:
+        raise ValueError("--chart draws the gallery or a spectrum; add --all or --weights")
 
 
 def _failing(ids: list[str]) -> set[str]:
@@ -116,23 +112,3 @@ def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:
         number = numbers[sort]
         return number is None, float(number or 0), name
     return False, 0.0, f"{model.modality or ''} {name}".lower() if sort == "modality" else name
-
-
-def _draw(document: Document, chart: Path, everything: bool) -> None:
-    from archfit.report.page import save_figure, save_page
-
-    if everything and chart.suffix.lower() == ".html":
-        return save_page(document, chart)
-    return save_figure(document.figure("models" if everything else "spectrum"), chart)
-
-
-def _fail(models: Sequence[AuditResult], failing: set[str]) -> None:
-    caught = [
-        f"{result.model.name}: {finding.id}"
-        for result in models
-        for finding in result.findings
-        if finding.id in failing
-    ]
-    if caught:
-        typer.echo(f"archfit: --fail-on: {'; '.join(caught)}", err=True)
-        raise typer.Exit(FOUND)

@@ -20,35 +20,29 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        help="File, folder, 'pattern', hf:NAME[:CONFIG][:SPLIT], or the sample archfit ships with."
-    ),
-]
+SOURCE = typer.Argument(
+    help="File, folder, 'pattern', hf:NAME[:CONFIG][:SPLIT], or the sample archfit ships with."
+)
+VOCAB = size("Tokens, separator included (text: BPE; 257 is plain bytes).", "V")
+SEPARATOR = word("Line between documents ('' is a blank one); tokens: the id ending one.")
+UNUSUAL = word("fasta: letters beyond ACGT or amino acids: keep, map or refuse.")
 
 
 @app.command()
 def prepare(
     invocation: typer.Context,
     out: Annotated[Path, word("Folder to make.")],
-    source: Source = SAMPLE,
+    source: Annotated[str, SOURCE] = SAMPLE,
     kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.")] = "",
-    vocab: Annotated[
-        int | None, size("Tokens, separator included (text: BPE; 257 is plain bytes).", "V")
-    ] = None,
+    vocab: Annotated[int | None, VOCAB] = None,
     heldout: Annotated[str, word("Held-out source; else 5 % by content.")] = "",
     tokenizer: Annotated[Path | None, word("text: reuse this Hugging Face tokenizer.json.")] = None,
     field: Annotated[str, word("text: key of .jsonl or .parquet; images: array of an .npz.")] = "",
     heldout_field: Annotated[str, word("The same in the held-out source.")] = "",
-    separator: Annotated[
-        str | None, word("Line between documents ('' is a blank one); tokens: the id ending one.")
-    ] = None,
+    separator: Annotated[str | None, SEPARATOR] = None,
     errors: Annotated[str, word("Invalid UTF-8: strict or replace.")] = "strict",
     kmer: Annotated[int, word("fasta: letters in a token.")] = 1,
-    unusual: Annotated[
-        str, word("fasta: letters beyond ACGT or amino acids: keep, map or refuse.")
-    ] = "keep",
+    unusual: Annotated[str, UNUSUAL] = "keep",
     levels: Annotated[int | None, word("images: grey levels, a power of two.")] = None,
     clusters: Annotated[int | None, word("images: colours in the palette.")] = None,
     bins: Annotated[int | None, word("series: values to round to.")] = None,

@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.options import (
-    DEPTH,
-    HEAD_DIM,
-    HEADS,
-    POSITION_RANK,
-    RANK,
-    RESIDUAL,
-    WIDTH,
-    AsJson,
-    Chart,
-    chosen,
-    flag,
-    size,
-    word,
-)
+from archfit.cli import options
+from archfit.cli.options import AsJson, Chart, chosen, flag, size, word
 from archfit.cli.output import show
 from archfit.cli.progress import bar
 from archfit.cli.theory_commands import parse_input
@@ -32,28 +19,15 @@ from archfit.exact.measure import measure as measure_rank
 from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
-from archfit.exact.witness import (
-    KINDS,
-    WitnessRequest,
-    build_witness,
-    check_witness,
-    recipe_for,
-)
-from archfit.report.measure_document import (
-    GROWTH,
-    claim_document,
-    claims_document,
-    growth_document,
-    measure_document,
-)
+from archfit.exact.witness import KINDS, WitnessRequest, build_witness, check_witness, recipe_for
+from archfit.report import measure_document as documents
+from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import witness_document
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from archfit.exact.arrays import Arrays
     from archfit.exact.experiment import NetworkInputs
     from archfit.exact.measure import Progress
@@ -62,32 +36,30 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda", "auto")
 LIST = "list"  # of claims
 FAILED = 1  # exit status of a witness that is not what was promised
+PARTITION = word("balanced, first-half, interleaved, or positions: 0,2,5.")
+OUTPUT = word("A position, or last. Default: 0; last if --causal.", metavar="I")
+CLAIM = word("Test a claim instead; `list` names them.", metavar="NAME")
+PLAN = word("Of a monomial: JSON, or example. Default: a search.", metavar="PLAN")
 
 
 def measure(
-    depth: Annotated[int | None, DEPTH] = None,
-    width: Annotated[int | None, WIDTH] = None,
-    heads: Annotated[int, HEADS] = 1,
+    depth: Annotated[int | None, options.DEPTH] = None,
+    width: Annotated[int | None, options.WIDTH] = None,
+    heads: Annotated[int, options.HEADS] = 1,
     positions: Annotated[int, size("Length of the sequence.")] = 4,
-    head_dim: Annotated[int | None, HEAD_DIM] = None,
-    residual: Annotated[bool, RESIDUAL] = False,
+    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
+    residual: Annotated[bool, options.RESIDUAL] = False,
     causal: Annotated[bool, flag("--causal", "Positions see those before them.")] = False,
     vocab: Annotated[int | None, size("Tokens; else continuous inputs.", "V")] = None,
-    rank: Annotated[int | None, RANK] = None,
+    rank: Annotated[int | None, options.RANK] = None,
     patch: Annotated[int | None, size("Values of a patch: a rank of at most K.", "K")] = None,
-    position_rank: Annotated[int, POSITION_RANK] = 0,
-    partition: Annotated[
-        str, word("balanced, first-half, interleaved, or positions: 0,2,5.")
-    ] = "balanced",
-    output_position: Annotated[
-        str | None, word("A position, or last. Default: 0; last if --causal.", metavar="I")
-    ] = None,
+    position_rank: Annotated[int, options.POSITION_RANK] = 0,
+    partition: Annotated[str, PARTITION] = "balanced",
+    output_position: Annotated[str | None, OUTPUT] = None,
     prime: Annotated[list[int] | None, word("Modulo these instead; repeatable.")] = None,
     device: Annotated[str, word(f"{', '.join(DEVICES)}.")] = "cpu",
     limit: Annotated[float, word("Minutes that it may take.")] = 10.0,
-    claim: Annotated[
-        str | None, word("Test a claim instead; `list` names them.", metavar="NAME")
-    ] = None,
+    claim: Annotated[str | None, CLAIM] = None,
     chart: Chart = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +73,7 @@ def measure(
     if claim is not None:
         if depth is not None or width is not None:
             raise ValueError(f"--claim {claim} has networks of its own; leave out depth and width")
-        return show(_claim(claim, machine, chart), as_json=as_json, chart=chart)
+        return show(_claim(claim, machine), as_json=as_json, chart=chart, figure=GROWTH)
     if depth is None or width is None:
         raise ValueError("--depth and --width say which network; give both, or --claim NAME")
     output = output_position or ("last" if causal else "0")
@@ -121,7 +93,7 @@ def measure(
     )
     with bar("evaluating") as progress:
         measured = machine.measure(experiment, progress)
-    return show(measure_document(measured), as_json=as_json)
+    return show(documents.measure_document(measured), as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +120,7 @@ class _Machine:
 
 
 def _machine(device: str, limit: float, primes: tuple[int, ...]) -> _Machine:
+    """The device, with most of the memory there is."""
     for number in primes:
         check_prime(number)
     if not 0 < limit < 1e6:
@@ -155,33 +128,31 @@ def _machine(device: str, limit: float, primes: tuple[int, ...]) -> _Machine:
     # Work is spread over the cores by us; two layers of threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arrays, kind = _arrays(device)
+    gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    if kind == "cuda":
+        import torch
+
+        gigabytes = 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
     return _Machine(
-        arrays=arrays, kind=kind, seconds=60 * limit, gigabytes=_memory(kind), primes=primes
+        arrays=arrays, kind=kind, seconds=60 * limit, gigabytes=gigabytes, primes=primes
     )
 
 
-def _claim(name: str, machine: _Machine, chart: Path | None) -> Document:
-    """All cases of a claim, measured; the chart of growth is drawn, too."""
+def _claim(name: str, machine: _Machine) -> Document:
+    """All cases of a claim, measured."""
     if name == LIST:
-        return claims_document()
+        return documents.claims_document()
     known = {claim.name: claim for claim in claims()}
     if name not in (*known, GROWTH):
         names = ", ".join([*known, GROWTH, LIST])
         raise ValueError(f"--claim {name!r} is unknown; use one of {names}")
-    if chart is not None:
-        from archfit.report.page import check_chart_file, save_figure
-
-        check_chart_file(chart)
     with bar("evaluating") as progress:
         if name != GROWTH:
             claim = known[name]
             groups = [[machine.measure(case, progress) for case in group] for group in claim.groups]
-            return claim_document(claim, groups)
+            return documents.claim_document(claim, groups)
         cases = growth_experiments(machine.kind, machine.seconds, machine.gigabytes)
-        document = growth_document([machine.measure(case, progress) for case in cases])
-    if chart is not None:
-        save_figure(document.figure(GROWTH), chart)
-    return document
+        return documents.growth_document([machine.measure(case, progress) for case in cases])
 
 
 def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) -> NetworkInputs:
@@ -194,28 +165,23 @@ def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) 
 
 
 def _partition(words: str, positions: int, output: str) -> Partition:
-    side = _chosen(words, positions)
+    """The positions on either side, by one of three names or by their numbers."""
+    half = range(positions // 2)
+    usual = {"balanced": half, "first-half": half, "interleaved": range(0, positions, 2)}
+    try:
+        named = usual.get(words)
+        side = tuple(sorted({int(word) for word in words.split(",")}) if named is None else named)
+    except ValueError as problem:
+        raise ValueError(
+            f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
+            "positions such as 0,2,5"
+        ) from problem
     if positions > 1 and (max(side) >= positions or min(side) < 0):
         raise ValueError(
             f"--partition {words} names a position outside 0..{positions - 1}; use those, or more "
             "--positions"
         )
     return divided(positions, side, "last" if output == "last" else parse_size(output))
-
-
-def _chosen(words: str, positions: int) -> tuple[int, ...]:
-    match words:
-        case "balanced" | "first-half":
-            return tuple(range(positions // 2))
-        case "interleaved":
-            return tuple(range(0, positions, 2))
-    try:
-        return tuple(sorted({int(word) for word in words.split(",")}))
-    except ValueError as problem:
-        raise ValueError(
-            f"--partition {words!r} is unknown; use balanced, first-half, interleaved, or "
-            "positions such as 0,2,5"
-        ) from problem
 
 
 def _arrays(device: str) -> tuple[Arrays, str]:
@@ -238,29 +204,18 @@ def _arrays(device: str) -> tuple[Arrays, str]:
     raise ValueError("--device cuda: torch finds no GPU here; use --device cpu")
 
 
-def _memory(kind: str) -> float:
-    """Gigabytes that may be used: most of what there is."""
-    if kind == "cuda":
-        import torch
-
-        return 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
-    return 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-
-
 def witness(
     invocation: typer.Context,
-    depth: Annotated[int, DEPTH],
-    width: Annotated[int, WIDTH],
-    heads: Annotated[int, HEADS],
+    depth: Annotated[int, options.DEPTH],
+    width: Annotated[int, options.WIDTH],
+    heads: Annotated[int, options.HEADS],
     kind: Annotated[str, word(f"One of {', '.join(KINDS)}.", metavar="KIND")] = "simplified",
     positions: Annotated[int | None, size("Default: few that do.")] = None,
     rank: Annotated[int | None, size("Of the embedding. Default: the most.", "R")] = None,
     vocab: Annotated[int | None, size("Tokens. Default: the fewest that do.", "V")] = None,
     patch: Annotated[int | None, size("Vectors of a patch. Default: 2.", "K")] = None,
     channels: Annotated[int | None, size("Numbers of a patch's vector.", "C")] = None,
-    plan: Annotated[
-        str | None, word("Of a monomial: JSON, or example. Default: a search.", metavar="PLAN")
-    ] = None,
+    plan: Annotated[str | None, PLAN] = None,
     entry: Annotated[int | None, size("Output coordinate read.", "E")] = None,
     prime: Annotated[int, size("All is exact modulo this.", "P")] = WITNESS_PRIME,
     as_json: AsJson = False,

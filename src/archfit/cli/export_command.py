@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from archfit.cli.options import (
-    DEPTH,
-    HEAD_DIM,
-    HEADS,
-    SHAPE,
-    WIDTH,
-    AsJson,
-    chosen,
-    flag,
-    size,
-    word,
-)
+from archfit import export as exports
+from archfit.cli import options
+from archfit.cli.options import AsJson, flag, size, word
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
-from archfit.export import (
-    FORMATS,
-    Export,
-    ExportShape,
-    TrainedRun,
-    check_weights,
-    export_config,
-    export_run,
-    is_export,
-    open_run,
-    write_files,
-    write_weights,
-)
 from archfit.journey import tokenizer_of, with_tokenizer_of
 from archfit.report.document import Document, Section
-from archfit.spec import Factorised, Full, to_json
+from archfit.spec import to_json
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.parts import table_of
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 WEIGHTS_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
@@ -48,33 +26,37 @@ EXPORTED_FILES = {
     "config.json", "model_config.yaml", "base_train.sh", "gpt_config.json", "model.yml",
     "model_args.sh", "tokenizer.json", "tokenizer_config.json", WEIGHTS,
 }  # fmt: skip
-KV_HEADS = size("Key-value heads; as many as heads if left out.", "H", SHAPE)
-HIDDEN = size("Hidden units; 4 width if left out, 8/3 width where they are gated.", "N", SHAPE)
-VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", SHAPE)
-POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", SHAPE)
-RANK = size("Factorise the embedding to this rank; full if left out.", "R", SHAPE)
+SIZES = (
+    "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
+)  # fmt: skip
+KV_HEADS = size("Key-value heads; as many as heads if left out.", "H", options.SHAPE)
+HIDDEN = size(
+    "Hidden units; 4 width if left out, 8/3 width where they are gated.", "N", options.SHAPE
+)
+VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", options.SHAPE)
+POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", options.SHAPE)
+RANK = size("Factorise the embedding to this rank; full if left out.", "R", options.SHAPE)
+
+FORMAT = typer.Option("--format", metavar="FMT", help=f"{', '.join(exports.FORMATS)}.")
+DATA = word("Prepared data whose tokenizer goes into the folder.")
 
 
 def export(
     invocation: typer.Context,
     out: Annotated[Path, word("Folder to make.")],
-    format_name: Annotated[
-        str, typer.Option("--format", metavar="FMT", help=f"{', '.join(FORMATS)}.")
-    ] = WEIGHTS_FORMAT,
-    depth: Annotated[int | None, DEPTH] = None,
-    width: Annotated[int | None, WIDTH] = None,
-    heads: Annotated[int | None, HEADS] = None,
-    head_dim: Annotated[int | None, HEAD_DIM] = None,
+    format_name: Annotated[str, FORMAT] = WEIGHTS_FORMAT,
+    depth: Annotated[int | None, options.DEPTH] = None,
+    width: Annotated[int | None, options.WIDTH] = None,
+    heads: Annotated[int | None, options.HEADS] = None,
+    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
     kv_heads: Annotated[int | None, KV_HEADS] = None,
     feed_forward: Annotated[int | None, HIDDEN] = None,
     vocab: Annotated[int | None, VOCAB] = None,
     context: Annotated[int | None, POSITIONS] = None,
     rank: Annotated[int | None, RANK] = None,
-    tied: Annotated[bool, flag("--tied", "Use the embedding as head.", SHAPE)] = False,
+    tied: Annotated[bool, flag("--tied", "Use the embedding as head.", options.SHAPE)] = False,
     run: Annotated[Path | None, word("Trained run instead of a shape: its weights too.")] = None,
-    data: Annotated[
-        Path | None, word("Prepared data whose tokenizer goes into the folder.")
-    ] = None,
+    data: Annotated[Path | None, DATA] = None,
     overwrite: Annotated[bool, word("Replace the export in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -82,95 +64,74 @@ def export(
     prepared = open_prepared(data) if data is not None else None
     tokenizer = tokenizer_of(prepared) if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator
-    options = chosen(ShapeOptions, invocation)
+    given = {name: invocation.params[name] for name in SIZES}
+    sizes = {name: value for name, value in given.items() if value is not None}
     _check_out(out, overwrite=overwrite)
     trained = None
     if run is not None:
-        _check_run_options(options, format_name)
-        trained = open_run(run)
-        _check_data_of(trained, prepared)
-        made = export_run(trained, separator=separator)
-        check_weights(trained)
+        trained = _open_run(run, [*sizes, *(["tied"] if tied else [])], format_name, prepared)
+        made = exports.export_run(trained, separator=separator)
+        exports.check_weights(trained)
         positions = trained.spec.architecture.context
     else:
-        shape = options.shape(prepared, separator)
-        made, positions = export_config(shape, format_name), shape.context
+        shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
+        made, positions = exports.export_config(shape, format_name), shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
-        write_files(made, folder)
+        exports.write_files(made, folder)
         if trained is not None:
-            write_weights(trained, folder)
+            exports.write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
     show(_document(made, [str(out / name) for name in files]), as_json=as_json)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShapeOptions:
-    """The options that name a shape, as they were given."""
-
-    depth: int | None
-    width: int | None
-    heads: int | None
-    head_dim: int | None
-    kv_heads: int | None
-    feed_forward: int | None
-    vocab: int | None
-    context: int | None
-    rank: int | None
-    tied: bool
-
-    def given(self) -> list[str]:
-        """The names of those that were given."""
-        names = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        return [f"--{name.replace('_', '-')}" for name in names if name != "tied" or self.tied]
-
-    def shape(self, data: PreparedData | None, separator: int | None) -> ExportShape:
-        """The architecture that they name, for the data's vocabulary where it is not given."""
-        if self.depth is None or self.width is None or self.heads is None:
-            raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
-        head_dim = head_dim_of(self.width, self.heads) if self.head_dim is None else self.head_dim
-        return ExportShape(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=head_dim,
-            kv_heads=self.heads if self.kv_heads is None else self.kv_heads,
-            feed_forward="usual" if self.feed_forward is None else self.feed_forward,
-            vocab=self._vocab(data),
-            context=GPT2_CONTEXT if self.context is None else self.context,
-            embedding=Full() if self.rank is None else Factorised(inner=self.rank),
-            tied=self.tied,
-            separator=separator,
+def _shape(
+    sizes: dict[str, int], *, tied: bool, data: PreparedData | None, separator: int | None
+) -> exports.ExportShape:
+    """The architecture of the sizes given; the vocabulary is the data's where it is not given."""
+    if not {"depth", "width", "heads"} <= sizes.keys():
+        raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
+    least = GPT2_VOCAB if data is None else data.vocab
+    if data is not None and sizes.get("vocab", least) < least:
+        raise ValueError(
+            f"--vocab {sizes['vocab']} is below the {least} tokens of {str(data.folder)!r}; use "
+            f"{least} or more, or leave it out"
         )
+    usual: dict[str, Any] = {
+        "kv_heads": sizes["heads"],
+        "feed_forward": "usual",
+        "vocab": least,
+        "context": GPT2_CONTEXT,
+    }
+    if "head_dim" not in sizes:
+        usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
+    given = {name: value for name, value in sizes.items() if name != "rank"}
+    embedding = table_of(sizes.get("rank"))
+    return exports.ExportShape(
+        **(usual | given), embedding=embedding, tied=tied, separator=separator
+    )
 
-    def _vocab(self, data: PreparedData | None) -> int:
-        least = GPT2_VOCAB if data is None else data.vocab
-        if data is not None and self.vocab is not None and self.vocab < data.vocab:
-            raise ValueError(
-                f"--vocab {self.vocab} is below the {data.vocab} tokens of {str(data.folder)!r}; "
-                f"use {data.vocab} or more, or leave it out"
-            )
-        return least if self.vocab is None else self.vocab
 
-
-def _check_run_options(options: ShapeOptions, format_name: str) -> None:
-    if given := options.given():
-        raise ValueError(f"{given[0]} does not go with --run, which has a shape; leave it out")
+def _open_run(
+    run: Path, given: list[str], format_name: str, data: PreparedData | None
+) -> exports.TrainedRun:
+    """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
+    if given:
+        option = given[0].replace("_", "-")
+        raise ValueError(f"--{option} does not go with --run, which has a shape; leave it out")
     if format_name != WEIGHTS_FORMAT:
         raise ValueError(
             f"--format {format_name} does not go with --run: trained weights are those of GPT-2's "
             f"kind of network; use --format {WEIGHTS_FORMAT}"
         )
-
-
-def _check_data_of(trained: TrainedRun, data: PreparedData | None) -> None:
-    """Refuse a tokenizer of other data than the run was trained on."""
+    trained = exports.open_run(run)
     if data is not None and data.data_hash != trained.spec.data_hash:
         raise ValueError(
             f"the run was trained on data {trained.spec.data_hash[:16]}, and {str(data.folder)!r} "
             f"is {data.data_hash[:16]}; give the data it was trained on"
         )
+    return trained
 
 
 def _check_out(out: Path, *, overwrite: bool) -> None:
@@ -194,10 +155,10 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
 def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
     is_file = path.is_file() and not path.is_symlink() and path.name in EXPORTED_FILES
-    return is_file and (path.name != WEIGHTS or is_export(path))
+    return is_file and (path.name != WEIGHTS or exports.is_export(path))
 
 
-def _document(made: Export, files: list[str]) -> Document:
+def _document(made: exports.Export, files: list[str]) -> Document:
     params = made.params
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in tables"
     notes = tuple(f"Note: {note}." for note in made.notes)

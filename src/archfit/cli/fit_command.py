@@ -8,34 +8,29 @@ import typer
 from archfit.cli.options import AsJson, flag, word
 from archfit.cli.output import print_json, show, version_line
 from archfit.fit.fitted import read_folders
-from archfit.report.document import Document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
+from archfit.report.page import check_page_file, save_report
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
+RUNS = typer.Argument(metavar="DIR…", help="Folders of runs on the same data.")
+RUNS_OR_ADVICE = typer.Argument(
+    metavar="DIR…", help="Folders of runs on the same data, or of one advice."
+)
+EVIDENCE = "Of the runs that ship with archfit: what they say about the papers' findings."
+
 
 def fit(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="DIR…", help="Folders of runs on the same data."),
-    ] = None,
-    evidence: Annotated[
-        bool,
-        flag(
-            "--evidence",
-            "Of the runs that ship with archfit: what they say about the papers' findings.",
-        ),
-    ] = False,
+    folders: Annotated[list[Path] | None, RUNS] = None,
+    evidence: Annotated[bool, flag("--evidence", EVIDENCE)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Crossing points, redundancies and laws from runs, with 90 % intervals."""
     if evidence == bool(folders):
-        given = (
-            "folders and --evidence are both" if folders else "neither folders nor --evidence is"
-        )
+        both, none = "folders and --evidence are both", "neither folders nor --evidence is"
         raise ValueError(
-            f"{given} given; name folders of runs, or give --evidence alone for the runs that ship "
-            "with archfit"
+            f"{both if folders else none} given; name folders of runs, or give --evidence alone "
+            "for the runs that ship with archfit"
         )
     if evidence:
         from archfit.evidence.evidence_json import all_findings
@@ -49,16 +44,11 @@ def fit(
 
 
 def report(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR…", help="Folders of runs on the same data, or of one advice."),
-    ],
+    folders: Annotated[list[Path], RUNS_OR_ADVICE],
     out: Annotated[Path, word("The page, FILE.html; its charts go beside it.")],
     as_json: AsJson = False,
 ) -> None:
     """One page with what runs say: conclusions, figures with intervals, tables."""
-    from archfit.report.page import check_page_file, save_report
-
     check_page_file(out)
     advices = [folder for folder in folders if (folder / ADVICE).is_file()]
     if advices and len(folders) > 1:
@@ -66,7 +56,16 @@ def report(
             f"{advices[0]} is an advice, which has a page of its own; give it alone, or the folder "
             "of its check"
         )
-    document = _stored_advice(advices[0]) if advices else _sweeps(folders, out)
+    if advices:
+        from archfit.advise.stored import read_advice
+        from archfit.journey import advice_of
+
+        advice, data, plan, check = read_advice(advices[0])
+        said = {"command": advice.command, "version": version_line()}
+        document = advice_of(advice.wish, data, plan, check, **said)
+    else:
+        runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
+        document = sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
     written = save_report(document, out)
     if as_json:
         return print_json({"file": str(out), "figures": figures_json(written)})
@@ -81,20 +80,6 @@ def figures_json(written: dict[str, list[Path]]) -> list[dict[str, object]]:
     return [
         {"name": name, "files": [str(path) for path in paths]} for name, paths in written.items()
     ]
-
-
-def _stored_advice(folder: Path) -> Document:
-    from archfit.advise.stored import read_advice
-    from archfit.journey import advice_of
-
-    advice, data, plan, check = read_advice(folder)
-    return advice_of(advice.wish, data, plan, check, command=advice.command, version=version_line())
-
-
-def _sweeps(folders: list[Path], out: Path) -> Document:
-    runs = read_folders(folders)
-    origins = [_origin(folder) for folder in folders]
-    return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
 
 def _origin(folder: Path) -> Origin:

@@ -7,9 +7,11 @@ from typing import Annotated, TypeVar
 import typer
 from typer.models import OptionInfo
 
+from archfit.report.page import check_chart_file
 from archfit.spec.sizes import parse_size
 
 Value = TypeVar("Value")
+MOST_SEEDS = 1000
 SHAPE, DATA, TRAINING = "Shape", "Your data", "Training"
 
 
@@ -50,6 +52,13 @@ def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) ->
     return kind(**(given | others))
 
 
+def _checked_chart(file: Path | None) -> Path | None:
+    """The file that a chart goes to; one that cannot be written is refused before any work."""
+    if file is not None:
+        check_chart_file(file)
+    return file
+
+
 DEPTH = size("Number of layers.", "L", SHAPE)
 WIDTH = size("Residual stream.", "D", SHAPE)
 HEADS = size("Heads in a layer.", "H", SHAPE)
@@ -64,4 +73,7 @@ DEVICE = word("auto, cuda, mps or cpu.")
 CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
 
 AsJson = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
-Chart = Annotated[Path | None, word("Draw it: .svg .png .html", metavar="FILE")]
+Chart = Annotated[
+    Path | None,
+    typer.Option(help="Draw it: .svg .png .html", metavar="FILE", callback=_checked_chart),
+]

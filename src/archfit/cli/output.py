@@ -9,6 +9,7 @@ import typer
 
 from archfit import __version__
 from archfit.report.document import Document
+from archfit.report.page import save_figure
 from archfit.report.terminal import text_of
 
 PACKAGE = Path(__file__).parents[1]
@@ -19,8 +20,10 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def show(document: Document, *, as_json: bool, chart: Path | None = None) -> None:
-    """The result, for a program or for people, and where its chart lies."""
+def show(document: Document, *, as_json: bool, chart: Path | None = None, figure: str = "") -> None:
+    """The result, for a program or for people; `figure` of it is drawn to the file `chart`."""
+    if chart is not None and figure:
+        save_figure(document.figure(figure), chart)
     if as_json:
         more = {} if chart is None else {"chart": str(chart)}
         return print_json(

@@ -14,6 +14,11 @@ from archfit.plan.planner import make_plan
 from archfit.plan.request import CHINCHILLA_TOKENS, PlanOptions
 from archfit.report.plan_document import plan_document
 
+PATCH = word("Values embedded at a position, as numbers.", metavar="16x16x3")
+TOKENIZER = word("A tokenizer.json, for its vocabulary.", metavar="FILE")
+DATA = word("Prepared data: used vocabulary, tokens.", metavar="DIR")
+TOKENS = word("Training tokens for each parameter.")
+
 
 def plan(
     invocation: typer.Context,
@@ -22,22 +27,14 @@ def plan(
     flops: Annotated[int | None, size("Budget: operations of the training.", "C")] = None,
     vocab: Annotated[int | None, size("Tokens; else 50257, GPT-2's.", "V")] = None,
     rank: Annotated[int | None, size("Inner size of a factorised embedding.", "R")] = None,
-    patch: Annotated[
-        str, word("Values embedded at a position, as numbers.", metavar="16x16x3")
-    ] = "",
-    tokenizer: Annotated[
-        Path | None, word("A tokenizer.json, for its vocabulary.", metavar="FILE")
-    ] = None,
-    data: Annotated[
-        Path | None, word("Prepared data: used vocabulary, tokens.", metavar="DIR")
-    ] = None,
+    patch: Annotated[str, PATCH] = "",
+    tokenizer: Annotated[Path | None, TOKENIZER] = None,
+    data: Annotated[Path | None, DATA] = None,
     context: Annotated[int, CONTEXT] = 1024,
     tied: Annotated[bool, flag("--tied", "The embedding is the head, too.")] = False,
     max_depth: Annotated[int, MAX_DEPTH] = DEEPEST_TRAINED,
     multiple_of: Annotated[int | None, size("Of the width; else as GPUs like it.", "M")] = None,
-    tokens_per_param: Annotated[
-        float, word("Training tokens for each parameter.")
-    ] = CHINCHILLA_TOKENS,
+    tokens_per_param: Annotated[float, TOKENS] = CHINCHILLA_TOKENS,
     chart: Chart = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,14 +48,7 @@ def plan(
 
         prepared = open_prepared(data)
         request = options.request(vocabulary_of(prepared), facts_of(prepared))
-    if chart is not None:
-        from archfit.report.page import check_chart_file, save_figure
-
-        check_chart_file(chart)
-    document = plan_document(make_plan(request))
-    if chart is not None:
-        save_figure(document.figure("shapes"), chart)
-    show(document, as_json=as_json, chart=chart)
+    show(plan_document(make_plan(request)), as_json=as_json, chart=chart, figure="shapes")
 
 
 def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> int | None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
 WHAT, WHERE = "What is trained", "Where and how"
+WHICH = typer.Argument(
+    metavar="NAME|FILE", help=f"{', '.join(NAMED)}; a sweep file (.toml); or a sweep.json."
+)
 SCALE = word("smoke: minutes of a laptop; small: minutes of a GPU; paper: as published.", WHAT)
 DATA = word(
     "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
@@ -36,8 +39,7 @@ RULE = word("standard or completep; auto: completep at small, else standard.", W
 WORKERS = size(
     f"Cells trained at a time: on each GPU (at most {MOST_ON_A_GPU} if left out, as memory "
     "allows), or on the CPU (its cores); with --slurm, tasks.",
-    "N",
-    WHERE,
+    panel=WHERE,
 )
 THREADS = size("CPU threads of a worker; keep them, they decide the last bit.", "N", WHERE)
 SLURM = word("Write an sbatch array to this file, and end.", WHERE)
@@ -67,12 +69,7 @@ class RunnerChoice:
 
 def sweep(
     invocation: typer.Context,
-    which: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|FILE", help=f"{', '.join(NAMED)}; a sweep file (.toml); or a sweep.json."
-        ),
-    ],
+    which: Annotated[str, WHICH],
     out: Annotated[Path | None, word("Folder of the sweep; the same one goes on with it.")] = None,
     scale: Annotated[str, SCALE] = "smoke",
     data: Annotated[list[Path] | None, DATA] = None,
@@ -130,25 +127,19 @@ def _train(
 
 
 def _show_outcome(cells: CellQueue, opened: Sweep, out: Path, *, as_json: bool) -> None:
-    """Say how the sweep ended, and rebuild results.csv."""
-    if cells.failed and not as_json:  # said first: on a full disk the table cannot be written
-        show(failures_document(cells), as_json=False)
-    results = str(write_results(out, opened))
-    document = outcome_document(
-        cells, opened, folder=str(out), results=results, conclusions=_conclusions(out)
-    )
-    show(document, as_json=as_json)
-
-
-def _conclusions(out: Path) -> tuple[str, ...]:
-    """What the records say so far; too few of them are no failure of the sweep."""
+    """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
     from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import read_folders
 
+    if cells.failed and not as_json:  # said first: on a full disk the table cannot be written
+        show(failures_document(cells), as_json=False)
+    results = str(write_results(out, opened))
     try:
-        return conclusions(read_folders([out]).fits())
-    except ValueError as problem:
-        return (f"No conclusion yet: {problem}.",)
+        said = conclusions(read_folders([out]).fits())
+    except ValueError as problem:  # too few records are no failure of the sweep
+        said = (f"No conclusion yet: {problem}.",)
+    document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
+    show(document, as_json=as_json)
 
 
 def _write_slurm(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.report.sweep_document import cell_words, clock_words
+from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from archfit.spec import RunSpec
-    from archfit.sweep.runner import CellQueue, SweepWatcher
+    from archfit.sweep.runner import CellQueue
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.2
@@ -32,31 +33,12 @@ HELD = "held"  # somebody else trains it: no news
 def watched(*, silent: bool) -> Iterator[SweepWatcher]:
     """A watcher that shows on stderr how the sweep goes, unless all is silent."""
     if silent:
-        yield SilentWatcher()
+        yield SweepWatcher()
     elif sys.stderr.isatty():
         with SweepTable() as table:
             yield table
     else:
         yield SweepLog()
-
-
-class SilentWatcher:
-    """A sweep's watcher that shows nothing."""
-
-    def begins(self, cells: CellQueue) -> None:
-        """Show nothing of the list."""
-
-    def started(self, spec: RunSpec, step: int) -> None:
-        """Show nothing of a cell that is under way."""
-
-    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """Show nothing of its steps."""
-
-    def ended(self, spec: RunSpec, how: str) -> None:
-        """Show nothing of its end."""
-
-    def passes(self) -> None:
-        """Show nothing as time passes."""
 
 
 @dataclass
@@ -68,7 +50,7 @@ class RunningCell:
     rate: float = 0.0
 
 
-class SweepStatus(SilentWatcher):
+class SweepStatus(SweepWatcher):
     """Where a sweep stands, and when it will be done by the work that is left."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

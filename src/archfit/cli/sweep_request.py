@@ -6,17 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from archfit.cli.options import MOST_SEEDS
+from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.retokenise import (
-    AsGiven,
-    Tokenisation,
-    expected_vocab,
-    given_tokenisation,
-    larger_vocabularies,
-    possible_vocabularies,
-    retokenised,
-)
+from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec.errors import check_choice
 from archfit.sweep.devices import gpus
@@ -26,9 +20,7 @@ from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-MOST_SEEDS = 1000
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,10 +113,8 @@ class SweepRequest:
         )
 
     def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
-        has_gpu = bool(gpus())
-        precision = self.precision
-        if precision == "auto":
-            precision = "bfloat16" if has_gpu else "float32"
+        usual = "bfloat16" if gpus() else "float32"
+        precision = usual if self.precision == "auto" else self.precision
         return read_sweep_file(Path(self.which), corpora, precision)
 
 
@@ -144,27 +134,22 @@ def data_for_named(
     name: str, scale: Scale, given: list[PreparedData], out: Path
 ) -> tuple[Corpus, ...]:
     """The data that a named sweep asks about: those given, in the vocabularies that it wants."""
-    return collected(
-        [
-            (label, retokenised(data, out / "data" / label, wanted))
-            for label, data, wanted in _wanted(name, scale, given)
-        ]
+    made = (
+        (label, retokenise.retokenised(data, out / "data" / label, wanted))
+        for label, data, wanted in _wanted(name, scale, given)
     )
+    return collected(made)
 
 
 def counted_for_named(name: str, scale: Scale, given: list[PreparedData]) -> tuple[Corpus, ...]:
     """The same before any of it is made: what a sweep on these data would be trained on."""
-    corpora = [
-        Corpus(
-            label=label,
-            kind=str(data.description["kind"]),
-            vocab=expected_vocab(data, wanted),
-            hash=_hash_before(data, wanted),
-            folder="",
-        )
-        for label, data, wanted in _wanted(name, scale, given)
-    ]
-    return tuple({corpus.hash: corpus for corpus in corpora}.values())
+    corpora = {}
+    for label, data, wanted in _wanted(name, scale, given):
+        kind, vocab = str(data.description["kind"]), retokenise.expected_vocab(data, wanted)
+        is_made = isinstance(wanted, AsGiven) or wanted == retokenise.given_tokenisation(data)
+        found = data.data_hash if is_made else f"{vocab:064x}"  # a stand-in: there is none yet
+        corpora[found] = Corpus(label=label, kind=kind, vocab=vocab, hash=found, folder="")
+    return tuple(corpora.values())
 
 
 def _wanted(
@@ -179,41 +164,31 @@ def _wanted(
             f"--data names {len(given)} data sets, and {name} asks about one; give one of them"
         )
     if len(given) > 1 or not takes_several:
-        return [(_folder_name(data), data, AsGiven()) for data in given]
+        return [(data.folder.resolve().name, data, AsGiven()) for data in given]
     (data,) = given
     if wanted == "as given and larger":
-        larger = larger_vocabularies(data, at_least=numbers["width"])
+        larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
         return [("as given", data, AsGiven()), *((tokens.label, data, tokens) for tokens in larger)]
-    return [(tokens.label, data, tokens) for tokens in possible_vocabularies(data, wanted)]
-
-
-def _hash_before(data: PreparedData, wanted: Tokenisation) -> str:
-    """The hash where there is one, else a stand-in: data not made yet have none."""
-    if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
-        return data.data_hash
-    return f"{expected_vocab(data, wanted):064x}"
+    return [
+        (tokens.label, data, tokens) for tokens in retokenise.possible_vocabularies(data, wanted)
+    ]
 
 
 def labelled_data(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
     """Data sets of an own sweep, each by its own label."""
-    return collected([(_folder_name(data), data) for data in given])
+    return collected([(data.folder.resolve().name, data) for data in given])
 
 
 def moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
     """The sweep with those of its data that lie in `folders` found there."""
     given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
     if foreign := given.keys() - {corpus.hash for corpus in sweep.data}:
-        folder = given[min(foreign)]
         raise ValueError(
-            f"--data {folder} is none of the data of {sweep.name}, whose cells are made for "
-            f"{', '.join(corpus.label for corpus in sweep.data)}; give those"
+            f"--data {given[min(foreign)]} is none of the data of {sweep.name}, whose cells are "
+            f"made for {', '.join(corpus.label for corpus in sweep.data)}; give those"
         )
-    data = [
-        replace(corpus, folder=str(given[corpus.hash].resolve()))
-        if corpus.hash in given
-        else corpus
-        for corpus in sweep.data
-    ]
+    places = {name: str(folder.resolve()) for name, folder in given.items()}
+    data = (replace(kept, folder=places.get(kept.hash, kept.folder)) for kept in sweep.data)
     return replace(sweep, data=tuple(data))
 
 
@@ -236,7 +211,7 @@ def data_there(sweep: Sweep) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def collected(labelled: Sequence[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
+def collected(labelled: Iterable[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
     """Several data sets; one that comes twice counts once."""
     corpora: dict[str, Corpus] = {}
     for label, data in labelled:
@@ -254,7 +229,3 @@ def collected(labelled: Sequence[tuple[str, PreparedData]]) -> tuple[Corpus, ...
             )
         corpora.setdefault(data.data_hash, corpus)
     return tuple(corpora.values())
-
-
-def _folder_name(data: PreparedData) -> str:
-    return data.folder.resolve().name

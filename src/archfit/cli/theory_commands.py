@@ -8,43 +8,25 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli.options import (
-    DEPTH,
-    HEAD_DIM,
-    HEADS,
-    POSITION_RANK,
-    RANK,
-    RESIDUAL,
-    WIDTH,
-    AsJson,
-    Chart,
-    chosen,
-    flag,
-    size,
-)
+from archfit.cli import options
+from archfit.cli.options import AsJson, Chart, chosen, flag, size
 from archfit.cli.output import show
-from archfit.report.theory_document import (
-    bounds_document,
-    quantities_document,
-    quantity_document,
-)
+from archfit.report.theory_document import bounds_document, quantities_document, quantity_document
 from archfit.spec.sizes import parse_size
 from archfit.theory.bounds import Shape, bounds_report
 from archfit.theory.catalogue import quantity
 from archfit.theory.counterexample import refute_for_shape, refute_formula
 
+NAME = typer.Argument(help="A quantity, such as ub_stat. Without one, all are listed.")
+INPUTS = typer.Argument(metavar="KEY=VALUE...", help="Its inputs, such as L=12 d_x=768.")
+SEARCH = flag("--counterexample", "Search for weights that exceed a disputed bound.")
+REFUTE = flag("--counterexample", "Try to refute the disputed bound.")
+
 
 def theory(
-    name: Annotated[
-        str, typer.Argument(help="A quantity, such as ub_stat. Without one, all are listed.")
-    ] = "",
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE...", help="Its inputs, such as L=12 d_x=768."),
-    ] = None,
-    counterexample: Annotated[
-        bool, flag("--counterexample", "Search for weights that exceed a disputed bound.")
-    ] = False,
+    name: Annotated[str, NAME] = "",
+    inputs: Annotated[list[str] | None, INPUTS] = None,
+    counterexample: Annotated[bool, SEARCH] = False,
     as_json: AsJson = False,
 ) -> None:
     """One bound, threshold or count of the papers, exact or with certified digits."""
@@ -79,18 +61,16 @@ def parse_input(text: str) -> tuple[str, object]:
 
 def bounds(
     invocation: typer.Context,
-    depth: Annotated[int, DEPTH],
-    width: Annotated[int, WIDTH],
-    heads: Annotated[int, HEADS],
-    head_dim: Annotated[int | None, HEAD_DIM] = None,
+    depth: Annotated[int, options.DEPTH],
+    width: Annotated[int, options.WIDTH],
+    heads: Annotated[int, options.HEADS],
+    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
     positions: Annotated[int | None, size("Default: any number.")] = None,
     vocab: Annotated[int | None, size("Default: continuous inputs.", "V")] = None,
-    rank: Annotated[int | None, RANK] = None,
-    position_rank: Annotated[int, POSITION_RANK] = 0,
-    residual: Annotated[bool, RESIDUAL] = False,
-    counterexample: Annotated[
-        bool, flag("--counterexample", "Try to refute the disputed bound.")
-    ] = False,
+    rank: Annotated[int | None, options.RANK] = None,
+    position_rank: Annotated[int, options.POSITION_RANK] = 0,
+    residual: Annotated[bool, options.RESIDUAL] = False,
+    counterexample: Annotated[bool, REFUTE] = False,
     chart: Chart = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,14 +78,6 @@ def bounds(
 
     --chart draws them over depth.
     """
-    shape = chosen(Shape, invocation)
-    if chart is not None:
-        from archfit.report.page import check_chart_file, save_figure
-
-        check_chart_file(chart)
-    report = bounds_report(shape)
+    report = bounds_report(chosen(Shape, invocation))
     verdict = refute_for_shape(report) if counterexample else None
-    document = bounds_document(report, verdict)
-    if chart is not None:
-        save_figure(document.figure("bounds"), chart)
-    show(document, as_json=as_json, chart=chart)
+    show(bounds_document(report, verdict), as_json=as_json, chart=chart, figure="bounds")

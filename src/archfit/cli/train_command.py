@@ -13,21 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.options import (
-    CHECKPOINT_SECONDS,
-    CONTEXT,
-    DEPTH,
-    DEVICE,
-    HEAD_DIM,
-    HEADS,
-    SHAPE,
-    TRAINING,
-    WIDTH,
-    AsJson,
-    chosen,
-    size,
-    word,
-)
+from archfit.cli import options
+from archfit.cli.options import AsJson, chosen, size, word
 from archfit.cli.output import show, version_line
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
@@ -42,7 +29,6 @@ if TYPE_CHECKING:
 
 MACHINE = "Machine and files"
 LARGEST_SPEC = 1 << 20  # bytes
-MOST_SEEDS = 1000
 STANDARD_INPUT = Path("-")
 
 Data = Annotated[
@@ -59,22 +45,24 @@ Spec = Annotated[
         "standard input, one a line, answered by one JSON event a line."
     ),
 ]
-FEED_FORWARD = size("Hidden units of the feed-forward layer over width.", "N", SHAPE)
-EMBEDDING = size("Factorise the input embedding to this inner size.", "R", SHAPE)
-POSITIONS = size("Factorise the position table to this inner size.", "R", SHAPE)
-HEAD = word("full, tied, or an inner size.", SHAPE)
-PATCH = size("Tokens of a position, embedded as one.", "N", SHAPE)
-ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", SHAPE)
-WARMUP = size("Steps of warm-up; a tenth if left out.", "N", TRAINING)
-RATE = word("At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.", TRAINING)
-RULE = word("standard, or completep, which keeps the best rate at every size.", TRAINING)
-CLIP = word("Norm above which it is scaled down.", TRAINING)
-PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", TRAINING)
-EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", TRAINING)
-SEQUENCES = size("Held-out sequences in an evaluation, at most.", "N", TRAINING)
-WHOLE_CONTEXT = size("Held-out tokens to predict from a whole context at the end.", "N", TRAINING)
-SEED = size("Of weights, batches and dropout.", "N", TRAINING)
-SEEDS = size("Train this many, from --seed on.", "N", TRAINING)
+FEED_FORWARD = size("Hidden units of the feed-forward layer over width.", "N", options.SHAPE)
+EMBEDDING = size("Factorise the input embedding to this inner size.", "R", options.SHAPE)
+POSITIONS = size("Factorise the position table to this inner size.", "R", options.SHAPE)
+HEAD = word("full, tied, or an inner size.", options.SHAPE)
+PATCH = size("Tokens of a position, embedded as one.", "N", options.SHAPE)
+ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", options.SHAPE)
+WARMUP = size("Steps of warm-up; a tenth if left out.", "N", options.TRAINING)
+RATE = word("At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.", options.TRAINING)
+RULE = word("standard, or completep, which keeps the best rate at every size.", options.TRAINING)
+CLIP = word("Norm above which it is scaled down.", options.TRAINING)
+PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", options.TRAINING)
+EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", options.TRAINING)
+SEQUENCES = size("Held-out sequences in an evaluation, at most.", "N", options.TRAINING)
+WHOLE_CONTEXT = size(
+    "Held-out tokens to predict from a whole context at the end.", "N", options.TRAINING
+)
+SEED = size("Of weights, batches and dropout.", "N", options.TRAINING)
+SEEDS = size("Train this many, from --seed on.", "N", options.TRAINING)
 SHARDING = word("Under torchrun: auto, replicate or shard (FSDP2).", MACHINE)
 KEEP = word("Keep model.safetensors of the finished run.", MACHINE)
 TRACK = word("Mirror to tensorboard, wandb, mlflow (a,b).", MACHINE)
@@ -85,58 +73,61 @@ def train(
     out: Annotated[Path, word("Folder of runs; each gets a folder in it.")],
     data: Data = None,
     spec: Spec = None,
-    depth: Annotated[int, DEPTH] = 4,
-    width: Annotated[int, WIDTH] = 64,
-    heads: Annotated[int, HEADS] = 2,
-    head_dim: Annotated[int | None, HEAD_DIM] = None,
-    context: Annotated[int, CONTEXT] = 128,
+    depth: Annotated[int, options.DEPTH] = 4,
+    width: Annotated[int, options.WIDTH] = 64,
+    heads: Annotated[int, options.HEADS] = 2,
+    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
+    context: Annotated[int, options.CONTEXT] = 128,
     feed_forward_multiple: Annotated[int | None, FEED_FORWARD] = None,
     embedding_inner: Annotated[int | None, EMBEDDING] = None,
     position_inner: Annotated[int | None, POSITIONS] = None,
     head: Annotated[str, HEAD] = "full",
     patch: Annotated[int | None, PATCH] = None,
-    patch_encoding: Annotated[str, word("one-hot or scalar.", SHAPE)] = "one-hot",
+    patch_encoding: Annotated[str, word("one-hot or scalar.", options.SHAPE)] = "one-hot",
     attention: Annotated[str, ATTENTION] = "softmax",
-    steps: Annotated[int, size("Training steps.", "N", TRAINING)] = 1500,
-    batch: Annotated[int, size("Sequences of a step.", "N", TRAINING)] = 16,
+    steps: Annotated[int, size("Training steps.", "N", options.TRAINING)] = 1500,
+    batch: Annotated[int, size("Sequences of a step.", "N", options.TRAINING)] = 16,
     warmup: Annotated[int | None, WARMUP] = None,
     learning_rate: Annotated[float | None, RATE] = None,
     learning_rate_rule: Annotated[str, RULE] = "standard",
-    weight_decay: Annotated[float, word("On matrices.", TRAINING)] = 0.01,
-    beta1: Annotated[float, word("AdamW.", TRAINING)] = 0.9,
-    beta2: Annotated[float, word("AdamW.", TRAINING)] = 0.999,
+    weight_decay: Annotated[float, word("On matrices.", options.TRAINING)] = 0.01,
+    beta1: Annotated[float, word("AdamW.", options.TRAINING)] = 0.9,
+    beta2: Annotated[float, word("AdamW.", options.TRAINING)] = 0.999,
     gradient_clip: Annotated[float, CLIP] = 1.0,
-    dropout: Annotated[float, word("Share of units left out.", TRAINING)] = 0.0,
+    dropout: Annotated[float, word("Share of units left out.", options.TRAINING)] = 0.0,
     precision: Annotated[str, PRECISION] = "auto",
     evaluate_every: Annotated[int | None, EVALUATE] = None,
     evaluation_sequences: Annotated[int, SEQUENCES] = 512,
     full_context_tokens: Annotated[int, WHOLE_CONTEXT] = 0,
     seed: Annotated[int, SEED] = 0,
     seeds: Annotated[int, SEEDS] = 1,
-    device: Annotated[str, DEVICE] = "auto",
+    device: Annotated[str, options.DEVICE] = "auto",
     sharding: Annotated[str, SHARDING] = "auto",
-    checkpoint_seconds: Annotated[float, CHECKPOINT_SECONDS] = 60.0,
+    checkpoint_seconds: Annotated[float, options.CHECKPOINT_SECONDS] = 60.0,
     keep_weights: Annotated[bool, KEEP] = True,
     track: Annotated[str, TRACK] = "",
     as_json: AsJson = False,
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
-    _require_torch()
+    if not 1 <= seeds <= options.MOST_SEEDS:
+        raise ValueError(
+            f"--seeds {seeds} is not in 1..{options.MOST_SEEDS}; each of them is a run"
+        )
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
-    datasets = [open_prepared(folder) for folder in data] if data else [_prepared_sample(out)]
-    settings = _settings(device, sharding, checkpoint_seconds, keep_weights)
+    datasets = _datasets(data or [], out, is_worker=is_worker)
+    settings = _settings(invocation)
     if is_worker:
         return _work(datasets, out, settings)
-    prepared = _only(datasets)
+    (prepared,) = datasets
     specs = list(dict.fromkeys(read))  # each once
     if not read:
         usual = _precision(precision, device)
-        options = chosen(RunOptions, invocation, head=_head(head), precision=usual)
-        made = partial(options.spec, vocab=prepared.vocab, data_hash=prepared.data_hash)
+        given = chosen(RunOptions, invocation, head=_head(head), precision=usual)
+        made = partial(given.spec, vocab=prepared.vocab, data_hash=prepared.data_hash)
         specs = [made(seed=number) for number in range(seed, seed + seeds)]
     return _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
 
@@ -154,13 +145,16 @@ def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> N
     serve(sys.stdin, say, datasets, out, settings)
 
 
-def _only(datasets: list[PreparedData]) -> PreparedData:
-    if len(datasets) > 1:
+def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
+    """The data named, else the sample; only a worker's specs choose among several."""
+    if len(folders) > 1 and not is_worker:
         raise ValueError(
-            f"--data names {len(datasets)} data sets, and only --spec - chooses among several; "
+            f"--data names {len(folders)} data sets, and only --spec - chooses among several; "
             "give one of them"
         )
-    return datasets[0]
+    if not folders:
+        return [prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data]
+    return [open_prepared(folder) for folder in folders]
 
 
 def _check_choices(**words: str) -> None:
@@ -175,18 +169,10 @@ def _check_choices(**words: str) -> None:
 
 
 def _head(text: str) -> str | int:
-    """full or tied as they are, anything else as a size."""
-    if text in ("full", "tied"):
-        return text
-    try:
+    """A size where it is one; of other words the run knows full and tied."""
+    with contextlib.suppress(ValueError):
         return parse_size(text)
-    except ValueError as problem:
-        raise ValueError(f"head={text!r} is unknown; use full, tied, or an inner size") from problem
-
-
-def _require_torch() -> None:
-    if importlib.util.find_spec("torch") is None:
-        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
+    return text
 
 
 def _precision(wanted: str, device: str) -> str:
@@ -198,10 +184,6 @@ def _precision(wanted: str, device: str) -> str:
     return "bfloat16" if choose_device(device) == "cuda" else "float32"
 
 
-def _prepared_sample(out: Path) -> PreparedData:
-    return prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data
-
-
 def _read_spec(file: Path) -> RunSpec:
     try:
         return load_file(RunSpec, file, most_bytes=LARGEST_SPEC)
@@ -209,20 +191,13 @@ def _read_spec(file: Path) -> RunSpec:
         raise ValueError(f"{file} holds no spec: {problem}") from problem
 
 
-def _settings(
-    device: str, sharding: str, checkpoint_seconds: float, keep_weights: bool
-) -> TrainSettings:
+def _settings(invocation: typer.Context) -> TrainSettings:
     from archfit.train import TrainSettings
 
-    if not checkpoint_seconds >= 0:
-        raise ValueError(f"--checkpoint-seconds {checkpoint_seconds} is below 0; use 0 or more")
-    return TrainSettings(
-        device=device,  # type: ignore[arg-type]  # checked
-        sharding=sharding,  # type: ignore[arg-type]  # checked
-        checkpoint_seconds=checkpoint_seconds,
-        keep_weights=keep_weights,
-        code_version=version_line(),
-    )
+    seconds = invocation.params["checkpoint_seconds"]
+    if not seconds >= 0:
+        raise ValueError(f"--checkpoint-seconds {seconds} is below 0; use 0 or more")
+    return chosen(TrainSettings, invocation, code_version=version_line())
 
 
 def _train_all(

@@ -9,23 +9,9 @@ from archfit.advise.check import CheckRuns
 from archfit.advise.design import untested
 from archfit.advise.verdict import CheckResult, RankedResult
 from archfit.plan.planner import Plan
-from archfit.report.advice_words import (
-    UNCHECKED,
-    answer,
-    check_sentences,
-    counterpart,
-    headline,
-    limits_of,
-    reasons,
-)
-from archfit.report.document import (
-    Command,
-    Document,
-    Figure,
-    Section,
-    Table,
-    sections_with_words,
-)
+from archfit.report import advice_words
+from archfit.report.advice_words import counterpart, headline
+from archfit.report.document import Command, Document, Figure, Section, Table, sections_with_words
 from archfit.report.fit_document import Origin, ends_words, provenance
 from archfit.report.plan_document import plan_document, plan_figures
 
@@ -57,10 +43,10 @@ def advice_document(
     )
     return Document(
         title=f"Which Transformer fits {data.name}?",
-        headline=answer(plan),
+        headline=advice_words.answer(plan),
         sections=sections_with_words(
             _check_section(plan, check),
-            Section(title="Why", sentences=tuple(reasons(plan))),
+            Section(title="Why", sentences=tuple(advice_words.reasons(plan))),
             Section(
                 title="What else the check says",
                 sentences=() if check is None else check.conclusions,
@@ -93,9 +79,12 @@ def _check_section(plan: Plan, check: CheckResult | None) -> Section:
     """How sure the advice is; without a check, how to have one."""
     if check is None:
         title = headline(plan, None)
-        return Section(title=title, sentences=(UNCHECKED,), status="unchecked")
+        return Section(title=title, sentences=(advice_words.UNCHECKED,), status="unchecked")
     runs, verdict = check.runs, check.verdict
-    sentences = *check_sentences(plan, runs, verdict), *limits_of(plan, runs, verdict)
+    sentences = (
+        *advice_words.check_sentences(plan, runs, verdict),
+        *advice_words.limits_of(plan, runs, verdict),
+    )
     return Section(title=headline(plan, verdict), sentences=sentences, status=verdict.status)
 
 
@@ -214,10 +203,10 @@ def _check_json(plan: Plan, check: CheckResult) -> Json:
     return {
         "status": verdict.status,
         "headline": headline(plan, verdict),
-        "sentences": check_sentences(plan, runs, verdict),
+        "sentences": advice_words.check_sentences(plan, runs, verdict),
         "claims": [asdict(claim) for claim in verdict.claims],
         "networks": [_network_json(runs, result) for result in verdict.results],
-        "limits": list(limits_of(plan, runs, verdict)),
+        "limits": list(advice_words.limits_of(plan, runs, verdict)),
         "conclusions": list(check.conclusions),
         "bottleneck_binds": verdict.binds,
         "share_of_plan": design.share,

@@ -29,6 +29,19 @@ ATTENTIONS: dict[str, Attention] = {
     "linear-residual": Linear(residual=True, causal=True),
 }
 
+# Fields of specs by the names that people give them, as options or as keys of a sweep file.
+NAMES_OF_FIELD = {
+    "inner": ("embedding_inner", "position_inner", "head", "rank"),
+    "embedding_rank": ("rank",),
+    "size": ("patch",),
+    "encoding": ("patch_encoding",),
+    "head_dim": ("head_dim",),  # which a way out proposes
+    "batch_sequences": ("batch",),
+    "warmup_steps": ("warmup",),
+    "peak_learning_rate": ("learning_rate",),
+    "evaluation_steps": ("evaluate_every",),
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:

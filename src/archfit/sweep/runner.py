@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_at_least, check_choice, check_real
@@ -115,8 +114,8 @@ class CellQueue:
         self.pending.append(spec)
 
 
-class SweepWatcher(Protocol):
-    """Whoever shows how a sweep goes, such as the table of the command line."""
+class SweepWatcher:
+    """What is told how a sweep goes; this one shows nothing, and the command line's show it."""
 
     def begins(self, cells: CellQueue) -> None:
         """The list is there; it changes while the runner works."""

@@ -36,7 +36,7 @@ from typing import Any, TypeAlias, get_args, get_type_hints
 from archfit.spec import InvalidValue, RunSpec
 from archfit.spec.errors import brief, check_at_least
 from archfit.spec.files import LARGEST_SWEEP_FILE
-from archfit.spec.run_options import RunOptions
+from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
 from archfit.sweep.matching import nearest_width, width_for
 from archfit.sweep.sweep import Corpus, Sweep, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
@@ -47,16 +47,6 @@ MOST_CELLS = 10_000
 MOST_MISS = 0.05  # share by which a matched size may miss the one asked for
 BLOCK_PARAMS, DATA, MATCH = "block_params", "data", "match"
 TOP_KEYS = ("name", "question", "seeds", "base", "grid", "list")
-# Keys of the file for those fields of a spec that have another name there.
-KEYS_OF_FIELD = {
-    "inner": ("embedding_inner", "position_inner", "head"),
-    "size": ("patch",),
-    "encoding": ("patch_encoding",),
-    "batch_sequences": ("batch",),
-    "warmup_steps": ("warmup",),
-    "peak_learning_rate": ("learning_rate",),
-    "evaluation_steps": ("evaluate_every",),
-}
 
 
 def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sweep:
@@ -316,9 +306,9 @@ def _refused(
 ) -> ValueError:
     """The refusal in the file's words, at the line of the first key it names."""
     keys = [
-        key for field in problem.fields for key in KEYS_OF_FIELD.get(field, (field,)) if key in row
+        key for field in problem.fields for key in NAMES_OF_FIELD.get(field, (field,)) if key in row
     ]
-    if keys and problem.field in KEYS_OF_FIELD:  # three are called `inner`: the value tells which
+    if keys and problem.field in NAMES_OF_FIELD:  # three are called `inner`: the value tells which
         keys = [key for key in keys if row[key] == problem.value] or keys
         problem = problem.named({problem.field: keys[0]})
     for key in keys:
