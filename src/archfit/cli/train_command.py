@@ -147,14 +147,15 @@ def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> N
 
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
     """The data named, else the sample; only a worker's specs choose among several."""
-    if len(folders) > 1 and not is_worker:
-        raise ValueError(
-            f"--data names {len(folders)} data sets, and only --spec - chooses among several; "
-            "give one of them"
-        )
     if not folders:
         return [prepare_data(SAMPLE, out / "sample-data", DataSettings(kind="text")).data]
-    return [open_prepared(folder) for folder in folders]
+    datasets = [open_prepared(folder) for folder in folders]
+    if len(datasets) > 1 and not is_worker:
+        raise ValueError(
+            f"--data names {len(datasets)} data sets, and only --spec - chooses among several; "
+            "give one of them"
+        )
+    return datasets
 
 
 def _check_choices(**words: str) -> None:

@@ -11,7 +11,7 @@ from archfit.advise.verdict import CheckResult, RankedResult
 from archfit.plan.planner import Plan
 from archfit.report import advice_words
 from archfit.report.advice_words import counterpart, headline
-from archfit.report.document import Command, Document, Figure, Section, Table, sections_with_words
+from archfit.report.document import Command, Document, Figure, Section, Table
 from archfit.report.fit_document import Origin, ends_words, provenance
 from archfit.report.plan_document import plan_document, plan_figures
 
@@ -44,7 +44,7 @@ def advice_document(
     return Document(
         title=f"Which Transformer fits {data.name}?",
         headline=advice_words.answer(plan),
-        sections=sections_with_words(
+        sections=(
             _check_section(plan, check),
             Section(title="Why", sentences=tuple(advice_words.reasons(plan))),
             Section(
@@ -54,7 +54,7 @@ def advice_document(
             ),
             Section(title="Figures", figures=tuple(_figures(data, plan, check)), is_detail=True),
             Section(title="Tables", tables=tuple(_tables(data, check)), is_detail=True),
-            *(_as_detail(section) for section in planned.sections if not section.figures),
+            *(replace(part, is_detail=True) for part in planned.sections if not part.figures),
             Section(
                 title="How to reproduce it",
                 sentences=(*map(Command, _commands(plan, check, command)), made),
@@ -68,11 +68,6 @@ def advice_document(
             "check": None if check is None else _check_json(plan, check),
         },
     )
-
-
-def _as_detail(section: Section) -> Section:
-    """A part of the plan, which the terminal leaves to `archfit plan`."""
-    return replace(section, is_detail=True)
 
 
 def _check_section(plan: Plan, check: CheckResult | None) -> Section:
@@ -220,13 +215,11 @@ def _check_json(plan: Plan, check: CheckResult) -> Json:
 
 def _network_json(runs: CheckRuns, result: RankedResult) -> Json:
     shape, found = result.cell.architecture, result.against
+    sizes = ("depth", "width", "params", "block_params")
     return {
         "name": result.network.network.name,
         "role": result.network.network.role,
-        "depth": shape.depth,
-        "width": shape.width,
-        "params": shape.params,
-        "block_params": shape.block_params,
+        **{name: getattr(shape, name) for name in sizes},
         "bits_per_byte": result.cell.bits_per_byte,
         "seeds": result.cell.seeds,
         "difference": found and found.estimate.row("bits_per_byte"),

@@ -49,21 +49,17 @@ def headline(plan: Plan, verdict: Verdict | None) -> str:
     if verdict.binds is False:
         words = "The check was too small to test the bottleneck"
     best = verdict.best
-    is_repaired = best.network.network.role == "repaired"
-    if not is_repaired or plan.leads_with_repairs or best.against is None:
+    found = None if best.against is None else best.against.estimate
+    is_repaired = best.network.network.role == "repaired" and not plan.leads_with_repairs
+    if not is_repaired or found is None or not found.is_below(0):
         return words
-    if not best.against.estimate.is_below(0):
-        return words
-    return f"{words}, but {best.words} is {-(best.against.estimate.value or 0):.2f} {BITS} better"
+    return f"{words}, but {best.words} is {-(found.value or 0):.2f} {BITS} better"
 
 
 def check_sentences(plan: Plan, runs: CheckRuns, verdict: Verdict) -> list[str]:
     """What became of each claim, which network was best, and at which size."""
-    return [
-        *(_claim(claim) for claim in verdict.claims),
-        _best(plan, runs, verdict),
-        _scale(plan, runs, verdict),
-    ]
+    claims = map(_claim, verdict.claims)
+    return [*claims, _best(plan, runs, verdict), _scale(plan, runs, verdict)]
 
 
 def _claim(claim: Claim) -> str:
@@ -151,8 +147,14 @@ def limits_of(plan: Plan, runs: CheckRuns, verdict: Verdict) -> Iterator[str]:
             "Networks with a larger vocabulary have larger tables, and see more bytes in as many "
             "positions; both are part of what the repair does here."
         )
-    if diverged := _diverged(runs):
-        yield f"Runs that diverged are in no mean, which flatters their networks: {diverged}."
+    diverged = Counter(
+        f"{planned.network.name} ({planned.cell.options.depth} x {planned.cell.options.width})"
+        for planned in runs.cells
+        for _ in runs.of(planned, "diverged")
+    )
+    if diverged:
+        counts = ", ".join(f"{count} of {name}" for name, count in diverged.items())
+        yield f"Runs that diverged are in no mean, which flatters their networks: {counts}."
     for kind in untested(plan):
         yield f"Not checked: more {kind}, which only the source itself could give."
     for name, why in runs.left_out.items():
@@ -160,16 +162,6 @@ def limits_of(plan: Plan, runs: CheckRuns, verdict: Verdict) -> Iterator[str]:
     if runs.failures:
         first = next(iter(runs.failures.values()))
         yield f"{len(runs.failures)} runs failed, the first because {first}."
-
-
-def _diverged(runs: CheckRuns) -> str:
-    """How many runs of each network did, where any did."""
-    counts = Counter(
-        f"{planned.network.name} ({planned.cell.options.depth} x {planned.cell.options.width})"
-        for planned in runs.cells
-        for _ in runs.of(planned, "diverged")
-    )
-    return ", ".join(f"{count} of {name}" for name, count in counts.items())
 
 
 def _shape(shape: RoundedShape, params: int) -> str:

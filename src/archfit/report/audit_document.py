@@ -9,7 +9,7 @@ from archfit.audit.auditor import AuditResult, audit_json
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Layout, Section, Table, sections_with_words
+from archfit.report.document import Document, Figure, Layout, Section, Table
 
 if TYPE_CHECKING:
     from archfit.report.document import Drawing
@@ -23,17 +23,16 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
     drawn = (_spectrum_figure(spectra),) if spectra else ()
     return Document(
         title=", ".join(result.model.name for result in models),
-        headline="",
         sections=(
             *(section for result in models for section in model_sections(result)),
-            *((Section(figures=drawn, is_detail=True),) if drawn else ()),
+            Section(figures=drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
     )
 
 
 def model_sections(result: AuditResult) -> tuple[Section, ...]:
-    """A model's sizes, each finding with its evidence and fix, and what is not known."""
+    """Each finding with its evidence and fix, then the model's sizes and what is not known."""
     model = result.model
     remarks = [
         f"{words}: {sentence}"
@@ -45,18 +44,18 @@ def model_sections(result: AuditResult) -> tuple[Section, ...]:
         for sentence in sentences
     ]
     facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
-    return sections_with_words(
+    found = [_finding_section(model.name, finding) for finding in result.findings]
+    return (
+        *(found or [Section(title=model.name, sentences=(_nothing_found(result),))]),
         Section(tables=(facts,)),
-        *map(_finding_section, result.findings),
-        Section(sentences=() if result.findings else (_nothing_found(result),)),
-        Section(sentences=tuple(remarks)),
+        *([Section(sentences=tuple(remarks))] if remarks else []),
     )
 
 
-def _finding_section(found: Finding) -> Section:
+def _finding_section(model: str, found: Finding) -> Section:
     share = "" if found.redundancy is None else f", {found.redundancy} redundant"
     return Section(
-        title=f"[{found.severity}] {found.id} ({found.stack}){share}",
+        title=f"{model}: [{found.severity}] {found.id} ({found.stack}){share}",
         sentences=(f"{found.evidence}.", f"Fix: {found.fix}."),
         status=found.severity,
     )
@@ -138,7 +137,6 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     return Document(
         title=f"{len(models)} published Transformers, audited",
-        headline="",
         sections=(
             Section(sentences=(gallery_summary(models), f"Made by {version}."), is_detail=True),
             Section(tables=(claims_table(models),)),
@@ -185,21 +183,18 @@ def _gallery_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
 
 def _all_models(models: Sequence[AuditResult]) -> Table:
     """A row for each model; its findings by their short names."""
-    rows = tuple(
-        (
-            *(say(result) for say in MODEL_COLUMNS.values()),
-            " ".join(dict.fromkeys(SHORT[found.id] for found in result.findings)),
-        )
-        for result in models
-    )
-    return Table(
-        title=f"{len(models)} published Transformers",
-        columns=(*MODEL_COLUMNS, "findings"),
-        rows=rows,
-        narrow=("model", "depth", "width", "attention ratio", "rank ratio", "million parameters",
-                "findings"),
+    ratios = ("attention ratio", "rank ratio", "million parameters")
+    return Table.of(
+        f"{len(models)} published Transformers",
+        models,
+        {**MODEL_COLUMNS, "findings": _short_findings},
+        narrow=("model", "depth", "width", *ratios, "findings"),
         sortable=True,
-    )  # fmt: skip
+    )
+
+
+def _short_findings(result: AuditResult) -> str:
+    return " ".join(dict.fromkeys(SHORT[found.id] for found in result.findings))
 
 
 def _all_findings(models: Sequence[AuditResult]) -> Table:

@@ -44,10 +44,12 @@ class Table:
         items: Iterable[Item],
         columns: Mapping[str, Callable[[Item], str]],
         narrow: tuple[str, ...] = (),
+        sortable: bool = False,
     ) -> "Table":
         """A row for each item, and in each column what its function says of the item."""
         rows = tuple(tuple(say(item) for say in columns.values()) for item in items)
-        return cls(title=title, columns=tuple(columns), rows=rows, narrow=narrow)
+        names = tuple(columns)
+        return cls(title=title, columns=names, rows=rows, narrow=narrow, sortable=sortable)
 
     @property
     def numeric(self) -> frozenset[int]:
@@ -118,9 +120,18 @@ class Document:
     """A result in words, and the JSON that stands for it."""
 
     title: str
-    headline: str  # the answer; empty where the sections say all
+    headline: str = ""  # the answer; empty where the sections say all
     sections: tuple[Section, ...]
     data: object  # what `--json` prints
+
+    def __post_init__(self) -> None:
+        """Sections without anything to say are left out, and tables without rows."""
+        kept = (
+            replace(section, tables=tuple(table for table in section.tables if table.rows))
+            for section in self.sections
+        )
+        told = tuple(part for part in kept if part.sentences or part.tables or part.figures)
+        object.__setattr__(self, "sections", told)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -134,12 +145,3 @@ class Document:
     def section(self, title: str) -> Section:
         """The part under this title."""
         return next(section for section in self.sections if section.title == title)
-
-
-def sections_with_words(*sections: Section) -> tuple[Section, ...]:
-    """Those that have anything to say; tables without rows go, too."""
-    kept = (
-        replace(section, tables=tuple(table for table in section.tables if table.rows))
-        for section in sections
-    )
-    return tuple(part for part in kept if part.sentences or part.tables or part.figures)

@@ -9,18 +9,11 @@ from archfit.evidence.evidence_json import evidence_json, fit_rows
 from archfit.evidence.measures import EvidenceFinding
 from archfit.evidence.records import Evidence
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult, key_of
+from archfit.fit.cells import key_of
 from archfit.fit.conclusions import short_size, subjects
 from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
-from archfit.report.document import (
-    NOT_KNOWN,
-    Command,
-    Document,
-    Section,
-    Table,
-    sections_with_words,
-)
+from archfit.report.document import NOT_KNOWN, Command, Document, Figure, Section, Table
 from archfit.spec import RunRecord
 from archfit.spec.estimate import Estimate
 
@@ -56,12 +49,7 @@ def printable(text: str, longest: int) -> str:
 
 def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
-    return Document(
-        title="What the runs say",
-        headline="",
-        sections=sections_with_words(*_conclusions(fits), *_table_sections(fits, {})),
-        data=fit_json(fits),
-    )
+    return Document(title="What the runs say", sections=_sections(fits, {}), data=fit_json(fits))
 
 
 def evidence_document(
@@ -71,21 +59,18 @@ def evidence_document(
     data = evidence_json(evidence, findings)
     return Document(
         title="What the shipped runs say about the papers' findings",
-        headline="",
-        sections=tuple(map(_finding_section, findings)),
-        data=data | fit_rows(evidence) if rows else data,
-    )
-
-
-def _finding_section(finding: EvidenceFinding) -> Section:
-    sweeps = ", ".join(finding.sweeps)
-    return Section(
-        title=f"{finding.question}. {finding.asks}",
-        sentences=(
-            *((f"paper: {finding.paper}",) if finding.paper else ()),
-            *(f"{measure.what}: {measure}; {measure.seeds} seeds" for measure in finding.measures),
-            f"{finding.verdict.upper()}: {finding.because} [{sweeps}]",
+        sections=tuple(
+            Section(
+                title=f"{finding.question}. {finding.asks}",
+                sentences=(
+                    *((f"paper: {finding.paper}",) if finding.paper else ()),
+                    *(f"{found.what}: {found}; {found.seeds} seeds" for found in finding.measures),
+                    f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
+                ),
+            )
+            for finding in findings
         ),
+        data=data | fit_rows(evidence) if rows else data,
     )
 
 
@@ -107,12 +92,9 @@ def sweep_report(
     )
     return Document(
         title=questions[0] if questions else NO_QUESTION,
-        headline="",
-        sections=sections_with_words(
+        sections=(
             Section(sentences=(*questions[1:], about)),
-            *_conclusions(fits),
-            Section(title="Figures", figures=sweep_figures(fits, labels)),
-            *_table_sections(fits, labels),
+            *_sections(fits, labels, sweep_figures(fits, labels)),
             Section(
                 title="How to reproduce it",
                 sentences=(*(Command(line) for line in commands(origins, file)), made),
@@ -123,14 +105,13 @@ def sweep_report(
     )
 
 
-def _conclusions(fits: Fits) -> list[Section]:
-    """A section for each subject that the runs say something about."""
-    return [Section(title=name, sentences=words) for name, words in subjects(fits).items()]
-
-
-def _table_sections(fits: Fits, labels: Mapping[str, str]) -> tuple[Section, ...]:
-    """Crossings and redundancies, then what only a page has room for."""
+def _sections(
+    fits: Fits, labels: Mapping[str, str], figures: tuple[Figure, ...] = ()
+) -> tuple[Section, ...]:
+    """Conclusions by subject, crossings and redundancies, then what only a page has room for."""
     return (
+        *(Section(title=name, sentences=words) for name, words in subjects(fits).items()),
+        Section(title="Figures", figures=figures),
         Section(title="Tables", tables=_main_tables(fits, labels)),
         Section(title="More tables", tables=_other_tables(fits, labels), is_detail=True),
     )
@@ -167,7 +148,7 @@ def _main_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "depth": lambda item: str(item.family.depth),
                 "width": lambda item: str(item.cell.architecture.width),
                 "redundant": _saved,
-                "90 %": lambda item: f"{_share(item.estimate.low)} to {_share(item.estimate.high)}",
+                "90 %": lambda item: _ends(item.estimate, ".1%"),
                 "seeds": lambda item: str(item.seeds),
             },
         ),
@@ -238,7 +219,7 @@ def _laws(fits: Fits) -> Table:
                 item.form,
                 name,
                 f"{estimate.value:.4g}",
-                f"{_real(estimate.low)} to {_real(estimate.high)}",
+                _ends(estimate, ".4g"),
                 str(item.points),
                 str(item.seeds),
             )
@@ -260,24 +241,22 @@ def _cells(fits: Fits, labels: Mapping[str, str]) -> Table:
             "block parameters": lambda cell: f"{cell.size:,}",
             "all parameters": lambda cell: f"{cell.architecture.params:,}",
             "nats per token": lambda cell: f"{cell.mean:.4f}",
-            "spread": _spread,
+            "spread": lambda cell: (
+                f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
+            ),
             "bits per byte": lambda cell: f"{cell.bits_per_byte:.4f}",
             "seeds": lambda cell: str(cell.seeds),
         },
     )
 
 
-def _spread(cell: CellResult) -> str:
-    return f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
-
-
 def _saved(item: MeasuredRedundancy) -> str:
     share = item.estimate
     if item.outcome == "value":
-        return _share(share.value)
+        return f"{share.value:.1%}"
     if item.outcome == "at least":
-        return f"at least {_share(share.low)}"
-    return "not known" if share.high is None else f"at most {_share(share.high)}"
+        return f"at least {share.low:.1%}"
+    return "not known" if share.high is None else f"at most {share.high:.1%}"
 
 
 def ends_words(estimate: Estimate) -> str:
@@ -293,12 +272,12 @@ def _size(size: float | None) -> str:
     return NOT_KNOWN if size is None else short_size(size)
 
 
-def _share(share: float | None) -> str:
-    return NOT_KNOWN if share is None else f"{share:.1%}"
-
-
-def _real(value: float | None) -> str:
-    return NOT_KNOWN if value is None else f"{value:.4g}"
+def _ends(estimate: Estimate, form: str) -> str:
+    """The interval, where an end of it may be open."""
+    low, high = (
+        NOT_KNOWN if end is None else f"{end:{form}}" for end in (estimate.low, estimate.high)
+    )
+    return f"{low} to {high}"
 
 
 def commands(origins: Sequence[Origin], file: str) -> list[str]:

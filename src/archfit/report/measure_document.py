@@ -1,11 +1,12 @@
 """Measured separation ranks as documents: one with its certificate, and claims put to the test."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
-from archfit.exact.rank_claims import GrowthBounds, RankClaim, claims, failures, growth_bounds
+from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
 from archfit.report.document import Document, Figure, Section, Table
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
+DISPUTED = "ub_thm2 is the papers' formula for deep networks, whose proof has a gap."
 GROWTH_SAYS = "with one head the rank is the proved statistics bound"  # it is not at (3, 4, 4)
 Json = dict[str, object]
 
@@ -89,16 +91,13 @@ def claims_document() -> Document:
     rows = (*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS))
     table = Table(title="Claims for --claim", columns=("name", "says"), rows=rows)
     data = [{"claim": name, "says": says} for name, says in rows]
-    return Document(
-        title="Claims", headline="", sections=(Section(tables=(table,)),), data={"claims": data}
-    )
+    return Document(title="Claims", sections=(Section(tables=(table,)),), data={"claims": data})
 
 
 def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
     """All cases of a claim as they were measured, and whether it holds."""
     failed = failures(claim, [[measured.rank for measured in group] for group in groups])
     cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
-    verdict = _verdict(len(groups), failed)
     table = Table.of(
         f"Claim: {claim.says}",
         cases,
@@ -112,59 +111,51 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
             "exact": lambda case: "yes" if case[1].is_exact else "no",
         },
     )
+    verdict = _verdict(len(groups), failed)
+    rows = [{"case": number} | _row_json(measured) for number, measured in cases]
+    says = {"claim": claim.name, "says": claim.says}
     return Document(
-        title=f"Claim: {claim.says}",
+        title=table.title,
         headline=f"{claim.name}: {verdict}.",
         sections=(Section(tables=(table,)),),
-        data={
-            "claim": claim.name,
-            "says": claim.says,
-            "rows": [{"case": number} | _row_json(measured) for number, measured in cases],
-            "holds": not failed,
-            "verdict": verdict,
-        },
+        data=says | {"rows": rows, "holds": not failed, "verdict": verdict},
     )
 
 
 def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
-    cases = [(found, growth_bounds(*_sizes(found.experiment))) for found in measured]
+    cases = [(found, _bounds(*_sizes(found.experiment))) for found in measured]
     failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
     verdict = _verdict(len(measured), failed)
     table = Table(
         title="Measured separation rank, one head, balanced partition",
         columns=("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
         rows=tuple(
-            (*map(str, _sizes(found.experiment)), f"{found.rank:,}", *_bounds_words(bounds))
+            (*map(str, _sizes(found.experiment)), f"{found.rank:,}", *map(_short, bounds.values()))
             for found, bounds in cases
         ),
     )
     figure = Figure(
         name=GROWTH,
         title="Measured separation ranks beside their bounds",
-        caption="ub_thm2 is the papers' formula for deep networks, whose proof has a gap.",
+        caption=DISPUTED,
         description=f"Separation ranks of {len(measured)} networks of one head over depth.",
         chart=lambda _layout: _growth_chart(measured),
     )
+    written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
+    rows = [
+        _row_json(found) | bounds | {name: str(bounds[name]) for name in written}
+        for found, bounds in cases
+    ]
     return Document(
         title=GROWTH_SAYS,
         headline=f"{GROWTH}: {GROWTH_SAYS}: {verdict}.",
         sections=(
-            Section(
-                sentences=(
-                    "ub_thm2 is the papers' formula for deep networks, whose proof has a gap.",
-                ),
-                tables=(table,),
-            ),
+            Section(sentences=(DISPUTED,), tables=(table,)),
             Section(figures=(figure,), is_detail=True),
         ),
-        data={
-            "claim": GROWTH,
-            "says": GROWTH_SAYS,
-            "rows": [_row_json(found) | _bounds_json(bounds) for found, bounds in cases],
-            "holds": not failed,
-            "verdict": verdict,
-        },
+        data={"claim": GROWTH, "says": GROWTH_SAYS}
+        | {"rows": rows, "holds": not failed, "verdict": verdict},
     )
 
 
@@ -205,9 +196,7 @@ def _row_json(measured: Measurement) -> Json:
     case = measured.experiment
     network, inputs, (_, _, positions) = case.network, case.inputs, _sizes(case)
     return {
-        "depth": network.depth,
-        "width": network.width,
-        "heads": network.heads,
+        **{name: getattr(network, name) for name in ("depth", "width", "heads")},
         "positions": positions,
         "residual": network.has_residual,
         "causal": network.is_causal,
@@ -223,20 +212,14 @@ def _row_json(measured: Measurement) -> Json:
     }
 
 
-def _bounds_json(bounds: GrowthBounds) -> Json:
-    return {
-        "ub_stat_N": bounds.statistics,
-        "ub_thm1": str(bounds.every_depth),
-        "ub_thm2": str(bounds.deep),
-        "lb": bounds.lower,
-        "lb_strong": bounds.strong_lower,
-    }
+def _bounds(depth: int, width: int, positions: int) -> dict[str, int | Fraction | None]:
+    """Every bound on the rank of one head, by the name that tables give it."""
+    found = growth_bounds(depth, width, positions)
+    values = (found.statistics, found.every_depth, found.deep, found.lower, found.strong_lower)
+    return dict(zip(("ub_stat_N", "ub_thm1", "ub_thm2", "lb", "lb_strong"), values, strict=True))
 
 
-def _bounds_words(bounds: GrowthBounds) -> tuple[str, ...]:
-    values = (bounds.statistics, bounds.every_depth, bounds.deep, bounds.lower, bounds.strong_lower)
-    return tuple("-" if value is None else _short(float(value)) for value in values)
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+def _short(value: int | Fraction | None) -> str:
+    if value is None or value < 1e6:
+        return "-" if value is None else f"{float(value):,.0f}"
+    return f"{float(value):.1e}".replace("e+0", "e").replace("e+", "e")

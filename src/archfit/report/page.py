@@ -54,9 +54,7 @@ def save_figure(figure: Figure, file: Path) -> None:
     """Write one chart in the format that the file name asks for; the file appears complete."""
     if file.suffix.lower() == PAGE:
         alone = Section(figures=(figure,))
-        return save_page(
-            Document(title=figure.title, headline="", sections=(alone,), data={}), file
-        )
+        return save_page(Document(title=figure.title, sections=(alone,), data={}), file)
     with _finished_at(file) as unfinished:
         titled_chart(figure).save(str(unfinished), ppi=200)
     return None
@@ -101,17 +99,11 @@ def page_of(document: Document) -> str:
     # Our own scripts; the page lets no other run. Words from files are in none of them.
     script = f"{vega_embed()}\n{DRAW}" if document.figures else ""
     if any(table.sortable for section in document.sections for table in section.tables):
-        script += _template_text("tables.js")
-    page: str = (
-        _templates()
-        .get_template("page.html")
-        .render(
-            document=document,
-            charts=Markup(_chart_specs(document.figures)),
-            script=Markup(script),
-            script_hash=script_hash(script),
-        )
-    )
+        script += (Path(__file__).parent / "templates" / "tables.js").read_text(encoding="utf-8")
+    charts = Markup(_chart_specs(document.figures))
+    scripts = {"script": Markup(script), "script_hash": script_hash(script)}
+    template = _templates().get_template("page.html")
+    page: str = template.render(document=document, charts=charts, **scripts)
     return page
 
 
@@ -146,10 +138,6 @@ def _templates() -> "Environment":
     )
     made.tests["command"] = lambda sentence: isinstance(sentence, Command)
     return made
-
-
-def _template_text(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 def _chart_specs(figures: Sequence[Figure]) -> str:

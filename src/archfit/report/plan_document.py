@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING
 from archfit.plan.advisers import Advice, evidence_against
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Plan
-from archfit.plan.repairs import Repair
 from archfit.plan.request import PlanRequest
 from archfit.plan.shapes import RoundedShape
-from archfit.report.document import (
-    Command,
-    Document,
-    Figure,
-    Layout,
-    Section,
-    Table,
-    sections_with_words,
-)
+from archfit.report.document import Command, Document, Figure, Layout, Section, Table
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
@@ -43,21 +34,16 @@ def plan_document(plan: Plan) -> Document:
     elif plan.bottleneck:
         first += (Section(sentences=(bottleneck_sentence(plan),)), repairs)
     export = () if plan.export_command is None else (Command(plan.export_command),)
+    refuted = f"The plan is refuted if {plan.check.refuted_if}."
     return Document(
         title="Which Transformer architecture fits my data?",
         headline=headline,
-        sections=sections_with_words(
+        sections=(
             *first,
             *adviser_sections(plan),
             Section(title="Training", sentences=tuple(_training(plan))),
             Section(sentences=tuple(f"Note: {warning}." for warning in plan.warnings)),
-            Section(
-                title="Test it",
-                sentences=(
-                    Command(plan.check.command),
-                    f"The plan is refuted if {plan.check.refuted_if}.",
-                ),
-            ),
+            Section(title="Test it", sentences=(Command(plan.check.command), refuted)),
             Section(title="Export it", sentences=export),
             *detail_sections(plan),
         ),
@@ -143,20 +129,17 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "this plan")
-    rows = (
-        (
-            advice.name,
-            named_shape(advice),
-            "yes" if advice.in_range else "no",
-            f"{advice.source}; {advice.seen_in}",
-        )
-        for advice in shaped
+    table = Table.of(
+        "Advisers",
+        shaped,
+        {
+            "adviser": lambda advice: advice.name,
+            "depth x width": named_shape,
+            "in range": lambda advice: "yes" if advice.in_range else "no",
+            "source; where it was seen": lambda advice: f"{advice.source}; {advice.seen_in}",
+        },
     )
-    table = Table(
-        title="Advisers",
-        columns=("adviser", "depth x width", "in range", "source; where it was seen"),
-        rows=(ours, *rows),
-    )
+    table = replace(table, rows=(ours, *table.rows))
     opinions = tuple(
         f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
         for advice in plan.advice
@@ -245,6 +228,7 @@ def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
 def _plan_json(plan: Plan) -> Json:
     """The document that `archfit plan --json` prints."""
     request, costs, effect = plan.request, plan.costs, plan.effect
+    change, lost = round(plan.rounding_cost, 4), effect.loss_percent
     return {
         "question": _request_json(request),
         "recommended": _shape_json(plan.shape)
@@ -255,19 +239,18 @@ def _plan_json(plan: Plan) -> Json:
             "params": asdict(plan.params),
         },
         "ideal": _ideal_json(plan.ideal),
-        "rounding": {
-            "of": _ideal_json(plan.allowed),
-            "params_change": round(plan.rounding_cost, 4),
-        },
+        "rounding": {"of": _ideal_json(plan.allowed), "params_change": change},
         "bottleneck": asdict(plan.bottleneck) if plan.bottleneck else None,
         "leads_with": "repairs" if plan.leads_with_repairs else "shape",
-        "repairs": [_repair_json(repair) for repair in plan.repairs],
+        "repairs": [
+            {name: value for name, value in asdict(repair).items() if name != "params"}
+            | {"shape": _shape_json(repair.shape) | {"params": asdict(repair.params)}}
+            for repair in plan.repairs
+        ],
         "expected_effect": {
             "against": _ideal_json(effect.against),
             "params_saved": effect.saved.as_json() if effect.saved else None,
-            "loss_percent": dict(zip(("low", "high"), effect.loss_percent, strict=True))
-            if effect.loss_percent
-            else None,
+            "loss_percent": dict(zip(("low", "high"), lost, strict=True)) if lost else None,
             "source": effect.source,
         },
         "advisers": [_advice_json(advice) for advice in plan.advice],
@@ -310,12 +293,6 @@ def _ideal_json(shape: IdealShape) -> Json:
 
 def _shape_json(shape: RoundedShape) -> Json:
     return {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
-
-
-def _repair_json(repair: Repair) -> Json:
-    document = asdict(repair)
-    params = document.pop("params")
-    return document | {"shape": _shape_json(repair.shape) | {"params": params}}
 
 
 def _advice_json(advice: Advice) -> Json:

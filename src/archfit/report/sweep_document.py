@@ -1,8 +1,9 @@
 """Sweeps, training runs and prepared data as documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from archfit.report.document import Document, Section, Table, sections_with_words
+from archfit.report.document import Document, Section, Table
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.sweep.devices import gpu_seconds
 from archfit.sweep.runner import CellQueue
@@ -10,6 +11,7 @@ from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
 Json = dict[str, object]
+Part = TypeVar("Part")
 
 
 def cells_document(sweep: Sweep) -> Document:
@@ -79,12 +81,9 @@ def failures_document(cells: CellQueue) -> Document:
         {"run": spec.name, "cell": cell_words(spec), "reason": reason}
         for spec, reason in cells.failed.items()
     ]
-    rows = tuple(tuple(failure.values()) for failure in failures)
-    table = Table(
-        title=f"{len(failures)} cells failed", columns=("run", "cell", "reason"), rows=rows
-    )
-    section = Section(tables=(table,))
-    return Document(title=table.title, headline="", sections=(section,), data=failures)
+    title, rows = f"{len(failures)} cells failed", tuple(tuple(row.values()) for row in failures)
+    table = Table(title=title, columns=("run", "cell", "reason"), rows=rows)
+    return Document(title=title, sections=(Section(tables=(table,)),), data=failures)
 
 
 def outcome_document(
@@ -99,7 +98,7 @@ def outcome_document(
     return Document(
         title=sweep.name,
         headline=f"{counts}; table in {results}",
-        sections=sections_with_words(
+        sections=(
             Section(sentences=question),
             Section(sentences=tuple(f"- {sentence}" for sentence in conclusions)),
         ),
@@ -159,7 +158,6 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
     )
     return Document(
         title=folder,
-        headline="",
         sections=(Section(tables=(table,)),),
         data=documents[0] if len(documents) == 1 else {"runs": documents},
     )
@@ -178,7 +176,7 @@ def data_document(description: Mapping[str, object], folder: str) -> Document:
     """A prepared data set and what its tokens say, from its data.json."""
     try:
         rows = tuple(_data_rows(description))
-        notes = tuple(f"Note: {warning}" for warning in _list(description["warnings"]))
+        notes = tuple(f"Note: {warning}" for warning in _part(description["warnings"], list))
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(
             f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
@@ -186,31 +184,27 @@ def data_document(description: Mapping[str, object], folder: str) -> Document:
     table = Table(title=folder, columns=("quantity", "value"), rows=rows)
     return Document(
         title=folder,
-        headline="",
-        sections=sections_with_words(Section(tables=(table,)), Section(sentences=notes)),
+        sections=(Section(tables=(table,)), Section(sentences=notes)),
         data=dict(description),
     )
 
 
 def _data_rows(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    leakage, ranks = _dict(about["leakage"]), _dict(about["cooccurrence"])
-    heldout = f"{_dict(about['heldout'])['tokens']:,} by {_dict(about['split'])['rule']}"
+    names = ("leakage", "cooccurrence", "train", "heldout", "split")
+    leakage, ranks, train, heldout, split = (_part(about[name], dict) for name in names)
     yield "kind", f"{about['kind']} as {about['vocabulary']}"
     yield "documents", f"{about['documents']:,}"
     yield "content", f"{about['bytes']:,} bytes"
     yield "tokens", f"{about['tokens']:,} ({about['dtype']})"
-    yield "  for training", f"{_dict(about['train'])['tokens']:,}"
-    yield "  held out", heldout
+    yield "  for training", f"{train['tokens']:,}"
+    yield "  held out", f"{heldout['tokens']:,} by {split['rule']}"
     yield "vocabulary", f"{about['vocab']:,}, of which {about['used_vocab']:,} used"
     yield "embedding rank limit", f"{about['embedding_rank_limit']:,}"
     yield "bytes a token", f"{about['bytes_per_token']:.3f}"
     yield "unigram entropy", f"{about['unigram_entropy_bits']:.3f} bits a token"
     for form in ("plain", "normalised"):
-        found = (_dict(rank) for rank in _list(ranks[form]))
-        words = [
-            f"{rank['rank']}{'' if rank['exact'] else '+'} at {rank['energy']:.1%}"
-            for rank in found
-        ]
+        found = (_part(rank, dict) for rank in _part(ranks[form], list))
+        words = (f"{r['rank']}{'' if r['exact'] else '+'} at {r['energy']:.1%}" for r in found)
         yield f"co-occurrence rank, {form}", ", ".join(words)
     shared = "not measured: the held-out side has no 13 words in a row"
     if leakage["share"] is not None:
@@ -219,13 +213,9 @@ def _data_rows(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     yield "data hash", str(about["data_hash"])
 
 
-def _dict(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"data.json holds {value!r} where an object belongs; prepare it again")
-    return value
-
-
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise ValueError(f"data.json holds {value!r} where a list belongs; prepare it again")
+def _part(value: object, kind: type[Part]) -> Part:
+    """The value, which a file may hold in any other kind."""
+    if not isinstance(value, kind):
+        belongs = "an object" if kind is dict else "a list"
+        raise ValueError(f"data.json holds {value!r} where {belongs} belongs; prepare it again")
     return value

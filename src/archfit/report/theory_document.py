@@ -1,6 +1,5 @@
 """Bounds, quantities of the papers and witnesses as documents."""
 
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING
 from archfit.report.document import Document, Figure, Layout, Section, Table
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
-from archfit.theory.bounds import SATURATION_IS, Bound, BoundsReport, Shape, notes
+from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
 from archfit.theory.catalogue import ENTRIES, NETWORK, Quantity
 from archfit.theory.counterexample import Refutation
-from archfit.theory.quantities import Entry
 
 if TYPE_CHECKING:
     from archfit.exact.witness import WitnessCheck
@@ -35,7 +33,9 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
             "": lambda bound: bound.side,
             "bound": lambda bound: bound.id,
             "log3": lambda bound: short_real(bound.log3),
-            "status": _short_status,
+            "status": lambda bound: (
+                bound.status_line if bound.status == "disputed" else bound.status
+            ),
         },
     )
     return Document(
@@ -81,10 +81,6 @@ def _bounds_chart(shape: Shape, layout: Layout) -> "Drawing":
     return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
 
 
-def _short_status(bound: Bound) -> str:
-    return bound.status_line if bound.status == "disputed" else bound.status
-
-
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     """One quantity of the papers with its status; a witness beside the formula it may exceed."""
     data: Json = dict(result.as_json())
@@ -92,12 +88,17 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     inputs = data["inputs"]
     assert isinstance(inputs, dict)
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
+    comparison = []
+    if isinstance(formula := compared.get("compared_with"), dict):
+        relation = "above" if compared["exceeds_formula"] else "below"
+        value = f"{formula['quantity']} = {_text(formula['value'])}"
+        comparison = [f"{relation} the papers' formula {value}"]
     about = (
         ENTRIES[result.name].meaning,
         f"status: {data['status_line']}",
         f"source: {data['source']}",
         f"network: {data['network']}",
-        *_comparison_sentence(compared),
+        *comparison,
     )
     return Document(
         title=result.name,
@@ -138,14 +139,6 @@ def _comparison(witness: Quantity, formula: Quantity) -> Json:
     }
 
 
-def _comparison_sentence(compared: Mapping[str, object]) -> Iterator[str]:
-    formula = compared.get("compared_with")
-    if isinstance(formula, dict):
-        relation = "above" if compared["exceeds_formula"] else "below"
-        value = f"{formula['quantity']} = {_text(formula['value'])}"
-        yield f"{relation} the papers' formula {value}"
-
-
 def _verdict_section(verdict: Refutation) -> Section:
     """Whether a disputed formula was refuted, and by which weights."""
     sentences = [f"formula: 3^{verdict.formula_log3}"]
@@ -167,7 +160,14 @@ def quantities_document() -> Document:
         headline=f"Quantities of the {NETWORK}.",
         sections=(
             Section(sentences=("Example: archfit theory ub_stat L=3 d_x=4",)),
-            *(Section(title=_call(entry), sentences=(entry.meaning,)) for entry in entries),
+            *(
+                Section(
+                    title=f"{entry.name} {' '.join(entry.takes)}  "
+                    f"[{entry.basis.status_line.partition(',')[0]}]",
+                    sentences=(entry.meaning,),
+                )
+                for entry in entries
+            ),
         ),
         data=[
             {
@@ -182,22 +182,21 @@ def quantities_document() -> Document:
     )
 
 
-def _call(entry: Entry) -> str:
-    status = entry.basis.status_line.partition(",")[0]
-    return f"{entry.name} {' '.join(entry.takes)}  [{status}]"
-
-
 def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
     """The weights of a lower bound, run and compared with their promise."""
     found, shape = check.witness, check.witness.shape
     (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
     runs = "all" if check.extent == "all" else f"a random {check.entries_checked:,} of"
+    partly = "" if check.extent == "all" else " (of promised values)"
+    measured = "not measured: too large"
+    if check.measured_rank is not None:
+        measured = f"{check.measured_rank:,}{partly}"
     lines = [
         ("promised output", found.promise.formula),
         ("entries run", f"{runs} {rows * columns:,} ({rows:,} x {columns:,})"),
         ("entries wrong", f"{check.entries_wrong:,}"),
         ("expected rank", expected),
-        ("measured rank", _measured_rank(check)),
+        ("measured rank", measured),
         ("lower bound", f"{found.bound_id} = {short_integer(str(found.bound))}"),
         ("modulo", f"{found.prime}"),
     ]
@@ -213,12 +212,6 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
         sections=(Section(tables=(Table(title=title, columns=("", ""), rows=tuple(lines)),)),),
         data=check.as_json() | {"inputs": inputs},
     )
-
-
-def _measured_rank(check: "WitnessCheck") -> str:
-    if check.measured_rank is None:
-        return "not measured: too large"
-    return f"{check.measured_rank:,}" + ("" if check.extent == "all" else " (of promised values)")
 
 
 def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
