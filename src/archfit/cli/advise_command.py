@@ -18,8 +18,7 @@ from archfit.cli import options
 from archfit.cli.fit_command import figures_json
 from archfit.cli.options import AsJson, chosen, flag, size, word
 from archfit.cli.output import print_json, version_line
-from archfit.cli.progress import bar
-from archfit.cli.sweep_progress import watched
+from archfit.cli.progress import bar, watched
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED
@@ -100,7 +99,17 @@ def advise(
         data, plan = planned(request, folder, report)
     folder.mkdir(parents=True, exist_ok=True)
     found = _checked(plan, data, folder, how, silent=as_json) if check else None
-    _finish(request, data, plan, found, folder, as_json=as_json)
+    command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
+    store(folder, request, data, found, command)  # first: it says whose the other files are
+    files = [str(file) for file in write_config(plan, data, folder / MODEL)]
+    document = advice_of(request, data, plan, found, command=command, version=version_line())
+    page = str(folder / REPORT)
+    written = {"file": page, "figures": figures_json(save_report(document, Path(page)))}
+    if as_json:
+        assert isinstance(document.data, dict)
+        print_json(document.data | {"export": {"files": files}, "report": written})
+    else:
+        typer.echo(f"{text_of(document)}\nReport: {page}, config: {files[0]}")
     if found is not None and found.runs.failures:
         raise SystemExit(SOME_FAILED)
 
@@ -123,28 +132,3 @@ def _checked(
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
-
-
-def _finish(
-    request: AdviceRequest,
-    data: PreparedData,
-    plan: Plan,
-    found: CheckResult | None,
-    out: Path,
-    *,
-    as_json: bool,
-) -> None:
-    """Write config and report, and say the answer."""
-    command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
-    store(out, request, data, found, command)  # first: it says whose the other files are
-    files = write_config(plan, data, out / MODEL)
-    document = advice_of(request, data, plan, found, command=command, version=version_line())
-    figures = save_report(document, out / REPORT)
-    if as_json:
-        assert isinstance(document.data, dict)
-        export = {"files": [str(file) for file in files]}
-        page = {"file": str(out / REPORT), "figures": figures_json(figures)}
-        return print_json(document.data | {"export": export, "report": page})
-    typer.echo(text_of(document))
-    typer.echo(f"Report: {out / REPORT}, config: {files[0]}")
-    return None

@@ -111,21 +111,17 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except (UsageError, MemoryError, OSError, ValueError) as problem:
-        status = _refuse(problem)
+        status = 0
+        if type(problem).__name__ != "NoArgsIsHelpError":  # a bare `archfit`: help was printed
+            typer.echo(f"archfit: {one_line(_sentence(problem))}", err=True)
+            status = BAD_INPUT
     if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
         typer.echo("archfit: interrupted; nothing half-written is left", err=True)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _refuse(problem: BaseException) -> int:
-    """Say what is wrong in one line; the exit status."""
-    if type(problem).__name__ == "NoArgsIsHelpError":  # a bare `archfit`: help was printed
-        return 0
-    typer.echo(f"archfit: {one_line(_sentence(problem))}", err=True)
-    return BAD_INPUT
-
-
 def _sentence(problem: BaseException) -> str:
+    """What is wrong, and the way out."""
     if isinstance(problem, UsageError):
         message = getattr(problem, "format_message", lambda: str(problem))()
         context = getattr(problem, "ctx", None)

@@ -9,7 +9,7 @@ import typer
 
 from archfit import export as exports
 from archfit.cli import options
-from archfit.cli.options import AsJson, flag, size, word
+from archfit.cli.options import SHAPE, AsJson, flag, size, word
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
@@ -29,14 +29,11 @@ EXPORTED_FILES = {
 SIZES = (
     "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
 )  # fmt: skip
-KV_HEADS = size("Key-value heads; as many as heads if left out.", "H", options.SHAPE)
-HIDDEN = size(
-    "Hidden units; 4 width if left out, 8/3 width where they are gated.", "N", options.SHAPE
-)
-VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", options.SHAPE)
-POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", options.SHAPE)
-RANK = size("Factorise the embedding to this rank; full if left out.", "R", options.SHAPE)
-
+KV_HEADS = size("Key-value heads; as many as heads if left out.", "H", SHAPE)
+HIDDEN = size("Hidden units; 4 width if left out, 8/3 width where they are gated.", "N", SHAPE)
+VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", SHAPE)
+POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", SHAPE)
+RANK = size("Factorise the embedding to this rank; full if left out.", "R", SHAPE)
 FORMAT = typer.Option("--format", metavar="FMT", help=f"{', '.join(exports.FORMATS)}.")
 DATA = word("Prepared data whose tokenizer goes into the folder.")
 
@@ -54,7 +51,7 @@ def export(
     vocab: Annotated[int | None, VOCAB] = None,
     context: Annotated[int | None, POSITIONS] = None,
     rank: Annotated[int | None, RANK] = None,
-    tied: Annotated[bool, flag("--tied", "Use the embedding as head.", options.SHAPE)] = False,
+    tied: Annotated[bool, flag("--tied", "Use the embedding as head.", SHAPE)] = False,
     run: Annotated[Path | None, word("Trained run instead of a shape: its weights too.")] = None,
     data: Annotated[Path | None, DATA] = None,
     overwrite: Annotated[bool, word("Replace the export in --out.")] = False,

@@ -10,7 +10,7 @@ import typer
 
 from archfit.cli.options import CHECKPOINT_SECONDS, DEVICE, AsJson, chosen, size, word
 from archfit.cli.output import print_json, show
-from archfit.cli.sweep_progress import watched
+from archfit.cli.progress import watched
 from archfit.cli.sweep_request import SweepRequest, data_there
 from archfit.report.sweep_document import cells_document, failures_document, outcome_document
 from archfit.spec.errors import check_at_least

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.cli import options
-from archfit.cli.options import AsJson, chosen, size, word
+from archfit.cli.options import SHAPE, TRAINING, AsJson, chosen, size, word
 from archfit.cli.output import show, version_line
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
@@ -31,38 +31,30 @@ MACHINE = "Machine and files"
 LARGEST_SPEC = 1 << 20  # bytes
 STANDARD_INPUT = Path("-")
 
-Data = Annotated[
-    list[Path] | None,
-    word(
-        "Prepared data; left out: the sample archfit ships with. Specs choose among several by "
-        "their hash."
-    ),
-]
-Spec = Annotated[
-    list[Path] | None,
-    word(
-        "spec.json instead of all options of shape and training; repeatable. -: specs from "
-        "standard input, one a line, answered by one JSON event a line."
-    ),
-]
-FEED_FORWARD = size("Hidden units of the feed-forward layer over width.", "N", options.SHAPE)
-EMBEDDING = size("Factorise the input embedding to this inner size.", "R", options.SHAPE)
-POSITIONS = size("Factorise the position table to this inner size.", "R", options.SHAPE)
-HEAD = word("full, tied, or an inner size.", options.SHAPE)
-PATCH = size("Tokens of a position, embedded as one.", "N", options.SHAPE)
-ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", options.SHAPE)
-WARMUP = size("Steps of warm-up; a tenth if left out.", "N", options.TRAINING)
-RATE = word("At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.", options.TRAINING)
-RULE = word("standard, or completep, which keeps the best rate at every size.", options.TRAINING)
-CLIP = word("Norm above which it is scaled down.", options.TRAINING)
-PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", options.TRAINING)
-EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", options.TRAINING)
-SEQUENCES = size("Held-out sequences in an evaluation, at most.", "N", options.TRAINING)
-WHOLE_CONTEXT = size(
-    "Held-out tokens to predict from a whole context at the end.", "N", options.TRAINING
+DATA = word(
+    "Prepared data; left out: the sample archfit ships with. Specs choose among several by their "
+    "hash."
 )
-SEED = size("Of weights, batches and dropout.", "N", options.TRAINING)
-SEEDS = size("Train this many, from --seed on.", "N", options.TRAINING)
+SPEC = word(
+    "spec.json instead of all options of shape and training; repeatable. -: specs from standard "
+    "input, one a line, answered by one JSON event a line."
+)
+FEED_FORWARD = size("Hidden units of the feed-forward layer over width.", "N", SHAPE)
+EMBEDDING = size("Factorise the input embedding to this inner size.", "R", SHAPE)
+POSITIONS = size("Factorise the position table to this inner size.", "R", SHAPE)
+HEAD = word("full, tied, or an inner size.", SHAPE)
+PATCH = size("Tokens of a position, embedded as one.", "N", SHAPE)
+ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", SHAPE)
+WARMUP = size("Steps of warm-up; a tenth if left out.", "N", TRAINING)
+RATE = word("At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.", TRAINING)
+RULE = word("standard, or completep, which keeps the best rate at every size.", TRAINING)
+CLIP = word("Norm above which it is scaled down.", TRAINING)
+PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", TRAINING)
+EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", TRAINING)
+SEQUENCES = size("Held-out sequences in an evaluation, at most.", "N", TRAINING)
+WHOLE_CONTEXT = size("Held-out tokens to predict from a whole context at the end.", "N", TRAINING)
+SEED = size("Of weights, batches and dropout.", "N", TRAINING)
+SEEDS = size("Train this many, from --seed on.", "N", TRAINING)
 SHARDING = word("Under torchrun: auto, replicate or shard (FSDP2).", MACHINE)
 KEEP = word("Keep model.safetensors of the finished run.", MACHINE)
 TRACK = word("Mirror to tensorboard, wandb, mlflow (a,b).", MACHINE)
@@ -71,8 +63,8 @@ TRACK = word("Mirror to tensorboard, wandb, mlflow (a,b).", MACHINE)
 def train(
     invocation: typer.Context,
     out: Annotated[Path, word("Folder of runs; each gets a folder in it.")],
-    data: Data = None,
-    spec: Spec = None,
+    data: Annotated[list[Path] | None, DATA] = None,
+    spec: Annotated[list[Path] | None, SPEC] = None,
     depth: Annotated[int, options.DEPTH] = 4,
     width: Annotated[int, options.WIDTH] = 64,
     heads: Annotated[int, options.HEADS] = 2,
@@ -83,18 +75,18 @@ def train(
     position_inner: Annotated[int | None, POSITIONS] = None,
     head: Annotated[str, HEAD] = "full",
     patch: Annotated[int | None, PATCH] = None,
-    patch_encoding: Annotated[str, word("one-hot or scalar.", options.SHAPE)] = "one-hot",
+    patch_encoding: Annotated[str, word("one-hot or scalar.", SHAPE)] = "one-hot",
     attention: Annotated[str, ATTENTION] = "softmax",
-    steps: Annotated[int, size("Training steps.", "N", options.TRAINING)] = 1500,
-    batch: Annotated[int, size("Sequences of a step.", "N", options.TRAINING)] = 16,
+    steps: Annotated[int, size("Training steps.", "N", TRAINING)] = 1500,
+    batch: Annotated[int, size("Sequences of a step.", "N", TRAINING)] = 16,
     warmup: Annotated[int | None, WARMUP] = None,
     learning_rate: Annotated[float | None, RATE] = None,
     learning_rate_rule: Annotated[str, RULE] = "standard",
-    weight_decay: Annotated[float, word("On matrices.", options.TRAINING)] = 0.01,
-    beta1: Annotated[float, word("AdamW.", options.TRAINING)] = 0.9,
-    beta2: Annotated[float, word("AdamW.", options.TRAINING)] = 0.999,
+    weight_decay: Annotated[float, word("On matrices.", TRAINING)] = 0.01,
+    beta1: Annotated[float, word("AdamW.", TRAINING)] = 0.9,
+    beta2: Annotated[float, word("AdamW.", TRAINING)] = 0.999,
     gradient_clip: Annotated[float, CLIP] = 1.0,
-    dropout: Annotated[float, word("Share of units left out.", options.TRAINING)] = 0.0,
+    dropout: Annotated[float, word("Share of units left out.", TRAINING)] = 0.0,
     precision: Annotated[str, PRECISION] = "auto",
     evaluate_every: Annotated[int | None, EVALUATE] = None,
     evaluation_sequences: Annotated[int, SEQUENCES] = 512,

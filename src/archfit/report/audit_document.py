@@ -2,17 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 from archfit.audit.auditor import AuditResult, audit_json
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Layout, Section, Table
-
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
+from archfit.report.document import Document, Figure, Section, Table, charts
 
 SHORT = {rule.id: rule.short for rule in RULES}
 
@@ -107,14 +102,8 @@ def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
         title="Spectrum of the embedding",
         caption="Singular values as a share of the largest; a rule marks the rank.",
         description="; ".join(ranks),
-        chart=partial(_spectrum_chart, models),
+        chart=lambda _layout: charts("audit").spectrum_chart(models),
     )
-
-
-def _spectrum_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
-    from archfit.report.charts.audit import spectrum_chart
-
-    return spectrum_chart(models)
 
 
 # The row of a model in the gallery, without its findings; what is not known is empty.
@@ -171,14 +160,8 @@ def gallery_figure(models: Sequence[AuditResult]) -> Figure:
         caption="Encoder-decoders show each stack. The law is a fit to networks of 6 to 48 layers "
         "and at most 0.6B; beyond it is extrapolated.",
         description=f"Depth, width and bottlenecks of {len(models)} published models",
-        chart=partial(_gallery_chart, models),
+        chart=lambda _layout: charts("audit").gallery_chart(models),
     )
-
-
-def _gallery_chart(models: Sequence[AuditResult], _layout: Layout) -> "Drawing":
-    from archfit.report.charts.audit import gallery_chart
-
-    return gallery_chart(models)
 
 
 def _all_models(models: Sequence[AuditResult]) -> Table:

@@ -7,6 +7,8 @@ programs. Values in, words out: nothing here prints, draws or writes a file.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -90,6 +92,11 @@ class Layout:
 
 WIDE = Layout(columns=2, width=340, legend_columns=4)
 NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
+
+
+def charts(kind: str) -> ModuleType:
+    """The module of charts of this kind, loaded when one is drawn: altair takes its time."""
+    return import_module(f"archfit.report.charts.{kind}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,15 +2,11 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
-from archfit.report.document import Document, Figure, Section, Table
-
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
+from archfit.report.document import Document, Figure, Section, Table, charts
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
@@ -140,7 +136,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
         title="Measured separation ranks beside their bounds",
         caption=DISPUTED,
         description=f"Separation ranks of {len(measured)} networks of one head over depth.",
-        chart=lambda _layout: _growth_chart(measured),
+        chart=lambda _layout: charts("theory").growth_chart(list(measured)),
     )
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [
@@ -157,12 +153,6 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
         data={"claim": GROWTH, "says": GROWTH_SAYS}
         | {"rows": rows, "holds": not failed, "verdict": verdict},
     )
-
-
-def _growth_chart(measured: Sequence[Measurement]) -> "Drawing":
-    from archfit.report.charts.theory import growth_chart
-
-    return growth_chart(list(measured))
 
 
 def _verdict(cases: int, failed: tuple[int, ...]) -> str:

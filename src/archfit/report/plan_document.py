@@ -2,20 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from functools import partial
-from typing import TYPE_CHECKING
 
+from archfit.audit.zoo import known_shapes
 from archfit.plan.advisers import Advice, evidence_against
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Plan
 from archfit.plan.request import PlanRequest
 from archfit.plan.shapes import RoundedShape
-from archfit.report.document import Command, Document, Figure, Layout, Section, Table
+from archfit.report.document import Command, Document, Figure, Section, Table, charts
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
-
-if TYPE_CHECKING:
-    from archfit.report.document import Drawing
 
 Json = dict[str, object]
 NO_REPAIR = "No repair that we know of removes it at this budget and context."
@@ -208,7 +204,9 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
         description=f"Depth against width: recommended {shape.depth} x {shape.width}; "
         + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
         + ".",
-        chart=partial(_shapes_chart, plan),
+        chart=lambda layout: charts("plan").iso_parameter_chart(
+            plan, known_shapes(), is_narrow=layout.columns == 1
+        ),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:
@@ -216,13 +214,6 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     elif request.limit.limit < shape.width:
         network = replace(network, rank=request.limit.limit)
     return shapes, bounds_figure(network)
-
-
-def _shapes_chart(plan: Plan, layout: Layout) -> "Drawing":
-    from archfit.audit.zoo import known_shapes
-    from archfit.report.charts.plan import iso_parameter_chart
-
-    return iso_parameter_chart(plan, known_shapes(), is_narrow=layout.columns == 1)
 
 
 def _plan_json(plan: Plan) -> Json:

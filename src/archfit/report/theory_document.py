@@ -3,10 +3,9 @@
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Layout, Section, Table
+from archfit.report.document import Document, Figure, Section, Table, charts
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
@@ -15,7 +14,6 @@ from archfit.theory.counterexample import Refutation
 
 if TYPE_CHECKING:
     from archfit.exact.witness import WitnessCheck
-    from archfit.report.document import Drawing
 
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 Json = dict[str, object]
@@ -71,14 +69,10 @@ def bounds_figure(shape: Shape) -> Figure:
         "Where the upper bound bends, more depth adds less than more width.",
         description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
         f"others, with embedding rank {shape.embedding_rank}.",
-        chart=partial(_bounds_chart, shape),
+        chart=lambda layout: charts("theory").bounds_over_depth(
+            shape, columns=layout.columns, width=min(330, layout.width)
+        ),
     )
-
-
-def _bounds_chart(shape: Shape, layout: Layout) -> "Drawing":
-    from archfit.report.charts.theory import bounds_over_depth
-
-    return bounds_over_depth(shape, columns=layout.columns, width=min(330, layout.width))
 
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
