@@ -17,8 +17,8 @@ from archfit.advise.verdict import check_folder, checked
 from archfit.cli import options
 from archfit.cli.fit_command import figures_json
 from archfit.cli.options import AsJson, chosen, flag, size, word
-from archfit.cli.output import print_json, version_line
-from archfit.cli.progress import bar, watched
+from archfit.cli.output import bar, print_json, version_line
+from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
 from archfit.plan.law import DEEPEST_TRAINED

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from archfit.cli.options import AsJson, chosen, size, word
-from archfit.cli.output import print_json, show
-from archfit.cli.progress import bar
+from archfit.cli.output import bar, print_json, show
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import DEFAULT_MAX_BYTES, SAMPLE, DataSettings, guess_kind

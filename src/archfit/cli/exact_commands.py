@@ -10,8 +10,7 @@ import typer
 
 from archfit.cli import options
 from archfit.cli.options import AsJson, Chart, chosen, flag, size, word
-from archfit.cli.output import show
-from archfit.cli.progress import bar
+from archfit.cli.output import bar, show
 from archfit.cli.theory_commands import parse_input
 from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
 from archfit.exact.measure import Measurement, check_cost, most_samples

@@ -7,7 +7,6 @@ from typing import Annotated, TypeVar
 import typer
 from typer.models import OptionInfo
 
-from archfit.report.page import check_chart_file
 from archfit.spec.sizes import parse_size
 
 Value = TypeVar("Value")
@@ -55,6 +54,8 @@ def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) ->
 def _checked_chart(file: Path | None) -> Path | None:
     """The file that a chart goes to; one that cannot be written is refused before any work."""
     if file is not None:
+        from archfit.report.page import check_chart_file
+
         check_chart_file(file)
     return file
 

@@ -1,16 +1,27 @@
-"""What commands print: one JSON document for programs, a document's text for people."""
+"""What commands print: JSON for programs, a document's text for people, a bar meanwhile."""
 
+from __future__ import annotations
+
+import contextlib
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from archfit import __version__
-from archfit.report.document import Document
-from archfit.report.page import save_figure
 from archfit.report.terminal import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.progress import Progress as Bars
+    from rich.progress import ProgressColumn
+
+    from archfit.report.document import Document
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -23,6 +34,8 @@ def print_json(document: object) -> None:
 def show(document: Document, *, as_json: bool, chart: Path | None = None, figure: str = "") -> None:
     """The result, for a program or for people; `figure` of it is drawn to the file `chart`."""
     if chart is not None and figure:
+        from archfit.report.page import save_figure
+
         save_figure(document.figure(figure), chart)
     if as_json:
         more = {} if chart is None else {"chart": str(chart)}
@@ -33,6 +46,31 @@ def show(document: Document, *, as_json: bool, chart: Path | None = None, figure
     if chart is not None:
         typer.echo(f"Chart: {chart}")
     return None
+
+
+@contextlib.contextmanager
+def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """What to call with stage, done and total; it moves a bar on a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    sizes = (DownloadColumn(),) if of_bytes else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), *sizes, TimeRemainingColumn())
+    with bars_of(*columns) as bars:
+        task = bars.add_task(first, total=None)
+        yield lambda stage, done, total: bars.update(
+            task, description=stage, completed=done, total=total or None
+        )
+
+
+def bars_of(*columns: ProgressColumn) -> Bars:
+    """Bars with these columns, drawn on stderr and gone when all is done."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    return Bars(*columns, console=Console(stderr=True), transient=True)
 
 
 def version_line() -> str:

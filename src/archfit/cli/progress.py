@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from archfit.cli.output import bars_of
 from archfit.report.sweep_document import cell_words, clock_words
 from archfit.sweep.runner import SweepWatcher
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
     from rich.progress import Progress as Bars
-    from rich.progress import ProgressColumn, TaskID
+    from rich.progress import TaskID
 
     from archfit.spec import Evaluation, RunRecord, RunSpec
     from archfit.sweep.runner import CellQueue
@@ -30,23 +31,6 @@ SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.2
 SHOWN_ENDS = 5  # cells that ended last
 HELD = "held"  # somebody else trains it: no news
-
-
-@contextlib.contextmanager
-def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """What to call with stage, done and total; it moves a bar on a terminal, else nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-
-    sizes = (DownloadColumn(),) if of_bytes else ()
-    columns = (TextColumn("{task.description}"), BarColumn(), *sizes, TimeRemainingColumn())
-    with _bars(*columns) as bars:
-        task = bars.add_task(first, total=None)
-        yield lambda stage, done, total: bars.update(
-            task, description=stage, completed=done, total=total or None
-        )
 
 
 @contextlib.contextmanager
@@ -60,17 +44,10 @@ def run_watchers(count: int, *, silent: bool) -> Iterator[Sequence[Watcher]]:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
         columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"))
-        with _bars(*columns) as bars:
+        with bars_of(*columns) as bars:
             yield [RunBar(bars) for _ in range(count)]
     else:
         yield [RunLog(names_run=count > 1) for _ in range(count)]
-
-
-def _bars(*columns: ProgressColumn) -> Bars:
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    return Bars(*columns, console=Console(stderr=True), transient=True)
 
 
 class RunLog:

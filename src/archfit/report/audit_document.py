@@ -7,7 +7,7 @@ from archfit.audit.auditor import AuditResult, audit_json
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Section, Table, charts
+from archfit.report.document import Document, Figure, Section, Table, loaded
 
 SHORT = {rule.id: rule.short for rule in RULES}
 
@@ -102,7 +102,7 @@ def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
         title="Spectrum of the embedding",
         caption="Singular values as a share of the largest; a rule marks the rank.",
         description="; ".join(ranks),
-        chart=lambda _layout: charts("audit").spectrum_chart(models),
+        chart=lambda _layout: loaded("report.charts.audit").spectrum_chart(models),
     )
 
 
@@ -160,7 +160,7 @@ def gallery_figure(models: Sequence[AuditResult]) -> Figure:
         caption="Encoder-decoders show each stack. The law is a fit to networks of 6 to 48 layers "
         "and at most 0.6B; beyond it is extrapolated.",
         description=f"Depth, width and bottlenecks of {len(models)} published models",
-        chart=lambda _layout: charts("audit").gallery_chart(models),
+        chart=lambda _layout: loaded("report.charts.audit").gallery_chart(models),
     )
 
 

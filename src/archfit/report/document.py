@@ -94,9 +94,9 @@ WIDE = Layout(columns=2, width=340, legend_columns=4)
 NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
 
 
-def charts(kind: str) -> ModuleType:
-    """The module of charts of this kind, loaded when one is drawn: altair takes its time."""
-    return import_module(f"archfit.report.charts.{kind}")
+def loaded(module: str) -> ModuleType:
+    """A module that only charts need, loaded when one is drawn: altair takes its time."""
+    return import_module(f"archfit.{module}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
-from archfit.report.document import Document, Figure, Section, Table, charts
+from archfit.report.document import Document, Figure, Section, Table, loaded
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
@@ -136,7 +136,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
         title="Measured separation ranks beside their bounds",
         caption=DISPUTED,
         description=f"Separation ranks of {len(measured)} networks of one head over depth.",
-        chart=lambda _layout: charts("theory").growth_chart(list(measured)),
+        chart=lambda _layout: loaded("report.charts.theory").growth_chart(list(measured)),
     )
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from archfit.audit.zoo import known_shapes
 from archfit.plan.advisers import Advice, evidence_against
 from archfit.plan.law import IdealShape
 from archfit.plan.planner import Plan
 from archfit.plan.request import PlanRequest
 from archfit.plan.shapes import RoundedShape
-from archfit.report.document import Command, Document, Figure, Section, Table, charts
+from archfit.report.document import Command, Document, Figure, Section, Table, loaded
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
@@ -204,8 +203,8 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
         description=f"Depth against width: recommended {shape.depth} x {shape.width}; "
         + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
         + ".",
-        chart=lambda layout: charts("plan").iso_parameter_chart(
-            plan, known_shapes(), is_narrow=layout.columns == 1
+        chart=lambda layout: loaded("report.charts.plan").iso_parameter_chart(
+            plan, loaded("audit.zoo").known_shapes(), is_narrow=layout.columns == 1
         ),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Section, Table, charts
+from archfit.report.document import Document, Figure, Section, Table, loaded
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
@@ -69,7 +69,7 @@ def bounds_figure(shape: Shape) -> Figure:
         "Where the upper bound bends, more depth adds less than more width.",
         description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
         f"others, with embedding rank {shape.embedding_rank}.",
-        chart=lambda layout: charts("theory").bounds_over_depth(
+        chart=lambda layout: loaded("report.charts.theory").bounds_over_depth(
             shape, columns=layout.columns, width=min(330, layout.width)
         ),
     )
