@@ -43,13 +43,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+VERSION = typer.Option(
+    "--version", help="Version and commit.", callback=_print_version, is_eager=True
+)
+
+
 def _global_options(
-    version: Annotated[  # typer hands it to the callback
-        bool,
-        typer.Option(
-            "--version", help="Version and commit.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
+    version: Annotated[bool, VERSION] = False,  # typer hands it to the callback
 ) -> None:
     """Which Transformer architecture fits my data?"""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -184,23 +185,21 @@ def _partition(words: str, positions: int, output: str) -> Partition:
 
 
 def _arrays(device: str) -> tuple[Arrays, str]:
+    """What calculates, and whether that is a cpu or cuda; auto takes a GPU where there is one."""
     from archfit.exact.arrays import NumpyArrays, TorchArrays
 
     if device not in DEVICES:
         raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")
-    if device == "cpu":
-        return NumpyArrays(), "cpu"
-    try:
+    problem = "--device cuda needs torch; pip install 'archfit[train]'"
+    if device != "cpu" and importlib.util.find_spec("torch") is not None:
         import torch
-    except ImportError as problem:
-        if device == "auto":
-            return NumpyArrays(), "cpu"
-        raise ValueError("--device cuda needs torch; pip install 'archfit[train]'") from problem
-    if torch.cuda.is_available():
-        return TorchArrays("cuda"), "cuda"
-    if device == "auto":
-        return NumpyArrays(), "cpu"
-    raise ValueError("--device cuda: torch finds no GPU here; use --device cpu")
+
+        if torch.cuda.is_available():
+            return TorchArrays("cuda"), "cuda"
+        problem = "--device cuda: torch finds no GPU here; use --device cpu"
+    if device == "cuda":
+        raise ValueError(problem)
+    return NumpyArrays(), "cpu"
 
 
 def witness(

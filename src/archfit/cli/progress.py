@@ -18,7 +18,6 @@ from archfit.sweep.runner import SweepWatcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.console import RenderableType
     from rich.live import Live
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
@@ -258,11 +257,8 @@ class SweepTable(SweepStatus):
 
     def passes(self) -> None:
         """Draw the table again, not too often: drawing takes as long as a trivial cell."""
-        if self.clock() - self.last_drawn > SECONDS_BETWEEN_DRAWINGS:
-            self.live.update(self._table(), refresh=True)
-            self.last_drawn = self.clock()
-
-    def _table(self) -> RenderableType:
+        if self.clock() - self.last_drawn <= SECONDS_BETWEEN_DRAWINGS:
+            return
         from rich import box
         from rich.table import Table
 
@@ -275,4 +271,5 @@ class SweepTable(SweepStatus):
             steps = f"{at.step}/{spec.recipe.steps}"
             loss = "" if at.loss is None else f"{at.loss:.3f}"
             table.add_row(spec.name, cell_words(spec), steps, loss, f"{at.rate:,.0f}")
-        return table
+        self.live.update(table, refresh=True)
+        self.last_drawn = self.clock()

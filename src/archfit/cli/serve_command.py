@@ -19,11 +19,10 @@ def serve(
         raise ValueError(
             f"archfit serve needs {' and '.join(missing)}; pip install 'archfit[serve]'"
         )
-    from archfit.report.explorer.server import listen
-    from archfit.report.explorer.server import serve as answer
+    from archfit.report.explorer import server
 
-    listener = listen(host, port)
+    listener = server.listen(host, port)
     address, taken = listener.getsockname()[:2]
     host_name = f"[{address}]" if ":" in address else address
     with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-        answer(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))
+        server.serve(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))

@@ -28,7 +28,7 @@ class SweepRequest:
     """The options that say what is trained."""
 
     which: str
-    scale: str
+    scale: Scale
     data: tuple[Path, ...]
     seeds: int | None
     precision: str
@@ -55,7 +55,7 @@ class SweepRequest:
         given = given_data(self.data, out, self.scale)
         if self.is_sweep_file:
             return self._from_file(labelled_data(given))
-        return self._named(data_for_named(self.which, self._scale(), given, out))
+        return self._named(data_for_named(self.which, self.scale, given, out))
 
     def counted(self) -> Sweep:
         """The sweep on the data given, or on the vocabularies it asks for."""
@@ -67,11 +67,11 @@ class SweepRequest:
 
     def _counted_corpora(self, name: str) -> tuple[Corpus, ...]:
         if not self.data:
-            return counted_corpora(name, self._scale())
+            return counted_corpora(name, self.scale)
         given = [open_prepared(folder) for folder in self.data]
         if self.is_sweep_file:
             return labelled_data(given)
-        return counted_for_named(name, self._scale(), given)
+        return counted_for_named(name, self.scale, given)
 
     def _check_is_not_said_by_the_file(self) -> None:
         """Refuse what would change nothing: a file says all of it."""
@@ -98,17 +98,13 @@ class SweepRequest:
         """Whether a file of the user says what to train."""
         return self.which.endswith(".toml")
 
-    def _scale(self) -> Scale:
-        return next(scale for scale in SCALES if scale == self.scale)
-
     def _named(self, corpora: tuple[Corpus, ...]) -> Sweep:
-        scale = self._scale()
         changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
         return named_sweep(
             self.which,
-            scale,
+            self.scale,
             corpora,
-            seeds=range(self.seeds or sweep_numbers(self.which, scale)["seeds"]),
+            seeds=range(self.seeds or sweep_numbers(self.which, self.scale)["seeds"]),
             changes={name: word for name, word in changes.items() if word != "auto"},
         )
 

@@ -56,9 +56,8 @@ class Table:
     @property
     def numeric(self) -> frozenset[int]:
         """Places of the columns that hold numbers, which are set to the right."""
-        return frozenset(
-            at for at in range(len(self.columns)) if _are_numbers(row[at] for row in self.rows)
-        )
+        places = range(len(self.columns))
+        return frozenset(at for at in places if all(_is_number(row[at]) for row in self.rows))
 
     def narrowed(self) -> "Table":
         """The table with the columns that a terminal has room for."""
@@ -69,12 +68,9 @@ class Table:
         return replace(self, columns=self.narrow, rows=rows, narrow=())
 
 
-def _are_numbers(texts: Iterable[str]) -> bool:
-    """Whether all begin like one; a hash may, but is too long."""
-    return all(
-        not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
-        for text in texts
-    )
+def _is_number(text: str) -> bool:
+    """Whether it is empty or begins like one; a hash may, but is too long."""
+    return not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,7 +144,3 @@ class Document:
     def figure(self, name: str) -> Figure:
         """The chart of this name."""
         return next(figure for figure in self.figures if figure.name == name)
-
-    def section(self, title: str) -> Section:
-        """The part under this title."""
-        return next(section for section in self.sections if section.title == title)

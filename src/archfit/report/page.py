@@ -71,13 +71,12 @@ def save_report(document: Document, file: Path) -> dict[str, list[Path]]:
 
     The page comes last, so that it is there only when all is.
     """
-    page, written = page_of(document), {}
+    written = {}
     for figure in document.figures:
         written[figure.name] = [file.with_name(f"{file.stem}-{figure.name}{e}") for e in CHARTS]
         for path in written[figure.name]:
             save_figure(figure, path)
-    with _finished_at(file) as unfinished:
-        unfinished.write_text(page, encoding="utf-8")
+    save_page(document, file)
     return written
 
 

@@ -169,21 +169,16 @@ def _training(plan: Plan) -> Iterator[str]:
 
 def detail_sections(plan: Plan) -> tuple[Section, ...]:
     """The three shapes side by side, and the charts."""
-    shape = plan.shape
-    wished = {
-        "ideal, before rounding": plan.ideal,
-        "text-shaped, without the rank limit": plan.text_shape,
-    }
+    shape, ideal, text = plan.shape, plan.ideal, plan.text_shape
     heads, total = f"{shape.heads} x {shape.head_dim}", f"{plan.params.total:,}"
+    without_limit = "text-shaped, without the rank limit"
     table = Table(
         title="The plan for the data as they are",
         columns=("shape", "depth", "width", "heads", "parameters"),
         rows=(
             ("recommended", f"{shape.depth:,}", f"{shape.width:,}", heads, total),
-            *(
-                (name, f"{ideal.depth:,.1f}", f"{ideal.width:,.1f}", "", "")
-                for name, ideal in wished.items()
-            ),
+            ("ideal, before rounding", f"{ideal.depth:,.1f}", f"{ideal.width:,.1f}", "", ""),
+            (without_limit, f"{text.depth:,.1f}", f"{text.width:,.1f}", "", ""),
         ),
     )
     return (

@@ -10,6 +10,7 @@ from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
+ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
 Json = dict[str, object]
 Part = TypeVar("Part")
 
@@ -46,9 +47,7 @@ def cells_document(sweep: Sweep) -> Document:
             "scale": sweep.scale,
             "question": sweep.question,
             "cells": len(sweep.specs),
-            "done": 0,
-            "failed": 0,
-            "skipped": 0,
+            **dict.fromkeys(("done", "failed", "skipped"), 0),
             "runs": [_cell_json(spec) for spec in sweep.specs],
             "tokens": tokens,
             "flops": flops,
@@ -106,10 +105,7 @@ def outcome_document(
             "sweep": sweep.name,
             "scale": sweep.scale,
             "cells": len(sweep.specs),
-            "done": len(cells.done),
-            "failed": len(cells.failed),
-            "skipped": len(cells.skipped),
-            "elsewhere": len(cells.elsewhere),
+            **{name: len(getattr(cells, name)) for name in ENDS},
             "failures": failures_document(cells).data,
             "folder": folder,
             "results": results,
