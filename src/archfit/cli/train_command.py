@@ -106,8 +106,6 @@ def train(
         raise ValueError(
             f"--seeds {seeds} is not in 1..{options.MOST_SEEDS}; each of them is a run"
         )
-    if importlib.util.find_spec("torch") is None:
-        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = _datasets(data or [], out, is_worker=is_worker)
@@ -151,6 +149,7 @@ def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[Prepar
 
 
 def _check_choices(**words: str) -> None:
+    """Refuse an unknown word, and training without torch."""
     choices = {
         "device": ("auto", "cuda", "mps", "cpu"),
         "sharding": ("auto", "replicate", "shard"),
@@ -159,6 +158,8 @@ def _check_choices(**words: str) -> None:
     for name, given in words.items():
         if given not in choices[name]:
             raise ValueError(f"--{name} {given} is unknown; use one of {', '.join(choices[name])}")
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
 
 
 def _head(text: str) -> str | int:
