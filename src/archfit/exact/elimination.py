@@ -47,21 +47,15 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
 def _pivots(field: PrimeField, panel: Array) -> _Pivots:
     """The pivots of a panel, which is used up."""
     width = panel.shape[1]
-    if len(panel) > width + SPARE:
-        found = _pivots_on_top(field, panel[: width + SPARE])
+    if len(panel) > width + SPARE:  # a few rows, on the host: small steps on a GPU take longer
+        host = NumpyArrays()
+        top = host.copy(field.arrays.numpy(panel[: width + SPARE]))
+        found = _pivots(PrimeField(prime=field.prime, arrays=host), top)
         if len(found.rows) == width:
-            return found
+            return _Pivots(found.rows, found.columns, field.arrays.array(found.inverse))
     if width <= NARROW:
         return _narrow_pivots(field, panel)
     return _pivots_by_halves(field, panel)
-
-
-def _pivots_on_top(field: PrimeField, rows: Array) -> _Pivots:
-    """Those of a few rows, found on the host: small steps on a GPU would take longer."""
-    host = NumpyArrays()
-    on_host = PrimeField(prime=field.prime, arrays=host)
-    found = _pivots(on_host, host.copy(field.arrays.numpy(rows)))
-    return _Pivots(found.rows, found.columns, field.arrays.array(found.inverse))
 
 
 def _pivots_by_halves(field: PrimeField, panel: Array) -> _Pivots:
@@ -69,7 +63,8 @@ def _pivots_by_halves(field: PrimeField, panel: Array) -> _Pivots:
     left, right = panel[:, :half], panel[:, half:]
     first = _pivots(field, field.arrays.copy(left))
     if not first.rows:
-        return _shifted(_pivots(field, right), half)
+        found = _pivots(field, right)
+        return _Pivots(found.rows, [half + column for column in found.columns], found.inverse)
     before = field.arrays.copy(right[first.rows])
     _clear(field, right, left, first)
     gone = set(first.rows)  # now zero: the next pivots are in the other rows
@@ -85,10 +80,6 @@ def _pivots_by_halves(field: PrimeField, panel: Array) -> _Pivots:
         first.columns + [half + column for column in second.columns],
         _joined_inverse(field, first.inverse, second.inverse, b, c),
     )
-
-
-def _shifted(found: _Pivots, by: int) -> _Pivots:
-    return _Pivots(found.rows, [by + column for column in found.columns], found.inverse)
 
 
 def _clear(field: PrimeField, rest: Array, panel: Array, found: _Pivots) -> None:
@@ -136,7 +127,10 @@ def _narrow_pivots(field: PrimeField, panel: Array) -> _Pivots:
         scale = pow(int(values[row, 0]), -1, field.prime)
         rest = panel[:, column + 1 :]
         if rest.shape[1]:
-            field.subtract_product(rest, values, _times(field, rest[row : row + 1], scale))
+            centred = float(scale if 2 * scale < field.prime else scale - field.prime)
+            limbs = field.limbs(rest[row : row + 1])
+            scaled = field.joined(tuple(limb * centred for limb in limbs))
+            field.subtract_product(rest, values, scaled)
         values[row] = 0.0
         rows.append(row)
         columns.append(column)
@@ -164,11 +158,6 @@ def _small_inverse(field: PrimeField, block: Array) -> Array:
                 ]
     inverse = np.array([row[size:] for row in rows], np.float64).reshape(size, size)
     return field.reduced(field.arrays.array(inverse)) if size else field.arrays.array(inverse)
-
-
-def _times(field: PrimeField, values: Array, scale: int) -> Array:
-    centred = scale if 2 * scale < field.prime else scale - field.prime
-    return field.joined(tuple(limb * float(centred) for limb in field.limbs(values)))
 
 
 def _without(matrix: Array, rows: list[int]) -> Array:

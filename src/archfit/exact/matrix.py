@@ -73,7 +73,11 @@ def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, see
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
     partition, inputs = experiment.partition, experiment.inputs
-    places = _positional(experiment, field, draws)
+    places, rank = None, experiment.position_rank
+    if rank:  # vectors of all positions, (width, positions), of the rank asked for
+        positions = len(partition.inside) + len(partition.outside)
+        table = _random(field, draws, experiment.network.width, rank)
+        places = field.matmul(table, _random(field, draws, rank, positions))
     if isinstance(inputs, ContinuousInputs):
         inside, outside = _vectors(experiment, field, samples, draws)
     else:
@@ -121,20 +125,6 @@ def _token_vectors(
 
 def _random(field: PrimeField, draws: "np.random.Generator", rows: int, columns: int) -> Array:
     return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
-
-
-def _positional(
-    experiment: Experiment, field: PrimeField, draws: "np.random.Generator"
-) -> Array | None:
-    """The vectors of all positions, (width, positions), of the rank asked for."""
-    rank, partition = experiment.position_rank, experiment.partition
-    if rank == 0:
-        return None
-    positions = len(partition.inside) + len(partition.outside)
-    return field.matmul(
-        _random(field, draws, experiment.network.width, rank),
-        _random(field, draws, rank, positions),
-    )
 
 
 def _placed(
@@ -203,13 +193,15 @@ def degree_matrices(
     field, largest = evaluator.field, max(sizes)
     inside, outside = sides.inside.moments(field), sides.outside.moments(field)
     solve = _inverse_powers(field, len(sizes))
+    scale = field.arrays.array(np.arange(1, len(sizes) + 1))
     parts = [field.arrays.zeros(size, size) for size in sizes]
 
     def fill(tile: Tile) -> None:
         rows, columns = tile
-        values = _at_every_scale(
-            evaluator, inside[:, rows], outside[:, columns], sides.own[:, rows], len(sizes)
-        )
+        # At t S_P + S_Q for t = 1, 2, ...: (entries, scales, inside, outside)
+        scaled = field.reduced(inside[:, None, rows] * scale[None, :, None])
+        s = field.reduced(scaled[..., None] + outside[:, None, None, columns])
+        values = evaluator.unmasked(s, sides.own[:, None, rows, None])
         coefficients = field.matmul(solve, values.reshape(len(sizes), -1)).reshape(values.shape)
         for part, coefficient in zip(parts, coefficients, strict=True):
             tall, wide = (max(0, min(len(part), side.stop) - side.start) for side in tile)
@@ -265,17 +257,6 @@ def _causal_outputs(evaluator: Evaluator, sides: Sides, partition: Partition, ti
             own = sides.outside.vectors[outside.index(position)][:, None, columns]
         vectors.append(own + zeros)
     return evaluator.causal(vectors)
-
-
-def _at_every_scale(
-    evaluator: Evaluator, inside: Array, outside: Array, own: Array, scales: int
-) -> Array:
-    """Outputs at t S_P + S_Q for t = 1..scales, (scales, inside, outside)."""
-    field = evaluator.field
-    scale = field.arrays.array(np.arange(1, scales + 1))
-    scaled = field.reduced(inside[:, None] * scale[None, :, None])  # (entries, scales, inside)
-    s = field.reduced(scaled[..., None] + outside[:, None, None])
-    return evaluator.unmasked(s, own[:, None, :, None])
 
 
 def _inverse_powers(field: PrimeField, count: int) -> Array:

@@ -22,6 +22,8 @@ from archfit.spec.errors import check_at_least
 
 if TYPE_CHECKING:
     import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,15 +59,11 @@ def upper_triangle(width: int) -> tuple[list[int], list[int]]:
 
 def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
     """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
-    import numpy as np
-
     draws = np.random.default_rng(seed)
     return [_mix(network, field, draws) for _ in range(network.depth)]
 
 
 def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generator") -> Array:
-    import numpy as np
-
     width = network.width
     shape = (network.heads, network.head_dim, width)
     keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
@@ -120,7 +118,7 @@ class Evaluator:
             is_last = layer == self.network.depth - 1
             sums, new = None, []
             for place, y in enumerate(columns):
-                outer = _triangle(product(field, y[:, None], y[None]), self.network.width)
+                outer = product(field, y[:, None], y[None])[upper_triangle(self.network.width)]
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
@@ -169,8 +167,3 @@ def _square(s: Array, width: int) -> Array:
         place[row, column] = place[column, row] = index
     order = [place[row, column] for row in range(width) for column in range(width)]
     return s[order].reshape(width, width, *s.shape[1:])
-
-
-def _triangle(matrix: Array, width: int) -> Array:
-    rows, columns = upper_triangle(width)
-    return matrix[rows, columns]

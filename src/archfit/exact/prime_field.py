@@ -107,18 +107,11 @@ def is_prime(number: int) -> bool:
     odd, twos = number - 1, 0
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1
-    return all(_passes(number, base, odd, twos) for base in bases)
-
-
-def _passes(number: int, base: int, odd: int, twos: int) -> bool:
-    power = pow(base, odd, number)
-    if power in (1, number - 1):
-        return True
-    for _ in range(twos - 1):
-        power = power * power % number
-        if power == number - 1:
-            return True
-    return False
+    return all(
+        pow(base, odd, number) == 1
+        or any(pow(base, odd << k, number) == number - 1 for k in range(twos))
+        for base in bases
+    )
 
 
 def check_witness_prime(prime: int) -> None:

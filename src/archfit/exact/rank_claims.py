@@ -1,17 +1,17 @@
-"""Claims about separation ranks, each with the measurements that it stands or falls with."""
+"""Claims about separation ranks, each with the measurements that it stands or falls with.
 
-from collections.abc import Callable, Sequence
+Their sentences and networks stand in resources/rank_claims.toml.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from importlib import resources
+from itertools import pairwise, product
+from typing import Any
 
-from archfit.exact.experiment import (
-    ContinuousInputs,
-    Experiment,
-    NetworkInputs,
-    TokenInputs,
-    divided,
-)
+from archfit.exact.experiment import ContinuousInputs, Experiment, TokenInputs, divided
 from archfit.exact.measure import estimate
 from archfit.exact.network import AnalysedNetwork
 from archfit.theory.continuous_bounds import (
@@ -27,6 +27,14 @@ WIDTHS = range(2, 9)
 
 Ranks = Sequence[int]
 
+# What the ranks of a group must do, by its name in the table of claims.
+RULES: dict[str, Callable[[Ranks], bool]] = {
+    "are equal": lambda ranks: len(set(ranks)) == 1,
+    "fall": lambda ranks: all(before > after for before, after in pairwise(ranks)),
+    "rise": lambda ranks: all(before < after for before, after in pairwise(ranks)),
+    "level off": lambda ranks: list(ranks) == sorted(ranks) and ranks[-1] == ranks[-2],
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankClaim:
@@ -40,155 +48,21 @@ class RankClaim:
 
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
-    return (
-        _partition_symmetry(),
-        _residuals(),
-        _heads(),
-        _saturation(),
-        _embedding_rank(),
-        _small_vocabulary(),
-        _causal_mask(),
+    file = resources.files("archfit.resources").joinpath("rank_claims.toml")
+    return tuple(
+        RankClaim(
+            name=name,
+            says=claim["says"],
+            groups=tuple(_group(row) for row in claim["groups"]),
+            holds=RULES[claim["ranks"]],
+        )
+        for name, claim in tomllib.loads(file.read_text(encoding="utf-8")).items()
     )
 
 
 def failures(claim: RankClaim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
     """The numbers of the groups, from 0, in which it does not hold."""
     return tuple(index for index, group in enumerate(ranks) if not claim.holds(group))
-
-
-def _partition_symmetry() -> RankClaim:
-    return RankClaim(
-        name="partition-symmetry",
-        says="without a mask all balanced partitions have the same rank, wherever the output is",
-        groups=tuple(
-            tuple(
-                _case(2, width, heads, positions, side=side, output=output)
-                for side in sides
-                for output in (0, 1)
-            )
-            for width, heads, positions, sides in (
-                (3, 1, 4, ((0, 1), (0, 2), (0, 3))),
-                (4, 2, 4, ((0, 1), (0, 2), (0, 3))),
-                (2, 2, 6, ((0, 1, 2), (0, 2, 4), (0, 3, 5))),
-            )
-        ),
-        holds=_all_equal,
-    )
-
-
-def _residuals() -> RankClaim:
-    continuous = ((2, 2, 2, 4), (2, 3, 1, 4), (2, 3, 3, 4), (2, 4, 2, 4), (3, 2, 2, 4))
-    tokens = TokenInputs(vocab=4, rank=3)
-    return RankClaim(
-        name="residuals",
-        says="residual connections do not change the rank where heads x head_dim = width",
-        groups=(
-            *(
-                tuple(_case(*sizes, residual=residual) for residual in (False, True))
-                for sizes in continuous
-            ),
-            tuple(
-                _case(2, 3, 1, 8, inputs=tokens, residual=residual) for residual in (False, True)
-            ),
-        ),
-        holds=_all_equal,
-    )
-
-
-def _heads() -> RankClaim:
-    return RankClaim(
-        name="heads",
-        says="more heads at the same width lower the rank, given four positions",
-        groups=tuple(
-            tuple(_case(depth, width, heads, positions) for heads in all_heads)
-            for depth, width, positions, all_heads in (
-                (2, 2, 4, (1, 2)),
-                (2, 3, 4, (1, 3)),
-                (2, 4, 4, (1, 2, 4)),
-                (2, 6, 4, (1, 2, 3, 6)),
-                (3, 2, 4, (1, 2)),
-            )
-        ),
-        holds=lambda ranks: _falls(ranks) and len(set(ranks)) == len(ranks),
-    )
-
-
-def _saturation() -> RankClaim:
-    return RankClaim(
-        name="saturation",
-        says="more positions raise the rank up to some length, never beyond 2 x width",
-        groups=tuple(
-            tuple(_case(depth, width, 1, positions) for positions in lengths)
-            for depth, width, lengths in (
-                (1, 3, (2, 4, 6, 10)),
-                (2, 3, (2, 4, 6, 10)),
-                (2, 4, (2, 4, 8, 12)),
-                (2, 5, (2, 4, 10, 14)),
-                (3, 2, (2, 4, 8)),
-            )
-        ),
-        holds=lambda ranks: _falls(ranks[::-1]) and ranks[-1] == ranks[-2],
-    )
-
-
-def _embedding_rank() -> RankClaim:
-    return RankClaim(
-        name="embedding-rank",
-        says="the rank r of the embedding caps the rank: width beyond r adds nothing",
-        groups=tuple(
-            tuple(_case(depth, width, 1, 4, inputs=ContinuousInputs(rank=rank)) for width in widths)
-            for depth, rank, widths in (
-                (2, 1, (1, 2, 4)),
-                (2, 2, (2, 3, 4, 6)),
-                (2, 3, (3, 4, 6)),
-                (3, 2, (2, 3, 4)),
-            )
-        ),
-        holds=_all_equal,
-    )
-
-
-def _small_vocabulary() -> RankClaim:
-    return RankClaim(
-        name="small-vocabulary",
-        says="r tokens of rank r cap the rank harder than continuous inputs of rank r",
-        groups=tuple(
-            (
-                _case(2, width, heads, positions, inputs=TokenInputs(vocab=rank, rank=rank)),
-                _case(2, width, heads, positions, inputs=ContinuousInputs(rank=rank)),
-            )
-            for width, heads, rank, positions in (
-                (3, 1, 2, 12),
-                (3, 1, 3, 8),
-                (3, 1, 3, 16),
-                (4, 2, 4, 10),
-            )
-        ),
-        holds=lambda ranks: ranks[0] < ranks[1],
-    )
-
-
-def _causal_mask() -> RankClaim:
-    return RankClaim(
-        name="causal-mask",
-        says="under a causal mask balanced partitions differ: every second position beats halves",
-        groups=tuple(
-            tuple(
-                _case(2, width, heads, positions, side=side, causal=True)
-                for side in (tuple(range(positions // 2)), tuple(range(0, positions, 2)))
-            )
-            for width, heads, positions in ((2, 1, 4), (2, 1, 6), (3, 3, 4), (3, 1, 6))
-        ),
-        holds=lambda ranks: ranks[0] < ranks[1],
-    )
-
-
-def _all_equal(ranks: Ranks) -> bool:
-    return len(set(ranks)) == 1
-
-
-def _falls(ranks: Ranks) -> bool:
-    return all(before >= after for before, after in pairwise(ranks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,27 +112,27 @@ def growth_bounds(depth: int, width: int, positions: int) -> GrowthBounds:
     )
 
 
-def _case(
-    *sizes: int,
-    side: tuple[int, ...] | None = None,
-    output: int = 0,
-    inputs: NetworkInputs | None = None,
-    residual: bool = False,
-    causal: bool = False,
-) -> Experiment:
-    """Depth, width, heads and positions; by default halves, any vector, output at 0 or the last."""
-    depth, width, heads, positions = sizes
+def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
+    """The experiments of one row of the table: one for each value of its lists."""
+    choices = (value if isinstance(value, list) else [value] for value in row.values())
+    return tuple(_case(**dict(zip(row, chosen, strict=True))) for chosen in product(*choices))
+
+
+def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Experiment:
+    """By default halves, any vector, the output at 0 or, under a mask, at the last position."""
+    is_causal, rank, vocab = more.get("causal", False), more.get("rank", width), more.get("vocab")
+    side = tuple(more["side"]) if "side" in more else None
     return Experiment(
         network=AnalysedNetwork(
             depth=depth,
             width=width,
             heads=heads,
             head_dim=width // heads,
-            has_residual=residual,
-            is_causal=causal,
+            has_residual=more.get("residual", False),
+            is_causal=is_causal,
         ),
-        inputs=ContinuousInputs(rank=width) if inputs is None else inputs,
+        inputs=TokenInputs(vocab=vocab, rank=rank) if vocab else ContinuousInputs(rank=rank),
         position_rank=0,
-        partition=divided(positions, side, "last" if causal else output),
+        partition=divided(positions, side, "last" if is_causal else more.get("output", 0)),
         entry=0,
     )

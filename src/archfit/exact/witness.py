@@ -5,7 +5,6 @@ computation that anybody can repeat in place of a proof: the network is run, its
 compared with what was promised, and the rank is measured.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -96,57 +95,43 @@ class WitnessRequest:
 
 def recipe_for(request: WitnessRequest) -> WitnessRecipe:
     """The recipe of what is asked for, the smallest that its kind allows where nothing was said."""
+    shape = request.shape(_POSITIONS)
+    rank = _given(request.rank, request.width + (request.kind == "vocabulary-long"))
     match request.kind:
         case "base":
-            return BaseRecipe(shape=request.shape(_POSITIONS))
+            return BaseRecipe(shape=shape)
         case "simplified":
-            return SimplifiedRecipe(shape=request.shape(_POSITIONS))
+            return SimplifiedRecipe(shape=shape)
         case "convolution":
-            return _convolution(request)
+            patch = _given(request.patch, _PATCH)
+            needed = -(-len(active_coordinates(shape, rank)) // max(1, patch))
+            channels = _given(request.channels, needed)
+            return ConvolutionRecipe(
+                shape=shape, embedding_rank=rank, patch=patch, channels=channels
+            )
         case "vocabulary":
-            return _vocabulary(request)
+            used_columns(shape, rank)
+            needed = vocabulary_needed(shape.depth, shape.width, shape.heads, rank)
+            vocab = _given(request.vocab, needed)
+            return VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=vocab)
         case "vocabulary-long":
-            return _long_vocabulary(request)
+            vocab = _given(request.vocab, 2 * spelled_columns(shape, rank) + 1)
+            shape = request.shape(positions_needed(request.depth, request.heads, rank))
+            return LongVocabularyRecipe(shape=shape, embedding_rank=rank, vocab=vocab)
     return _monomial(request)
 
 
-def _convolution(request: WitnessRequest) -> ConvolutionRecipe:
-    shape, rank = request.shape(_POSITIONS), _given(request.rank, request.width)
-    patch = _given(request.patch, _PATCH)
-    needed = len(active_coordinates(shape, rank))
-    channels = _given(request.channels, -(-needed // max(1, patch)))
-    return ConvolutionRecipe(shape=shape, embedding_rank=rank, patch=patch, channels=channels)
-
-
-def _vocabulary(request: WitnessRequest) -> VocabularyRecipe:
-    shape, rank = request.shape(_POSITIONS), _given(request.rank, request.width)
-    used_columns(shape, rank)
-    needed = vocabulary_needed(shape.depth, shape.width, shape.heads, rank)
-    return VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=_given(request.vocab, needed))
-
-
-def _long_vocabulary(request: WitnessRequest) -> LongVocabularyRecipe:
-    rank = _given(request.rank, request.width + 1)
-    d = spelled_columns(request.shape(_POSITIONS), rank)
-    least = positions_needed(request.depth, request.heads, rank)
-    vocab = _given(request.vocab, 2 * d + 1)
-    return LongVocabularyRecipe(shape=request.shape(least), embedding_rank=rank, vocab=vocab)
-
-
 def _monomial(request: WitnessRequest) -> MonomialRecipe:
+    """With the plan that was given, or the best of a few that are grown."""
     shape = request.shape(2 * request.heads)
     shape.check_run()
-    plan, entry = (request.plan, 0) if request.plan is not None else _grown(shape)
+    plan, entry = request.plan, 0
+    if plan is None:
+        tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
+        sizes = (shape.depth, shape.width, shape.heads)
+        plans = (grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
+        plan, entry = max(plans, key=lambda found: monomial_witness(*sizes, *found))
     return MonomialRecipe(shape=shape, plan=plan, entry=_given(request.entry, entry))
-
-
-def _grown(shape: NetworkShape) -> tuple[Plan, int]:
-    """The best of a few plans."""
-    tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
-    plans = [grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries)]
-    return max(
-        plans, key=lambda found: monomial_witness(shape.depth, shape.width, shape.heads, *found)
-    )
 
 
 def _given(value: int | None, otherwise: int) -> int:
@@ -209,8 +194,10 @@ def check_witness(witness: Witness) -> WitnessCheck:
     outside = witness.outside.embedded(witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
-    wrong = 0
-    for some in _chunks(pairs, witness):
+    wrong, shape = 0, witness.shape
+    step = max(1, _AT_ONCE // (shape.positions * max(shape.width, shape.positions)))
+    for first in range(0, len(pairs), step):
+        some = pairs[first : first + step]
         x_BDN = np.concatenate([inside[some[:, 0]], outside[some[:, 1]]], axis=2)
         y_BDN = run(witness.network, x_BDN, witness.prime)
         promised_BDN = witness.promise.outputs(some, x_BDN, witness.prime)
@@ -247,11 +234,3 @@ def _pairs(rows: int, columns: int, witness: Witness) -> tuple["Residues", Exten
         return grid, "all"
     chosen = np.random.default_rng(_SEED).choice(rows * columns, affordable, replace=False)
     return np.stack(np.divmod(chosen, columns), axis=1), "sample"
-
-
-def _chunks(pairs: "Residues", witness: Witness) -> Iterator["Residues"]:
-    """The pairs, as many at a time as memory holds comfortably."""
-    shape = witness.shape
-    step = max(1, _AT_ONCE // (shape.positions * max(shape.width, shape.positions)))
-    for first in range(0, len(pairs), step):
-        yield pairs[first : first + step]

@@ -20,6 +20,7 @@ random inputs. Source: derived here (docs/theory.md, "The counterexample").
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from archfit.exact.prime_field import root_of_minus_one
@@ -108,7 +109,7 @@ def base_witness(  # noqa: PLR0913 - what a base witness is made of
         network=base_network(shape, prime),
         inside=inputs[0],
         outside=inputs[1],
-        promise=_base_promise(shape, vectors, prime),
+        promise=_promise(shape, vectors, prime, has_halves=True),
         expected_rank=len(vectors),
         expected_embedding_rank=rank,
         bound_id=bound[0],
@@ -137,67 +138,74 @@ def base_template(shape: NetworkShape, vector: Vector, *, column: bool) -> Vecto
     return tuple(template)
 
 
-def _base_promise(shape: NetworkShape, vectors: Matrix, prime: int) -> InnerProductPower:
-    """J N^((3^(L-1)-1)/2) hd^(lambda-1) (2J)^lambda <v_a, v_b>^lambda, lambda = 3^(L-2)."""
+def _promise(
+    shape: NetworkShape, vectors: Matrix, prime: int, *, has_halves: bool
+) -> InnerProductPower:
+    """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
+
+    The base witness, with halves, has J hd^(lambda-1) times that.
+    """
     J, L, N, hd = root_of_minus_one(prime), shape.depth, shape.positions, half(shape)
     power, degree = f"3^{L - 2}", doubled_degree(L)
-    spread = (3 ** (L - 1) - 1) // 2
-    constant = J * pow(N, spread, prime) * pow(hd, degree - 1, prime) * pow(2 * J, degree, prime)
+    formula = f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^({power})"
+    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
+    if has_halves:
+        formula = "J " + formula.replace(" (2J", f" {hd}^({power} - 1) (2J")
+        constant *= J * pow(hd, degree - 1, prime)
     return InnerProductPower(
-        formula=f"J {N}^((3^{L - 1} - 1)/2) {hd}^({power} - 1) (2J <v_a, v_b>)^({power})",
-        constant=constant % prime,
-        exponent=degree,
-        vectors=vectors,
+        formula=formula, constant=constant % prime, exponent=degree, vectors=vectors
     )
 
 
 def base_network(shape: NetworkShape, prime: int) -> WitnessNetwork:
-    """The weights of all layers."""
-    return tuple(
-        tuple(_base_head(shape, number, h, prime) for h in range(shape.heads))
-        for number in range(1, shape.depth + 1)
-    )
-
-
-def _base_head(shape: NetworkShape, number: int, h: int, prime: int) -> HeadWeights:
-    keys = _base_keys(shape, number, h)
-    if number == shape.depth:
-        values, output = constant_values(shape, h, root_of_minus_one(prime)), output_to_all(shape)
-    else:
-        is_first = number == 1
-        values = _first_values(shape, h, prime) if is_first else block_values(shape, h, share=1)
-        output = block_output(shape, h)
-    return HeadWeights(keys=keys, queries=keys, values=values, output=output)
-
-
-def _base_keys(shape: NetworkShape, number: int, h: int) -> Matrix:
-    """Scores: 1 in layer 1, then <w, w> of the head, then the square of a sum over all heads."""
+    """The weights of all layers: from layer 3 on scores are the square of a sum over all heads."""
     a, hd = shape.head_dim, half(shape)
-    if number == 1:
-        return matrix(a, shape.width, {(0, a - 1): 1})
-    if number == 2:
-        return matrix(a, shape.width, {(s, h * a + s): 1 for s in range(hd)})
-    summed = {(0, g * a + s): 1 for g in range(shape.heads) for s in range(a - 1)}
-    return matrix(a, shape.width, summed)
-
-
-def _first_values(shape: NetworkShape, h: int, prime: int) -> Matrix:
-    """w = v_a + J v_b in the row half, 1 - w in the column half, 1 in the constant."""
-    a, hd, o = shape.head_dim, half(shape), h * shape.head_dim
     J, share = root_of_minus_one(prime), pow(shape.positions, -1, prime)
-    entries = {(a - 1, o + a - 1): share}
-    for s in range(hd):
-        entries |= {(s, o + s): 1, (s, o + hd + s): J}
-        entries |= {(hd + s, o + s): prime - 1, (hd + s, o + hd + s): prime - J}
-        entries |= {(hd + s, o + a - 1): share}
-    return matrix(a, shape.width, entries)
+
+    def first_values(h: int) -> Matrix:
+        """w = v_a + J v_b in the row half, 1 - w in the column half, 1 in the constant."""
+        o = h * a
+        entries = {(a - 1, o + a - 1): share}
+        for s in range(hd):
+            entries |= {(s, o + s): 1, (s, o + hd + s): J}
+            entries |= {(hd + s, o + s): prime - 1, (hd + s, o + hd + s): prime - J}
+            entries |= {(hd + s, o + a - 1): share}
+        return matrix(a, shape.width, entries)
+
+    return _network(shape, range(hd), range(a - 1), first_values, J)
 
 
-def block_values(shape: NetworkShape, h: int, *, share: int) -> Matrix:
-    """W^V that reads block h as it is, and `share` times its constant."""
-    a, o = shape.head_dim, h * shape.head_dim
-    entries = {(s, o + s): 1 for s in range(a - 1)}
-    return matrix(a, shape.width, entries | {(a - 1, o + a - 1): share})
+def _network(
+    shape: NetworkShape,
+    scored: range,
+    summed: range,
+    first_values: Callable[[int], Matrix],
+    factor: int,
+) -> WitnessNetwork:
+    """Layers whose scores are 1, then <w, w> over coordinates `scored` of the head, then a square.
+
+    It is that of the sum over coordinates `summed` of all heads. Values of layer 1 are given; later
+    heads read their block as it is and write it back, and the last layer adds `factor` times each
+    head's constant to every coordinate.
+    """
+    a, d = shape.head_dim, shape.width
+
+    def head(number: int, h: int) -> HeadWeights:
+        o = h * a
+        keys = {(0, g * a + s): 1 for g in range(shape.heads) for s in summed}
+        if number <= 2:
+            keys = {(0, a - 1): 1} if number == 1 else {(s, o + s): 1 for s in scored}
+        if number == shape.depth:
+            values = matrix(a, d, {(0, o + a - 1): factor})
+            output = matrix(d, a, {(k, 0): 1 for k in range(d)})
+        else:
+            values = first_values(h) if number == 1 else _block(shape, h, share=1)
+            output = block_output(shape, h)
+        scores = matrix(a, d, keys)
+        return HeadWeights(keys=scores, queries=scores, values=values, output=output)
+
+    layers = range(1, shape.depth + 1)
+    return tuple(tuple(head(number, h) for h in range(shape.heads)) for number in layers)
 
 
 def block_output(shape: NetworkShape, h: int) -> Matrix:
@@ -206,15 +214,11 @@ def block_output(shape: NetworkShape, h: int) -> Matrix:
     return matrix(shape.width, a, {(h * a + s, s): 1 for s in range(a)})
 
 
-def constant_values(shape: NetworkShape, h: int, factor: int) -> Matrix:
-    """W^V that reads the constant of block h alone, `factor` times."""
-    a = shape.head_dim
-    return matrix(a, shape.width, {(0, h * a + a - 1): factor})
-
-
-def output_to_all(shape: NetworkShape) -> Matrix:
-    """W^O that adds the head's first coordinate to every coordinate of the output."""
-    return matrix(shape.width, shape.head_dim, {(k, 0): 1 for k in range(shape.width)})
+def _block(shape: NetworkShape, h: int, *, share: int) -> Matrix:
+    """W^V that reads block h as it is, and `share` times its constant."""
+    a, o = shape.head_dim, h * shape.head_dim
+    entries = {(s, o + s): 1 for s in range(a - 1)}
+    return matrix(a, shape.width, entries | {(a - 1, o + a - 1): share})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -255,7 +259,7 @@ class SimplifiedRecipe:
             network=simplified_network(shape, share=pow(shape.positions, -1, prime)),
             inside=first_then_filler(inside, filler, shape.side),
             outside=first_then_filler(outside, filler, shape.side),
-            promise=_simplified_promise(shape, vectors, prime),
+            promise=_promise(shape, vectors, prime, has_halves=False),
             expected_rank=len(vectors),
             bound_id="lb_strong",
             bound=strong_lower_bound(shape.depth, shape.width, shape.heads),
@@ -274,43 +278,10 @@ def simplified_template(shape: NetworkShape, vector: Vector) -> Vector:
 
 
 def simplified_network(shape: NetworkShape, *, share: int) -> WitnessNetwork:
-    """The weights of all layers; `share` is 1/N."""
-    return tuple(
-        tuple(_simplified_head(shape, number, h, share) for h in range(shape.heads))
-        for number in range(1, shape.depth + 1)
-    )
-
-
-def _simplified_head(shape: NetworkShape, number: int, h: int, share: int) -> HeadWeights:
-    keys = _simplified_keys(shape, number, h)
-    if number == shape.depth:
-        values, output = constant_values(shape, h, 1), output_to_all(shape)
-    else:
-        values = block_values(shape, h, share=share if number == 1 else 1)
-        output = block_output(shape, h)
-    return HeadWeights(keys=keys, queries=keys, values=values, output=output)
-
-
-def _simplified_keys(shape: NetworkShape, number: int, h: int) -> Matrix:
-    """Scores: 1 in layer 1, then <w, w> of the head, then the square of the constants' sum."""
+    """The weights of all layers; `share` is 1/N; later scores square the constants' sum."""
     a = shape.head_dim
-    if number == 1:
-        return matrix(a, shape.width, {(0, a - 1): 1})
-    if number == 2:
-        return matrix(a, shape.width, {(s, h * a + s): 1 for s in range(a - 1)})
-    return matrix(a, shape.width, {(0, g * a + a - 1): 1 for g in range(shape.heads)})
-
-
-def _simplified_promise(shape: NetworkShape, vectors: Matrix, prime: int) -> InnerProductPower:
-    """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2)."""
-    J, L, N = root_of_minus_one(prime), shape.depth, shape.positions
-    degree = doubled_degree(L)
-    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
-    return InnerProductPower(
-        formula=f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^(3^{L - 2})",
-        constant=constant % prime,
-        exponent=degree,
-        vectors=vectors,
+    return _network(
+        shape, range(a - 1), range(a - 1, a), lambda h: _block(shape, h, share=share), 1
     )
 
 
