@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import CheckCell, Design, check_cells
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import DataFacts, PlanRequest, TotalParams, Vocabulary
+from archfit.plan.request import DataFacts, PlanRequest, TotalParams, VocabularySize
 from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
 from archfit.sweep.sweep import Corpus
 
@@ -24,7 +24,7 @@ def plan_of(
     return make_plan(
         PlanRequest(
             budget=TotalParams(params=params),
-            vocabulary=Vocabulary(size=used, used=used),
+            vocabulary=VocabularySize(size=used, used=used),
             rank=None,
             patch=None,
             context=context,

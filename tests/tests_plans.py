@@ -1,6 +1,6 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.plan.request import BlockParams, Budget, PlanRequest, Vocabulary
+from archfit.plan.request import BlockParams, Budget, PlanRequest, VocabularySize
 
 
 def question(
@@ -15,7 +15,7 @@ def question(
     """A question with the usual answers to what a test does not care about."""
     return PlanRequest(
         budget=BlockParams(params=budget) if isinstance(budget, int) else budget,
-        vocabulary=None if vocab is None else Vocabulary(size=vocab, used=vocab),
+        vocabulary=None if vocab is None else VocabularySize(size=vocab, used=vocab),
         rank=rank,
         patch=patch,
         context=1024,

@@ -10,15 +10,20 @@ from scipy.optimize import brentq
 
 from archfit.fit.cells import cells_of, families_of
 from archfit.fit.curves import (
+    CUBIC,
+    POWER,
+    QUADRATIC,
+    QUARTIC,
+    QUINTIC,
     RESAMPLES,
     Curve,
+    CurveForm,
     curve_of,
     form_weights,
     generator,
     scales,
     variance_inflation,
 )
-from archfit.fit.forms import CUBIC, POWER, QUADRATIC, QUARTIC, QUINTIC, CurveForm
 from archfit.fit.noise import noise_of
 from tests_curves import MIDDLE, power_law, shape, simulated, widths
 

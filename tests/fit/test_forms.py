@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from archfit.fit.forms import (
+from archfit.fit.curves import (
     CUBIC,
     POWER,
     QUADRATIC,

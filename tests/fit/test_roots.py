@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archfit.fit.forms import Reals
+from archfit.fit.curves import Reals
 from archfit.fit.roots import ResampledDifference
 
 RANDOM = np.random.default_rng(0)

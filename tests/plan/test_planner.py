@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from archfit.plan.planner import make_plan
-from archfit.plan.request import DataFacts, TotalParams, TrainingFlops, Vocabulary
+from archfit.plan.request import DataFacts, TotalParams, TrainingFlops, VocabularySize
 from archfit.spec import Patches, standard_architecture
 from tests_plans import question
 
@@ -88,7 +88,7 @@ def test_a_convolution_is_counted_as_it_is_trained() -> None:
     facts = DataFacts(
         folder="d", source="s", kind="bytes", tokens=10**6, knows_path=False, cooccurrence_rank=5
     )
-    used = Vocabulary(size=257, used=80)
+    used = VocabularySize(size=257, used=80)
     asked = replace(question(5_000_000), data=facts, vocabulary=used)
     convolution = make_plan(asked).repairs[1]
     shape = convolution.shape
@@ -260,7 +260,7 @@ def test_data_with_too_few_tokens_or_little_rank_are_warned_of() -> None:
     facts = DataFacts(
         folder="d", source="s", kind="text", tokens=10**6, knows_path=False, cooccurrence_rank=40
     )
-    asked = replace(question(10**8), data=facts, vocabulary=Vocabulary(size=2000, used=1900))
+    asked = replace(question(10**8), data=facts, vocabulary=VocabularySize(size=2000, used=1900))
     text = " ".join(make_plan(asked).warnings)
     assert "1,000,000 tokens for training" in text
     assert "differ in 40 dimensions" in text

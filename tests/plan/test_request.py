@@ -9,7 +9,7 @@ from archfit.plan.request import (
     DataFacts,
     TotalParams,
     TrainingFlops,
-    Vocabulary,
+    VocabularySize,
 )
 from tests_plans import question
 
@@ -44,7 +44,7 @@ def test_the_narrowest_place_limits_the_rank() -> None:
 
 
 def test_tokens_that_never_occur_do_not_count() -> None:
-    used = replace(question(), vocabulary=Vocabulary(size=50257, used=80))
+    used = replace(question(), vocabulary=VocabularySize(size=50257, used=80))
     assert used.limit.limit == 80
 
 
@@ -58,7 +58,7 @@ def test_tables_are_counted_full_factorised_and_tied() -> None:
 
 def test_more_used_tokens_than_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="used_vocab=300 is above vocab=257"):
-        Vocabulary(size=257, used=300)
+        VocabularySize(size=257, used=300)
 
 
 def test_a_tied_head_needs_tokens() -> None:

@@ -9,7 +9,13 @@ from archfit.data.prepare import OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import CHINCHILLA_TOKENS, DataFacts, PlanRequest, TotalParams, Vocabulary
+from archfit.plan.request import (
+    CHINCHILLA_TOKENS,
+    DataFacts,
+    PlanRequest,
+    TotalParams,
+    VocabularySize,
+)
 from archfit.spec import files
 from archfit.spec.errors import InvalidValue, check_at_least
 
@@ -102,13 +108,13 @@ def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData
         ) from problem
 
 
-def vocabulary_of(data: PreparedData) -> Vocabulary:
+def vocabulary_of(data: PreparedData) -> VocabularySize:
     """Its rows, and those that occur."""
     used = data.description["used_vocab"]
     if type(used) is not int:
         rule = "in data.json is no whole number"
         raise InvalidValue("used_vocab", used, rule, "prepare it again")
-    return Vocabulary(size=data.vocab, used=used)
+    return VocabularySize(size=data.vocab, used=used)
 
 
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import RESAMPLES, Curve, generator, scales
-from archfit.fit.forms import Reals
+from archfit.fit.curves import RESAMPLES, Curve, Reals, generator, scales
 from archfit.fit.noise import Noise
 from archfit.fit.roots import ResampledDifference
-from archfit.spec import Factorised
 from archfit.spec.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -114,11 +112,17 @@ def _of_family(
     is_rank = baselines[0].family.key.attention_step == family.key.attention_step
     baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
     shapes = [cell.architecture for cell in baseline_cells]
+
+    def ratio(cell: CellResult) -> float:
+        shape, width = cell.architecture, cell.architecture.width
+        inner: int = getattr(shape, family.key.factorised[0]).inner if is_rank else 0
+        return min(inner, width) / width if is_rank else shape.attention_ratio
+
     return [
         MeasuredRedundancy(
             kind="rank" if is_rank else "attention",
             bottleneck=family.key.factorised if is_rank else ("attention",),
-            ratio=_rank_ratio(cell, family.key) if is_rank else cell.architecture.attention_ratio,
+            ratio=ratio(cell),
             family=family.key,
             cell=cell,
             baseline_depths=tuple(curve.family.key.depth for curve in baselines),
@@ -128,12 +132,6 @@ def _of_family(
         )
         for cell in family.cells
     ]
-
-
-def _rank_ratio(cell: CellResult, family: FamilyKey) -> float:
-    table, width = getattr(cell.architecture, family.factorised[0]), cell.architecture.width
-    assert isinstance(table, Factorised)
-    return min(table.inner, width) / width
 
 
 def _difference(

@@ -190,18 +190,12 @@ class WidthFamily:
 def key_of(cell: CellResult) -> FamilyKey:
     """The family that a cell belongs to."""
     shape = cell.architecture
+    same = ("depth", "attention", "feed_forward_multiple", "context", "input", *TABLES)
     return FamilyKey(
         data_hash=cell.data_hash,
         recipe=without_rate(cell.recipe),
-        depth=shape.depth,
-        attention=shape.attention,
         attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
-        feed_forward_multiple=shape.feed_forward_multiple,
-        context=shape.context,
-        input=shape.input,
-        embedding=shape.embedding,
-        positions=shape.positions,
-        head=shape.head,
+        **{name: getattr(shape, name) for name in same},
     )
 
 

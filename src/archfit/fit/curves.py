@@ -5,26 +5,23 @@ for it (weights of Akaike with the seeds' variance), so that an interval also co
 about the form. A form that was chosen would be right too seldom, and its interval too narrow.
 
 Random numbers depend on what is fitted and on nothing else: same records, same numbers.
+
+With u = ln N - middle, every form is a row of seven numbers (level, slope, alpha, second, third,
+fourth, fifth), fitted to many curves at once:
+
+    loss(u) = level + slope (1 - e^(-alpha u)) / alpha + second u^2 + third u^3 + ... + fifth u^5
+
+A power law with a floor, E + A N^-alpha, has only the first three (alpha = 0 is a line in ln N);
+polynomials have alpha = 0.
 """
 
 import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.fit.cells import WidthFamily
-from archfit.fit.forms import (
-    CUBIC,
-    POWER,
-    QUADRATIC,
-    QUARTIC,
-    QUINTIC,
-    CurveForm,
-    Reals,
-    fit_form,
-    values,
-)
 from archfit.fit.noise import TAIL, Noise
 
 if TYPE_CHECKING:
@@ -33,10 +30,117 @@ if TYPE_CHECKING:
 else:
     from archfit.spec import lazy_numpy as np
 
+Reals: TypeAlias = "NDArray[np.float64]"
+
+LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
+COEFFICIENTS = 7
 RESAMPLES = 2000
 LEAST_SIZES = 3  # a curve has three free numbers
-LEAST_SIZES_OF = {POWER: 3, QUADRATIC: 3, CUBIC: 6, QUARTIC: 8, QUINTIC: 10}
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CurveForm:
+    """A shape by name, how many of its numbers are free, and of how many sizes it is fitted."""
+
+    name: str
+    free: int
+    least_sizes: int
+
+
+# A sum of two power laws bends like a quintic, which only many sizes can tell from others.
+FORMS = POWER, QUADRATIC, CUBIC, QUARTIC, QUINTIC = (
+    CurveForm(name="power law", free=3, least_sizes=3),
+    CurveForm(name="quadratic", free=3, least_sizes=3),
+    CurveForm(name="cubic", free=4, least_sizes=6),
+    CurveForm(name="quartic", free=5, least_sizes=8),
+    CurveForm(name="quintic", free=6, least_sizes=10),
+)
+
+
+def values(rows: Reals, u: Reals) -> Reals:
+    """The loss of each row at each u."""
+    level, slope, alpha, *higher = (rows[:, [at]] for at in range(COEFFICIENTS))
+    total = level + slope * bend(alpha, u)
+    for power, factor in enumerate(higher, start=2):
+        total = total + factor * u**power
+    return total
+
+
+def bend(alpha: Reals, u: Reals) -> Reals:
+    """(1 - e^(-alpha u)) / alpha, which is u at alpha = 0."""
+    safe = np.where(np.abs(alpha) < 1e-9, 1.0, alpha)
+    return np.where(np.abs(alpha) < 1e-9, u, -np.expm1(-alpha * u) / safe)
+
+
+def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals, Reals]:
+    """Rows of least weighted squares for each row of losses, and what is left of the squares."""
+    if form is POWER:
+        rows = _power_rows(u, losses, weights)
+    else:
+        root = np.sqrt(weights)
+        design = np.vander(u, form.free, increasing=True) * root[:, None]
+        found = (losses * root) @ np.linalg.pinv(design).T
+        rows = np.zeros((len(losses), COEFFICIENTS))
+        rows[:, :2] = found[:, :2]
+        rows[:, 3 : 1 + form.free] = found[:, 2:]
+    left = np.asarray(((losses - values(rows, u)) ** 2 * weights).sum(axis=1))
+    return rows, left
+
+
+def _squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
+    """Weighted squares that a power law of each exponent leaves of each row of losses."""
+    root = np.sqrt(weights)
+    bends = bend(alphas[:, None], u)
+    first = np.broadcast_to(root / np.sqrt(weights.sum()), bends.shape)
+    second = bends * root
+    second = second - first * (first * second).sum(axis=1, keepdims=True)
+    second = second / np.linalg.norm(second, axis=1, keepdims=True)
+    scaled = losses * root
+    explained = (scaled @ first.T) ** 2 + (scaled @ second.T) ** 2
+    return np.asarray((scaled**2).sum(axis=1, keepdims=True) - explained)
+
+
+def _power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
+    """The best level and slope of each row of losses for the exponent given to it."""
+    share = weights / weights.sum()
+    bends = bend(alpha[:, None], u)
+    bend_mean, loss_mean = bends @ share, losses @ share
+    centred = bends - bend_mean[:, None]
+    slope = ((losses - loss_mean[:, None]) * centred * share).sum(axis=1)
+    slope = slope / (centred**2 * share).sum(axis=1)
+    rows = np.zeros((len(slope), COEFFICIENTS))
+    rows[:, 0], rows[:, 1], rows[:, 2] = loss_mean - slope * bend_mean, slope, alpha
+    return rows
+
+
+def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
+    alphas = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
+    middle = losses.mean(axis=1, keepdims=True)  # small numbers lose fewer digits
+    left = _squares_left(alphas, u, losses - middle, weights)
+    best = np.clip(left.argmin(axis=1), 1, len(alphas) - 2)
+    every = np.arange(len(best))
+    before, at, after = left[every, best - 1], left[every, best], left[every, best + 1]
+    curvature = before - 2 * at + after
+    step = np.where(curvature > 0, (before - after) / np.where(curvature > 0, 2 * curvature, 1), 0)
+    moved = np.where(curvature > 0, np.clip(step, -1, 1), np.sign(before - after))
+    alpha = alphas[best] + moved * (alphas[1] - alphas[0])
+    for _ in range(2):  # a parabola through the grid is a little off
+        alpha = _refined(alpha, u, losses, weights)
+    return _power_rows_at(alpha, u, losses, weights)
+
+
+def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
+    """The exponents after one step of Gauss and Newton."""
+    rows = _power_rows_at(alpha, u, losses, weights)
+    near = np.zeros(COEFFICIENTS)
+    near[2] = 1e-5
+    change = (values(rows + near, u) - values(rows - near, u)) / (2 * near[2])
+    change = change - values(_power_rows_at(alpha, u, change, weights), u)  # level and slope follow
+    norm = (change**2 * weights).sum(axis=1)
+    step = ((losses - values(rows, u)) * change * weights).sum(axis=1)
+    step = np.where(norm > 0, step / np.where(norm > 0, norm, 1), 0)
+    return np.asarray(np.clip(alpha + np.clip(step, -0.05, 0.05), LEAST_ALPHA, MOST_ALPHA))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +176,7 @@ def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
-    # A sum of two power laws bends like a quintic, which only many sizes can tell from others.
-    forms = tuple(form for form, least in LEAST_SIZES_OF.items() if family.sizes >= least)
+    forms = tuple(form for form in FORMS if family.sizes >= form.least_sizes)
     fits = [fit_form(form, u, losses, precisions) for form in forms]
     misfits = [float(left[0]) for _, left in fits]
     inflation, degrees = variance_inflation(misfits, forms, len(u), noise.degrees)
@@ -84,7 +187,9 @@ def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
     random = generator(seed, family.key)
     noises = random.standard_normal(errors.shape) * errors
     draws = np.empty((RESAMPLES, best.shape[1]))
-    for form, row, some in zip(forms, best, _shares(random, weights), strict=True):
+    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
+    shares = np.split(random.permutation(RESAMPLES), cuts)  # all resamples, divided by weight
+    for form, row, some in zip(forms, best, shares, strict=True):
         drawn = values(row[None], u) + noises[some]
         draws[some], _ = fit_form(form, u, drawn, precisions)
     return Curve(
@@ -109,12 +214,9 @@ def variance_inflation(
 
     spare = [sizes - form.free for form in forms]
     ratios = [(left / free, free) for left, free in zip(misfits, spare, strict=True) if free > 0]
-    if not ratios:
-        return 1.0, degrees
-    ratio, free = min(ratios)
-    if float(fdtrc(free, degrees, ratio)) >= MISFIT:
-        return 1.0, degrees
-    return ratio, free
+    ratio, free = min(ratios, default=(1.0, 0))
+    is_explained = not free or float(fdtrc(free, degrees, ratio)) >= MISFIT
+    return (1.0, degrees) if is_explained else (ratio, free)
 
 
 def form_weights(
@@ -131,12 +233,6 @@ def form_weights(
     ]
     likely = [math.exp(log - max(logs)) for log in logs]
     return tuple(weight / math.fsum(likely) for weight in likely)
-
-
-def _shares(random: "np.random.Generator", weights: Sequence[float]) -> "list[NDArray[np.intp]]":
-    """Which resamples each form takes part in: all, divided by weight, in random order."""
-    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
-    return np.split(random.permutation(RESAMPLES), cuts)
 
 
 def generator(seed: int, name: object) -> "np.random.Generator":

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import Curve
-from archfit.fit.forms import Reals
+from archfit.fit.curves import Curve, Reals
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
 from archfit.fit.roots import ONE_SIGMA, ResampledDifference
 from archfit.spec.estimate import UNKNOWN, Estimate
@@ -104,7 +103,11 @@ def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Cros
         neighbours=neighbours,
         inflation=max(shallow.inflation, deep.inflation),
     )
-    roots = _roots(plain, difference)
+    roots = difference.sign_changes()  # several where each side of each is told from zero
+    if len(roots) < 2:  # else one, where slopes differ
+        falling = plain.slope < 0
+        root = difference.root(falling=falling) if plain.is_sloped else None
+        roots = () if root is None else ((root, falling),)
     if not roots:
         return (_without_crossing(plain, difference),)
     found = []
@@ -120,16 +123,6 @@ def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Cros
         )
         found.append(replace(crossing, log_widths=_log_widths(crossing, difference)))
     return tuple(found)
-
-
-def _roots(plain: Crossing, difference: ResampledDifference) -> tuple[tuple[float, bool], ...]:
-    """Several where each side of each is told from zero; else one, where slopes differ."""
-    several = difference.sign_changes()
-    if len(several) > 1:
-        return several
-    falling = plain.slope < 0
-    root = difference.root(falling=falling) if plain.is_sloped else None
-    return () if root is None else ((root, falling),)
 
 
 def _log_widths(crossing: Crossing, difference: ResampledDifference) -> Reals:
@@ -252,6 +245,7 @@ def _at(point: float, curves: Sequence[Curve]) -> BestDepth:
 
 
 def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth]:
+    """The best of each cluster of cells of about one size that has several depths."""
     members = [(cell, family.key) for family in families for cell in family.cells]
     members.sort(key=lambda member: member[0].size)
     clusters: list[list[tuple[CellResult, FamilyKey]]] = []
@@ -260,24 +254,20 @@ def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth
             clusters[-1].append(member)
         else:
             clusters.append([member])
-    return [
-        _of_cluster(cluster, noise)
-        for cluster in clusters
-        if len({key.depth for _, key in cluster}) > 1
-    ]
-
-
-def _of_cluster(cluster: Sequence[tuple[CellResult, FamilyKey]], noise: Noise) -> BestDepth:
-    ordered = sorted(cluster, key=lambda member: member[0].mean)
-    by_depth = {key.depth: cell for cell, key in reversed(ordered)}  # the best of each
-    (best, key), tail = ordered[0], tail_of_best(len(by_depth))
-    ties = {}
-    for depth, cell in by_depth.items():
-        gap, error = cell.mean - best.mean, noise.error(cell, best)
-        if depth != key.depth and gap <= noise.t(cell, best, tail=tail) * error:
-            ties[depth] = gap, error
-    seeds = min(cell.seeds for cell in by_depth.values())
-    return _best(key, float(best.size), by_depth, ties, seeds, tail)
+    found = []
+    for cluster in clusters:
+        ordered = sorted(cluster, key=lambda member: member[0].mean)
+        by_depth = {key.depth: cell for cell, key in reversed(ordered)}  # the best of each
+        if len(by_depth) < 2:
+            continue
+        (best, key), tail, ties = ordered[0], tail_of_best(len(by_depth)), {}
+        for depth, cell in by_depth.items():
+            gap, error = cell.mean - best.mean, noise.error(cell, best)
+            if depth != key.depth and gap <= noise.t(cell, best, tail=tail) * error:
+                ties[depth] = gap, error
+        seeds = min(cell.seeds for cell in by_depth.values())
+        found.append(_best(key, float(best.size), by_depth, ties, seeds, tail))
+    return found
 
 
 def _best(

@@ -33,6 +33,11 @@ def fit_json(fits: Fits) -> Row:
     }
 
 
+def _pick(item: object, *names: str) -> Row:
+    """These attributes, by the names that they have."""
+    return {name: getattr(item, name) for name in names}
+
+
 def _family(key: FamilyKey) -> Row:
     return {
         "data": key.data_hash,
@@ -46,20 +51,15 @@ def _family(key: FamilyKey) -> Row:
 
 def _tables(key: FamilyKey) -> Row:
     """The inner size of each table, or how else it is made."""
-    tables = {name: getattr(key, name) for name in TABLES}
-    return {
-        name: getattr(table, "inner", type(table).__name__.lower())
-        for name, table in tables.items()
-    }
+    tables = _pick(key, *TABLES).items()
+    return {name: getattr(table, "inner", type(table).__name__.lower()) for name, table in tables}
 
 
 def _crossing(item: Crossing) -> Row:
     return {
         "depths": [item.shallow.depth, item.deep.depth],
         "outcome": "crossing" if item.is_crossing else "no crossing",
-        "verdict": item.verdict,
-        "number": item.number,
-        "times": item.times,
+        **_pick(item, "verdict", "number", "times"),
         **item.size.row("size"),
         "low_is_beyond_range": item.is_crossing and item.size.low is None,
         "high_is_beyond_range": item.is_crossing and item.size.high is None,
@@ -69,17 +69,12 @@ def _crossing(item: Crossing) -> Row:
         "would_lie": item.beyond,
         "range": list(item.range),
         "slope_difference": item.slope,
-        "slope_probability": item.slope_probability,
-        "neighbours": item.neighbours,
-        "seeds": item.seeds,
-        "seeds_needed": item.seeds_needed,
-        "inflation": item.inflation,
+        **_pick(item, "slope_probability", "neighbours", "seeds", "seeds_needed", "inflation"),
         "family": _family(item.shallow),
     }
 
 
 def _redundancy(item: MeasuredRedundancy) -> Row:
-    shape = item.cell.architecture
     return {
         "kind": item.kind,
         "bottleneck": list(item.bottleneck),
@@ -88,8 +83,7 @@ def _redundancy(item: MeasuredRedundancy) -> Row:
         **item.estimate.row("redundancy"),
         "low_is_beyond_range": item.estimate.low is None,
         "high_is_beyond_range": item.estimate.high is None,
-        "depth": shape.depth,
-        "width": shape.width,
+        **_pick(item.cell.architecture, "depth", "width"),
         "size": item.cell.size,
         "loss": item.cell.mean,
         "bits_per_byte": item.cell.bits_per_byte,
@@ -141,13 +135,10 @@ def _contrast(item: Contrast) -> Row:
         "first": _tables(item.first),
         "second": _tables(item.second),
         "depth": item.first.depth,
-        "width": item.width,
-        "rank": item.rank,
+        **_pick(item, "width", "rank"),
         **item.difference.estimate.row("difference"),
         "standard_deviations": item.stds,
-        "is_settled": item.difference.is_settled,
-        "seeds": item.difference.seeds,
-        "seeds_needed": item.difference.seeds_needed,
+        **_pick(item.difference, "is_settled", "seeds", "seeds_needed"),
         "data": item.first.data_hash,
     }
 
@@ -158,8 +149,7 @@ def _best_depth(item: BestDepth) -> Row:
         **item.estimate.row("depth"),
         "ties": list(item.ties),
         "depths": list(item.depths),
-        "seeds": item.seeds,
-        "seeds_needed": item.seeds_needed,
+        **_pick(item, "seeds", "seeds_needed"),
         "family": _family(item.family),
     }
 
@@ -167,17 +157,14 @@ def _best_depth(item: BestDepth) -> Row:
 def _ranking(item: Ranking) -> Row:
     standings = [
         {
-            "depth": result.first.architecture.depth,
-            "width": result.first.architecture.width,
+            **_pick(result.first.architecture, "depth", "width"),
             "vocab": result.first.architecture.input.vocab,
             "patch": result.first.architecture.input.tokens_per_position,
             "data": result.first.data_hash,
             "params": result.first.architecture.params,
             "bits_per_byte": result.first.bits_per_byte,
             **result.estimate.row("difference"),
-            "is_settled": result.is_settled,
-            "seeds": result.seeds,
-            "seeds_needed": result.seeds_needed,
+            **_pick(result, "is_settled", "seeds", "seeds_needed"),
         }
         for result in item.results
     ]
@@ -188,8 +175,7 @@ def _ranking(item: Ranking) -> Row:
 def _noise(noise: Noise) -> Row:
     cells = [
         {
-            "depth": cell.architecture.depth,
-            "width": cell.architecture.width,
+            **_pick(cell.architecture, "depth", "width"),
             "size": cell.size,
             "peak_learning_rate": cell.recipe.peak_learning_rate,
             "mean": cell.mean,

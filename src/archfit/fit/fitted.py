@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
 from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, key_of, tuned
@@ -153,13 +154,12 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     noises = noise_of(best)  # a rate that is too high is noisier
     parts = [_of_group(best, noise, seed) for noise in noises if noise.is_enough]
     sources = [best] if is_one_source else [noise.cells for noise in noises]
+    names = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
+    joined: dict[str, Any] = {
+        name: tuple(item for part in parts for item in getattr(part, name)) for name in names
+    }
     fits = Fits(
-        curves=tuple(item for part in parts for item in part.curves),
-        crossings=tuple(item for part in parts for item in part.crossings),
-        redundancy=tuple(item for part in parts for item in part.redundancy),
-        laws=tuple(item for part in parts for item in part.laws),
-        contrasts=tuple(item for part in parts for item in part.contrasts),
-        best_depth=tuple(item for part in parts for item in part.best_depth),
+        **joined,
         rankings=tuple(item for source in sources for item in rankings(source)),
         noise=noises,
         tunings=tunings,

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import FamilyKey
-from archfit.fit.curves import MISFIT, Curve
+from archfit.fit.curves import MISFIT, POWER, Curve, Reals, fit_form, values
 from archfit.fit.depths import Crossing
-from archfit.fit.forms import POWER, Reals, fit_form, values
 from archfit.fit.noise import TAIL, Noise
 from archfit.fit.roots import ONE_SIGMA
 from archfit.spec.estimate import Estimate
@@ -71,20 +70,23 @@ def transition_laws(crossings: Iterable[Crossing]) -> tuple[Law, ...]:
 
 
 def _transition_law(found: Sequence[Crossing]) -> Law:
+    from scipy.special import chdtrc
+
     depths = np.array([float(crossing.shallow.depth) for crossing in found])
     centres = np.array([math.log(crossing.width.value or math.nan) for crossing in found])
     draws = np.stack([c.log_widths for c in found if c.log_widths is not None], axis=1)
     inner = np.quantile(draws, ONE_SIGMA, axis=0)
     weights = (2 / (inner[1] - inner[0])) ** 2
     (a,), (b,) = _lines(depths, centres[None], weights)
-    left = float((centres - a - b * depths) ** 2 @ weights)
-    inflation = _inflation(left, len(found) - 2)
+    left, spare = float((centres - a - b * depths) ** 2 @ weights), len(found) - 2
+    is_explained = spare < 1 or float(chdtrc(spare, left)) >= MISFIT
+    inflation = 1.0 if is_explained else left / spare  # beyond the crossings' own intervals
     spread = centres + (draws - centres) * math.sqrt(inflation)
     a_draws, b_draws = _lines(depths, spread, weights)
     has_interval = len(found) >= CROSSINGS_FOR_INTERVAL  # they can also contradict the law
-    forms = {
+    forms: dict[str, Predictor] = {
         TRANSITION_FORM: line,
-        "ln width = a + b ln depth": _line_of_logarithm,
+        "ln width = a + b ln depth": lambda x, y, w, at: line(np.log(x), y, w, math.log(at)),
         "ln width = a": constant,
     }
     return Law(
@@ -116,14 +118,6 @@ def _lines(x: Reals, rows: Reals, weights: Reals) -> tuple[Reals, Reals]:
     centred = x - x @ share
     slope = rows @ (centred * share) / float(centred**2 @ share)
     return rows @ share - slope * float(x @ share), slope
-
-
-def _inflation(left: float, spare: int) -> float:
-    """By how much crossings scatter about the line beyond their own intervals, if they do."""
-    from scipy.special import chdtrc
-
-    is_explained = spare < 1 or float(chdtrc(spare, left)) >= MISFIT
-    return 1.0 if is_explained else left / spare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,8 +152,11 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     profile = _profile(alphas, x - curve.middle, losses, precisions)
-    for _ in range(REFINEMENTS):
-        profile = _profile(_near(profile, allowed), x - curve.middle, losses, precisions)
+    for _ in range(REFINEMENTS):  # as many exponents where the interval is
+        places = np.append(np.flatnonzero(profile.excess <= allowed), profile.excess.argmin())
+        first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
+        alphas = np.linspace(alphas[first], alphas[last], ALPHAS)
+        profile = _profile(alphas, x - curve.middle, losses, precisions)
     forms = {SIZE_FORM: power, "loss = a - b ln N": line, "loss = a": constant}
     return Law(
         kind="size",
@@ -171,14 +168,6 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         seeds=curve.family.seeds,
         inflation=curve.inflation,
     )
-
-
-def _near(profile: Profile, allowed: float) -> Reals:
-    """As many exponents where the interval is."""
-    least = int(profile.excess.argmin())
-    places = np.append(np.flatnonzero(profile.excess <= allowed), least)
-    first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
-    return np.linspace(profile.alpha[first], profile.alpha[last], ALPHAS)
 
 
 def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profile:
@@ -214,20 +203,14 @@ def _size_parameters(profile: Profile, curve: Curve, allowed: float) -> dict[str
     size = np.exp(alpha * curve.middle)
     scale, scale_half = profile.scale[inside] * size, profile.scale_error[inside] * half * size
     is_open = bool(alpha[-1] >= MOST_ALPHA)  # the exponents end before the interval does
-    estimates = {
-        "E": (max(0.0, float(profile.floor[best])), floor, floor_half),
-        "A": (
-            profile.scale[best] * math.exp(profile.alpha[best] * curve.middle),
-            scale,
-            scale_half,
-        ),
-    }
+    top = profile.scale[best] * math.exp(profile.alpha[best] * curve.middle)
+    estimates = {"E": (max(0.0, profile.floor[best]), floor, floor_half)}
+    estimates["A"] = (top, scale, scale_half)
     found = {}
     for name, (value, middle, length) in estimates.items():
         low, high = max(0.0, float((middle - length).min())), float((middle + length).max())
-        found[name] = Estimate(
-            value=float(value), low=low, high=None if is_open else max(low, high)
-        )
+        end = None if is_open else max(low, high)
+        found[name] = Estimate(value=float(value), low=low, high=end)
     found["alpha"] = Estimate(
         value=float(profile.alpha[best]),
         low=None if alpha[0] <= LEAST_ALPHA else float(alpha[0]),
@@ -242,10 +225,6 @@ def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:
     x_mean, y_mean = float(x @ share), float(y @ share)
     slope = float(((x - x_mean) * (y - y_mean)) @ share) / float((x - x_mean) ** 2 @ share)
     return y_mean + slope * (at - x_mean)
-
-
-def _line_of_logarithm(x: Reals, y: Reals, weights: Reals, at: float) -> float:
-    return line(np.log(x), y, weights, math.log(at))
 
 
 def constant(x: Reals, y: Reals, weights: Reals, at: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.fit.forms import Reals
+from archfit.fit.curves import Reals
 from archfit.fit.noise import TAIL
 from archfit.spec.estimate import Estimate
 

@@ -12,15 +12,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
 
-from archfit.evidence.points import Point, best_depths
-from archfit.plan.law import (
-    FITTED_BLOCK_PARAMS,
-    FITTED_DEPTHS,
-    FITTED_VOCABS,
-    WEIGHTS,
-    IdealShape,
-    ideal_shape,
-)
+from archfit.evidence.points import best_depths
+from archfit.plan import law
+from archfit.plan.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.theory.quantities import SIZE
 from archfit.theory.thresholds import minimal_depth
 
@@ -90,16 +84,9 @@ def _table() -> Mapping[str, Any]:
 
 def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
     shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
-    return Advice(
-        name=entry["name"],
-        depth=shape.depth if shape else None,
-        width=shape.width if shape else None,
-        depths=depths,
-        says=entry["says"],
-        source=entry["source"],
-        seen_in=entry["seen_in"],
-        in_range=in_range,
-    )
+    depth, width = (shape.depth, shape.width) if shape else (None, None)
+    texts = {name: entry[name] for name in ("name", "says", "source", "seen_in")}
+    return Advice(depth=depth, width=width, depths=depths, in_range=in_range, **texts)
 
 
 def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
@@ -111,8 +98,7 @@ def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
         case {"aspect": ratio}:
             return facts.of_aspect(ratio)
         case {"shapes": [[depth, width], [deeper, narrower]]}:
-            ends = (facts.of_aspect(width / depth), facts.of_aspect(narrower / deeper))
-            return ends[0].depth, ends[1].depth
+            return facts.of_aspect(width / depth).depth, facts.of_aspect(narrower / deeper).depth
         case {"depths": [low, high]}:
             return float(low), float(high)
     return None
@@ -147,11 +133,7 @@ def best_depths_of_text(block_params: float, vocab: int) -> BestDepths | None:
     """What was found at the nearest size; None where no text of this size or kind was trained."""
     if vocab < BYTE_VOCABS[0] or not has_runs_of_size(block_params):
         return None
-
-    def distance(point: Point) -> float:
-        return abs(math.log(point.at / block_params))
-
-    point = min(best_depths(vocab), key=distance)
+    point = min(best_depths(vocab), key=lambda point: abs(math.log(point.at / block_params)))
     low, high = point.estimate.low, point.estimate.high
     if low is None or high is None:
         return None
@@ -234,14 +216,14 @@ SHAPE_RULES: dict[str, Callable[[NetworkFacts], Named]] = {
 
 def _levine_holds(facts: NetworkFacts) -> bool:
     shape = ideal_shape(facts.block_params)
-    is_sized = FITTED_BLOCK_PARAMS[0] <= facts.block_params <= FITTED_BLOCK_PARAMS[1]
-    is_deep = FITTED_DEPTHS[0] <= shape.depth <= FITTED_DEPTHS[1]
+    is_sized = law.FITTED_BLOCK_PARAMS[0] <= facts.block_params <= law.FITTED_BLOCK_PARAMS[1]
+    is_deep = law.FITTED_DEPTHS[0] <= shape.depth <= law.FITTED_DEPTHS[1]
     return is_sized and is_deep and facts.rank_limit >= shape.width
 
 
 def _wies_holds(facts: NetworkFacts) -> bool:
     depth = ideal_shape(facts.block_params, facts.rank_limit).depth
-    is_known = FITTED_VOCABS[0] <= facts.rank_limit <= FITTED_VOCABS[1]
+    is_known = law.FITTED_VOCABS[0] <= facts.rank_limit <= law.FITTED_VOCABS[1]
     return 5e6 <= facts.block_params <= 110e6 and 24 <= depth <= 48 and is_known
 
 

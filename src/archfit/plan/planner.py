@@ -11,12 +11,7 @@ from archfit.plan.advisers import (
     best_depths_of_text,
     has_runs_of_size,
 )
-from archfit.plan.law import (
-    FITTED_BLOCK_PARAMS,
-    FITTED_DEPTHS,
-    FITTED_VOCABS,
-    IdealShape,
-)
+from archfit.plan.law import FITTED_BLOCK_PARAMS, FITTED_DEPTHS, FITTED_VOCABS, IdealShape
 from archfit.plan.redundancy import Redundancy, rank_redundancy
 from archfit.plan.repairs import Repair, repairs_for
 from archfit.plan.request import FLOPS, PlanRequest, RankLimit
@@ -105,12 +100,8 @@ class Plan:
         if request.patch is not None:
             return None
         words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
-        data = request.data
-        words += (
-            f" --data {shlex.quote(data.folder)}"
-            if data
-            else f" --vocab {request.input_dimensions}"
-        )
+        data, vocab = request.data, f" --vocab {request.input_dimensions}"
+        words += f" --data {shlex.quote(data.folder)}" if data else vocab
         words += " --tied" if request.is_tied else ""
         is_factorised = request.rank is not None and request.rank != shape.width
         words += f" --rank {request.rank} --format hf-opt" if is_factorised else " --format hf-gpt2"
@@ -155,8 +146,7 @@ def make_plan(request: PlanRequest) -> Plan:
         check=_check(request, bottleneck),
         warnings=(
             *_range_warnings(request, ideal, facts),
-            *_depth_warnings(request, ideal, shape),
-            *_data_warnings(request, shape, sizes),
+            *_shape_warnings(request, ideal, shape, sizes),
         ),
     )
 
@@ -179,13 +169,11 @@ def _network_facts(request: PlanRequest, allowed: IdealShape) -> NetworkFacts:
 
 def _effect(text_shape: IdealShape, bottleneck: RankLimit | None) -> Effect:
     if bottleneck is None:
-        return Effect(
-            against=text_shape,
-            saved=None,
-            loss_percent=(0.0, 3.0),
-            source="no bottleneck: shapes of one size lie within about 3 % of loss of each other "
-            "over a wide range (Kaplan 2020)",
+        source = (
+            "no bottleneck: shapes of one size lie within about 3 % of loss of each other over a "
+            "wide range (Kaplan 2020)"
         )
+        return Effect(against=text_shape, saved=None, loss_percent=(0.0, 3.0), source=source)
     saved = rank_redundancy(bottleneck.limit, text_shape.width, text_shape.depth)
     return Effect(against=text_shape, saved=saved, loss_percent=None, source=saved.source)
 
@@ -222,35 +210,17 @@ def starting_point(flops: float) -> Start:
 
 def _check(request: PlanRequest, bottleneck: RankLimit | None) -> Check:
     folder = shlex.quote(request.data.folder) if request.data else "DATA"
-    sweeps = {"vocabulary": "repairs", "patch": "repairs", "rank": "wies-lowrank"}
-    name = sweeps[bottleneck.kind] if bottleneck else "levine-depth"
-    refuted = (
-        "a text-shaped network of equal size reaches the loss of the recommended one"
-        if bottleneck
-        else "a shallower or deeper network of equal size has the lower loss"
-    )
-    return Check(
-        sweep=name,
-        command=f"archfit sweep {name} --scale small --data {folder} --out check",
-        refuted_if=refuted,
-    )
-
-
-def _depth_warnings(request: PlanRequest, ideal: IdealShape, shape: RoundedShape) -> list[str]:
-    most, limit = request.max_depth, request.limit.limit
-    if ideal.depth <= most:
-        return []
-    wide = f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
-    return [
-        f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth {most}"
-        + (wide if limit < shape.width else "")
-    ]
+    name, refuted = "levine-depth", "a shallower or deeper network of equal size has the lower loss"
+    if bottleneck:
+        name = "wies-lowrank" if bottleneck.kind == "rank" else "repairs"
+        refuted = "a text-shaped network of equal size reaches the loss of the recommended one"
+    command = f"archfit sweep {name} --scale small --data {folder} --out check"
+    return Check(sweep=name, command=command, refuted_if=refuted)
 
 
 def _range_warnings(request: PlanRequest, ideal: IdealShape, facts: NetworkFacts) -> list[str]:
-    least, most = FITTED_BLOCK_PARAMS
     found = []
-    if not least <= ideal.block_params <= most:
+    if not FITTED_BLOCK_PARAMS[0] <= ideal.block_params <= FITTED_BLOCK_PARAMS[1]:
         found.append(
             f"{ideal.block_params:.3g} block parameters lie outside the 1M to 0.6B that the law "
             "was fitted to"
@@ -278,23 +248,28 @@ def _found_there(ideal: IdealShape, facts: NetworkFacts) -> str:
     return f"; {SMALL_VOCABULARIES}" if is_seen and ideal.depth > FITTED_DEPTHS[1] else ""
 
 
-def _data_warnings(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> list[str]:
-    data = request.data
-    if data is None:
-        return []
-    found = []
-    wanted = request.tokens_per_param * sizes.total
-    if data.tokens < wanted:
+def _shape_warnings(
+    request: PlanRequest, ideal: IdealShape, shape: RoundedShape, sizes: Parts
+) -> list[str]:
+    """What the shape gives up of the law, and what the data does not hold for it."""
+    found, data, limit = [], request.data, request.limit.limit
+    if ideal.depth > request.max_depth:
+        wide = f", so that its width of {shape.width:,} exceeds the rank limit of {limit:,}"
+        found.append(
+            f"the law asks for {ideal.depth:,.0f} layers; the shape keeps to --max-depth "
+            f"{request.max_depth}{wide if limit < shape.width else ''}"
+        )
+    wanted, rank = request.tokens_per_param * sizes.total, min(shape.width, limit)
+    if data and data.tokens < wanted:
         found.append(
             f"the data has {data.tokens:,} tokens for training, {data.tokens / wanted:.1%} of the "
             f"{wanted:,.0f} that {request.tokens_per_param:g} a parameter ask for; plan for "
             "fewer parameters, or expect to repeat the data"
         )
-    if data.cooccurrence_rank < min(shape.width, request.limit.limit):
+    if data and data.cooccurrence_rank < rank:
         found.append(
             f"neighbouring tokens of this data differ in {data.cooccurrence_rank:,} dimensions "
-            f"(99.9 % of their co-occurrence), fewer than the embedding rank of "
-            f"{min(shape.width, request.limit.limit):,}; if the data needs no more, a "
-            f"factorised embedding (--rank {data.cooccurrence_rank}) would do"
+            f"(99.9 % of their co-occurrence), fewer than the embedding rank of {rank:,}; if the "
+            f"data needs no more, a factorised embedding (--rank {data.cooccurrence_rank}) would do"
         )
     return found

@@ -95,17 +95,26 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     rank; the lower end is the lowest.
     """
     question = RankQuestion(rank=rank, width=width)
-    source = _rank_source(question.ratio)
+    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in points.rank_by_depth())
+    at, share = RANK_POINT
+    source = (
+        f"archfit's own runs ({points.RANK_SETTING}): "
+        f"{_nearest(points.rank_curve(), question.ratio)}; rank 16 wastes {by_depth}, and at one "
+        "ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
+        f"{100 * share:.0f} % at ratio {at:.3g}"
+    )
     if question.ratio * SAME > 1:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     if depth is None or depth > DEPTHS[-1]:
         return _deep_rank(question, math.inf if depth is None else depth, source)
-    ends = measured_rank_ends(question, depth)
-    basis = _own_basis(is_measured=is_measured_rank(question, depth), is_beyond=ends[1] == 1)
+    ends, known = measured_rank_ends(question, depth), round(depth)
+    is_trained = known in DEPTHS and any(curve.has(question) for curve in _curves(known))
+    basis = _own_basis(is_measured=is_trained, is_beyond=ends[1] == 1)
     return _redundancy(ends, basis, source)
 
 
 def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
+    """From the paper's point and, where the ratio is one of ours, our runs at 6 and 8 layers."""
     low, high = paper_rank_ends(question.ratio)
     if depth < PAPER_DEPTH or question.rank * SAME < PAPER_RANK:
         high = 1.0  # shallower networks and smaller ranks may waste more than the paper's
@@ -113,7 +122,14 @@ def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
     is_ours = question.ratio * SAME >= OWN_RATIO
     if is_ours:
         low, high = min(low, *(end for end, _ in ours)), min(high, *(end for _, end in ours))
-    return _redundancy((low, high), _deep_rank_basis(question.ratio, high, is_ours=is_ours), source)
+    basis: Basis = "between measurements of the paper"
+    if high == 1:
+        basis = "beyond what was measured"
+    elif is_ours:
+        basis = "archfit's and the paper's measurements"
+    elif is_same(question.ratio, RANK_POINT[0]):
+        basis = "measured in the paper"
+    return _redundancy((low, high), basis, source)
 
 
 def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
@@ -126,7 +142,7 @@ def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
     is_beyond = ratio > points.attention_curve()[-1].at * SAME
-    ours = measured_attention_ends(ratio)
+    ours = _ends(ratio, (FREE, *points.attention_curve()))
     if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
         is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
         is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, points.attention_curve())
@@ -147,27 +163,6 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
     return "measured by archfit" if is_measured else "between measurements of archfit"
 
 
-def _deep_rank_basis(ratio: float, high: float, *, is_ours: bool) -> Basis:
-    """Whose measurements made the ends."""
-    if high == 1:
-        return "beyond what was measured"
-    if is_ours:
-        return "archfit's and the paper's measurements"
-    is_point = is_same(ratio, RANK_POINT[0])
-    return "measured in the paper" if is_point else "between measurements of the paper"
-
-
-def _rank_source(ratio: float) -> str:
-    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in points.rank_by_depth())
-    at, share = RANK_POINT
-    return (
-        f"archfit's own runs ({points.RANK_SETTING}): {_nearest(points.rank_curve(), ratio)}; rank "
-        f"16 wastes {by_depth}, and at one ratio more than rank 64; Wies et al. 2021, 5.1 (12 "
-        "layers): about "
-        f"{100 * share:.0f} % at ratio {at:.3g}"
-    )
-
-
 def _attention_source(ratio: float) -> str:
     paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
     return (
@@ -178,7 +173,7 @@ def _attention_source(ratio: float) -> str:
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> str:
-    point = nearest(curve, ratio)
+    point = min(curve, key=lambda point: abs(math.log(ratio / point.at)))
     return f"{_amount(point)} at ratio {point.at:.3g}"
 
 
@@ -226,32 +221,25 @@ def paper_attention_ends(ratio: float) -> Ends:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _OfWidth:
-    """Many ranks at one width; points from the mildest to the worst, as everywhere here."""
+class RankCurve:
+    """Many ranks at one width, or one rank at many; points from the mildest to the worst."""
 
-    width: int
     curve: tuple[Point, ...]
+    width: int | None = None
+    rank: int | None = None
 
     def bounds(self, question: RankQuestion) -> Ends:
-        """By its ratio and by its rank: the milder of them is a lower end, the worse an upper."""
-        by_rank = min(1.0, question.rank / self.width)
-        milder, worse = max(question.ratio, by_rank), min(question.ratio, by_rank)
-        return _ends(milder, self.curve)[0], _ends(worse, self.curve)[1]
+        """What it says of the question.
 
-    def has(self, question: RankQuestion) -> bool:
-        """Whether the question is one of its points."""
-        return is_same(question.width, self.width) and is_on(question.ratio, self.curve)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _OfRank:
-    """One rank at many widths."""
-
-    rank: int
-    curve: tuple[Point, ...]
-
-    def bounds(self, question: RankQuestion) -> Ends:
-        """An upper end for larger ranks, a lower end for smaller ones, both for its own."""
+        Of one width: by its ratio and by its rank, the milder of which is a lower end, the worse an
+        upper. Of one rank: an upper end for larger ranks, a lower end for smaller ones, both for
+        its own.
+        """
+        if self.width is not None:
+            by_rank = min(1.0, question.rank / self.width)
+            milder, worse = max(question.ratio, by_rank), min(question.ratio, by_rank)
+            return _ends(milder, self.curve)[0], _ends(worse, self.curve)[1]
+        assert self.rank is not None
         low, high = _ends(question.ratio, self.curve)
         if is_same(question.rank, self.rank):
             return low, high
@@ -259,7 +247,9 @@ class _OfRank:
 
     def has(self, question: RankQuestion) -> bool:
         """Whether the question is one of its points."""
-        return is_same(question.rank, self.rank) and is_on(question.ratio, self.curve)
+        pairs = (question.width, self.width), (question.rank, self.rank)
+        is_same_setting = all(own is None or is_same(asked, own) for asked, own in pairs)
+        return is_same_setting and is_on(question.ratio, self.curve)
 
 
 def measured_rank_ends(question: RankQuestion, depth: float) -> Ends:
@@ -273,21 +263,6 @@ def measured_rank_ends(question: RankQuestion, depth: float) -> Ends:
     ends = {known: _ends_at(known, question) for known in DEPTHS}
     high = min((high for known, (_, high) in ends.items() if known < depth), default=1.0)
     return min(high, max(low for known, (low, _) in ends.items() if known > depth)), high
-
-
-def is_measured_rank(question: RankQuestion, depth: float) -> bool:
-    """Whether such a network was trained: its depth, its rank and its width."""
-    return round(depth) in DEPTHS and any(curve.has(question) for curve in _curves(round(depth)))
-
-
-def measured_attention_ends(ratio: float) -> Ends:
-    """Redundant share of 3 or 6 layers at heads x head_dim / width = `ratio`, above 1."""
-    return _ends(ratio, (FREE, *points.attention_curve()))
-
-
-def nearest(curve: tuple[Point, ...], ratio: float) -> Point:
-    """The point whose ratio is nearest."""
-    return min(curve, key=lambda point: abs(math.log(ratio / point.at)))
 
 
 def is_on(ratio: float, curve: Sequence[Point]) -> bool:
@@ -307,12 +282,12 @@ def _ends_at(depth: int, question: RankQuestion) -> Ends:
     return min(high, max(low for low, _ in found)), high
 
 
-def _curves(depth: int) -> tuple[_OfWidth | _OfRank, ...]:
+def _curves(depth: int) -> tuple[RankCurve, ...]:
     if depth == 6:
         pairs = zip(points.rank_curve(), points.rank_of_tokens_curve(), strict=True)
-        return (_OfWidth(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
+        return (RankCurve(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
     series = points.rank_series(depth).items()
-    return tuple(_OfRank(rank=rank, curve=_rising(curve)) for rank, curve in series)
+    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series)
 
 
 def _spanned(first: Point, second: Point) -> Point:
@@ -344,15 +319,11 @@ def _ends(ratio: float, mildest_first: tuple[Point, ...]) -> Ends:
             return ends_of(point)
     distance = abs(math.log(ratio))
     for milder, worse in itertools.pairwise(mildest_first):
-        if distance < abs(math.log(worse.at)):
-            return _between(distance, milder, worse)
+        start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
+        if distance < end:
+            (low, high), (worse_low, worse_high) = ends_of(milder), ends_of(worse)
+            if worse.estimate.value is None and worse.estimate.high is None:
+                return low, 1.0
+            part = (distance - start) / (end - start)
+            return low + part * (worse_low - low), high + part * (worse_high - high)
     return ends_of(mildest_first[-1])[0], 1.0
-
-
-def _between(distance: float, milder: Point, worse: Point) -> Ends:
-    (low, high), (worse_low, worse_high) = ends_of(milder), ends_of(worse)
-    if worse.estimate.value is None and worse.estimate.high is None:
-        return low, 1.0
-    start, end = abs(math.log(milder.at)), abs(math.log(worse.at))
-    part = (distance - start) / (end - start)
-    return low + part * (worse_low - low), high + part * (worse_high - high)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TrainingFlops, Vocabulary
+from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TrainingFlops, VocabularySize
 from archfit.plan.shapes import BudgetTooSmall, RoundedShape, ideal_for, parts, rounded_for
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
@@ -55,20 +55,15 @@ def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
     if request.data is None:
         return (_bpe, _kmer, _convolution)
     kind = DATA_KINDS.get(request.data.kind)
-    ways: dict[str, Way] = {
-        "bpe": _bpe,
-        "k-mer": _kmer,
-        "convolution": _convolution,
-        "patch": _pixels,
-        "bins": _bins,
-    }
+    ways: dict[str, Way] = {"bpe": _bpe, "k-mer": _kmer, "patch": _pixels, "bins": _bins}
+    ways["convolution"] = _convolution
     return tuple(ways[name] for name in (kind.repairs if kind else ("convolution",)))
 
 
 def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:
     vocab = bpe_vocab_for(needed)
     if vocab <= LARGEST_VOCAB:
-        rows = Vocabulary(size=vocab, used=vocab - BYTE_TOKENS)
+        rows = VocabularySize(size=vocab, used=vocab - BYTE_TOKENS)
         change = f"merge bytes into {vocab:,} tokens (BPE)"
         options = f"--kind text --vocab {vocab} --out bpe-{vocab}"
         yield _prepared(request, rows, "bpe", vocab, change, options)
@@ -78,7 +73,7 @@ def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
     assert request.vocabulary is not None
     letters = max(2, request.vocabulary.used - 1)  # one row ends a sequence
     k = next(k for k in itertools.count(2) if letters**k >= needed)
-    rows = Vocabulary(size=letters**k + letters + 1, used=letters**k)
+    rows = VocabularySize(size=letters**k + letters + 1, used=letters**k)
     if letters <= LETTERS and k <= LARGEST_KMER and rows.size <= LARGEST_VOCAB:
         change = f"read {k} letters as one token ({letters**k:,} if all occur)"
         options = f"--kind fasta --kmer {k} --out {k}-mers"
@@ -88,7 +83,7 @@ def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
 def _bins(request: PlanRequest, needed: float) -> Iterator[Repair]:
     bins = 1 << math.ceil(math.log2(needed))
     if bins < 1 << 16:
-        rows = Vocabulary(size=bins + 1, used=bins + 1)
+        rows = VocabularySize(size=bins + 1, used=bins + 1)
         options = f"--kind series --bins {bins} --out bins-{bins}"
         yield _prepared(request, rows, "bins", bins, f"round values to {bins:,} bins", options)
 
@@ -97,71 +92,51 @@ def _convolution(request: PlanRequest, needed: float) -> Iterator[Repair]:
     vocabulary = request.vocabulary
     assert vocabulary is not None
     size = max(2, math.ceil(needed / vocabulary.used))
-    groups = _Groups(
-        size=size,
-        dimensions=size * vocabulary.size,
-        rank=size * vocabulary.used,
-        kind="convolution",
-        change=f"embed {size} tokens at a time by one convolution of stride {size}",
-        option=f"--patch {size}",
-    )
-    for repair in _grouped(request, groups):
+    ranks, option = (size * vocabulary.size, size * vocabulary.used), f"--patch {size}"
+    change = f"embed {size} tokens at a time by one convolution of stride {size}"
+    for repair in _grouped(request, size, ranks, "convolution", change, option):
         wider = repair.shape.width  # fewer positions leave more of the budget for width
         yield from (repair,) if wider <= repair.rank_limit else _convolution(request, wider)
 
 
 def _pixels(request: PlanRequest, needed: float) -> Iterator[Repair]:
     side = math.ceil(math.sqrt(needed))
-    groups = _Groups(
-        size=side * side,
-        dimensions=side * side,
-        rank=side * side,
-        kind="patch",
-        change=f"embed patches of {side * side} grey levels as numbers ({side} x {side} for a ViT)",
-        option=f"--patch {side * side} --patch-encoding scalar",
-    )
-    for repair in _grouped(request, groups):
+    size, option = side * side, f"--patch {side * side} --patch-encoding scalar"
+    change = f"embed patches of {size} grey levels as numbers ({side} x {side} for a ViT)"
+    for repair in _grouped(request, size, (size, size), "patch", change, option):
         wider = repair.shape.width
         yield from (repair,) if wider <= repair.rank_limit else _pixels(request, wider)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Groups:
-    """Positions that hold several tokens, all of which the head predicts."""
+def _grouped(
+    request: PlanRequest, size: int, ranks: tuple[int, int], kind: str, change: str, option: str
+) -> Iterator[Repair]:
+    """Positions of `size` tokens, if a table can predict these and enough fit the context.
 
-    size: int  # tokens
-    dimensions: int  # that enter the embedding
-    rank: int  # in which groups that occur can differ
-    kind: str
-    change: str
-    option: str
-
-
-def _grouped(request: PlanRequest, groups: _Groups) -> Iterator[Repair]:
-    """The repair, if a table can predict such groups and enough of them fit the context."""
+    `ranks`: the dimensions that enter the embedding, and those in which groups that occur differ.
+    """
     assert request.vocabulary is not None
-    outputs = groups.size * request.vocabulary.size
-    context = request.context // groups.size
+    outputs, context = size * request.vocabulary.size, request.context // size
     if outputs > LARGEST_VOCAB or context < LEAST_POSITIONS:
         return
     repaired = replace(
         request,
-        vocabulary=Vocabulary(size=outputs, used=outputs),
-        patch=(groups.dimensions,),
+        vocabulary=VocabularySize(size=outputs, used=outputs),
+        patch=(ranks[0],),
         context=context,
         is_tied=False,
     )
-    shape = rounded_for(repaired, ideal_for(repaired, groups.rank))
+    shape = rounded_for(repaired, ideal_for(repaired, ranks[1]))
     folder = request.data.folder if request.data else "DATA"
     inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
     yield Repair(
-        kind=groups.kind,
-        size=groups.size,
-        change=groups.change,
-        command=f"archfit train --data {shlex.quote(folder)} {groups.option}{inner} --depth "
+        kind=kind,
+        size=size,
+        change=change,
+        command=f"archfit train --data {shlex.quote(folder)} {option}{inner} --depth "
         f"{shape.depth} --width {shape.width} --heads {shape.heads} --context {context} --out runs",
         needs="" if request.data else "DATA: what archfit data prepare made of your source",
-        rank_limit=groups.rank,
+        rank_limit=ranks[1],
         shape=shape,
         params=parts(repaired, shape),
     )
@@ -172,8 +147,7 @@ def _larger_patch(request: PlanRequest, needed: float) -> Iterator[Repair]:
     *sides, channels = request.patch if len(request.patch) > 1 else (*request.patch, 1)
     factor = (needed / request.input_dimensions) ** (1 / len(sides))
     larger = (*(math.ceil(side * factor) for side in sides), channels)[: len(request.patch)]
-    repaired = replace(request, patch=larger)
-    values = math.prod(larger)
+    repaired, values = replace(request, patch=larger), math.prod(larger)
     change = (
         f"use patches of {_sides(larger)}: {values:,} values (or a stem of convolutions with "
         "non-linearities, which has no such limit)"
@@ -197,7 +171,7 @@ def _full_table(request: PlanRequest, needed: float) -> Iterator[Repair]:
 
 
 def _prepared(
-    request: PlanRequest, rows: Vocabulary, kind: str, size: int, change: str, options: str
+    request: PlanRequest, rows: VocabularySize, kind: str, size: int, change: str, options: str
 ) -> Repair:
     """The repair that reads the data in another vocabulary, which `data prepare` makes."""
     data = request.data

@@ -6,7 +6,7 @@
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.spec.counting import GPT2_STYLE, NetworkSizes
@@ -21,39 +21,41 @@ MOST_SIDES = 4  # time, height, width and channels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TotalParams:
+class ParamsBudget:
+    """A number of parameters to spend; a subclass says which ones count."""
+
+    params: int
+    name: ClassVar[str]  # as requests write it
+    noun: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.params < 1:
+            raise InvalidValue(self.name, self.params, "buys nothing", "use 100K or more")
+        if self.params > LARGEST_BUDGET:
+            raise ValueError(
+                f"{self.name}={Decimal(self.params):.2e} is over 10^18, more than any law has "
+                "seen; use less"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.params:,} {self.noun}"
+
+    @property
+    def option(self) -> str:
+        """How it is written on the command line."""
+        return f"--{self.name.replace('_', '-')} {self.params}"
+
+
+class TotalParams(ParamsBudget):
     """All parameters: blocks, tables and head."""
 
-    params: int
-
-    def __post_init__(self) -> None:
-        _check_budget("params", self.params)
-
-    def __str__(self) -> str:
-        return f"{self.params:,} parameters"
-
-    @property
-    def option(self) -> str:
-        """How it is written on the command line."""
-        return f"--params {self.params}"
+    name, noun = "params", "parameters"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BlockParams:
+class BlockParams(ParamsBudget):
     """Weights of the blocks alone, 12 L d^2: what the papers count."""
 
-    params: int
-
-    def __post_init__(self) -> None:
-        _check_budget("block_params", self.params)
-
-    def __str__(self) -> str:
-        return f"{self.params:,} block parameters"
-
-    @property
-    def option(self) -> str:
-        """How it is written on the command line."""
-        return f"--block-params {self.params}"
+    name, noun = "block_params", "block parameters"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +94,7 @@ Budget: TypeAlias = TotalParams | BlockParams | TrainingFlops
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Vocabulary:
+class VocabularySize:
     """Tokens of a table; `used` of them occur in the data, as far as that is known."""
 
     size: int
@@ -123,7 +125,7 @@ class PlanRequest:
     """Which shape? Every field decides the answer."""
 
     budget: Budget
-    vocabulary: Vocabulary | None  # None: patches without a table of tokens
+    vocabulary: VocabularySize | None  # None: patches without a table of tokens
     rank: int | None  # inner size of a factorised embedding; None: a full table
     patch: tuple[int, ...] | None  # sides and channels; None: one token at a position
     context: int
@@ -138,14 +140,11 @@ class PlanRequest:
         check_tokens_per_param(self.tokens_per_param)
         if self.vocabulary is None and self.patch is None:
             raise ValueError("neither vocabulary nor patch is known; give --vocab or --patch")
-        if self.rank is not None:
-            check_at_least(1, rank=self.rank)
-        if self.multiple_of is not None:
-            check_at_least(1, multiple_of=self.multiple_of)
-        for side in self.patch or ():
+        for name in ("rank", "multiple_of"):
+            if getattr(self, name) is not None:
+                check_at_least(1, **{name: getattr(self, name)})
+        for side in (*self.patch, self.input_dimensions) if self.patch else ():
             check_at_least(1, patch=side)
-        if self.patch is not None:
-            check_at_least(1, patch=self.input_dimensions)
         if self.is_tied and self.patch is not None:
             raise ValueError("a head cannot be tied to an embedding of patches; leave --tied out")
 
@@ -199,15 +198,6 @@ def check_tokens_per_param(tokens: float) -> None:
         raise InvalidValue("tokens_per_param", tokens, "is not in (0, 10^6]", way_out)
 
 
-def _check_budget(name: str, params: int) -> None:
-    if params < 1:
-        raise InvalidValue(name, params, "buys nothing", "use 100K or more")
-    if params > LARGEST_BUDGET:
-        raise ValueError(
-            f"{name}={Decimal(params):.2e} is over 10^18, more than any law has seen; use less"
-        )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanOptions:
     """The options of a plan; None: not given."""
@@ -225,12 +215,12 @@ class PlanOptions:
     tokens_per_param: float = float(CHINCHILLA_TOKENS)
 
     def request(
-        self, vocabulary: Vocabulary | None = None, data: DataFacts | None = None
+        self, vocabulary: VocabularySize | None = None, data: DataFacts | None = None
     ) -> PlanRequest:
         """What is asked: about prepared data, or about a vocabulary alone."""
         if vocabulary is None and not (self.vocab is None and self.patch):
             size = GPT2_VOCAB if self.vocab is None else self.vocab
-            vocabulary = Vocabulary(size=size, used=size)
+            vocabulary = VocabularySize(size=size, used=size)
         return PlanRequest(
             budget=self._budget(),
             vocabulary=vocabulary,
@@ -245,12 +235,8 @@ class PlanOptions:
         )
 
     def _budget(self) -> Budget:
-        given = {
-            "--params": self.params,
-            "--block-params": self.block_params,
-            "--flops": self.flops,
-        }
-        named = [name for name, value in given.items() if value is not None]
+        names = ("params", "block_params", "flops")
+        named = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
         if len(named) != 1:
             found = f"{' and '.join(named)} are" if named else "no budget is"
             raise ValueError(

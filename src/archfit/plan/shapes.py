@@ -111,13 +111,11 @@ def usual_head_dim(width: int) -> int:
     likely = HEAD_DIMS if width >= WIDE else HEAD_DIMS[1:]
     fitting = [size for size in likely if width % size == 0]
     several = [size for size in fitting if width // size >= 2]
-    return (several or fitting or [_divisor_near(USUAL, width)])[0]
-
-
-def _divisor_near(goal: int, number: int) -> int:
-    low = (size for size in range(1, math.isqrt(number) + 1) if number % size == 0)
-    divisors = [divisor for size in low for divisor in (size, number // size)]
-    return min(divisors, key=lambda size: abs(math.log(size / goal)))
+    if fitting:
+        return (several or fitting)[0]
+    low = (size for size in range(1, math.isqrt(width) + 1) if width % size == 0)
+    divisors = [divisor for size in low for divisor in (size, width // size)]
+    return min(divisors, key=lambda size: abs(math.log(size / USUAL)))
 
 
 def _widths(ideal: float, multiple: int) -> list[int]:

@@ -34,18 +34,14 @@ PEAK_TERAFLOPS = {
 }  # fmt: skip
 SHARE_FOR_PARAMETERS = 0.6  # of a GPU's memory; activations need the rest
 # What a container may use, as its files say (cgroups 2 and 1).
-CONTAINER_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+CGROUP = Path("/sys/fs/cgroup")
+CONTAINER_LIMITS = (CGROUP / "memory.max", CGROUP / "memory/memory.limit_in_bytes")
 
 
 def choose_device(wanted: str) -> str:
     """`cpu`, `cuda` or `mps`; `auto` takes the fastest that is there."""
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    available = [
-        name for name, is_there in (("cuda", cuda), ("mps", mps), ("cpu", True)) if is_there
-    ]
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = [*(name for name, is_there in there.items() if is_there), "cpu"]
     if wanted != "auto" and wanted not in available:
         way_out = f"use {', '.join(available)}, or auto"
         raise InvalidValue("device", wanted, "is not on this machine", way_out)
@@ -182,21 +178,8 @@ def distribute(
     """
     if group.world == 1:
         return model
-    if sharding == "shard" or (sharding == "auto" and not _fits_whole(model, group.device)):
-        _shard(model, group)
-        return model
-    return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
-
-
-def _fits_whole(model: nn.Module, device: torch.device) -> bool:
-    if device.type != "cuda":
-        return True
-    needed = BYTES_A_TRAINED_PARAMETER * sum(parameter.numel() for parameter in model.parameters())
-    memory = torch.cuda.get_device_properties(device).total_memory
-    return needed <= SHARE_FOR_PARAMETERS * memory
-
-
-def _shard(model: nn.Module, group: ProcessGroup) -> None:
+    if sharding == "replicate" or (sharding == "auto" and _fits_whole(model, group.device)):
+        return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -206,6 +189,15 @@ def _shard(model: nn.Module, group: ProcessGroup) -> None:
     for block in model.get_submodule("trunk.blocks").children():
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
+    return model
+
+
+def _fits_whole(model: nn.Module, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    needed = BYTES_A_TRAINED_PARAMETER * sum(parameter.numel() for parameter in model.parameters())
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return needed <= SHARE_FOR_PARAMETERS * memory
 
 
 def gathered(tensor: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Timing
 from archfit.spec.files import discard_checkpoints
-from archfit.train import run_files
+from archfit.train import hardware, run_files
 from archfit.train.context import (
     Progress,
     RunContext,
@@ -33,14 +33,7 @@ from archfit.train.context import (
     run_context,
 )
 from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
-from archfit.train.hardware import (
-    ProcessGroup,
-    check_memory,
-    check_precision,
-    device_name,
-    distribute,
-    peak_flops,
-)
+from archfit.train.hardware import ProcessGroup, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper
@@ -81,9 +74,9 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> Traini
     record = _finished_everywhere(folder, spec, group)
     if record is None:
         # Refuse what cannot be trained here, before there is a folder for it.
-        check_precision(spec.recipe.precision, group.device.type)
+        hardware.check_precision(spec.recipe.precision, group.device.type)
         _loader(spec, context)  # it refuses data that hold no row
-        check_memory(spec, group, may_shard=context.settings.sharding != "replicate")
+        hardware.check_memory(spec, group, may_shard=context.settings.sharding != "replicate")
         with run_files.held(folder) if group.is_main else contextlib.nullcontext():
             record = _finished_everywhere(folder, spec, group)  # who held it may have finished
             if record is None:
@@ -158,10 +151,13 @@ class TrainingRun:
         self.model = Transformer(spec.architecture, numbers, dropout=spec.recipe.dropout)
         initialise(self.model, numbers, seed=spec.seed)
         self.model.to(device)
-        called = distribute(self.model, self.group, context.settings.sharding)
+        called = hardware.distribute(self.model, self.group, context.settings.sharding)
         optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
         self.tensors = NamedTensors(self.model, optimiser)
-        self.state = self._resumed()
+        self.state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec=spec) or START
+        self.group.barrier()  # all have read before anybody writes
+        if self.group.is_main:
+            run_files.write_log(self.folder, self.state.evaluations)
         self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
         self.peak = peak_flops(device, spec.recipe.precision)
         self.unread: list[torch.Tensor] = []  # losses still on their device
@@ -175,9 +171,8 @@ class TrainingRun:
 
     def to_the_end(self) -> TrainingSteps:
         """Make the steps that are left; the record, which is on disk."""
-        recipe = self.spec.recipe
+        recipe, diverged_at = self.spec.recipe, None
         self.watch.started(self.spec, self.state.step)
-        diverged_at = None
         while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
             made = self.steps_made
@@ -190,13 +185,6 @@ class TrainingRun:
                 diverged_at = self._save_or_stop(is_evaluated)
             yield
         return self._finish(diverged_at)
-
-    def _resumed(self) -> RunState:
-        state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec=self.spec) or START
-        self.group.barrier()  # all have read before anybody writes
-        if self.group.is_main:
-            run_files.write_log(self.folder, state.evaluations)
-        return state
 
     def _step(self) -> None:
         tokens_BS = torch.from_numpy(self.loader.training_batch(self.steps_made))
@@ -281,14 +269,29 @@ class TrainingRun:
         return None
 
     def _finish(self, diverged_at: int | None) -> RunRecord:
+        full_context = None
+        if diverged_at is None and self.spec.recipe.full_context_tokens:
+            loss, tokens = full_context_loss(self.model, self._heldout())
+            bits = bits_per_byte(loss, self.context.data)
+            full_context = FullContext(
+                tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits
+            )
+        machine = Machine(
+            device=hardware.device_name(self.group.device),
+            devices=self.group.world,
+            micro_batch_sequences=self.stepper.micro_rows,
+            archfit=self.context.settings.code_version,
+            python=platform.python_version(),
+            torch=torch.__version__,
+        )
         record = RunRecord(
             spec=self.spec,
             status="finished" if diverged_at is None else "diverged",
             diverged_at_step=diverged_at,
             evaluations=self.state.evaluations,
-            full_context=self._full_context() if diverged_at is None else None,
+            full_context=full_context,
             timing=self._timing(),
-            machine=self._machine(),
+            machine=machine,
         )
         keeps = self.context.settings.keep_weights
         weights = run_files.on_host(self.tensors.weights()) if keeps else None
@@ -298,13 +301,6 @@ class TrainingRun:
             run_files.write_record(self.folder, record)
         self.watch.finished(record)
         return record
-
-    def _full_context(self) -> FullContext | None:
-        if not self.spec.recipe.full_context_tokens:
-            return None
-        loss, tokens = full_context_loss(self.model, self._heldout())
-        bits = bits_per_byte(loss, self.context.data)
-        return FullContext(tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits)
 
     def _heldout(self) -> Heldout:
         rows = self.stepper.micro_rows
@@ -336,13 +332,3 @@ class TrainingRun:
 
     def _tokens_a_step(self) -> float:
         return self.spec.training_tokens / self.spec.recipe.steps
-
-    def _machine(self) -> Machine:
-        return Machine(
-            device=device_name(self.group.device),
-            devices=self.group.world,
-            micro_batch_sequences=self.stepper.micro_rows,
-            archfit=self.context.settings.code_version,
-            python=platform.python_version(),
-            torch=torch.__version__,
-        )

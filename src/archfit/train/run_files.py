@@ -19,22 +19,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json
+from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, files
 from archfit.spec.errors import check_at_least, check_real
-from archfit.spec.files import (
-    CHECKPOINTS,
-    LARGEST_RECORD,
-    LOCK,
-    LOG,
-    RECORD,
-    SPEC,
-    WEIGHTS,
-    discard_checkpoints,
-    flush_folder,
-    load_file,
-    read_record,
-    write_whole,
-)
+from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
 from archfit.train.hardware import ProcessGroup, fill, gathered
 from archfit.train.optimiser import AdamW
 
@@ -52,7 +39,7 @@ class HeldElsewhereError(ValueError):
 def held(folder: Path) -> Iterator[None]:
     """Make the folder and keep others out; the lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK, "w", opener=_open_without_following) as lock:
+    with open(folder / files.LOCK, "w", opener=_open_without_following) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
@@ -69,7 +56,7 @@ def _open_without_following(path: str, flags: int) -> int:
 
 def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     """The record of a run that is done, or None."""
-    record = read_record(folder)
+    record = files.read_record(folder)
     if record is not None and record.spec.hash != spec.hash:
         raise ValueError(
             f"{folder / RECORD} is of another run, {record.spec.name}; delete it to train again"
@@ -79,14 +66,14 @@ def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
 
 def begin(folder: Path, spec: RunSpec) -> None:
     """Say which run the folder holds, and remove what a killed process left half-written."""
-    write_whole(folder / SPEC, (canonical_json(spec) + "\n").encode())
+    write_whole(folder / files.SPEC, (canonical_json(spec) + "\n").encode())
     _discard_unfinished(folder)
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
     write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
-    discard_checkpoints(folder)
+    files.discard_checkpoints(folder)
 
 
 def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
@@ -229,19 +216,22 @@ def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
 def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
     if checkpoint.is_symlink():
         raise ValueError("it is a link, not a folder")
-    state = load_file(CheckpointState, checkpoint / STATE, most_bytes=LARGEST_RECORD)
+    state = files.load_file(CheckpointState, checkpoint / STATE, most_bytes=files.LARGEST_RECORD)
     if state.spec_hash != spec.hash:
         raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
     _check_steps(state.saved, spec, named=_step(checkpoint))
-    files = (
+    parts = (
         (checkpoint / MODEL, state.model_sha256, tensors.weights()),
         (checkpoint / OPTIMISER, state.optimiser_sha256, tensors.moments()),
     )
-    for path, expected, places in files:
-        _check_size(path, places)
-        if _sha256(path) != expected:
+    for path, expected, places in parts:
+        content = sum(place.numel() * place.element_size() for place in places.values())
+        most = content + LONGEST_ENTRY * (len(places) + 1)
+        # What would take long to read and cannot be it: a pipe, or a file far too large.
+        is_odd = path.exists() and not (path.is_file() and path.stat().st_size <= most)
+        if is_odd or _sha256(path) != expected:
             raise ValueError(f"{path.name} is not what was written")
-    for path, _, places in files:
+    for path, _, places in parts:
         _read_tensors(path, places)
     return state.saved
 
@@ -255,14 +245,6 @@ def _check_steps(state: RunState, spec: RunSpec, *, named: int) -> None:
     last = [steps] if state.step == steps and steps % every else []  # evaluated, too
     if len(found) != len(regular) + len(last) or found != [*regular, *last]:
         raise ValueError(f"it has evaluations at steps {found}, not every {every}")
-
-
-def _check_size(path: Path, places: dict[str, Tensor]) -> None:
-    """Refuse what would take long to read and cannot be it: a pipe, or a file far too large."""
-    content = sum(place.numel() * place.element_size() for place in places.values())
-    header = LONGEST_ENTRY * (len(places) + 1)
-    if path.exists() and not (path.is_file() and path.stat().st_size <= content + header):
-        raise ValueError(f"{path.name} is not what was written")
 
 
 def _read_tensors(path: Path, places: dict[str, Tensor]) -> None:

@@ -50,10 +50,15 @@ class Stepper:
     ) -> None:
         self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
         self.notice = notice
-        self.rows = spec.recipe.batch_sequences // group.world
-        self.micro_rows = self.rows
+        self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
         self.steps_made = 0
-        _compile_ahead(spec, group.device)
+        is_coarse_softmax = (
+            isinstance(spec.architecture.attention, Softmax) and spec.recipe.precision == "bfloat16"
+        )
+        if group.device.type == "cuda" and HAS_TRITON and is_coarse_softmax:
+            from archfit.model.row_kernels import compile_ahead
+
+            compile_ahead(spec.architecture, group.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.graph_tokens_BS: Tensor | None = None
         self.graph_loss: Tensor | None = None
@@ -70,7 +75,9 @@ class Stepper:
     def _step(self, step: int, tokens_BS: Tensor) -> Tensor:
         self.optimiser.set_rate(learning_rate(step, self.spec.recipe))
         if self.spec.recipe.dropout:  # a mask is a function of seed, step and process
-            torch.manual_seed(_mask_seed(self.spec.seed, step, self.group.rank))
+            name = f"dropout/{self.spec.seed}/{step}/{self.group.rank}"
+            digest = hashlib.sha256(name.encode()).digest()
+            torch.manual_seed(int.from_bytes(digest[:7], "little"))
         can_capture = self.group.device.type == "cuda" and self.group.world == 1
         if not can_capture or self.steps_made < STEPS_BEFORE_CAPTURE:
             loss = self._eager_step(tokens_BS)
@@ -83,10 +90,8 @@ class Stepper:
         loss = torch.zeros((), device=tokens_BS.device)
         micro_batches = tokens_BS.split(self.micro_rows)
         for at, micro_BS in enumerate(micro_batches):
-            is_last = at == len(micro_batches) - 1
-            with self._gradients_summed_over_group(is_last):
-                share = len(micro_BS) / len(tokens_BS)
-                micro_loss = self._mean_loss(micro_BS) * share
+            with self._gradients_summed_over_group(is_last=at == len(micro_batches) - 1):
+                micro_loss = self._mean_loss(micro_BS) * (len(micro_BS) / len(tokens_BS))
                 micro_loss.backward()
             loss += micro_loss.detach()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.recipe.gradient_clip)
@@ -134,16 +139,3 @@ class Stepper:
             f"out of memory: {self.rows} sequences now go through in micro-batches of "
             f"{self.micro_rows}; the batch stays the same"
         )
-
-
-def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
-    is_softmax = isinstance(spec.architecture.attention, Softmax)
-    if device.type == "cuda" and HAS_TRITON and is_softmax and spec.recipe.precision == "bfloat16":
-        from archfit.model.row_kernels import compile_ahead
-
-        compile_ahead(spec.architecture, device)
-
-
-def _mask_seed(seed: int, step: int, rank: int) -> int:
-    digest = hashlib.sha256(f"dropout/{seed}/{step}/{rank}".encode()).digest()
-    return int.from_bytes(digest[:7], "little")

@@ -93,22 +93,19 @@ class Tracker:
 
     def finished(self, record: RunRecord) -> None:
         """Close the dashboard, if the run was made now and not long ago."""
-        self._close(record.status)
+        self.close(record.status)
 
-    def close(self) -> None:
-        """Close the dashboard of a run that stops before its end; else do nothing."""
-        self._close("stopped")
+    def close(self, outcome: Outcome = "stopped") -> None:
+        """Close the dashboard of a run that ended, or stops before its end; once."""
+        if self.dashboard is not None:
+            with self._off_if_it_fails():
+                self.dashboard.close(outcome)
+            self.dashboard = None
 
     def _log(self, step: int, scalars: Mapping[str, float]) -> None:
         if self.dashboard is not None:
             with self._off_if_it_fails():
                 self.dashboard.log(step, scalars)
-
-    def _close(self, outcome: Outcome) -> None:
-        if self.dashboard is not None:
-            with self._off_if_it_fails():
-                self.dashboard.close(outcome)
-            self.dashboard = None
 
     @contextlib.contextmanager
     def _off_if_it_fails(self) -> Iterator[None]:
