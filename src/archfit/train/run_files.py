@@ -225,11 +225,8 @@ def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
         (checkpoint / OPTIMISER, state.optimiser_sha256, tensors.moments()),
     )
     for path, expected, places in parts:
-        content = sum(place.numel() * place.element_size() for place in places.values())
-        most = content + LONGEST_ENTRY * (len(places) + 1)
-        # What would take long to read and cannot be it: a pipe, or a file far too large.
-        is_odd = path.exists() and not (path.is_file() and path.stat().st_size <= most)
-        if is_odd or _sha256(path) != expected:
+        _check_size(path, places)
+        if _sha256(path) != expected:
             raise ValueError(f"{path.name} is not what was written")
     for path, _, places in parts:
         _read_tensors(path, places)
@@ -245,6 +242,14 @@ def _check_steps(state: RunState, spec: RunSpec, *, named: int) -> None:
     last = [steps] if state.step == steps and steps % every else []  # evaluated, too
     if len(found) != len(regular) + len(last) or found != [*regular, *last]:
         raise ValueError(f"it has evaluations at steps {found}, not every {every}")
+
+
+def _check_size(path: Path, places: dict[str, Tensor]) -> None:
+    """Refuse what would take long to read and cannot be it: a pipe, or a file far too large."""
+    content = sum(place.numel() * place.element_size() for place in places.values())
+    header = LONGEST_ENTRY * (len(places) + 1)
+    if path.exists() and not (path.is_file() and path.stat().st_size <= content + header):
+        raise ValueError(f"{path.name} is not what was written")
 
 
 def _read_tensors(path: Path, places: dict[str, Tensor]) -> None:

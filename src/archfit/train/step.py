@@ -52,13 +52,7 @@ class Stepper:
         self.notice = notice
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
         self.steps_made = 0
-        is_coarse_softmax = (
-            isinstance(spec.architecture.attention, Softmax) and spec.recipe.precision == "bfloat16"
-        )
-        if group.device.type == "cuda" and HAS_TRITON and is_coarse_softmax:
-            from archfit.model.row_kernels import compile_ahead
-
-            compile_ahead(spec.architecture, group.device)
+        _compile_ahead(spec, group.device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.graph_tokens_BS: Tensor | None = None
         self.graph_loss: Tensor | None = None
@@ -75,9 +69,7 @@ class Stepper:
     def _step(self, step: int, tokens_BS: Tensor) -> Tensor:
         self.optimiser.set_rate(learning_rate(step, self.spec.recipe))
         if self.spec.recipe.dropout:  # a mask is a function of seed, step and process
-            name = f"dropout/{self.spec.seed}/{step}/{self.group.rank}"
-            digest = hashlib.sha256(name.encode()).digest()
-            torch.manual_seed(int.from_bytes(digest[:7], "little"))
+            torch.manual_seed(_mask_seed(self.spec.seed, step, self.group.rank))
         can_capture = self.group.device.type == "cuda" and self.group.world == 1
         if not can_capture or self.steps_made < STEPS_BEFORE_CAPTURE:
             loss = self._eager_step(tokens_BS)
@@ -139,3 +131,16 @@ class Stepper:
             f"out of memory: {self.rows} sequences now go through in micro-batches of "
             f"{self.micro_rows}; the batch stays the same"
         )
+
+
+def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
+    is_softmax = isinstance(spec.architecture.attention, Softmax)
+    if device.type == "cuda" and HAS_TRITON and is_softmax and spec.recipe.precision == "bfloat16":
+        from archfit.model.row_kernels import compile_ahead
+
+        compile_ahead(spec.architecture, device)
+
+
+def _mask_seed(seed: int, step: int, rank: int) -> int:
+    digest = hashlib.sha256(f"dropout/{seed}/{step}/{rank}".encode()).digest()
+    return int.from_bytes(digest[:7], "little")
