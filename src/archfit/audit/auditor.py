@@ -12,7 +12,6 @@ from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model, model_from_architecture
 from archfit.audit.targets import KnownModel, ModelFiles, Target, TrainedRun, find_target
 from archfit.audit.zoo import zoo_model, zoo_names
-from archfit.plan.redundancy import Redundancy
 from archfit.spec import RunSpec, load_file
 from archfit.spec.bounded_json import read_object
 from archfit.spec.files import LARGEST_SPEC
@@ -32,9 +31,7 @@ class AuditResult:
     @property
     def rank_ratio(self) -> float | None:
         """Embedding rank over width: what was measured, or what the input allows."""
-        limit = self.model.rank_limit
-        if self.spectrum is not None:
-            limit = self.spectrum.numerical_rank
+        limit = self.model.rank_limit if self.spectrum is None else self.spectrum.numerical_rank
         return None if limit is None else limit / self.model.width
 
 
@@ -51,8 +48,7 @@ def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) ->
     model = _model(target)
     has_document = not isinstance(target, ModelFiles) or target.config is not None
     if not isinstance(target, KnownModel) and has_document and target.checkpoint is not None:
-        notes = disagreements(model, target.checkpoint)
-        model = replace(model, notes=(*model.notes, *notes))
+        model = replace(model, notes=model.notes + disagreements(model, target.checkpoint))
     return audit_model(model, _spectrum(target) if measure else None)
 
 
@@ -87,6 +83,9 @@ def _spectrum(target: Target) -> EmbeddingSpectrum:
 def audit_json(result: AuditResult) -> Json:
     """The document of one model."""
     model, first, spectrum = result.model, result.model.stacks[0], result.spectrum
+    findings = [asdict(finding) for finding in result.findings]
+    for share in (finding["redundancy"] for finding in findings if finding["redundancy"]):
+        del share["source"]  # the evidence names it
     measured: Json | None = None
     if spectrum is not None:
         points = [{"index": index, "singular_value": value} for index, value in spectrum.points()]
@@ -116,17 +115,11 @@ def audit_json(result: AuditResult) -> Json:
         "stacks": [asdict(stack) | {"attention_ratio": _rounded(stack.attention_ratio)}
                    for stack in model.stacks],
         "spectrum": measured,
-        "findings": [asdict(finding) | {"redundancy": _interval(finding.redundancy)}
-                     for finding in result.findings],
+        "findings": findings,
         "assumed": list(model.assumed),
         "missing": list(model.missing),
         "notes": list(model.notes),
     }  # fmt: skip
-
-
-def _interval(share: Redundancy | None) -> Json | None:
-    interval = ("low", "high", "basis")
-    return None if share is None else {name: getattr(share, name) for name in interval}
 
 
 def _rounded(ratio: float | None) -> float | None:

@@ -5,6 +5,7 @@ heads or 16. They are said to be missing, never guessed.
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from archfit.audit.checkpoint_file import Tensors, read_checkpoint
@@ -80,11 +81,8 @@ def _refuse_quantised_input(tensors: Tensors, learned: Tensors) -> None:
 
 def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
     """First the stack whose name is closest to the input's, then encoders before decoders."""
-    shared = 0
-    for ours, theirs in zip(stack.prefix.split("."), input_name.split("."), strict=False):
-        if ours != theirs:
-            break
-        shared += 1
+    pairs = zip(stack.prefix.split("."), input_name.split("."), strict=False)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
     return -shared, stack.role == "decoder", stack.prefix
 
 

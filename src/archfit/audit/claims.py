@@ -31,43 +31,38 @@ def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
 
 
 def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
-    worst = max(
-        (finding.redundancy for finding in result.findings if finding.redundancy),
-        key=lambda found: found.middle,
-        default=None,
-    )
+    shares = [finding.redundancy for finding in result.findings if finding.redundancy]
+    worst = max(shares, key=lambda found: found.middle, default=None)
     agrees = worst is not None and worst.low <= share <= worst.high
+    inside = f"reproduced: the shape is as they say, and their {100 * share:.0f} % lie inside"
     return Claim(
         model=result.model.name,
         says=says,
         found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
-        verdict=f"reproduced: the shape is as they say, and their {100 * share:.0f} % lie inside"
-        if agrees
-        else "corrected",
+        verdict=inside if agrees else "corrected",
     )
 
 
 def _vit_huge(result: AuditResult) -> Claim:
     limit = result.model.rank_limit
+    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
     return Claim(
         model=result.model.name,
         says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
         found=f"input rank {limit} at width {result.model.width}",
-        verdict="reproduced"
-        if limit == 768
-        else "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck",
+        verdict="reproduced" if limit == 768 else corrected,
     )
 
 
 def _sparse_transformer(result: AuditResult) -> Claim:
     depth, width = result.model.depth or 0, result.model.width
-    law = ideal_shape(WEIGHTS * depth * width**2, result.model.rank_limit or width)
+    size = WEIGHTS * depth * width**2
+    law = ideal_shape(size, result.model.rank_limit or width)
     published = result.model.published_params or 0
     return Claim(
         model=result.model.name,
         says="128 layers at the size of BERT-Base, because of 256 pixel values",
-        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = "
-        f"{WEIGHTS * depth * width**2 / 1e6:.0f}M",
+        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
         verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
         + f" in shape; its {published / 1e6:.0f}M parameters (projections of half size) are fewer "
         "than the 85M in BERT-Base's blocks",

@@ -18,7 +18,7 @@ from archfit.audit.families import (
     keys_of,
     knowledge,
 )
-from archfit.audit.model import Model, Parameters, Stack, architecture_in, model_from_architecture
+from archfit.audit.model import Model, Parameters, architecture_in, model_from_architecture
 from archfit.spec.errors import InvalidValue, brief
 
 CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
@@ -59,11 +59,12 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         sizes["is_tied"] = int(is_tied)
     output = _output(reader, class_name(document))
     _note_what_is_left_out(reader, model_type)
-    model = Model(
+    modality = "time_series" if "chronos_config" in document else family.modality or None
+    return Model(
         name=name,
         origin=origin,
         family=model_type,
-        modality="time_series" if "chronos_config" in document else family.modality or None,
+        modality="bytes" if reader.is_byte_model else modality,
         stacks=tuple(stack.audited(family) for stack in stacks),
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
@@ -72,7 +73,6 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         missing=tuple(reader.missing),
         notes=tuple(reader.notes),
     )
-    return replace(model, modality="bytes") if reader.is_byte_model else model
 
 
 def _family(document: Document, model_type: str | None) -> Family:
@@ -186,6 +186,10 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
     first, *others = models
     named = document.get("model_type")
     connector = _connector(document, models)
+    stacks = list(first.stacks)
+    for model in others:  # they see pixels or decode, whatever their class
+        role = "vision" if model.input.kind == "linear_patch" else "decoder"
+        stacks += [replace(stack, role=role) for stack in model.stacks]
     notes = [note for model in models for note in model.notes]
     missing = [line for model in models for line in model.missing]
     counts = _sum([model.parameters for model in models], connector or 0)
@@ -200,20 +204,12 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
     return replace(
         first,
         family=named if isinstance(named, str) else None,
-        stacks=tuple(stack for at, model in enumerate(models) for stack in _renamed(model, at)),
+        stacks=tuple(stacks),
         parameters=counts,
         assumed=tuple(line for model in models for line in model.assumed),
         missing=tuple(missing),
         notes=tuple(notes),
     )
-
-
-def _renamed(model: Model, at: int) -> tuple[Stack, ...]:
-    """The stacks of a part; what follows the first sees pixels or decodes, whatever its class."""
-    if at == 0:
-        return model.stacks
-    role = "vision" if model.input.kind == "linear_patch" else "decoder"
-    return tuple(replace(stack, role=role) for stack in model.stacks)
 
 
 def _connector(document: Document, models: Sequence[Model]) -> int | None:

@@ -14,10 +14,6 @@ from archfit.spec.errors import InvalidValue, brief, check_at_least
 MOST_LAYERS_OF_A_STEM = 64
 BYTES = 256 + 3  # and ByT5's padding, end and unknown
 WITH_TOKENS = ("lookup", "factorised_lookup", "nonlinear")  # Whisper's decoder has a table, too
-OF_A_STACK = (  # needed sizes that `sized_stack` reads
-    *("kv_heads", "head_dim", "experts", "expert_feed_forward", "shared_feed_forward"),
-    *("groups", "inner_groups"),
-)
 
 
 class ConfigReader:
@@ -52,8 +48,11 @@ class ConfigReader:
         """
         key = next((key for key in keys if key in self.document), None)
         if key is not None:
-            self._note_disagreement(key, keys)
             value = self.document[key]
+            for name, other in ((name, self.document.get(name)) for name in keys):
+                if type(other) is int and other != value:
+                    sentence = f"{key}={brief(value)} was read, not {name}={brief(other)}"
+                    self.notes += [] if sentence in self.notes else [sentence]
             return None if value is None else (key, value)
         key = next((key for key in keys if key in self.defaults), None)
         if key is None:
@@ -83,15 +82,6 @@ class ConfigReader:
         """The refusal of a config without a size that every model has."""
         looked = ", ".join(keys or keys_of(name))
         return ValueError(f"the config gives no {name}; looked for {looked}")
-
-    def _note_disagreement(self, taken: str, keys: Sequence[str]) -> None:
-        for key in keys:
-            other = self.document.get(key)
-            read = f"{taken}={brief(self.document[taken])} was read"
-            sentence = f"{read}, not {key}={brief(other)}"
-            is_other = type(other) is int and other != self.document[taken]
-            if is_other and sentence not in self.notes:
-                self.notes.append(sentence)
 
 
 def whole(key: str, value: object, *, least: int = 1) -> int:
@@ -185,23 +175,18 @@ def _mixture(reader: ConfigReader, depth: int, feed_forward: int | None) -> dict
     experts = reader.size("experts", least=0) if "experts" in reader.family.needs else None
     if not experts:
         return {}
-    sizes = {"experts": experts, "dense": _dense_layers(reader, depth)}
-    optional = {
-        "expert_feed_forward": reader.needed("expert_feed_forward") or feed_forward,
-        "shared_feed_forward": reader.needed("shared_feed_forward"),
-    }
-    return sizes | {name: size for name, size in optional.items() if size is not None}
-
-
-def _dense_layers(reader: ConfigReader, depth: int) -> int:
-    """Layers of a mixture that have one feed-forward layer: every step-th layer has experts,
-    unless it is listed as dense. Counted without walking through the layers."""
+    # Every step-th layer has experts, unless it is listed as dense; no layer is walked through.
     step = reader.size("decoder_sparse_step", ("decoder_sparse_step",)) or 1
     listed = reader.document.get("mlp_only_layers") or []
     if not isinstance(listed, list):
         raise InvalidValue("mlp_only_layers", listed, "is no list", "use numbers of layers")
     dense = {at for at in listed if type(at) is int and 0 <= at < depth and (at + 1) % step == 0}
-    return depth - depth // step + len(dense)
+    sizes = {"experts": experts, "dense": depth - depth // step + len(dense)}
+    optional = {
+        "expert_feed_forward": reader.needed("expert_feed_forward") or feed_forward,
+        "shared_feed_forward": reader.needed("shared_feed_forward"),
+    }
+    return sizes | {name: size for name, size in optional.items() if size is not None}
 
 
 # ---- outside of the stacks
@@ -211,7 +196,7 @@ def outside_sizes(reader: ConfigReader, width: int) -> dict[str, int]:
     """The sizes that the parts outside the stacks need; what is not there is noted as missing."""
     sizes: dict[str, int] = {}
     family = reader.family
-    names = [name for name in family.needs if name not in OF_A_STACK]
+    names = [name for name in family.needs if name not in knowledge()["sizes_of_a_stack"]]
     for name in ["vocab", *names] if family.input in WITH_TOKENS else names:
         found = reader.size(name, least=0 if name == "types" else 1)
         if found is None and name == "inner":
@@ -234,8 +219,7 @@ def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputM
         kind = "factorised_lookup"
     dimensions = sizes.get("patch_dimensions", sizes.get("stem_last"))
     if kind == "linear_continuous" and sizes.keys() >= {"state_dimensions", "action_dimensions"}:
-        step = sizes["state_dimensions"] + sizes["action_dimensions"]
-        dimensions = step + 1  # and the return
+        dimensions = sizes["state_dimensions"] + sizes["action_dimensions"] + 1  # and the return
     return InputMap(
         kind=kind,
         vocab=vocab,

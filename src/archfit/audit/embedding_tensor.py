@@ -70,7 +70,10 @@ class EmbeddingTensors:
 
 def find_embedding(tensors: Tensors) -> EmbeddingTensors:
     """The tensors that carry the input, by their names and shapes; a sentence if none do."""
-    if tables := [tensor for tensor in tensors if _is_token_table(tensor)]:
+    names = tensor_names("token_tables")
+    matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
+    filled = [tensor for tensor in matrices if tensor.shape[0] > 1 and tensor.shape[1] > 0]
+    if tables := [t for t in filled if ends_in(_without_codebook(t.name), names)]:
         best = min(tables, key=_preference)
         alike = _codebooks(best, tables)
         widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
@@ -81,17 +84,19 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
         for tensor in tensors:
             if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
                 return EmbeddingTensors(kind=kind, tables=(tensor,))
-    raise ValueError(_nothing_found(tensors))
+    largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
+    listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
+    place = f" of {tensors[0].file}" if tensors else ""
+    raise ValueError(
+        f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "
+        "projection (embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
+        f"{listed or 'none at all'}: rename the table"
+    )
 
 
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:
     """Whether the last parts of a tensor's name are one of the endings."""
     return any(f".{name}".endswith(f".{ending}") for ending in endings)
-
-
-def _is_token_table(tensor: StoredTensor) -> bool:
-    is_matrix = len(tensor.shape) == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 0
-    return is_matrix and ends_in(_without_codebook(tensor.name), tensor_names("token_tables"))
 
 
 def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
@@ -122,15 +127,3 @@ def _widens(tensor: StoredTensor, table: StoredTensor) -> bool:
         return is_named and tensor.shape[0] == table.shape[1]
     is_named = ends_in(tensor.name, tensor_names("widening_maps"))
     return is_named and tensor.shape[1] == table.shape[1]
-
-
-def _nothing_found(tensors: Tensors) -> str:
-    matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
-    largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
-    listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
-    place = f" of {tensors[0].file}" if tensors else ""
-    return (
-        f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "
-        "projection (embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
-        f"{listed or 'none at all'}: rename the table"
-    )

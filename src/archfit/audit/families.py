@@ -33,9 +33,9 @@ class Switch:
 
     key: str
     value: object
-    changed: Mapping[str, Any]  # field of the family -> new value
-    dropped: Mapping[str, tuple[str, ...]]  # field -> parts that are taken out
-    added: Mapping[str, tuple[str, ...]]
+    changed: Mapping[str, Any] = field(default_factory=dict)  # field of the family -> new value
+    dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field -> parts
+    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def is_on(self, document: Document) -> bool:
         """Whether the config has the value."""
@@ -75,9 +75,7 @@ class Family(BlockStyle):
     def switched(self, document: Document) -> "Family":
         """The family with the switches that this config turns."""
         family = self
-        for switch in self.switches:
-            if not switch.is_on(document):
-                continue
+        for switch in (switch for switch in self.switches if switch.is_on(document)):
             changes = dict(switch.changed)
             for name in (*switch.dropped, *switch.added):
                 kept = getattr(family, name)
@@ -122,25 +120,15 @@ def family_of(name: str) -> Family:
     """The entry of this name: a family of configs, or a variant."""
     entry = dict(knowledge()["families"].get(name) or knowledge()["variants"][name])
     if "switches" in entry:
-        entry["switches"] = tuple(map(_switch, entry["switches"]))
+        shared = knowledge()["switches"]  # which several families have, by name
+        entries = [shared[each] if isinstance(each, str) else each for each in entry["switches"]]
+        entry["switches"] = tuple(Switch(**each) for each in entries)
     if "like" not in entry:
         return Family(**entry)
     base = family_of(entry.pop("like"))
     if "config_class" in entry:  # another class has defaults of its own
         base = replace(base, defaults={}, part_defaults={})
     return replace(base, **entry)
-
-
-def _switch(entry: str | Mapping[str, Any]) -> Switch:
-    if isinstance(entry, str):
-        return _switch(knowledge()["switches"][entry])
-    return Switch(
-        key=entry["key"],
-        value=entry["is"],
-        changed=entry.get("set", {}),
-        dropped=entry.get("drop", {}),
-        added=entry.get("add", {}),
-    )
 
 
 def keys_of(size: str) -> tuple[str, ...]:
@@ -185,8 +173,7 @@ def _family_of_class(name: str) -> str | None:
     """`BertForMaskedLM` → `bert`; None where no family's classes start like this one."""
     start, is_task, _ = name.partition("For")
     if not is_task:
-        end = next((end for end in CLASS_ENDS if name.endswith(end)), "")
-        start = name.removesuffix(end)
+        start = name.removesuffix(next(filter(name.endswith, CLASS_ENDS), ""))
     for family, entry in knowledge()["families"].items():
         stem = entry["config_class"].removesuffix("Config").removesuffix("Text")
         if start.lower() == stem.lower():

@@ -8,7 +8,7 @@ only where measurements of archfit or of the papers support it (`archfit.plan.re
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
@@ -72,24 +72,22 @@ class Rule:
 
 def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Finding, ...]:
     """All findings, the severest first; `measured_rank` is that of the embedding's weights."""
-    found = _all_findings(model, measured_rank)
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
-
-
-def _all_findings(model: Model, measured_rank: int | None) -> Iterator[Finding]:
+    found: list[Finding] = []
     places = [(model.stacks[0], "input"), *((stack, stack.role) for stack in model.stacks)]
     for at, (stack, place) in enumerate(places):
         subject = Subject(model=model, stack=stack, measured_rank=measured_rank)
         for rule in (rule for rule in RULES if rule.is_about_input == (at == 0)):
-            if (found := rule.look(subject)) is not None:
-                yield Finding(
+            if (seen := rule.look(subject)) is not None:
+                finding = Finding(
                     id=rule.id,
-                    severity=found.severity,
+                    severity=seen.severity,
                     stack=place,
-                    redundancy=found.redundancy,
-                    evidence=rule.evidence.format(**found.words),
-                    fix=rule.fix.format(**found.words),
+                    redundancy=seen.redundancy,
+                    evidence=rule.evidence.format(**seen.words),
+                    fix=rule.fix.format(**seen.words),
                 )
+                found.append(finding)
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 # ---- the input

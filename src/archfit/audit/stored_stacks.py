@@ -96,9 +96,8 @@ class StoredStack:
                 # Qwen3, Gemma 3; OLMo 2 norms all heads as one
                 return queries // sizes[0], sizes[0]
             if name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
-                heads = sizes[1]
-                is_told = heads == 1 or _divides(heads, queries)
-                return (heads, queries // heads) if is_told else (None, None)
+                is_told = sizes[1] == 1 or _divides(sizes[1], queries)
+                return (sizes[1], queries // sizes[1]) if is_told else (None, None)
         return None, None
 
     def _width(self, input_width: int | None) -> int:
@@ -139,9 +138,8 @@ def is_learned(tensor: StoredTensor) -> bool:
 def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
     """The stacks, by name; a sentence if there are none, or if blocks of one are missing."""
     found: dict[str, dict[str, StoredTensor]] = defaultdict(dict)
-    containers = tensor_names("blocks")
     for tensor in tensors:
-        prefix, inside = _split(tensor.name, containers)
+        prefix, inside = _split(tensor.name)
         if prefix:
             found[prefix][inside] = tensor
     if not found:
@@ -152,7 +150,7 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
     return tuple(_stack(prefix, inside) for prefix, inside in sorted(found.items()))
 
 
-def _split(name: str, containers: tuple[str, ...]) -> tuple[str, str]:
+def _split(name: str) -> tuple[str, str]:
     """The stack that a tensor is in and its name there; the first number tells, so experts and
     sublayers do not. Both are empty outside of all stacks."""
     parts = name.split(".")
@@ -163,15 +161,14 @@ def _split(name: str, containers: tuple[str, ...]) -> tuple[str, str]:
         )
     for at, part in enumerate(parts[:-2], start=1):
         number = parts[at]
-        if part in containers and number.isdecimal() and len(number) <= LONGEST_NUMBER:
+        if part in tensor_names("blocks") and number.isdecimal() and len(number) <= LONGEST_NUMBER:
             return ".".join(parts[:at]), f"{int(number)}.{'.'.join(parts[at + 1 :])}"
     return "", ""
 
 
 def _stack(prefix: str, inside: dict[str, StoredTensor]) -> StoredStack:
     numbers = {int(name.partition(".")[0]) for name in inside}
-    absent = set(range(max(numbers) + 1)) - numbers
-    if absent:
+    if absent := set(range(max(numbers) + 1)) - numbers:
         raise ValueError(
             f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: this "
             "is one shard of several; give the .safetensors.index.json of all"

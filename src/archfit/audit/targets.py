@@ -8,6 +8,7 @@ hub/models--org--name/snapshots/COMMIT/    its files
 """
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +25,8 @@ SHARD = re.compile(r"(?P<model>.+)-\d+-of-\d+\.safetensors")
 CACHED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)  # stays inside
 COMMIT = re.compile(r"[0-9a-f]{1,64}")
 MOST_NAMES = 1000  # of a cache, listed for suggestions
-WAYS = (
-    "a folder, a config.json, a .safetensors file or its index, org/name in the Hugging Face cache"
-)
+FILES = "a folder, a config.json, a .safetensors file or its index"
+WAYS = f"{FILES}, org/name in the Hugging Face cache"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ def find_target(word: str, *, known: Mapping[str, str], environment: Mapping[str
     """What `word` means. A path that exists comes first, then the built-in table, whose ids `known`
     maps to printed names, then the cache that `environment` leads to."""
     path = Path(word)
-    if word and _exists(path):
+    if word and os.path.exists(path):  # false also where it is too long, or has a zero byte
         return _of_folder(path) if path.is_dir() else _of_file(path)
     for id_, printed in known.items():
         if word.casefold() in (id_.casefold(), printed.casefold()):
@@ -85,13 +85,6 @@ def find_target(word: str, *, known: Mapping[str, str], environment: Mapping[str
     if cached is not None:
         return _of_folder(cached, name=word)
     raise ValueError(_not_found(word, known, hub))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long for a name, or with a zero byte
-        return False
 
 
 def _of_folder(folder: Path, *, name: str = "") -> Target:
@@ -118,9 +111,9 @@ def _of_config(config: Path, *, name: str) -> ModelFiles:
 
 def _of_file(path: Path) -> Target:
     refuse_pickle(path)
-    if path.name == SPEC:
-        return _of_folder(path.parent)
     folder = path.parent
+    if path.name == SPEC:
+        return _of_folder(folder)
     if path.name.endswith(INDEX_ENDING) or path.suffix == TENSORS:
         whole = _whole(path)
         spec, config = _if_file(folder / SPEC), _if_file(folder / CONFIG)
@@ -184,12 +177,9 @@ def _not_found(word: str, known: Mapping[str, str], hub: Path) -> str:
 
 def _hub_folder(environment: Mapping[str, str]) -> Path:
     """Where the cache is: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub."""
-    if environment.get("HF_HUB_CACHE"):
-        return Path(environment["HF_HUB_CACHE"]).expanduser()
-    if environment.get("HF_HOME"):
-        return Path(environment["HF_HOME"]).expanduser() / "hub"
-    home = Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return home / "huggingface" / "hub"
+    cache = Path(environment.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    home = Path(environment.get("HF_HOME") or cache)
+    return Path(environment.get("HF_HUB_CACHE") or home / "hub").expanduser()
 
 
 def _snapshot(name: str, hub: Path) -> Path | None:

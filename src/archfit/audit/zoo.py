@@ -3,6 +3,7 @@
 `zoo.json` holds their sizes as the pages print them, `zoo_rules.toml` how each row is counted.
 """
 
+import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -72,8 +73,6 @@ def zoo_model(name: str) -> Model:
     for identifier, printed in zoo_names().items():
         if wanted in (identifier.casefold(), printed.casefold()):
             return _model(identifier)
-    import difflib
-
     known = list(zoo_rows())
     near = difflib.get_close_matches(wanted[:80], known, n=3, cutoff=0.4)
     hint = f"the nearest are {', '.join(near)}" if near else f"it has {len(known)} models"
