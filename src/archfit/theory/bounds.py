@@ -290,10 +290,8 @@ def _best_monomial_witness(shape: Shape, tries: int) -> Bound:
     heads = min(shape.heads, shape.embedding_rank, _WITNESS_HEADS)
     plans = [grow_plan(shape.depth, heads, seed=seed) for seed in range(tries)]
     inputs = {"L": shape.depth, "d_x": shape.width, "H": heads}
-    found = [
-        _bound("lower", "monomial_witness", {"plan": plan, "entry": entry} | inputs)
-        for plan, entry in plans
-    ]
+    named = ({"plan": plan, "entry": entry} | inputs for plan, entry in plans)
+    found = [_bound("lower", "monomial_witness", given) for given in named]
     return max(found, key=lambda bound: bound.log3)
 
 

@@ -60,10 +60,8 @@ def every_depth_upper_bound_log3(
     depth: int, width: int, heads: int, head_dim: int | None = None
 ) -> "arb":
     """Logarithm base 3 of the upper bound for every depth, C(L) log3(d_x + H)."""
-    from flint import fmpz
-
     base = width + heads if head_dim is None else heads * (head_dim + 1)
-    return log3(base) * fmpz(interaction_count(depth))
+    return log3(base) * interaction_count(depth)
 
 
 @catalogued("ub_thm2", THEOREM_2)
@@ -139,10 +137,8 @@ def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
 
     lam log3((n - 1) / lam + 1),   lam = 3^(L-2)
     """
-    from flint import fmpz
-
     n, lam = _terms(depth, width, heads, least=1)
-    return log3_of_one_plus(Fraction(n - 1, lam)) * fmpz(lam)
+    return log3_of_one_plus(Fraction(n - 1, lam)) * lam
 
 
 @catalogued(
@@ -169,10 +165,8 @@ def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
 
     With d_x - H odd it may exceed log3 of the exact bound, whose n is rounded down.
     """
-    from flint import fmpz
-
     _, lam = _terms(depth, width, heads, least=1)
-    return log3(Fraction(width - heads, 2 * lam)) * fmpz(lam)
+    return log3(Fraction(width - heads, 2 * lam)) * lam
 
 
 @catalogued("lb_thm2_closed_log3", Basis("proved", "Levine et al. 2020, eq. 7", _EVEN))

@@ -1,11 +1,10 @@
 """Which disputed formulas can be tested, and the search for weights that exceed them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import count
 from typing import TYPE_CHECKING
 
 from archfit.theory.arithmetic import Certified, digits, interaction_count, log3, symmetric_entries
@@ -132,7 +131,9 @@ def _find_counterexample(
             reason = f"{why} exceed it at depth {depth}"
             return Refutation(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
-    for plan, entry in _plans(depth, active, time.monotonic() + SEARCH_SECONDS):
+    deadline = time.monotonic() + SEARCH_SECONDS
+    while tries == 0 or time.monotonic() <= deadline:
+        plan, entry = grow_plan(depth, active, seed=tries)
         witness_log3 = monomial_witness_log3(depth, width, len(plan[0]), plan, entry)
         if witness_log3 > formula_log3:
             return Refutation(
@@ -147,14 +148,6 @@ def _find_counterexample(
         best, tries = max(best, witness_log3), tries + 1
     reason = f"the best of {tries} searches stays below it, which proves nothing"
     return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
-
-
-def _plans(depth: int, heads: int, deadline: float) -> Iterator[tuple[Plan, int]]:
-    """One plan at least, then more until the deadline."""
-    for seed in count():
-        yield grow_plan(depth, heads, seed=seed)
-        if time.monotonic() > deadline:
-            return
 
 
 @Certified

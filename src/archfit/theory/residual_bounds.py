@@ -107,8 +107,7 @@ def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: in
 
     It covers the printed product only for L >= 3, and never the corrected one.
     """
-    growth = _ln_growth(depth, width, heads, positions)
-    return log3_from_ln(ln(depth) * depth + growth)
+    return log3_from_ln(ln(depth) * depth + _ln_growth(depth, width, heads, positions))
 
 
 @catalogued(
@@ -127,9 +126,7 @@ def residual_product_corrected_log3(depth: int, width: int, heads: int, position
 
 def _ln_growth(depth: int, width: int, heads: int, positions: int) -> "arb":
     """C(L) ln K, the growth of all layers together."""
-    from flint import fmpz
-
-    return ln(layer_growth(width, heads, positions)) * fmpz(interaction_count(depth))
+    return ln(layer_growth(width, heads, positions)) * interaction_count(depth)
 
 
 def _cubed_layer_factors(depth: int) -> "arb":

@@ -206,7 +206,11 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
             "this search takes"
         )
         raise InvalidValue("dimension", dimension, rule, way_out)
-    for squared_norm in _affordable_norms(dimension):
+    steps = 0
+    for squared_norm in count(1):
+        steps += (math.isqrt(squared_norm) + 1) ** (dimension - 1)
+        if steps > _MOST_STEPS:  # listing the points of all of them takes too long
+            break
         points = list(points_of_squared_norm(dimension, squared_norm))
         if wanted <= len(points) <= _MOST_POINTS:
             kept = _points_that_raise_the_rank(points, degree)
@@ -214,16 +218,6 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
                 return Sphere(squared_norm=squared_norm, points=kept)
     rule = f"with {{degree}}={degree} has no full-rank sphere that a search of seconds reaches"
     raise InvalidValue("dimension", dimension, rule, way_out)
-
-
-def _affordable_norms(dimension: int) -> Iterator[int]:
-    """1, 2, 3, ... until listing the points of all of them has taken too many steps."""
-    steps = 0
-    for squared_norm in count(1):
-        steps += (math.isqrt(squared_norm) + 1) ** (dimension - 1)
-        if steps > _MOST_STEPS:
-            return
-        yield squared_norm
 
 
 def points_of_squared_norm(dimension: int, squared_norm: int) -> Iterator[Point]:

@@ -68,10 +68,8 @@ def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int 
 @Certified
 def monomial_witness_log3(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> "arb":
     """Logarithm base 3 of the separation rank that these explicit weights have."""
-    from flint import arb
-
     exponents = final_exponents(depth, width, heads, plan, entry)
-    return log3_from_ln(sum((ln(exponent + 1) for exponent in exponents), arb(0)))
+    return log3_from_ln(sum((ln(exponent + 1) for exponent in exponents), ln(1)))
 
 
 def final_exponents(depth: int, width: int, heads: int, plan: Plan, entry: int) -> list[int]:
