@@ -40,7 +40,7 @@ def test_sizes_in_the_title_are_words_that_people_use(size: int, words: str) -> 
 def test_the_law_is_drawn_past_the_shape_that_lies_on_it(size: int) -> None:
     plan = make_plan(question(size, vocab=10**9, max_depth=1000))
     chart = iso_parameter_chart(plan, ()).to_dict()
-    lines = [rows for rows in chart["datasets"].values() if len(rows) > 50]
+    lines = [rows for rows in chart["datasets"].values() if len(rows) > 40]
     (law,) = [
         depths for rows in lines if (depths := [row["depth"] for row in rows])[0] < depths[-1]
     ]
