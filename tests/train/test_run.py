@@ -155,10 +155,11 @@ def test_the_step_whose_loss_is_no_loss_is_named(
     assert [evaluation.step for evaluation in record.evaluations] == [5, 10][: step // 5]
 
 
+@pytest.mark.parametrize("loss", [float("nan"), 1e5])
 def test_a_held_out_loss_that_is_none_ends_the_run_too(
-    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: float
 ) -> None:
-    monkeypatch.setattr("archfit.train.run.heldout_loss", lambda *_: float("nan"))
+    monkeypatch.setattr("archfit.train.run.heldout_loss", lambda *_: loss)
     assert record_of(tiny_spec(data), data, tmp_path).diverged_at_step == 5
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from archfit.data.prepared import PreparedData
@@ -247,3 +248,14 @@ def test_names_that_are_no_steps_are_older_than_all_steps(tmp_path: Path) -> Non
         (tmp_path / name).mkdir()
     found = [path.name for path in _newest_first(tmp_path)]
     assert found == ["step-000000010", "step-000000009", "step-x"]
+
+
+def test_what_the_system_said_of_a_full_disk_comes_with_the_file(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("archfit.train.run_files.save_file", full)
+    with pytest.raises(OSError, match=r"model\.safetensors could not be written: No space left"):
+        record_of(tiny_spec(data), data, tmp_path)

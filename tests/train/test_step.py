@@ -38,7 +38,10 @@ def test_less_memory_makes_smaller_micro_batches_of_the_same_batch(
     expected = record_of(spec, data, tmp_path / "ample")
     assert expected.machine.micro_batch_sequences == 5
     let_rows_fit(monkeypatch, most)
+    emptied: list[None] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(None))
     record = train(spec, data, tmp_path, HERE, watch)
+    assert len(emptied) == len(watch.notices)
     assert largest_difference(record, expected) < 1e-5
     assert record.machine.micro_batch_sequences == micro
     assert watch.notices[-1] == (

@@ -95,7 +95,7 @@ def test_a_run_without_memory_is_said_to_be_too_large_and_the_next_is_trained(
 def test_when_nobody_asks_any_more_the_run_is_saved_and_the_worker_ends(
     data: PreparedData, tmp_path: Path
 ) -> None:
-    spec = tiny_spec(data, steps=10**6)
+    spec = tiny_spec(data, steps=2000)
     with pytest.raises(SystemExit) as ended:
         answers(
             [canonical_json(spec)], data, tmp_path, leaves_at=lambda e: e["event"] == "progress"
