@@ -14,10 +14,10 @@ test: .venv/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: .venv/.test-ready
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # By hand: data_memory.py and audit_weights.py (2 GB), train_quality.py and factorised_control.py
 # (seven minutes each), serve_load.py (a minute), fit_coverage.py and mutation.py (an hour), train_gpu.py (where there is one).

@@ -1,6 +1,9 @@
 """Settings for all tests."""
 
+import os
 import sys
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers or datasets load their hub
 
 from hypothesis import HealthCheck, settings
 
