@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETTINGS := pyproject.toml constraints.txt
 OUT ?= demo
+# Where this is set, every process of a test would compile torch anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-slow bench gallery evidence clean
 
