@@ -280,3 +280,11 @@ def test_times_that_cannot_be_are_refused() -> None:
         replace(RECORD.timing, training_seconds=float("nan"))
     with pytest.raises(ValueError, match="tokens_per_second=-1"):
         replace(RECORD.timing, tokens_per_second=-1)
+
+
+def test_a_loss_over_one_token_and_up_to_a_million_nats_is_one() -> None:
+    FullContext(tokens=1, heldout_nats_per_token=1e6, heldout_bits_per_byte=1e6)
+    for name in ("heldout_nats_per_token", "heldout_bits_per_byte"):
+        losses = {"heldout_nats_per_token": 1.0, "heldout_bits_per_byte": 1.0} | {name: 1.1e6}
+        with pytest.raises(ValueError, match=rf"{name}=1100000.0 is not in 0..1e\+06"):
+            FullContext(tokens=1, **losses)
