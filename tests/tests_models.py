@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 
 from archfit.model import Transformer, parametrisation
+from archfit.model.layers import RowTable
 from archfit.spec import Architecture
 
 
@@ -22,6 +23,12 @@ def random_model(
         std = weight.shape[-1] ** -0.5 if weight.dim() == 2 else 0.5
         weight.data.normal_(0.0, std, generator=generator)
     return model
+
+
+def position_table(model: Transformer) -> RowTable:
+    """The table of a network that has one."""
+    assert model.embedding.positions is not None
+    return model.embedding.positions
 
 
 def random_tokens(architecture: Architecture, *, batch: int = 2) -> torch.Tensor:

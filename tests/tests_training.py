@@ -61,6 +61,8 @@ def tiny_spec(data: PreparedData, **changes: object) -> RunSpec:
     shape = standard_architecture(depth=2, width=16, heads=2, vocab=data.vocab, context=12)
     in_recipe = {name: value for name, value in changes.items() if hasattr(RECIPE, name)}
     in_shape = {name: value for name, value in changes.items() if name not in in_recipe}
+    if "width" in in_shape:
+        in_shape = {"feed_forward": 4 * int(str(in_shape["width"])), **in_shape}
     return RunSpec(
         architecture=replace(shape, **in_shape),  # type: ignore[arg-type]  # it checks
         data_hash=data.data_hash,

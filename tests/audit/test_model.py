@@ -1,11 +1,12 @@
 """archfit's own specs, as an audit reads them."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from archfit.audit.config import model_from_config
-from archfit.audit.model import model_from_architecture
+from archfit.audit.model import architecture_in, model_from_architecture
 from archfit.spec import (
     Architecture,
     Factorised,
@@ -13,6 +14,7 @@ from archfit.spec import (
     Head,
     Input,
     Patches,
+    Rotary,
     Softmax,
     Table,
     Tied,
@@ -35,7 +37,7 @@ SHAPES = [
         heads=2,
         head_dim=24,
         attention=Softmax(),
-        feed_forward_multiple=4,
+        feed_forward=256,
         context=32,
         input=source,
         embedding=table,
@@ -63,3 +65,19 @@ def test_the_json_of_an_architecture_is_read_like_a_config() -> None:
     assert model == model_from_architecture(architecture, name="a", origin="b")
     with pytest.raises(ValueError, match=r"Architecture\.depth is \"2\", not a whole number"):
         model_from_config(document | {"depth": "2"}, name="a", origin="b")
+
+
+def test_blocks_of_llama_and_encoders_are_read_from_their_json() -> None:
+    plain = standard_architecture(depth=2, width=32, heads=4, vocab=11, context=8)
+    llama = replace(plain, block="llama", positions=Rotary(), feed_forward=88, kv_heads=2)
+    for architecture in (llama, replace(llama, qk_norm=True), replace(plain, feed_forward=50)):
+        for objective in ("causal", "masked"):
+            asked = replace(architecture, objective=objective)
+            document = to_json(asked)
+            assert isinstance(document, dict)
+            assert architecture_in(document) == asked
+            model = model_from_architecture(asked, name="a", origin="b")
+            assert model.stacks[0].role == ("decoder" if objective == "causal" else "encoder")
+            assert model.stacks[0].kv_heads == asked.key_value_heads
+            assert model.stacks[0].feed_forward == asked.feed_forward
+            assert model.parameters.total == asked.params

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.sources import DataSettings
 from archfit.export import FORMATS
+from archfit.spec import Architecture, Rotary
 from tests_exports import NETWORK, random_run
 from tests_safetensors import write_shapes
 from tests_said import Said
@@ -156,7 +158,6 @@ def test_data_without_a_tokenizer_of_hugging_face_is_a_note(
         ((*SHAPE, "--rank", "0", "--format", "hf-opt"), "--rank=0 is below 1"),
         ((*SHAPE, "--run", "here"), "--depth does not go with --run"),
         (("--tied", "--run", "here"), "--tied does not go with --run"),
-        (("--format", "litgpt", "--run", "here"), "use --format hf-gpt2"),
         (("--run", "nowhere"), "'nowhere' is not the folder of a run"),
         ((*SHAPE, "--data", "nowhere"), "'nowhere' is not a prepared data set"),
     ],
@@ -166,6 +167,27 @@ def test_refusals_are_one_sentence_and_leave_nothing(
 ) -> None:
     assert sentence in export(*arguments).refusal()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("architecture", "asked", "able"),
+    [
+        (NETWORK, "hf-llama", "hf-gpt2"),
+        (NETWORK, "litgpt", "hf-gpt2"),
+        (replace(NETWORK, objective="masked"), "hf-gpt2", "hf-esm"),
+        (replace(NETWORK, block="llama", positions=Rotary()), "hf-gpt2", "hf-llama"),
+        (replace(NETWORK, block="llama", positions=Rotary(), qk_norm=True), "hf-llama", "hf-qwen3"),
+    ],
+)
+def test_a_format_without_the_blocks_of_a_run_is_refused_with_the_one_that_has_them(
+    architecture: Architecture, asked: str, able: str, export: Archfit, tmp_path: Path
+) -> None:
+    random_run(tmp_path / "run", architecture)
+    run = ("--run", str(tmp_path / "run"))
+    refusal = export(*run, "--format", asked).refusal()
+    assert f"--format {asked} does not have such blocks as this run; use --format {able}" in refusal
+    assert not (tmp_path / "out").exists()
+    assert export(*run, "--json").document()["format"] == able
 
 
 def test_a_vocabulary_below_that_of_the_data_is_refused(export: Archfit, bpe: PreparedData) -> None:

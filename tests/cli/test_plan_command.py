@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from archfit.cli.app import program
+from archfit.spec.run_options import RunOptions
 from tests_said import archfit
 
 
@@ -131,6 +132,34 @@ def test_the_command_of_the_export_writes_the_table_that_was_planned(tmp_path: P
     assert (config["word_embed_proj_dim"], config["tie_word_embeddings"]) == (16, True)
 
 
+@pytest.mark.parametrize(("block", "objective"), [("llama", "causal"), ("gpt2", "masked")])
+@pytest.mark.parametrize("more", [(), ("--tied",), ("--multiple-of", "10")])
+def test_a_plan_counts_the_network_of_its_block(
+    block: str, objective: str, more: tuple[str, ...]
+) -> None:
+    asked = ("--block", block, "--objective", objective, "--vocab", "900", "--context", "256")
+    found = answer("--params", "5M", *asked, *more)["recommended"]
+    names = ("depth", "width", "heads", "head_dim", "kv_heads", "feed_forward")
+    sizes = {name: found[name] for name in names} if block == "llama" else {}
+    options = RunOptions(
+        **({name: found[name] for name in names[:4]} | sizes),  # type: ignore[arg-type]  # sizes
+        precision="float32",
+        context=256,
+        block=block,
+        objective=objective,
+        head="tied" if more == ("--tied",) else "full",
+    )
+    assert found["params"]["total"] == options.architecture(900).params  # type: ignore[index]
+    assert (found["block"], found["objective"]) == (block, objective)
+
+
+def test_people_are_told_of_a_block_that_is_not_the_usual() -> None:
+    asked = ("--params", "5M", "--vocab", "900")
+    assert "blocks of Llama: RMS norms, " in plan(*asked, "--block", "llama").stdout
+    assert "an encoder that fills in masked" in plan(*asked, "--objective", "masked").stdout
+    assert "blocks of Llama" not in plan(*asked).stdout
+
+
 def test_a_bottleneck_that_nothing_repairs_says_so() -> None:
     assert "No repair that we know of" in plan("--params", "1e18").stdout
 
@@ -172,6 +201,10 @@ def test_the_chart_is_written(tmp_path: Path) -> None:
         (("--params", "1M", "--data", "missing"), "not a prepared data set"),
         (("--params", "1M", "--chart", "plan.txt"), "ends in '.txt'"),
         (("--params", "many"), "is not a size"),
+        (("--params", "1M", "--block", "t5"), "block='t5' is unknown; use one of gpt2, llama"),
+        (("--params", "1M", "--objective", "x"), "use one of causal, masked"),
+        (("--params", "1M", "--patch", "4", "--objective", "masked"), "hides single tokens"),
+        (("--params", "1M", "--block", "llama", "--multiple-of", "7"), "multiple_of=7 is odd"),
     ],
 )
 def test_bad_input_is_one_sentence_and_status_two(arguments: tuple[str, ...], words: str) -> None:

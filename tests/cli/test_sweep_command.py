@@ -115,6 +115,15 @@ def test_more_seeds_are_more_cells(archfit: Archfit) -> None:
     assert two == 2 * one
 
 
+def test_tuning_is_three_rates_of_every_cell(archfit: Archfit) -> None:
+    plain, tuned = (
+        archfit("sweep", NAMES, "--dry-run", "--json", *more).document()["cells"]
+        for more in ((), ("--tune",))
+    )
+    assert isinstance(plain, int)
+    assert tuned == 3 * plain
+
+
 def test_slurm_writes_a_batch_file_and_trains_nothing(
     archfit: Archfit, data: PreparedData, tmp_path: Path
 ) -> None:

@@ -87,6 +87,14 @@ def test_json_is_one_document_with_folder_and_record(train: Archfit) -> None:
     assert from_json(RunRecord, document["record"]) == stored_record(Path(document["folder"]))
 
 
+def test_the_block_and_its_parts_are_those_asked_for(train: Archfit) -> None:
+    words = "--block llama --heads 4 --head-dim 6 --kv-heads 2 --qk-norm --feed-forward attention"
+    document = json.loads(train(*words.split(), "--json").out)
+    shape = from_json(RunRecord, document["record"]).spec.architecture
+    assert (shape.block, shape.kv_heads, shape.qk_norm) == ("llama", 2, True)
+    assert shape.feed_forward == 4 * 4 * 6
+
+
 def test_a_finished_run_says_the_same_again_at_once(train: Archfit) -> None:
     first = train("--json")
     assert train("--json") == first
@@ -108,6 +116,19 @@ def test_two_seeds_are_two_runs(train: Archfit) -> None:
     assert [record.spec.seed for record in records] == [5, 6]
     assert replace(records[0].spec, seed=6) == records[1].spec
     assert records[0].evaluations != records[1].evaluations
+
+
+def test_tuning_is_three_rates_around_the_automatic_one(train: Archfit) -> None:
+    said = train("--json", "--learning-rate", "auto", "--tune")
+    runs = json.loads(said.out)["runs"]
+    recipes = [from_json(RunRecord, run["record"]).spec.recipe for run in runs]
+    low, middle, high = (recipe.peak_learning_rate for recipe in recipes)
+    assert (low, high) == (middle / 2, middle * 2)
+    assert {recipe.learning_rate_rule for recipe in recipes} == {"fan-in"}
+    assert (
+        "archfit: automatic learning rates were fitted to other networks: width 16" not in said.err
+    )
+    assert "training tokens" in said.err  # so few were never tried
 
 
 def test_specs_from_files_are_trained_in_their_order(
@@ -179,6 +200,13 @@ def has_evaluated(run: Path) -> bool:
         ("--sharding some", "--sharding some is unknown; use one of auto, replicate, shard"),
         ("--track nobody", "track='nobody' is unknown"),
         ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
+        ("--feed-forward big", "feed_forward='big' is neither a number of units nor attention"),
+        ("--feed-forward 9 --feed-forward-multiple 4", "say the same twice; give one of them"),
+        ("--block t5", "block='t5' is unknown; use one of gpt2, llama"),
+        ("--qk-norm", "qk_norm=True is not in GPT-2's block; use block llama"),
+        ("--block llama --heads 8", "head-dim=1 is odd, and rotary positions"),
+        ("--block llama --heads 4 --kv-heads 3", "kv_heads=3 does not divide heads=4"),
+        ("--objective blank", "objective='blank' is unknown; use one of causal, masked"),
         ("--seeds 0", "--seeds 0 is not in 1..1000; each of them is a run"),
         ("--seed -1", "seed"),
         ("--warmup 5", "--warmup=5 exceeds steps=4"),

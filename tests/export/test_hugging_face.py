@@ -15,15 +15,24 @@ from archfit.spec import Factorised, Full
 from tests_exports import GPT2, ODD, SMALL
 
 HUGGING_FACE = [name for name in FORMATS if name.startswith("hf-")]
+ENCODERS = ("hf-esm",)
 
 
 def _built(export: Export, folder: Path, *, device: str = "meta") -> nn.Module:
     """What transformers makes of the files, through its Auto classes."""
-    from transformers import AutoConfig, AutoModelForCausalLM  # takes seconds: not at the top
+    from transformers import (  # takes seconds: not at the top
+        AutoConfig,
+        AutoModel,
+        AutoModelForCausalLM,
+    )
 
     write_files(export, folder)
     config = AutoConfig.from_pretrained(folder)
     with torch.device(device):
+        if export.format in ENCODERS:
+            encoder: nn.Module = AutoModel.from_config(config, add_pooling_layer=False)
+            del encoder.contact_head  # of another task
+            return encoder
         built: nn.Module = AutoModelForCausalLM.from_config(config)
     return built
 
@@ -89,8 +98,9 @@ def test_the_network_runs(name: str, tmp_path: Path) -> None:
     model = _built(export_config(SMALL, name), tmp_path, device="cpu").eval()
     tokens_BN = torch.tensor([[0, SMALL.vocab - 1] * 16])
     with torch.no_grad():
-        logits_BNV = model(tokens_BN).logits
-    assert logits_BNV.shape == (1, 32, SMALL.vocab)
+        found = model(tokens_BN)
+    logits_BNV = found.last_hidden_state if name in ENCODERS else found.logits
+    assert logits_BNV.shape == (1, 32, SMALL.width if name in ENCODERS else SMALL.vocab)
     assert logits_BNV.isfinite().all()
 
 
@@ -126,14 +136,16 @@ def test_what_transformers_reads_back_is_what_was_asked_for(name: str, tmp_path:
     assert written.keys() - defaults.keys() <= {"architectures", "dtype"}
     found = {key: read.to_dict()[key] for key in written}
     assert found == written
-    assert (read.bos_token_id, read.eos_token_id, read.pad_token_id) == (7, 7, None)
+    no_padding = -1 if name in ENCODERS else None
+    assert (read.bos_token_id, read.eos_token_id, read.pad_token_id) == (7, 7, no_padding)
     assert read.tie_word_embeddings is False
 
 
 @pytest.mark.parametrize("name", HUGGING_FACE)
 def test_without_a_tokenizer_no_token_is_special(name: str) -> None:
     config = json.loads(export_config(SMALL, name).files["config.json"])
-    assert {config[f"{kind}_token_id"] for kind in ("bos", "eos", "pad")} == {None}
+    found = {config[f"{kind}_token_id"] for kind in ("bos", "eos", "pad")}
+    assert found == ({None, -1} if name in ENCODERS else {None})
 
 
 def test_gpt2_has_the_published_number_of_parameters() -> None:

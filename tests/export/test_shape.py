@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.export import FORMATS, ExportShape, export_config, gated_units, shape_of
+from archfit.export import FORMATS, ExportShape, export_config, shape_of
 from archfit.spec import (
     Architecture,
     Factorised,
@@ -22,7 +22,7 @@ def test_an_architecture_exports_as_gpt2_with_its_own_number_of_parameters() -> 
     for architecture in (
         PAPER,
         replace(PAPER, head=Tied()),
-        replace(PAPER, feed_forward_multiple=3),
+        replace(PAPER, feed_forward=3 * PAPER.width),
     ):
         assert export_config(shape_of(architecture), "hf-gpt2").params.total == architecture.params
 
@@ -39,7 +39,7 @@ def test_a_factorised_embedding_and_head_export_as_opt() -> None:
     ("architecture", "sentence"),
     [
         (
-            replace(PAPER, attention=Linear(residual=True, causal=True), feed_forward_multiple=0),
+            replace(PAPER, attention=Linear(residual=True, causal=True), feed_forward=0),
             "attention=linear is the analysed network",
         ),
         (
@@ -53,12 +53,6 @@ def test_a_factorised_embedding_and_head_export_as_opt() -> None:
 def test_what_no_tool_has_is_refused(architecture: Architecture, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         shape_of(architecture)
-
-
-@pytest.mark.parametrize(("width", "units"), [(768, 2048), (4096, 10944), (64, 192), (8, 64)])
-def test_a_gated_layer_keeps_the_weights_of_a_plain_one(width: int, units: int) -> None:
-    assert gated_units(width) == units
-    assert width < 100 or abs(3 * width * units / (8 * width**2) - 1) < 64 / units
 
 
 def test_a_gated_layer_has_the_units_that_were_asked_for() -> None:

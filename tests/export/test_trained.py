@@ -17,18 +17,20 @@ from archfit.export import (
     export_config,
     export_run,
     open_run,
+    shape_of,
     write_files,
     write_weights,
 )
 from archfit.export.weights import expected_shapes, multipliers
 from archfit.model import parametrisation
-from archfit.model.layers import NORM_EPSILON
+from archfit.model.layers import NORM_EPSILON, ROTARY_BASE
 from archfit.spec import (
     Architecture,
     Factorised,
     Head,
     Linear,
     Patches,
+    Rotary,
     Table,
     Tied,
     canonical_json,
@@ -83,6 +85,60 @@ def test_hugging_faces_logits_are_ours(
     size = float(ours_BNV.std())
     assert size > 0.3
     torch.testing.assert_close(theirs_BNV, ours_BNV, atol=1e-5 * max(1, size), rtol=0)
+
+
+LLAMA = replace(NETWORK, block="llama", positions=Rotary(), feed_forward=40)
+GROUPED = replace(LLAMA, kv_heads=2, feed_forward=72, embedding=NARROW)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("head", [NETWORK.head, Tied(), WIDE])
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        (LLAMA, "hf-llama"),
+        (GROUPED, "hf-llama"),
+        (replace(GROUPED, qk_norm=True, head_dim=10), "hf-qwen3"),
+    ],
+)
+def test_logits_of_llama_and_qwen3_are_ours(
+    architecture: Architecture, name: str, head: Head, rule: Rule, tmp_path: Path
+) -> None:
+    architecture = replace(architecture, head=head)
+    model = random_run(tmp_path / "run", architecture, rule)
+    tokens_BN = random_tokens(architecture, batch=3)
+    with torch.no_grad():
+        ours_BNV = model(tokens_BN)
+    out = _exported(tmp_path / "run", tmp_path / "hf")
+    theirs_BNV = _their_logits(out, tokens_BN)
+    assert open_run(tmp_path / "run").format.name == name
+    size = float(ours_BNV.std())
+    assert size > 0.3
+    torch.testing.assert_close(theirs_BNV, ours_BNV, atol=1e-5 * max(1, size), rtol=0)
+    announced = export_run(open_run(tmp_path / "run"), separator=None).params.total
+    stored = load_file(out / "model.safetensors").values()
+    assert sum(tensor.numel() for tensor in stored) == announced
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("head", [NETWORK.head, Tied()])
+def test_hidden_states_of_esm_are_ours(rule: Rule, head: Head, tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    architecture = replace(NETWORK, objective="masked", positions=WIDE, head=head)
+    model = random_run(tmp_path / "run", architecture, rule)
+    tokens_BN = random_tokens(architecture, batch=3)
+    tokens_BN[:, :2] = torch.tensor([0, architecture.input.vocab - 1])  # neither is padding
+    out = _exported(tmp_path / "run", tmp_path / "hf")
+    theirs: nn.Module = AutoModel.from_pretrained(out, add_pooling_layer=False).eval()
+    with torch.no_grad():
+        ours_BND = model.trunk(model.embedding(tokens_BN))
+        theirs_BND = theirs(tokens_BN).last_hidden_state
+    torch.testing.assert_close(theirs_BND, ours_BND, atol=1e-5, rtol=0)
+    exported = export_run(open_run(tmp_path / "run"), separator=None)
+    stored = load_file(out / "model.safetensors").values()
+    assert sum(tensor.numel() for tensor in stored) == exported.params.total
+    assert any("EsmForMaskedLM predicts through a head of its own" in n for n in exported.notes)
 
 
 def test_a_network_that_was_really_trained_gives_the_same_logits(tmp_path: Path) -> None:
@@ -141,15 +197,24 @@ def test_multipliers_are_those_of_the_network(
 
 
 def test_norms_divide_by_the_same() -> None:
-    config = json.loads(export_config(SMALL, "hf-gpt2").files["config.json"])
-    assert config["layer_norm_epsilon"] == NORM_EPSILON
+    for name, key in {"hf-gpt2": "layer_norm_epsilon", "hf-esm": "layer_norm_eps"}.items():
+        config = json.loads(export_config(SMALL, name).files["config.json"])
+        assert config[key] == NORM_EPSILON
+    for name in ("hf-llama", "hf-qwen3"):
+        config = json.loads(export_config(shape_of(LLAMA), name).files["config.json"])
+        assert config["rms_norm_eps"] == NORM_EPSILON
+        assert config["rope_parameters"]["rope_theta"] == ROTARY_BASE
 
 
 @pytest.mark.parametrize("head", [NETWORK.head, Tied(), NARROW])
 def test_the_expected_tensors_are_those_of_the_network(head: Head) -> None:
-    architecture = replace(NETWORK, positions=WIDE, head=head, head_dim=7)
-    shapes = {name: tuple(p.shape) for name, p in random_model(architecture).named_parameters()}
-    assert expected_shapes(architecture) == shapes
+    for architecture in (
+        replace(NETWORK, positions=WIDE, head=head, head_dim=7),
+        replace(LLAMA, head=head, head_dim=8),
+        replace(GROUPED, head=head, qk_norm=True),
+    ):
+        shapes = {name: tuple(p.shape) for name, p in random_model(architecture).named_parameters()}
+        assert expected_shapes(architecture) == shapes
 
 
 @pytest.mark.parametrize(
@@ -165,12 +230,25 @@ def test_the_expected_tensors_are_those_of_the_network(head: Head) -> None:
             "patches of 2 tokens .* its weights stay usable by archfit",
         ),
         (
-            replace(NETWORK, attention=Linear(residual=True, causal=True), feed_forward_multiple=0),
+            replace(NETWORK, attention=Linear(residual=True, causal=True), feed_forward=0),
             "attention=linear .* its weights stay usable by archfit",
+        ),
+        (
+            replace(LLAMA, objective="masked"),
+            "an encoder of Llama's blocks is a network that no format has; .* stay usable",
+        ),
+        (
+            replace(LLAMA, heads=5, head_dim=4),
+            "hf-llama cannot hold these weights: transformers wants a width that heads = 5 "
+            "divides, not 24, and no other format has such blocks; train with head_dim",
+        ),
+        (
+            replace(NETWORK, objective="masked", head_dim=7),
+            "hf-esm cannot hold these weights: heads x head_dim = 4 x 7",
         ),
     ],
 )
-def test_weights_that_gpt2_cannot_hold_are_refused(
+def test_weights_that_no_format_can_hold_are_refused(
     architecture: Architecture, sentence: str, tmp_path: Path
 ) -> None:
     random_run(tmp_path / "run", architecture)

@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.fit.cells import cells_of, families_of, key_of, tuned
-from archfit.spec import Factorised
-from tests_curves import RECIPE, record, shape
+from archfit.fit.cells import CellResult, cells_of, families_of, key_of, multiple_of, tuned
+from archfit.fit.comparisons import rankings
+from archfit.fit.noise import noise_of
+from archfit.spec import Architecture, Factorised, Rotary
+from archfit.spec.architecture import gated_units
+from tests_curves import DATA, RECIPE, record, shape
 
 HOT = replace(RECIPE, peak_learning_rate=1e-2)
 
@@ -45,7 +48,7 @@ def test_a_family_holds_widths_and_heads_that_follow_them() -> None:
         shape(2, 64, embedding=Factorised(inner=8)),
         shape(2, 64, positions=Factorised(inner=8)),
         shape(2, 64, head=Factorised(inner=8)),
-        shape(2, 64, feed_forward_multiple=2),
+        shape(2, 64, feed_forward=128),
         shape(2, 64, context=64),
     ]
     families = families_of(cells_of(record(one, 3.0, 0) for one in shapes))
@@ -99,3 +102,58 @@ def test_widths_that_heads_do_not_divide_stay_in_the_family_of_their_ratio(ratio
     shapes = [shape(4, 200, head_dim=head_dim) for head_dim in dims]
     (family,) = families_of(cells_of(record(one, 3.0, 0) for one in shapes))
     assert family.key.words == ("" if ratio == 1 else f"attention ratio {ratio}")
+
+
+def test_blocks_objectives_and_their_parts_are_families_of_their_own() -> None:
+    widths = (32, 64, 90, 96, 128)  # whose gated units are 2.6 to 2.8 times as many
+    shapes = [
+        *(_llama(width) for width in widths),
+        _llama(64, feed_forward=192),
+        _llama(64, kv_heads=1),
+        _llama(64, qk_norm=True),
+        _llama(64, objective="masked"),
+        shape(2, 64),
+        shape(2, 64, objective="masked"),
+        shape(2, 64, feed_forward=200),
+    ]
+    families = families_of(cells_of(record(one, 3.0, 0) for one in shapes))
+    assert sorted(len(family.cells) for family in families) == [1, 1, 1, 1, 1, 1, 1, 5]
+
+
+def _llama(width: int, **more: object) -> Architecture:
+    usual = {"feed_forward": gated_units(width), "head_dim": width // 4 * 2}
+    parts = {"block": "llama", "positions": Rotary(), **usual, **more}
+    return replace(shape(2, width), **parts)  # type: ignore[arg-type]  # it checks
+
+
+def test_units_near_a_whole_multiple_count_as_that_and_others_to_5_percent() -> None:
+    multiples = [multiple_of(shape(2, 64, feed_forward=units)) for units in (256, 253, 200, 203)]
+    assert multiples[:2] == [4, 4]
+    assert multiples[2] == multiples[3] == pytest.approx(200 / 64, rel=0.025)
+
+
+def test_a_cell_of_0_1_keeps_the_text_that_seeds_its_resamples() -> None:
+    (cell,) = cells_of([record(shape(2, 64), 3.0, 0)])
+    old = (
+        "(Architecture(depth=2, width=64, heads=2, head_dim=32, attention=Softmax(), "
+        "feed_forward_multiple=4, context=128, input=Tokens(vocab=2000), embedding=Full(), "
+        f"positions=Full(), head=Full()), {DATA!r}, Recipe(steps=1000, "
+    )
+    assert cell.text.startswith(old)
+    key = repr(key_of(cell))
+    assert key.startswith(f"FamilyKey(data_hash={DATA!r}, recipe=Recipe(steps=1000, ")
+    assert key.endswith(
+        "depth=2, attention=Softmax(), attention_step=0, feed_forward_multiple=4, context=128, "
+        "input=Tokens(vocab=2000), embedding=Full(), positions=Full(), head=Full())"
+    )
+
+
+def test_losses_of_masked_and_of_next_tokens_are_never_compared() -> None:
+    def pair(objective: str) -> tuple[CellResult, ...]:
+        shapes = shape(2, 64, vocab=500), shape(2, 64, vocab=501, objective=objective)
+        runs = [(one, seed) for one in shapes for seed in range(4)]
+        return cells_of(record(one, 3.0 + 0.1 * seed, seed) for one, seed in runs)
+
+    assert len(rankings(pair("causal"))) == len(noise_of(pair("causal"))) == 1
+    assert rankings(pair("masked")) == ()
+    assert {noise.objective for noise in noise_of(pair("masked"))} == {"causal", "masked"}

@@ -48,7 +48,7 @@ def test_block_params_are_the_papers_12_L_d_squared() -> None:
 
 
 def _counted_one_matrix_at_a_time(a: Architecture) -> int:
-    inner, hidden = a.heads * a.head_dim, a.feed_forward_multiple * a.width
+    inner, hidden = a.heads * a.head_dim, a.feed_forward
     block = [(3 * inner, a.width), (3 * inner,), (a.width, inner), (a.width,)]
     block += [(hidden, a.width), (hidden,), (a.width, hidden), (a.width,)]
     block += [(a.width,)] * 4
@@ -87,7 +87,7 @@ architectures = st.builds(
     heads=st.integers(1, 5),
     head_dim=st.integers(1, 9),
     attention=st.just(Softmax()),
-    feed_forward_multiple=st.integers(1, 4),
+    feed_forward=st.integers(1, 80),
     context=st.integers(1, 30),
     input=inputs,
     embedding=tables,
@@ -127,25 +127,23 @@ def test_a_patch_shares_its_cost_among_its_tokens() -> None:
 
 
 def test_the_analysed_network_has_four_matrices_a_head_and_nothing_else() -> None:
-    analysed = replace(
-        SMALL, attention=Linear(residual=True, causal=False), feed_forward_multiple=0
-    )
+    analysed = replace(SMALL, attention=Linear(residual=True, causal=False), feed_forward=0)
     assert analysed.params_without_embeddings == analysed.block_params == 2 * 4 * 12 * 12
 
 
 @pytest.mark.parametrize(
-    ("attention", "multiple", "sentence"),
+    ("attention", "hidden", "sentence"),
     [
         (Linear(residual=True, causal=True), 4, "has no feed-forward layer: use 0"),
-        (Softmax(), 0, "feed_forward_multiple=0 is below 1"),
+        (Softmax(), 0, "feed_forward=0 is below 1"),
         ("linear", 4, "attention='linear' is no Softmax | Linear"),
     ],
 )
 def test_attention_and_feed_forward_must_fit(
-    attention: Linear | Softmax, multiple: int, sentence: str
+    attention: Linear | Softmax, hidden: int, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        replace(SMALL, attention=attention, feed_forward_multiple=multiple)
+        replace(SMALL, attention=attention, feed_forward=hidden)
 
 
 def test_full_and_factorised_at_full_rank_are_different_architectures() -> None:

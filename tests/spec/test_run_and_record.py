@@ -57,9 +57,7 @@ UNUSUAL = replace(
         head=Tied(),
     ),
 )
-ANALYSED = replace(
-    SPEC.architecture, attention=Linear(residual=True, causal=True), feed_forward_multiple=0
-)
+ANALYSED = replace(SPEC.architecture, attention=Linear(residual=True, causal=True), feed_forward=0)
 RECORD = RunRecord(
     spec=UNUSUAL,
     status="finished",

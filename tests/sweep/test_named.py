@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from archfit.spec import Architecture, Factorised, Full, RunSpec
-from archfit.sweep.devices import gpu_seconds
+from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.matching import equal_total, ranks_below
 from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.sweep import SCALES, Cell, Corpus, Scale, recipe_of, seeded

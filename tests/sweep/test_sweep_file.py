@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archfit.spec.architecture import gated_units
 from archfit.spec.run_options import RunOptions
 from archfit.sweep.sweep import Corpus, Sweep
 from archfit.sweep.sweep_file import MOST_CELLS, read_sweep_file
@@ -175,6 +176,12 @@ def test_matching_finds_the_nearest_width(tmp_path: Path) -> None:
         ("head_dim = 64\n", lambda d, depth: depth * (4 * d * 2 * 64 + 8 * d * d)),
         ('attention = "linear"\n', lambda d, depth: depth * 4 * d * d),
         ("feed_forward_multiple = 2\n", lambda d, depth: depth * 8 * d * d),
+        ("feed_forward = 300\n", lambda d, depth: depth * (4 * d * d + 600 * d)),
+        ('feed_forward = "attention"\n', lambda d, depth: depth * 12 * d * d),
+        (
+            'block = "llama"\nkv_heads = 1\n',
+            lambda d, depth: depth * (3 * d * d + 3 * d * gated_units(d)),
+        ),
     ],
 )
 def test_matching_counts_the_blocks_as_they_are(tmp_path: Path, more: str, size: object) -> None:
@@ -184,7 +191,7 @@ def test_matching_counts_the_blocks_as_they_are(tmp_path: Path, more: str, size:
         assert shape.block_params == size(shape.width, shape.depth)  # type: ignore[operator]
         assert abs(shape.block_params - 10**6) == min(
             abs(size(width, shape.depth) - 10**6)  # type: ignore[operator]
-            for width in range(2, 2000, 1 if "head_dim" in more else 2)
+            for width in range(4, 2000, 1 if "head_dim" in more else 4 if "llama" in more else 2)
         )
 
 
@@ -221,6 +228,10 @@ REFUSED = [
     ("[[grid]]\ndropout = [0.1, 2]", 2, "dropout=2.0 is not in 0..0.95; the nearest is 0.95"),
     ("[[grid]]\nattention = 3", 2, "attention=3 is not a word; write one in quotes, such as"),
     ("[[grid]]\nattention = 'soft'", 2, "attention='soft' is unknown; use one of softmax, linear,"),
+    ("[[grid]]\nfeed_forward = 'x'", 2, "feed_forward='x' is unknown; use attention, or a number"),
+    ("[[grid]]\nqk_norm = 1", 2, "qk_norm=1 is neither true nor false; write one of them"),
+    ("[base]\nblock = 'llama'\n[[grid]]\nkv_heads = 3", 4, "kv_heads=3 does not divide heads=2"),
+    ("[[grid]]\nblock = 'gpt2'\nqk_norm = true", 3, "qk_norm=True is not in GPT-2's block; use"),
     ("[[grid]]\nhead = 'x'", 2, "head='x' is unknown; use full, tied, or an inner size"),
     ("[[grid]]\nwidth = [64, 65]", 2, "width=65 is not a multiple of heads=2, so head_dim would"),
     ("[base]\nheads = 3\n[[grid]]\ndepth = 2", 2, "width=64 is not a multiple of heads=3"),

@@ -22,7 +22,7 @@ InputKind = Literal[
 TABLES = ("lookup", "factorised_lookup", "sum_of_lookups")
 UNBOUNDED = ("nonlinear", "hashed_lookup_concat")  # in rank, but for the width
 RUN_KEYS = {"architecture", "data_hash"}  # by which our own documents are told from configs
-ARCHITECTURE_KEYS = {"feed_forward_multiple", "embedding", "input"}
+ARCHITECTURE_KEYS = {"attention", "embedding", "input", "positions"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,12 +119,12 @@ class Model:
 def model_from_architecture(architecture: Architecture, *, name: str, origin: str) -> Model:
     """The model that an architecture of archfit's own describes: nothing of it is missing."""
     stack = Stack(
-        role="decoder",
+        role="decoder" if architecture.objective == "causal" else "encoder",
         depth=architecture.depth,
         width=architecture.width,
         heads=architecture.heads,
         head_dim=architecture.head_dim,
-        kv_heads=architecture.heads,
+        kv_heads=architecture.key_value_heads,
         feed_forward=architecture.feed_forward or None,
         block_weights=architecture.block_params,
         distinct_blocks=architecture.depth,

@@ -20,7 +20,7 @@ from archfit.spec.architecture import head_dim_of
 from archfit.spec.parts import table_of
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
-WEIGHTS_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
+USUAL_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
 # What exports write: a folder that holds nothing else may be replaced.
 EXPORTED_FILES = {
     "config.json", "model_config.yaml", "base_train.sh", "gpt_config.json", "model.yml",
@@ -34,14 +34,18 @@ HIDDEN = size("Hidden units; 4 width if left out, 8/3 width where they are gated
 VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", SHAPE)
 POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", SHAPE)
 RANK = size("Factorise the embedding to this rank; full if left out.", "R", SHAPE)
-FORMAT = typer.Option("--format", metavar="FMT", help=f"{', '.join(exports.FORMATS)}.")
+FORMAT = typer.Option(
+    "--format",
+    metavar="FMT",
+    help=f"{', '.join(exports.FORMATS)}. If left out: that of the run, or {USUAL_FORMAT}.",
+)
 DATA = word("Prepared data whose tokenizer goes into the folder.")
 
 
 def export(
     invocation: typer.Context,
     out: Annotated[Path, word("Folder to make.")],
-    format_name: Annotated[str, FORMAT] = WEIGHTS_FORMAT,
+    format_name: Annotated[str | None, FORMAT] = None,
     depth: Annotated[int | None, options.DEPTH] = None,
     width: Annotated[int | None, options.WIDTH] = None,
     heads: Annotated[int | None, options.HEADS] = None,
@@ -72,7 +76,8 @@ def export(
         positions = trained.spec.architecture.context
     else:
         shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
-        made, positions = exports.export_config(shape, format_name), shape.context
+        made = exports.export_config(shape, format_name or USUAL_FORMAT)
+        positions = shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
@@ -111,18 +116,18 @@ def _shape(
 
 
 def _open_run(
-    run: Path, given: list[str], format_name: str, data: PreparedData | None
+    run: Path, given: list[str], format_name: str | None, data: PreparedData | None
 ) -> exports.TrainedRun:
     """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} does not go with --run, which has a shape; leave it out")
-    if format_name != WEIGHTS_FORMAT:
-        raise ValueError(
-            f"--format {format_name} does not go with --run: trained weights are those of GPT-2's "
-            f"kind of network; use --format {WEIGHTS_FORMAT}"
-        )
     trained = exports.open_run(run)
+    if format_name not in (None, trained.format.name):
+        raise ValueError(
+            f"--format {format_name} does not have such blocks as this run; "
+            f"use --format {trained.format.name}, or leave it out"
+        )
     if data is not None and data.data_hash != trained.spec.data_hash:
         raise ValueError(
             f"the run was trained on data {trained.spec.data_hash[:16]}, and {str(data.folder)!r} "

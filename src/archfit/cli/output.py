@@ -14,14 +14,16 @@ import typer
 
 from archfit import __version__
 from archfit.report.terminal import text_of
+from archfit.spec.rates import beyond_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn
 
     from archfit.report.document import Document
+    from archfit.spec import RunSpec
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -87,3 +89,11 @@ def commit() -> str:
         return said.stdout.strip() if said.returncode == 0 else "unknown"
     written = PACKAGE / "resources" / "commit.txt"
     return written.read_text().strip()[:12] if written.exists() else "unknown"
+
+
+def say_beyond_rates(specs: Iterable[RunSpec]) -> None:
+    """Say once, on standard error, where automatic learning rates are asked too much."""
+    said = [sentence for spec in specs if (sentence := beyond_rates(spec)) is not None]
+    if said:
+        others = f" (and {len(said) - 1} more runs)" if len(said) > 1 else ""
+        typer.echo(f"archfit: {said[0]}{others}", err=True)

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from archfit.cli.options import CONTEXT, MAX_DEPTH, PARAMS, AsJson, Chart, chosen, flag, size, word
+from archfit.cli.options import (
+    BLOCK,
+    CONTEXT,
+    MAX_DEPTH,
+    OBJECTIVE,
+    PARAMS,
+    AsJson,
+    Chart,
+    chosen,
+    flag,
+    size,
+    word,
+)
 from archfit.cli.output import show
 from archfit.plan.law import DEEPEST_TRAINED
 from archfit.plan.planner import make_plan
@@ -33,6 +45,8 @@ def plan(
     context: Annotated[int, CONTEXT] = 1024,
     tied: Annotated[bool, flag("--tied", "The embedding is the head, too.")] = False,
     max_depth: Annotated[int, MAX_DEPTH] = DEEPEST_TRAINED,
+    block: Annotated[str, BLOCK] = "gpt2",
+    objective: Annotated[str, OBJECTIVE] = "causal",
     multiple_of: Annotated[int | None, size("Of the width; else as GPUs like it.", "M")] = None,
     tokens_per_param: Annotated[float, TOKENS] = CHINCHILLA_TOKENS,
     chart: Chart = None,

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.cli.options import CHECKPOINT_SECONDS, DEVICE, AsJson, chosen, size, word
-from archfit.cli.output import print_json, show
+from archfit.cli.options import CHECKPOINT_SECONDS, DEVICE, AsJson, chosen, flag, size, word
+from archfit.cli.output import print_json, say_beyond_rates, show
 from archfit.cli.progress import watched
 from archfit.cli.sweep_request import SweepRequest, data_there
 from archfit.report.sweep_document import cells_document, failures_document, outcome_document
 from archfit.spec.errors import check_at_least
 from archfit.sweep.devices import needs_a_gpu
 from archfit.sweep.folder import open_sweep, write_results
-from archfit.sweep.local import MOST_ON_A_GPU, run_here, usual_slots
+from archfit.sweep.local import WORKERS_ON_A_GPU, run_here, usual_slots
 from archfit.sweep.named import NAMED
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
 from archfit.sweep.slurm import check_script_file, slurm_script, write_script
@@ -35,9 +35,10 @@ DATA = word(
     "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
 )
 PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
-RULE = word("standard or completep; auto: completep at small, else standard.", WHAT)
+RULE = word("standard, completep or fan-in; auto: completep at small, else standard.", WHAT)
+TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
 WORKERS = size(
-    f"Cells trained at a time: on each GPU (at most {MOST_ON_A_GPU} if left out, as memory "
+    f"Cells trained at a time: on each GPU (at most {WORKERS_ON_A_GPU} if left out, as memory "
     "allows), or on the CPU (its cores); with --slurm, tasks.",
     panel=WHERE,
 )
@@ -76,6 +77,7 @@ def sweep(
     seeds: Annotated[int | None, size("Seeds of every cell.", "N", WHAT)] = None,
     precision: Annotated[str, PRECISION] = "auto",
     learning_rate_rule: Annotated[str, RULE] = "auto",
+    tune: Annotated[bool, TUNE] = False,
     workers: Annotated[int | None, WORKERS] = None,
     threads: Annotated[int, THREADS] = 1,
     device: Annotated[str, DEVICE] = "auto",
@@ -97,6 +99,7 @@ def sweep(
     opened = open_sweep(out, request.with_data(out))
     if choice.slurm is not None:
         return _write_slurm(choice, opened, options, as_json=as_json)
+    say_beyond_rates(opened.specs)
     cells = CellQueue(opened.specs, out)
     _train(cells, opened, options, choice, silent=as_json)
     _show_outcome(cells, opened, out, as_json=as_json)
@@ -149,7 +152,7 @@ def _write_slurm(
     file, tasks = choice.slurm, choice.workers or SLURM_TASKS
     assert file is not None
     needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
-    workers = MOST_ON_A_GPU if needs_gpu else 1
+    workers = WORKERS_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
     write_script(file, script)
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from archfit.cli.options import MOST_SEEDS
 from archfit.data import retokenise
@@ -13,10 +13,11 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.spec.errors import check_choice
+from archfit.spec.run import LearningRateRule
 from archfit.sweep.devices import gpus
 from archfit.sweep.folder import read_sweep
 from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
-from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep
+from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ class SweepRequest:
     seeds: int | None
     precision: str
     learning_rate_rule: str
+    tune: bool
 
     def __post_init__(self) -> None:
         check_choice(SCALES, scale=self.scale)
         check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
-        check_choice(("auto", "standard", "completep"), learning_rate_rule=self.learning_rate_rule)
+        rules = ("auto", *get_args(LearningRateRule))
+        check_choice(rules, learning_rate_rule=self.learning_rate_rule)
         if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
             raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
         if self.which not in NAMED and not (self.is_sweep_file or self.is_stored):
@@ -54,16 +57,19 @@ class SweepRequest:
             self.counted()  # a file that is wrong is refused before anything is prepared
         given = given_data(self.data, out, self.scale)
         if self.is_sweep_file:
-            return self._from_file(labelled_data(given))
-        return self._named(data_for_named(self.which, self.scale, given, out))
+            return self._tuned(self._from_file(labelled_data(given)))
+        return self._tuned(self._named(data_for_named(self.which, self.scale, given, out)))
 
     def counted(self) -> Sweep:
         """The sweep on the data given, or on the vocabularies it asks for."""
         if self.is_stored:
             return read_sweep(Path(self.which))
         if self.is_sweep_file:
-            return self._from_file(self._counted_corpora("levine-depth"))
-        return self._named(self._counted_corpora(self.which))
+            return self._tuned(self._from_file(self._counted_corpora("levine-depth")))
+        return self._tuned(self._named(self._counted_corpora(self.which)))
+
+    def _tuned(self, sweep: Sweep) -> Sweep:
+        return at_neighbouring_rates(sweep) if self.tune else sweep
 
     def _counted_corpora(self, name: str) -> tuple[Corpus, ...]:
         if not self.data:
@@ -80,6 +86,7 @@ class SweepRequest:
             "--seeds": self.seeds is not None,
             "--learning-rate-rule": self.learning_rate_rule != "auto",
             "--precision": self.precision != "auto" and self.is_stored,
+            "--tune": self.tune and self.is_stored,
         }
         said = [option for option, is_given in given.items() if is_given]
         if said and (self.is_sweep_file or self.is_stored):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archfit.cli import options
-from archfit.cli.options import SHAPE, TRAINING, AsJson, chosen, size, word
-from archfit.cli.output import show, version_line
+from archfit.cli.options import SHAPE, TRAINING, AsJson, chosen, flag, size, word
+from archfit.cli.output import say_beyond_rates, show, version_line
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -39,15 +39,31 @@ SPEC = word(
     "spec.json instead of all options of shape and training; repeatable. -: specs from standard "
     "input, one a line, answered by one JSON event a line."
 )
-FEED_FORWARD = size("Hidden units of the feed-forward layer over width.", "N", SHAPE)
+FEED_FORWARD = word(
+    "Hidden units; attention: 4 heads head_dim. 4 width if left out, 8/3 width in llama.",
+    SHAPE,
+    "N",
+)
+MULTIPLE = size("Hidden units over width, instead.", "N", SHAPE)
+KV_HEADS = size("Heads of keys and values, if fewer (llama).", "H", SHAPE)
+QK_NORM = flag("--qk-norm", "RMS norms of queries and keys (llama).", SHAPE)
 EMBEDDING = size("Factorise the input embedding to this inner size.", "R", SHAPE)
 POSITIONS = size("Factorise the position table to this inner size.", "R", SHAPE)
 HEAD = word("full, tied, or an inner size.", SHAPE)
 PATCH = size("Tokens of a position, embedded as one.", "N", SHAPE)
 ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", SHAPE)
-WARMUP = size("Steps of warm-up; a tenth if left out.", "N", TRAINING)
-RATE = word("At its peak; 0.032 / sqrt(width) if left out, 0.002 for completep.", TRAINING)
-RULE = word("standard, or completep, which keeps the best rate at every size.", TRAINING)
+WARMUP = size("Steps of warm-up; a tenth if left out, three under fan-in.", "N", TRAINING)
+RATE = word(
+    "At its peak, or auto: fitted to many networks. Left out: 0.032 / sqrt(width), 0.002 for "
+    "completep.",
+    TRAINING,
+)
+RULE = word(
+    "standard; completep, which keeps the best rate at every size; fan-in, that of auto rates.",
+    TRAINING,
+)
+BETA2 = word("AdamW; 0.999 if left out, 0.95 under fan-in.", TRAINING)
+TUNE = flag("--tune", "Also at half and twice the rate; the best is named.", TRAINING)
 CLIP = word("Norm above which it is scaled down.", TRAINING)
 PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", TRAINING)
 EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", TRAINING)
@@ -70,21 +86,27 @@ def train(
     heads: Annotated[int, options.HEADS] = 2,
     head_dim: Annotated[int | None, options.HEAD_DIM] = None,
     context: Annotated[int, options.CONTEXT] = 128,
-    feed_forward_multiple: Annotated[int | None, FEED_FORWARD] = None,
+    feed_forward: Annotated[str | None, FEED_FORWARD] = None,
+    feed_forward_multiple: Annotated[int | None, MULTIPLE] = None,
     embedding_inner: Annotated[int | None, EMBEDDING] = None,
     position_inner: Annotated[int | None, POSITIONS] = None,
     head: Annotated[str, HEAD] = "full",
     patch: Annotated[int | None, PATCH] = None,
     patch_encoding: Annotated[str, word("one-hot or scalar.", SHAPE)] = "one-hot",
     attention: Annotated[str, ATTENTION] = "softmax",
+    block: Annotated[str, options.BLOCK] = "gpt2",
+    kv_heads: Annotated[int | None, KV_HEADS] = None,
+    qk_norm: Annotated[bool, QK_NORM] = False,
+    objective: Annotated[str, options.OBJECTIVE] = "causal",
     steps: Annotated[int, size("Training steps.", "N", TRAINING)] = 1500,
     batch: Annotated[int, size("Sequences of a step.", "N", TRAINING)] = 16,
     warmup: Annotated[int | None, WARMUP] = None,
-    learning_rate: Annotated[float | None, RATE] = None,
-    learning_rate_rule: Annotated[str, RULE] = "standard",
+    learning_rate: Annotated[str | None, RATE] = None,
+    learning_rate_rule: Annotated[str | None, RULE] = None,
+    tune: Annotated[bool, TUNE] = False,
     weight_decay: Annotated[float, word("On matrices.", TRAINING)] = 0.01,
     beta1: Annotated[float, word("AdamW.", TRAINING)] = 0.9,
-    beta2: Annotated[float, word("AdamW.", TRAINING)] = 0.999,
+    beta2: Annotated[float | None, BETA2] = None,
     gradient_clip: Annotated[float, CLIP] = 1.0,
     dropout: Annotated[float, word("Share of units left out.", TRAINING)] = 0.0,
     precision: Annotated[str, PRECISION] = "auto",
@@ -102,24 +124,45 @@ def train(
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
-    if not 1 <= seeds <= options.MOST_SEEDS:
-        raise ValueError(
-            f"--seeds {seeds} is not in 1..{options.MOST_SEEDS}; each of them is a run"
-        )
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = _datasets(data or [], out, is_worker=is_worker)
     settings = _settings(invocation)
     if is_worker:
         return _work(datasets, out, settings)
-    (prepared,) = datasets
-    specs = list(dict.fromkeys(read))  # each once
-    if not read:
-        usual = _precision(precision, device)
-        given = chosen(RunOptions, invocation, head=_head(head), precision=usual)
-        made = partial(given.spec, vocab=prepared.vocab, data_hash=prepared.data_hash)
-        specs = [made(seed=number) for number in range(seed, seed + seeds)]
-    return _train_all(specs, prepared, out, settings, track=track, as_json=as_json)
+    specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
+    say_beyond_rates(specs)
+    return _train_all(specs, datasets[0], out, settings, track=track, as_json=as_json)
+
+
+def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
+    """The runs that the options describe: every seed, with --tune at three rates."""
+    given = invocation.params
+    seed, seeds = given["seed"], given["seeds"]
+    if not 1 <= seeds <= options.MOST_SEEDS:
+        raise ValueError(
+            f"--seeds {seeds} is not in 1..{options.MOST_SEEDS}; each of them is a run"
+        )
+    wanted = chosen(
+        RunOptions,
+        invocation,
+        precision=_precision(given["precision"], given["device"]),
+        head=_size_or_word(given["head"]),
+        feed_forward=_size_or_word(given["feed_forward"]),
+        learning_rate=_rate_or_word(given["learning_rate"]),
+    )
+    made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
+    rates = wanted.neighbours() if given["tune"] else (wanted,)
+    return [made(rate, seed=number) for rate in rates for number in range(seed, seed + seeds)]
+
+
+def _rate_or_word(text: str | None) -> float | str | None:
+    """A number where it is one."""
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> None:
@@ -162,10 +205,10 @@ def _check_choices(**words: str) -> None:
         raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
 
 
-def _head(text: str) -> str | int:
-    """A size where it is one; of other words the run knows full and tied."""
+def _size_or_word(text: str | None) -> str | int | None:
+    """A size where it is one; which other words there are, the run knows."""
     with contextlib.suppress(ValueError):
-        return parse_size(text)
+        return None if text is None else parse_size(text)
     return text
 
 

@@ -1,7 +1,7 @@
 """An architecture in, other tools' files out; trained weights in, a Hugging Face folder out."""
 
 from archfit.export.formats import FORMATS, Export, export_config, write_files
-from archfit.export.shape import ExportShape, gated_units, shape_of
+from archfit.export.shape import ExportShape, shape_of
 from archfit.export.trained import (
     TrainedRun,
     export_run,
@@ -19,7 +19,6 @@ __all__ = [
     "check_weights",
     "export_config",
     "export_run",
-    "gated_units",
     "is_export",
     "open_run",
     "shape_of",

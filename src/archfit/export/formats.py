@@ -54,6 +54,19 @@ class ExportParams:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WeightNames:
+    """Where a format has the tensors of a trained network."""
+
+    tokens: str
+    norm: str  # the last one
+    block: str  # {at} stands for its number
+    layers: list[tuple[str, list[str], str]]  # ours, which rows of it (empty: all), theirs
+    positions: str | None = None
+    head: str | None = None
+    is_transposed: bool = False  # whether its layers multiply from the right
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ExportFormat:
     """How one tool writes down a network, as resources/export_formats.toml has it."""
 
@@ -63,8 +76,11 @@ class ExportFormat:
     files: list[dict[str, Any]]  # each with its name, form and keys
     notes: list[str]
     rows_multiple: int = 1
+    spare_rows: int = 0
+    has_head: bool = True
     positions: int | None = None  # rows beyond the context; None without a table of positions
     value_embeddings: bool = False
+    weights: WeightNames | None = None  # None: it takes no trained weights
 
     def obstacles(self, shape: ExportShape) -> tuple[str, ...]:
         """Why it cannot express a shape."""
@@ -89,7 +105,9 @@ class ExportFormat:
             "hidden": hidden,
             "usual_hidden": 4 * shape.width,
             "vocab": shape.vocab,
-            "rows": _padded(shape.vocab, self.rows_multiple),
+            "rows": self.rows(shape),
+            "positions": shape.context + (self.positions or 0),
+            "rms_epsilon": shape.rms_epsilon,
             "inner": shape.embedding.inner_size or shape.width,
             "context": shape.context,
             "tied": shape.tied,
@@ -104,10 +122,14 @@ class ExportFormat:
             "flash_note": slow if is_slow else "",
         }
 
+    def rows(self, shape: ExportShape) -> int:
+        """Rows of the table of tokens."""
+        return _padded(shape.vocab, self.rows_multiple) + self.spare_rows
+
     def params(self, shape: ExportShape) -> ExportParams:
         """What the tool will build of the shape."""
         style, width = STYLES[self.style], shape.width
-        rows, inner = _padded(shape.vocab, self.rows_multiple), shape.embedding.inner_size
+        rows, inner = self.rows(shape), shape.embedding.inner_size
         sizes = NetworkSizes(
             depth=shape.depth,
             width=width,
@@ -119,7 +141,7 @@ class ExportFormat:
             tables=(),
         )
         blocks = int(sizes.block_matrices + sizes.biases_and_norms)
-        embedding = rows * (inner or width) * (1 if shape.tied else 2)
+        embedding = rows * (inner or width) * (1 if shape.tied or not self.has_head else 2)
         embedding += 0 if inner is None else 2 * width * inner  # input and head project alike
         if self.positions is not None:
             embedding += (shape.context + self.positions) * width
@@ -134,7 +156,14 @@ class ExportFormat:
 _FILE = resources.files("archfit.resources").joinpath("export_formats.toml")
 _TABLES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
-FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
+
+
+def _format(name: str, table: dict[str, Any]) -> ExportFormat:
+    weights = WeightNames(**table.pop("weights")) if "weights" in table else None
+    return ExportFormat(name=name, weights=weights, **table)
+
+
+FORMATS = {name: _format(name, table) for name, table in _TABLES.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +182,8 @@ def export_config(shape: ExportShape, name: str) -> Export:
         raise InvalidValue("format", name, "is unknown", f"use one of {', '.join(FORMATS)}")
     wanted = FORMATS[name]
     if obstacles := wanted.obstacles(shape):
-        able = [other.name for other in FORMATS.values() if not other.obstacles(shape)]
+        alike = [other for other in FORMATS.values() if other.has_head == wanted.has_head]
+        able = [other.name for other in alike if not other.obstacles(shape)]
         none = "no format here can express all of it at once"
         way_out = f"{', '.join(able)} can" if able else none
         raise ValueError(f"{name} cannot express this shape: {obstacles[0]}; {way_out}")
@@ -171,7 +201,9 @@ def _gate_note(shape: ExportShape, hidden: int) -> str:
     plain = f"{8 * shape.width**2:,}"
     reason = f"as asked for; the papers have {plain}"
     if shape.feed_forward == "usual":
-        reason = f"8/3 width to a multiple of 64, for the papers' {plain}"
+        reason = (
+            f"8/3 width to a multiple of {64 if hidden % 64 == 0 else 8}, for the papers' {plain}"
+        )
     return (
         f"the feed-forward layer is gated: three matrices of {shape.width} x {hidden}, "
         f"{3 * shape.width * hidden:,} weights a block ({reason})"

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
+from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.errors import check_at_least, check_type
 
-GATED_MULTIPLE = 64  # hidden units of a gated layer come in multiples that GPUs like
+TRAINED_EPSILON = 1e-5  # of the norms of networks that archfit trains
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportShape:
     """An architecture as other tools describe one.
 
-    Beyond `Architecture` it has groups of key-value heads, a hidden size that is no multiple of
-    the width, and the token that ends a document; it leaves out what no other tool has.
+    Beyond `Architecture` it has the token that ends a document; it leaves out the block, which the
+    format decides, and what no other tool has.
     """
 
     depth: int
@@ -28,6 +29,7 @@ class ExportShape:
     embedding: Table
     tied: bool
     separator: int | None  # the token that ends a document; None where there is no tokenizer
+    rms_epsilon: float = 1e-6  # Llama's
 
     def __post_init__(self) -> None:
         check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
@@ -37,11 +39,7 @@ class ExportShape:
             check_at_least(1, feed_forward=self.feed_forward)
         check_type(Table, embedding=self.embedding)
         if self.heads % self.kv_heads:
-            divisors = [n for n in range(1, min(self.heads, 10**4) + 1) if not self.heads % n]
-            nearest = min(divisors, key=lambda number: abs(number - self.kv_heads))
-            rule = f"does not divide {{heads}}={self.heads}, so some would be shared by more heads "
-            rule += "than others"
-            raise InvalidValue("kv_heads", self.kv_heads, rule, f"the nearest is {nearest}")
+            raise grouping_error(self.heads, self.kv_heads)
         if self.separator is not None and not 0 <= self.separator < self.vocab:
             rule = f"is not in 0..{self.vocab - 1}"
             raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")
@@ -51,14 +49,6 @@ class ExportShape:
         if self.feed_forward != "usual":
             return self.feed_forward
         return gated_units(self.width) if gated else 4 * self.width
-
-
-def gated_units(width: int) -> int:
-    """Hidden units with which a gated layer of three matrices has about 8 width^2 weights.
-
-    8/3 width, to the nearest multiple of 64 and at least one such multiple.
-    """
-    return max(1, round(8 * width / (3 * GATED_MULTIPLE))) * GATED_MULTIPLE
 
 
 def shape_of(architecture: Architecture) -> ExportShape:
@@ -89,11 +79,12 @@ def shape_of(architecture: Architecture) -> ExportShape:
         width=architecture.width,
         heads=architecture.heads,
         head_dim=architecture.head_dim,
-        kv_heads=architecture.heads,
+        kv_heads=architecture.key_value_heads,
         feed_forward=architecture.feed_forward,
         vocab=architecture.input.vocab,
         context=architecture.context,
         embedding=embedding,
         tied=isinstance(head, Tied),
         separator=None,
+        rms_epsilon=TRAINED_EPSILON,
     )

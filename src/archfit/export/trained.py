@@ -1,12 +1,21 @@
-"""The folder of a finished run, read with suspicion, as GPT-2 and its tokenizer in Hugging Face."""
+"""The folder of a finished run, read with suspicion, as Hugging Face has its like."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archfit.export.formats import FORMATS, Export, as_json, export_config
+from archfit.export.formats import FORMATS, Export, ExportFormat, as_json, export_config
 from archfit.export.shape import ExportShape, shape_of
-from archfit.spec import Architecture, Factorised, Full, RunRecord, RunSpec, Tied, load_file
+from archfit.spec import (
+    Architecture,
+    Factorised,
+    Full,
+    Head,
+    Positions,
+    RunRecord,
+    RunSpec,
+    load_file,
+)
 from archfit.spec.counting import table_weights
 from archfit.spec.files import (
     LARGEST_RECORD,
@@ -18,7 +27,12 @@ from archfit.spec.files import (
     WEIGHTS,
 )
 
-TRAINED_FORMAT = "hf-gpt2"  # the only one with such blocks and learned positions
+FORMAT_OF_NETWORK = {  # the one with such blocks, by block, norms of queries and keys, objective
+    ("gpt2", False, "causal"): "hf-gpt2",
+    ("gpt2", False, "masked"): "hf-esm",
+    ("llama", False, "causal"): "hf-llama",
+    ("llama", True, "causal"): "hf-qwen3",
+}
 Value = TypeVar("Value")
 
 
@@ -33,8 +47,22 @@ class TrainedRun:
     def merged(self) -> Architecture:
         """The network with its factorised tables multiplied out."""
         architecture = self.spec.architecture
-        head = architecture.head if isinstance(architecture.head, Tied) else Full()
-        return replace(architecture, embedding=Full(), positions=Full(), head=head)
+        names = ("embedding", "positions", "head")
+        parts = [name for name in names if isinstance(getattr(architecture, name), Factorised)]
+        full: dict[str, Full] = dict.fromkeys(parts, Full())
+        return replace(architecture, **full)  # type: ignore[arg-type]  # each is a table
+
+    @property
+    def format(self) -> ExportFormat:
+        """The one that holds its weights."""
+        shape = self.spec.architecture
+        name = FORMAT_OF_NETWORK.get((shape.block, shape.qk_norm, shape.objective))
+        if name is None:
+            raise ValueError(
+                "an encoder of Llama's blocks is a network that no format has; export one of "
+                "GPT-2's blocks, or a decoder; its weights stay usable by archfit"
+            )
+        return FORMATS[name]
 
 
 def open_run(folder: Path) -> TrainedRun:
@@ -70,28 +98,29 @@ def open_run(folder: Path) -> TrainedRun:
 
 
 def export_run(run: TrainedRun, *, separator: int | None) -> Export:
-    """GPT-2's config.json for the trained network; the weights are for `write_weights`."""
+    """The config.json of the trained network; the weights are for `write_weights`."""
     try:
         shape = replace(shape_of(run.merged), separator=separator)
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
-    if obstacles := FORMATS[TRAINED_FORMAT].obstacles(shape):
+    if obstacles := run.format.obstacles(shape):
         raise ValueError(
-            f"{TRAINED_FORMAT} cannot hold these weights: {obstacles[0]}, and no other format has "
-            "such blocks with learned positions; train with head_dim = width / heads to export"
+            f"{run.format.name} cannot hold these weights: {obstacles[0]}, and no other format has "
+            "such blocks; train with head_dim = width / heads to export"
         )
-    export = export_config(shape, TRAINED_FORMAT)
+    export = export_config(shape, run.format.name)
     return replace(export, notes=(*export.notes, *_notes(run, shape)))
 
 
 def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
     architecture, rule = run.spec.architecture, run.spec.recipe.learning_rate_rule
     notes = [f"trained weights of run {run.spec.name} in float32"]
-    tables = {
+    tables: dict[str, Positions | Head] = {
         "tokens": architecture.embedding,
         "positions": architecture.positions,
-        "predictions": architecture.head,
     }
+    if run.format.has_head:
+        tables["predictions"] = architecture.head
     for name, table in tables.items():
         if isinstance(table, Factorised):
             rows = shape.context if name == "positions" else shape.vocab

@@ -1,4 +1,4 @@
-"""Trained weights as GPT-2 has them: tables multiplied out, multipliers folded in.
+"""Trained weights as a format has them: tables multiplied out, multipliers folded in.
 
 Every tensor is made when it is written, tables in slices of rows, so that memory stays small.
 Shape letters: R rows, I inner size, D width.
@@ -10,24 +10,26 @@ import json
 import math
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.spec import Factorised, Tied, open_regular
+from archfit.spec import Factorised, Rotary, Tied, open_regular
 from archfit.spec.files import WEIGHTS
+from archfit.spec.run import LearningRateRule
 from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import Literal, Protocol
+    from typing import Protocol
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from archfit.export.formats import WeightNames
     from archfit.export.trained import TrainedRun
-    from archfit.spec import Architecture, RunSpec, Table
+    from archfit.spec import Architecture, Head, Positions
 
     Array = NDArray[np.float32]
     Shape = tuple[int, ...]
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
 
 SLICE_NUMBERS = 1 << 22  # in a slice of a table
-TENSORS_OF_A_BLOCK = 12
+QKV, LAST_NORM = "attention.qkv", "norm"
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
 NUMBER_BYTES = 4
 ALIGNMENT = 8  # the header ends where a tensor may begin
@@ -70,16 +72,16 @@ BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 1000, 16 * 10**6  # an entry has about 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Multipliers:
-    """Constant factors of a trained network, which GPT-2 has not: they move into the weights."""
+    """Constant factors of a trained network, which formats have not: they move into the weights."""
 
     residual: float  # of what a branch adds to the stream
     logit: float
     query: float  # on top of 1 / sqrt(head_dim)
 
 
-def multipliers(architecture: Architecture, rule: Literal["standard", "completep"]) -> Multipliers:
-    """Those of a learning-rate rule; under `standard` all are one."""
-    if rule == "standard":
+def multipliers(architecture: Architecture, rule: LearningRateRule) -> Multipliers:
+    """Those of a learning-rate rule; only completep has some that are not one."""
+    if rule != "completep":
         return Multipliers(residual=1.0, logit=1.0, query=1.0)
     return Multipliers(
         residual=BASE_DEPTH / architecture.depth,
@@ -90,7 +92,7 @@ def multipliers(architecture: Architecture, rule: Literal["standard", "completep
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tensor:
-    """A tensor of GPT-2: where it goes, and what makes its content, part by part."""
+    """A tensor of the format: where it goes, and what makes its content, part by part."""
 
     name: str
     shape: Shape
@@ -113,7 +115,8 @@ def _check_header(run: TrainedRun) -> None:
     """Refuse a header too long for the run's tensors, before a library spends its time on it."""
     with open_regular(run.weights) as file:
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-    tensors = TENSORS_OF_A_BLOCK * run.spec.architecture.depth + OTHER_TENSORS
+    shape = run.spec.architecture
+    tensors = len(_block_shapes(shape)) * shape.depth + OTHER_TENSORS
     if length > min(BYTES_OF_AN_ENTRY * tensors, MOST_HEADER_BYTES):
         raise _damaged(run, f"its header of {length:,} bytes is not that of {tensors:,} tensors")
 
@@ -121,10 +124,9 @@ def _check_header(run: TrainedRun) -> None:
 def check_tensors(file: TensorFile, run: TrainedRun) -> None:
     """Refuse a file that does not hold exactly the tensors of the run's network."""
     architecture, names = run.spec.architecture, set(file.keys())
+    in_blocks = len(_block_shapes(architecture)) * architecture.depth
     # A spec may claim a depth that nobody could list.
-    if len(names) > TENSORS_OF_A_BLOCK * architecture.depth + OTHER_TENSORS or (
-        TENSORS_OF_A_BLOCK * architecture.depth > len(names)
-    ):
+    if not in_blocks <= len(names) <= in_blocks + OTHER_TENSORS:
         raise _damaged(run, f"{len(names)} tensors are not {architecture.depth} blocks")
     expected = expected_shapes(architecture)
     if odd := sorted(names ^ expected.keys()):
@@ -138,108 +140,150 @@ def check_tensors(file: TensorFile, run: TrainedRun) -> None:
 
 def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     """Names and shapes of the tensors of a softmax network, as `archfit train` writes them."""
-    width, inner = architecture.width, architecture.heads * architecture.head_dim
-    hidden = architecture.feed_forward
-    vocab, context = architecture.input.vocab, architecture.context
+    width, vocab = architecture.width, architecture.input.vocab
     shapes = _table_shapes("embedding.tokens", vocab, width, architecture.embedding)
-    shapes |= _table_shapes("embedding.positions", context, width, architecture.positions)
-    if not isinstance(architecture.head, Tied):
-        shapes |= _table_shapes("head", vocab, width, architecture.head)
+    shapes |= _table_shapes(
+        "embedding.positions", architecture.context, width, architecture.positions
+    )
+    shapes |= _table_shapes("head", vocab, width, architecture.head)
+    block = _block_shapes(architecture)
     for at in range(architecture.depth):
-        block = f"trunk.blocks.{at}"
-        shapes |= _norm_shapes(f"{block}.attention_norm", width)
-        shapes |= _norm_shapes(f"{block}.feed_forward_norm", width)
-        shapes |= _layer_shapes(f"{block}.attention.qkv", width, 3 * inner)
-        shapes |= _layer_shapes(f"{block}.attention.out", inner, width)
-        shapes |= _layer_shapes(f"{block}.feed_forward.up", width, hidden)
-        shapes |= _layer_shapes(f"{block}.feed_forward.down", hidden, width)
-    return shapes | _norm_shapes("trunk.norm", width)
+        shapes |= {f"trunk.blocks.{at}.{name}": shape for name, shape in block.items()}
+    return shapes | _layer_shapes(architecture, "trunk.norm", (width,))
 
 
-def gpt2_tensors(file: TensorFile, spec: RunSpec) -> list[Tensor]:
-    """The tensors of GPT-2 with the logits of the trained network."""
-    architecture = spec.architecture
-    factors = multipliers(architecture, spec.recipe.learning_rate_rule)
-    is_tied = isinstance(architecture.head, Tied)
-    vocab, context = architecture.input.vocab, architecture.context
-    make = _Maker(file=file, width=architecture.width)
-    found = [
-        make.table("embedding.tokens", "wte.weight", vocab, architecture.embedding, 1.0),
-        make.table("embedding.positions", "wpe.weight", context, architecture.positions, 1.0),
-    ]
+def _block_shapes(architecture: Architecture) -> dict[str, Shape]:
+    """Those of one block."""
+    width, hidden, head_dim = architecture.width, architecture.feed_forward, architecture.head_dim
+    inner, keys = architecture.heads * head_dim, architecture.key_value_heads * head_dim
+    units = 2 * hidden if architecture.style.is_gated else hidden  # of gate and up
+    layers: dict[str, Shape] = {
+        "attention_norm": (width,),
+        "feed_forward_norm": (width,),
+        "attention.qkv": (inner + 2 * keys, width),
+        "attention.out": (width, inner),
+        "feed_forward.up": (units, width),
+        "feed_forward.down": (width, hidden),
+    }
+    if architecture.qk_norm:
+        layers |= {"attention.query_norm": (head_dim,), "attention.key_norm": (head_dim,)}
+    shapes: dict[str, Shape] = {}
+    for name, shape in layers.items():
+        shapes |= _layer_shapes(architecture, name, shape)
+    return shapes
+
+
+def _layer_shapes(architecture: Architecture, name: str, weight: Shape) -> dict[str, Shape]:
+    """Weight and, in a block of GPT-2, bias of a linear layer or norm."""
+    bias = {f"{name}.bias": weight[:1]} if architecture.block == "gpt2" else {}
+    return {f"{name}.weight": weight} | bias
+
+
+def _table_shapes(name: str, rows: int, width: int, table: Positions | Head) -> dict[str, Shape]:
+    if isinstance(table, Factorised):
+        return {f"{name}.rows_RI": (rows, table.inner), f"{name}.mix_ID": (table.inner, width)}
+    return {} if isinstance(table, Rotary | Tied) else {f"{name}.rows_RI": (rows, width)}
+
+
+def exported_tensors(file: TensorFile, run: TrainedRun) -> list[Tensor]:
+    """The tensors of the format, with which it has the logits of the trained network."""
+    architecture, wanted = run.spec.architecture, run.format
+    assert wanted.weights is not None
+    names, vocab, context = wanted.weights, architecture.input.vocab, architecture.context
+    factors = multipliers(architecture, run.spec.recipe.learning_rate_rule)
+    make = _Maker(file=file, architecture=architecture, factors=factors, names=names)
+    found = [make.table("embedding.tokens", names.tokens, vocab, spare=wanted.spare_rows)]
+    if names.positions is not None:
+        spare = wanted.positions or 0
+        found.append(make.table("embedding.positions", names.positions, context, spare=spare))
     for at in range(architecture.depth):
-        ours, theirs = f"trunk.blocks.{at}", f"h.{at}"
-        found += make.norm(f"{ours}.attention_norm", f"{theirs}.ln_1", 1.0)
-        found += make.layer(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", query=factors.query)
-        found += make.layer(
-            f"{ours}.attention.out", f"{theirs}.attn.c_proj", whole=factors.residual
-        )
-        found += make.norm(f"{ours}.feed_forward_norm", f"{theirs}.ln_2", 1.0)
-        found += make.layer(f"{ours}.feed_forward.up", f"{theirs}.mlp.c_fc")
-        found += make.layer(
-            f"{ours}.feed_forward.down", f"{theirs}.mlp.c_proj", whole=factors.residual
-        )
-    # A tied head is the embedding itself, so its factor goes where the head reads from.
-    found += make.norm("trunk.norm", "ln_f", factors.logit if is_tied else 1.0)
-    body = [replace(tensor, name=f"transformer.{tensor.name}") for tensor in found]
-    if isinstance(architecture.head, Tied):
-        return body
-    return [*body, make.table("head", "lm_head.weight", vocab, architecture.head, factors.logit)]
+        for ours, parts, theirs in names.layers:
+            block = names.block.format(at=at)
+            found += make.layer(f"trunk.blocks.{at}", ours, parts, f"{block}.{theirs}")
+    found += make.layer("trunk", LAST_NORM, [], names.norm)
+    if names.head is None or isinstance(architecture.head, Tied):
+        return found
+    return [*found, make.table("head", names.head, vocab, factor=factors.logit)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Maker:
-    """Tensors of GPT-2 from those of a file; its matrices are the transposes of ours."""
+    """Tensors of a format from those of a file."""
 
     file: TensorFile
-    width: int
+    architecture: Architecture
+    factors: Multipliers
+    names: WeightNames
 
-    def table(self, ours: str, theirs: str, rows: int, table: Table, factor: float) -> Tensor:
+    def table(
+        self, ours: str, theirs: str, rows: int, *, factor: float = 1.0, spare: int = 0
+    ) -> Tensor:
         """A (rows x width) table, its two factors multiplied in double precision."""
+        width = self.architecture.width
 
         def parts() -> Iterator[Array]:
             import numpy as np
 
             rows_RI = self.file.get_slice(f"{ours}.rows_RI")
             mix_ID = None
-            if isinstance(table, Factorised):
+            if f"{ours}.mix_ID" in self.file.keys():  # noqa: SIM118  # it is no dictionary
                 mix_ID = self.file.get_tensor(f"{ours}.mix_ID").astype(np.float64)
-            step = max(1, SLICE_NUMBERS // max(self.width, rows_RI.get_shape()[1]))
+            step = max(1, SLICE_NUMBERS // max(width, rows_RI.get_shape()[1]))
             for start in range(0, rows, step):
                 part = rows_RI[start : min(start + step, rows)].astype(np.float64)
                 yield (factor * (part if mix_ID is None else part @ mix_ID)).astype(np.float32)
+            yield np.zeros((spare, width), dtype=np.float32)
 
-        return Tensor(name=theirs, shape=(rows, self.width), parts=parts)
+        return Tensor(name=theirs, shape=(rows + spare, width), parts=parts)
 
-    def norm(self, ours: str, theirs: str, factor: float) -> list[Tensor]:
-        """Scale and shift, both times the factor."""
+    def layer(self, within: str, ours: str, parts: Sequence[str], theirs: str) -> list[Tensor]:
+        """A linear layer or norm, or some rows of it, with the factors folded in."""
+        rows = [self._rows(part) for part in parts] or [slice(None)]
+        factors = [self._factor(ours, part) for part in parts or [""]]
 
-        def scaled(kind: str) -> Callable[[], Iterator[Array]]:
-            return lambda: iter([_times(self.file.get_tensor(f"{ours}.{kind}"), factor)])
+        def made(kind: str) -> Callable[[], Iterator[Array]]:
+            return lambda: iter([self._folded(f"{within}.{ours}.{kind}", rows, factors)])
 
+        every, *inputs = self.file.get_slice(f"{within}.{ours}.weight").get_shape()
+        outputs = sum(len(range(*some.indices(every))) for some in rows)
+        turn = -1 if self.names.is_transposed else 1
         return [
-            Tensor(name=f"{theirs}.{kind}", shape=(self.width,), parts=scaled(kind))
-            for kind in ("weight", "bias")
+            Tensor(name=name, shape=shape[::turn], parts=made(name.rpartition(".")[2]))
+            for name, shape in _layer_shapes(self.architecture, theirs, (outputs, *inputs)).items()
         ]
 
-    def layer(
-        self, ours: str, theirs: str, *, query: float = 1.0, whole: float = 1.0
-    ) -> list[Tensor]:
-        """A linear layer, all of it times one factor, its first third (queries) times another."""
-        outputs, inputs = self.file.get_slice(f"{ours}.weight").get_shape()
+    def _folded(self, name: str, rows: Sequence[slice], factors: Sequence[float]) -> Array:
+        import numpy as np
 
-        def scaled(kind: str) -> Iterator[Array]:
-            tensor = _times(self.file.get_tensor(f"{ours}.{kind}"), whole)
-            if query != 1:
-                tensor[: outputs // 3] = _times(tensor[: outputs // 3], query)
-            yield tensor.T
+        tensor = self.file.get_tensor(name)
+        parts = [_times(tensor[some], f) for some, f in zip(rows, factors, strict=True)]
+        whole = np.concatenate(parts)
+        return whole.T if self.names.is_transposed else whole
 
-        return [
-            Tensor(
-                name=f"{theirs}.weight", shape=(inputs, outputs), parts=lambda: scaled("weight")
-            ),
-            Tensor(name=f"{theirs}.bias", shape=(outputs,), parts=lambda: scaled("bias")),
-        ]
+    def _rows(self, part: str) -> slice:
+        """Where a part of a stacked matrix stands."""
+        shape = self.architecture
+        query = shape.heads * shape.head_dim
+        keys, hidden = shape.key_value_heads * shape.head_dim, shape.feed_forward
+        return {
+            "query": slice(0, query),
+            "key": slice(query, query + keys),
+            "value": slice(query + keys, query + 2 * keys),
+            "gate": slice(0, hidden),
+            "up": slice(hidden, 2 * hidden),
+        }[part]
+
+    def _factor(self, ours: str, part: str) -> float:
+        """What multiplies a layer. Scores scale with the queries, or with the norm of these; a tied
+        head is the embedding itself, so its factor goes where the head reads from."""
+        is_tied = isinstance(self.architecture.head, Tied) and self.names.head is not None
+        scaled = ("attention.query_norm", "") if self.architecture.qk_norm else (QKV, "query")
+        return {
+            ("attention.out", ""): self.factors.residual,
+            ("feed_forward.down", ""): self.factors.residual,
+            (LAST_NORM, ""): self.factors.logit if is_tied else 1.0,
+            scaled: self.factors.query,
+        }.get((ours, part), 1.0)
 
 
 def _times(tensor: Array, factor: float) -> Array:
@@ -247,20 +291,6 @@ def _times(tensor: Array, factor: float) -> Array:
     import numpy as np
 
     return tensor if factor == 1 else (tensor.astype(np.float64) * factor).astype(np.float32)
-
-
-def _table_shapes(name: str, rows: int, width: int, table: Table) -> dict[str, Shape]:
-    if isinstance(table, Factorised):
-        return {f"{name}.rows_RI": (rows, table.inner), f"{name}.mix_ID": (table.inner, width)}
-    return {f"{name}.rows_RI": (rows, width)}
-
-
-def _norm_shapes(name: str, width: int) -> dict[str, Shape]:
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def _layer_shapes(name: str, inputs: int, outputs: int) -> dict[str, Shape]:
-    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
 
 
 def _damaged(run: TrainedRun, what: str) -> ValueError:
@@ -280,10 +310,10 @@ def is_export(path: Path) -> bool:
 
 
 def write_weights(run: TrainedRun, folder: Path) -> None:
-    """Write model.safetensors with the weights of the run as GPT-2 has them."""
+    """Write model.safetensors with the weights of the run as its format has them."""
     with open_tensors(run) as file:
         check_tensors(file, run)
-        tensors = gpt2_tensors(file, run.spec)
+        tensors = exported_tensors(file, run)
         needed = sum(NUMBER_BYTES * math.prod(tensor.shape) for tensor in tensors)
         free = shutil.disk_usage(folder).free
         if needed > free:

@@ -138,7 +138,7 @@ def _difference(
     cell: CellResult, envelope: Envelope, noise: Noise, seed: int
 ) -> ResampledDifference:
     """Baseline less cell: zero at N*."""
-    random = generator(seed, (cell.architecture, cell.data_hash, cell.recipe))
+    random = generator(seed, cell.text)
     pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
     spread = scales(seed, group if pool is noise.usual else (*group, "noisy"), pool.degrees)
     errors = noise.error(cell) * spread * random.standard_normal(RESAMPLES)

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from archfit.spec import (
     Architecture,
@@ -12,14 +12,17 @@ from archfit.spec import (
     Full,
     Head,
     Input,
+    Positions,
     Recipe,
     RunRecord,
     RunSpec,
     Table,
 )
+from archfit.spec.architecture import BlockFamily, Objective, gated_units
 
 RATIO_STEP = math.log(2) / 14  # 5 %: widths that heads do not divide miss their ratio by a little
 TABLES = ("embedding", "positions", "head")
+GATED_RATIO = 2.667  # units of a gated layer over the width, whatever they were rounded to
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +59,17 @@ class CellResult:
     def log_size(self) -> float:
         """The natural logarithm of the block parameters."""
         return math.log(self.size)
+
+    @property
+    def text(self) -> str:
+        """What seeds the resamples of this cell: the text that 0.1 had for it, so that they stay
+        what they were."""
+        shape = self.architecture
+        parts = {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
+        parts |= {"attention": shape.attention, "feed_forward_multiple": multiple_of(shape)}
+        parts |= {name: getattr(shape, name) for name in ("context", "input", *TABLES)}
+        words = ", ".join(f"{name}={part!r}" for name, part in parts.items())
+        return f"(Architecture({words}), {self.data_hash!r}, {self.recipe!r})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,17 +136,22 @@ class FamilyKey:
     depth: int
     attention: Attention
     attention_step: int  # ln (H d_a / d_x) in steps of 5 %; 0 is the usual ratio of 1
-    feed_forward_multiple: int
+    feed_forward_multiple: float  # whole, or to 5 %; see `multiple_of`
     context: int
     input: Input
     embedding: Table
-    positions: Table
+    positions: Positions
     head: Head
+    # Not in the text: 0.1 had none of them.
+    block: BlockFamily = field(repr=False)
+    heads_a_key: int = field(repr=False)  # that share keys and values
+    qk_norm: bool = field(repr=False)
+    objective: Objective = field(repr=False)
 
     @property
-    def group(self) -> tuple[str, Recipe]:
+    def group(self) -> tuple[str, Recipe, Objective]:
         """What losses must share to be compared, and noise to be pooled."""
-        return self.data_hash, self.recipe
+        return self.data_hash, self.recipe, self.objective
 
     @property
     def any_depth(self) -> "FamilyKey":
@@ -156,6 +175,12 @@ class FamilyKey:
         parts = [f"{name} rank {getattr(self, name).inner}" for name in self.factorised]
         if self.attention_step:
             parts.append(f"attention ratio {math.exp(self.attention_step * RATIO_STEP):.2g}")
+        if self.block != "gpt2":
+            parts.append(f"{self.block} blocks")
+        if self.heads_a_key > 1:
+            parts.append(f"keys shared by {self.heads_a_key} heads")
+        parts += ["norms of queries and keys"] * self.qk_norm
+        parts += ["masked tokens"] * (self.objective == "masked")
         return ", ".join(parts)
 
 
@@ -190,13 +215,29 @@ class WidthFamily:
 def key_of(cell: CellResult) -> FamilyKey:
     """The family that a cell belongs to."""
     shape = cell.architecture
-    same = ("depth", "attention", "feed_forward_multiple", "context", "input", *TABLES)
+    same = ("depth", "attention", "context", "input", *TABLES, "block", "qk_norm", "objective")
     return FamilyKey(
         data_hash=cell.data_hash,
         recipe=without_rate(cell.recipe),
         attention_step=round(math.log(shape.attention_ratio) / RATIO_STEP),
+        feed_forward_multiple=multiple_of(shape),
+        heads_a_key=shape.heads // shape.key_value_heads,
         **{name: getattr(shape, name) for name in same},
     )
+
+
+def multiple_of(shape: Architecture) -> float:
+    """Hidden units over the width: a whole number where they are near one, else to 5 %.
+
+    Units of a gated layer are rounded to what GPUs like, which takes narrow ones further off.
+    """
+    if shape.style.is_gated and shape.feed_forward == gated_units(shape.width):
+        return GATED_RATIO
+    ratio = shape.feed_forward / shape.width
+    whole = round(ratio)
+    if abs(ratio - whole) <= RATIO_STEP / 2 * whole:
+        return whole
+    return round(math.exp(RATIO_STEP * round(math.log(ratio) / RATIO_STEP)), 3)
 
 
 def families_of(cells: Iterable[CellResult]) -> tuple[WidthFamily, ...]:

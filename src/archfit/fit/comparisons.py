@@ -13,7 +13,7 @@ from typing import Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, key_of, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
-from archfit.spec import Architecture, Factorised, Full
+from archfit.spec import Architecture, Factorised, Full, Rotary
 from archfit.spec.estimate import Estimate
 
 TOLERANCE = 0.06  # of all parameters, by which sizes that were matched may differ
@@ -96,7 +96,9 @@ def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]
         if unlimited is not None and unlimited is not cell:
             found.append(_contrast("cost", cell, unlimited, noise))
         if names == ("embedding",):  # the other tables with the rank that the embedding has
-            others = replace(full, head=shape.embedding), replace(full, positions=shape.embedding)
+            others = [replace(full, head=shape.embedding)]
+            if not isinstance(shape.positions, Rotary):
+                others.append(replace(full, positions=shape.embedding))
             found += [
                 _contrast("side", cell, by_shape[other], noise)
                 for other in others
@@ -195,7 +197,8 @@ def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     """Every set of networks of equal size that differ in what they read."""
     groups: dict[object, list[CellResult]] = defaultdict(list)
     for cell in cells:
-        groups[without_rate(cell.recipe), cell.architecture.context].append(cell)
+        shape = cell.architecture
+        groups[without_rate(cell.recipe), shape.context, shape.objective].append(cell)
     found = []
     for matched in (matched for group in groups.values() for matched in _matched(group)):
         if len({(cell.data_hash, cell.architecture.input) for cell in matched}) > 1:

@@ -301,6 +301,12 @@ def _notes(fits: Fits) -> Iterable[str]:
         )
     if fits.diverged:
         yield f"Left out: {_counted(fits.diverged, 'diverged run')}."
+    if len(fits.numerics) > 1:
+        versions = " and ".join(map(str, fits.numerics))
+        yield (
+            f"Runs of versions {versions} of archfit's arithmetic are mixed: a run made again by "
+            "the newer one may differ by as much as another seed."
+        )
     misfits = [item for item in fits.crossings if item.inflation > 1]
     if misfits:
         yield (

@@ -237,7 +237,8 @@ def form_weights(
 
 def generator(seed: int, name: object) -> "np.random.Generator":
     """Numbers of their own for each thing that is named, whatever else is fitted beside it."""
-    digest = hashlib.sha256(f"{seed}\n{name!r}".encode()).digest()
+    text = name if isinstance(name, str) else repr(name)
+    digest = hashlib.sha256(f"{seed}\n{text}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8]))
 
 

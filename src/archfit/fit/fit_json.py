@@ -45,6 +45,7 @@ def _family(key: FamilyKey) -> Row:
         "context": key.context,
         "steps": key.recipe.steps,
         "learning_rate_rule": key.recipe.learning_rate_rule,
+        **_pick(key, "block", "objective"),
         "tables": _tables(key),
     }
 

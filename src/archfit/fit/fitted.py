@@ -118,6 +118,7 @@ class Fits:
     runs: int = 0  # finished
     diverged: int = 0
     is_one_source: bool = True  # losses on several data sets were compared, in bits per byte
+    numerics: tuple[int, ...] = ()  # versions of the arithmetic that trained them
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
@@ -145,8 +146,8 @@ class Fits:
 def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: bool = True) -> Fits:
     """The conclusions of these records, whatever their order; `seed` is that of resampling.
 
-    Losses are compared only among runs of one data set and recipe; those of several data sets
-    compare in bits per byte if they are one source.
+    Losses are compared only among runs of one data set, recipe and objective; those of several
+    data sets compare in bits per byte if they are one source.
     """
     every = tuple(records)
     cells = cells_of(every)
@@ -165,6 +166,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
         tunings=tunings,
         runs=sum(cell.seeds for cell in cells),
         diverged=sum(record.status == "diverged" for record in every),
+        numerics=tuple(sorted({record.machine.numerics for record in every})),
         is_one_source=is_one_source,
     )
     _check_enough(fits, families_of(best))
@@ -172,8 +174,8 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
 
 
 def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> Fits:
-    """What the runs of one data set and recipe say."""
-    own = [cell for cell in cells if key_of(cell).group == (noise.data_hash, noise.recipe)]
+    """What the runs of one data set, recipe and objective say."""
+    own = [cell for cell in cells if key_of(cell).group == noise.group]
     families = families_of(own)
     curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)

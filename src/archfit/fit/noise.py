@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from archfit.fit.cells import CellResult, without_rate
 from archfit.spec import Recipe
+from archfit.spec.architecture import Objective
 from archfit.spec.estimate import CONFIDENCE
 
 TAIL = (1 - CONFIDENCE) / 2  # of every interval, on each side
@@ -45,12 +46,18 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Noise:
-    """The standard deviation over seeds of the runs of one data set and recipe."""
+    """The standard deviation over seeds of the runs of one data set, recipe and objective."""
 
     data_hash: str
     recipe: Recipe  # without its rate
+    objective: Objective
     usual: Pool
     noisy: Pool  # cells that are noisier than accident allows; empty as a rule
+
+    @property
+    def group(self) -> tuple[str, Recipe, Objective]:
+        """What its cells share."""
+        return self.data_hash, self.recipe, self.objective
 
     @property
     def std(self) -> float:
@@ -100,15 +107,16 @@ class Noise:
 
 
 def noise_of(cells: Iterable[CellResult]) -> tuple[Noise, ...]:
-    """The noise of each data set and recipe."""
-    groups: dict[tuple[str, Recipe], list[CellResult]] = defaultdict(list)
+    """The noise of each data set, recipe and objective."""
+    groups: dict[tuple[str, Recipe, Objective], list[CellResult]] = defaultdict(list)
     for cell in cells:
-        groups[cell.data_hash, without_rate(cell.recipe)].append(cell)
+        group = cell.data_hash, without_rate(cell.recipe), cell.architecture.objective
+        groups[group].append(cell)
     return tuple(noise_among(cells) for cells in groups.values())
 
 
 def noise_among(cells: Sequence[CellResult]) -> Noise:
-    """The noise of these cells, which are of one recipe."""
+    """The noise of these cells, which are of one recipe and objective."""
     usual, noisy = tuple(cells), []
     while (cell := _outlier(Pool(cells=usual))) is not None:
         noisy.append(cell)
@@ -116,6 +124,7 @@ def noise_among(cells: Sequence[CellResult]) -> Noise:
     return Noise(
         data_hash=cells[0].data_hash,
         recipe=without_rate(cells[0].recipe),
+        objective=cells[0].architecture.objective,
         usual=Pool(cells=usual),
         noisy=Pool(cells=tuple(noisy)),
     )

@@ -95,17 +95,29 @@ class Plan:
 
     @property
     def export_command(self) -> str | None:
-        """What writes the config; None for patches, which no format has."""
-        request, shape = self.request, self.shape
-        if request.patch is not None:
+        """What writes the config; None where no format has such a network."""
+        request, shape, name = self.request, self.shape, self.export_format
+        if name is None:
             return None
         words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
         data, vocab = request.data, f" --vocab {request.input_dimensions}"
         words += f" --data {shlex.quote(data.folder)}" if data else vocab
         words += " --tied" if request.is_tied else ""
-        is_factorised = request.rank is not None and request.rank != shape.width
-        words += f" --rank {request.rank} --format hf-opt" if is_factorised else " --format hf-gpt2"
-        return f"{words} --context {request.context} --out model"
+        words += f" --rank {request.rank}" if name == "hf-opt" else ""
+        return f"{words} --format {name} --context {request.context} --out model"
+
+    @property
+    def export_format(self) -> str | None:
+        """The format of Hugging Face that has such a network; none has patches."""
+        request = self.request
+        formats = {"hf-gpt2": ("gpt2", "causal"), "hf-llama": ("llama", "causal")}
+        formats["hf-esm"] = ("gpt2", "masked")
+        able = [
+            name for name, kind in formats.items() if kind == (request.block, request.objective)
+        ]
+        if request.rank is not None and request.rank != self.shape.width:
+            able = ["hf-opt"] if able == ["hf-gpt2"] else []
+        return able[0] if able and request.patch is None else None
 
     @property
     def leads_with_repairs(self) -> bool:

@@ -214,6 +214,8 @@ def plan_command(request: PlanRequest) -> str:
         words.append(f"--rank {request.rank}")
     words.append(f"--context {request.context} --max-depth {request.max_depth}")
     words += ["--tied"] if request.is_tied else []
+    words += [f"--block {request.block}"] if request.block != "gpt2" else []
+    words += [f"--objective {request.objective}"] if request.objective != "causal" else []
     words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
     is_said = isinstance(request.budget, TrainingFlops)
     if not is_said and request.tokens_per_param != CHINCHILLA_TOKENS:

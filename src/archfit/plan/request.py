@@ -6,11 +6,12 @@
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from archfit.plan.law import DEEPEST_TRAINED
-from archfit.spec.counting import GPT2_STYLE, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.architecture import BlockFamily, Objective, gated_units
+from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice
 from archfit.spec.sizes import parse_size
 
 LARGEST_BUDGET = 10**18  # parameters
@@ -134,8 +135,12 @@ class PlanRequest:
     multiple_of: int | None  # of the width; None: what hardware likes at that width
     tokens_per_param: float
     data: DataFacts | None
+    block: BlockFamily = "gpt2"
+    objective: Objective = "causal"
 
     def __post_init__(self) -> None:
+        check_choice(get_args(BlockFamily), block=self.block)
+        check_choice(get_args(Objective), objective=self.objective)
         check_at_least(1, context=self.context, max_depth=self.max_depth)
         check_tokens_per_param(self.tokens_per_param)
         if self.vocabulary is None and self.patch is None:
@@ -147,6 +152,15 @@ class PlanRequest:
             check_at_least(1, patch=side)
         if self.is_tied and self.patch is not None:
             raise ValueError("a head cannot be tied to an embedding of patches; leave --tied out")
+        self._check_network()
+
+    def _check_network(self) -> None:
+        if self.objective == "masked" and self.patch is not None:
+            rule = "hides single tokens, and a position has a patch"
+            raise InvalidValue("objective", "masked", rule, "leave {patch} out")
+        if self.block == "llama" and self.multiple_of is not None and self.multiple_of % 2:
+            rule = "is odd, and rotary positions need heads of an even size"
+            raise InvalidValue("multiple_of", self.multiple_of, rule, "use an even {multiple_of}")
 
     @property
     def input_dimensions(self) -> int:
@@ -169,18 +183,27 @@ class PlanRequest:
         return min(limits, key=lambda limit: limit.limit)
 
     def sizes(self, depth: float, width: float) -> NetworkSizes:
-        """What a network of this depth and width stores, with the biases and norms of GPT-2."""
+        """What a network of this depth and width stores, every head with its own keys."""
         outputs = 0 if self.is_tied or self.vocabulary is None else self.vocabulary.size
+        is_llama = self.block == "llama"
+        positions = 0 if is_llama else self.context
         return NetworkSizes(
             depth=depth,
             width=width,
             query=width,
             key_value=width,
             head_dim=width,  # of no count here
-            hidden=4 * width,
-            style=GPT2_STYLE,
-            tables=((self.input_dimensions, self.rank), (self.context, None), (outputs, None)),
+            hidden=self.hidden_units(depth, width),
+            style=LLAMA_STYLE if is_llama else GPT2_STYLE,
+            tables=((self.input_dimensions, self.rank), (positions, None), (outputs, None)),
         )
+
+    def hidden_units(self, depth: float, width: float) -> float:
+        """Units of the feed-forward layer; between whole shapes gated ones are not rounded."""
+        if self.block == "gpt2":
+            return 4 * width
+        is_whole = isinstance(depth, int) and isinstance(width, int)
+        return gated_units(width) if is_whole else 8 * width / 3  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,6 +236,8 @@ class PlanOptions:
     max_depth: int = DEEPEST_TRAINED
     multiple_of: int | None = None  # what hardware likes
     tokens_per_param: float = float(CHINCHILLA_TOKENS)
+    block: str = "gpt2"
+    objective: str = "causal"
 
     def request(
         self, vocabulary: VocabularySize | None = None, data: DataFacts | None = None
@@ -221,6 +246,8 @@ class PlanOptions:
         if vocabulary is None and not (self.vocab is None and self.patch):
             size = GPT2_VOCAB if self.vocab is None else self.vocab
             vocabulary = VocabularySize(size=size, used=size)
+        if vocabulary is not None and self.objective == "masked":  # and the token that hides others
+            vocabulary = VocabularySize(size=vocabulary.size + 1, used=vocabulary.used + 1)
         return PlanRequest(
             budget=self._budget(),
             vocabulary=vocabulary,
@@ -232,6 +259,8 @@ class PlanOptions:
             multiple_of=self.multiple_of,
             tokens_per_param=self.tokens_per_param,
             data=data,
+            block=self.block,  # type: ignore[arg-type]  # it checks
+            objective=self.objective,  # type: ignore[arg-type]  # it checks
         )
 
     def _budget(self) -> Budget:

@@ -88,7 +88,7 @@ def rounded_for(request: PlanRequest, ideal: IdealShape) -> RoundedShape:
             + 0.5 * abs(math.log(shape[1] / ideal.width))  # away from the ideal width
         ),
     )
-    head_dim = usual_head_dim(width)
+    head_dim = usual_head_dim(width, is_even=request.block == "llama")
     return RoundedShape(depth=depth, width=width, heads=width // head_dim, head_dim=head_dim)
 
 
@@ -103,10 +103,11 @@ def usual_multiple(width: float) -> int:
     return next(multiple for least, multiple in TILES if width >= least)
 
 
-def usual_head_dim(width: int) -> int:
+def usual_head_dim(width: int, *, is_even: bool = False) -> int:
     """128 for wide networks, 64 for others, a smaller power of two where neither divides.
 
-    A width that none divides is one that the user asked for: the divisor nearest to 64 then.
+    A width that none divides is one that the user asked for: the divisor nearest to 64 then, of
+    the even ones where rotary positions need that.
     """
     likely = HEAD_DIMS if width >= WIDE else HEAD_DIMS[1:]
     fitting = [size for size in likely if width % size == 0]
@@ -115,6 +116,7 @@ def usual_head_dim(width: int) -> int:
         return (several or fitting)[0]
     low = (size for size in range(1, math.isqrt(width) + 1) if width % size == 0)
     divisors = [divisor for size in low for divisor in (size, width // size)]
+    divisors = [divisor for divisor in divisors if not (is_even and divisor % 2)]
     return min(divisors, key=lambda size: abs(math.log(size / USUAL)))
 
 

@@ -53,6 +53,17 @@ def shape_words(plan: Plan) -> str:
     return f"{shape.depth} layers x width {shape.width}, {heads}"
 
 
+def network_words(plan: Plan) -> str:
+    """What sets the network apart from a decoder of GPT-2's blocks; empty for that one."""
+    units = plan.request.hidden_units(plan.shape.depth, plan.shape.width)
+    llama = f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases"
+    parts = [llama] if plan.request.block == "llama" else []
+    parts += ["an encoder that fills in masked tokens, the mask token counted"] * (
+        plan.request.objective == "masked"
+    )
+    return "; ".join(parts)
+
+
 def bottleneck_sentence(plan: Plan) -> str:
     """What caps the rank of the input, and what that does to the shape; or that nothing does."""
     limit, width = plan.request.limit, f"{plan.text_shape.width:,.0f}"
@@ -97,6 +108,8 @@ def _about_shape(plan: Plan) -> Iterator[str]:
         f"{sizes.total:,} parameters: {sizes.blocks:,} in blocks, {sizes.embedding:,} in tables, "
         f"{sizes.biases_and_norms:,} biases and norms"
     )
+    if words := network_words(plan):
+        yield words
     yield (
         f"embedding rank {plan.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
         f"before rounding, which changes the size by {plan.rounding_cost:+.1%}; width / depth "
@@ -221,6 +234,10 @@ def _plan_json(plan: Plan) -> Json:
             "vocab": request.vocabulary.size if request.vocabulary else None,
             "embedding_rank": plan.embedding_rank,
             "aspect_ratio": round(plan.aspect_ratio, 2),
+            "block": request.block,
+            "objective": request.objective,
+            "kv_heads": plan.shape.heads,
+            "feed_forward": request.hidden_units(plan.shape.depth, plan.shape.width),
             "params": asdict(plan.params),
         },
         "ideal": _ideal_json(plan.ideal),
@@ -267,6 +284,8 @@ def _request_json(request: PlanRequest) -> Json:
         "context": request.context,
         "tied": request.is_tied,
         "max_depth": request.max_depth,
+        "block": request.block,
+        "objective": request.objective,
         "data": asdict(data) if data else None,
     }
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from archfit.report.document import Document, Section, Table
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
-from archfit.sweep.devices import gpu_seconds
+from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
 
@@ -122,6 +122,8 @@ def cell_words(spec: RunSpec) -> str:
         words.append(f"attention {shape.attention_ratio:g}")
     if shape.input.tokens_per_position > 1:
         words.append(f"patch {shape.input.tokens_per_position}")
+    words += [shape.block] if shape.block != "gpt2" else []
+    words += [shape.objective] if shape.objective != "causal" else []
     tables = {"input": shape.embedding, "positions": shape.positions, "head": shape.head}
     for name, table in tables.items():
         if isinstance(table, Factorised):

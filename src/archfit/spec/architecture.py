@@ -1,13 +1,26 @@
 """What an architecture is: the numbers that fix a Transformer's shape, and what they cost.
 
-The network is decoder-only, with pre-norm blocks, a GELU feed-forward layer, learned positions
-and the biases of GPT-2, or the bare network of the theorems; docs/notation.md names every symbol.
+Blocks are pre-norm: `gpt2` has layer norms, GELU, learned positions and biases; `llama` has RMS
+norms, SwiGLU, rotary positions and no biases; the network of the theorems has none of it. A decoder
+predicts the next token (`causal`), an encoder tokens that are hidden from it (`masked`).
+docs/notation.md names every symbol.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, NetworkSizes, Parts, table_weights
-from archfit.spec.errors import InvalidValue, check_at_least, check_type
+from archfit.spec.counting import (
+    BARE_STYLE,
+    GPT2_STYLE,
+    LLAMA_STYLE,
+    QWEN3_STYLE,
+    BlockStyle,
+    NetworkSizes,
+    Parts,
+    table_weights,
+)
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_type
 from archfit.spec.parts import (
     Attention,
     Factorised,
@@ -16,11 +29,22 @@ from archfit.spec.parts import (
     Input,
     Linear,
     Patches,
+    Positions,
+    Rotary,
     Softmax,
     Table,
     Tied,
     Tokens,
 )
+
+BlockFamily = Literal["gpt2", "llama"]
+Objective = Literal["causal", "masked"]
+GATED_MULTIPLE, FINE_MULTIPLE = 64, 8  # hidden units of a gated layer, and of a narrow one
+MOST_ROUNDING = 0.05
+# What 0.1 had in the fields that it did not know.
+_USUAL: dict[str, object] = {
+    "block": "gpt2", "kv_heads": None, "qk_norm": False, "objective": "causal"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,32 +56,88 @@ class Architecture:
     heads: int  # H
     head_dim: int  # d_a; heads * head_dim need not equal width
     attention: Attention
-    feed_forward_multiple: int  # hidden units of the feed-forward layer over width
+    feed_forward: int  # hidden units of the feed-forward layer
     context: int  # N, positions seen at once
     input: Input
     embedding: Table
-    positions: Table
+    positions: Positions
     head: Head
+    block: BlockFamily = "gpt2"
+    kv_heads: int | None = None  # heads of keys and values, if fewer: each serves several heads
+    qk_norm: bool = False  # RMS norms of queries and keys, over each head
+    objective: Objective = "causal"
 
     def __post_init__(self) -> None:
         check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
         check_at_least(1, head_dim=self.head_dim, context=self.context)
+        check_at_least(1, kv_heads=self.key_value_heads)
+        check_choice(get_args(BlockFamily), block=self.block)
+        check_choice(get_args(Objective), objective=self.objective)
+        check_type(bool, qk_norm=self.qk_norm)
         check_type(Attention, attention=self.attention)
-        multiple, is_linear = self.feed_forward_multiple, isinstance(self.attention, Linear)
-        if is_linear and multiple != 0:
-            way_out = "the analysed network has no feed-forward layer: use 0"
-            raise InvalidValue("feed_forward_multiple", multiple, "with linear attention", way_out)
-        check_at_least(0 if is_linear else 1, feed_forward_multiple=multiple)
         check_type(Input, input=self.input)
-        check_type(Table, embedding=self.embedding, positions=self.positions)
+        check_type(Table, embedding=self.embedding)
+        check_type(Positions, positions=self.positions)
         check_type(Head, head=self.head)
-        is_scalar = isinstance(self.input, Patches) and self.input.encoding == "scalar"
-        if isinstance(self.head, Tied) and is_scalar:
+        if self.kv_heads == self.heads:
+            object.__setattr__(self, "kv_heads", None)  # one network, one value
+        self._check_block()
+        self._check_tables()
+
+    def _check_block(self) -> None:
+        is_linear = isinstance(self.attention, Linear)
+        if is_linear and self.feed_forward != 0:
+            way_out = "the analysed network has no feed-forward layer: use 0"
+            raise InvalidValue("feed_forward", self.feed_forward, "with linear attention", way_out)
+        check_at_least(0 if is_linear else 1, feed_forward=self.feed_forward)
+        if is_linear and self.block != "gpt2":
+            raise InvalidValue("block", self.block, "has softmax attention", "use softmax")
+        if self.heads % self.key_value_heads:
+            raise grouping_error(self.heads, self.key_value_heads)
+        if self.block == "gpt2" and (self.kv_heads is not None or self.qk_norm):
+            field = "qk_norm" if self.qk_norm else "kv_heads"
+            rule = "is not in GPT-2's block"
+            raise InvalidValue(field, getattr(self, field), rule, "use {block} llama")
+        if self.block == "llama" and self.head_dim % 2:
+            rule = "is odd, and rotary positions turn coordinates in pairs"
+            raise InvalidValue("head_dim", self.head_dim, rule, "use an even {head_dim}")
+
+    def _check_tables(self) -> None:
+        if isinstance(self.positions, Rotary) != (self.block == "llama"):
+            tag, usual = self.positions.TAG, "rotary" if self.block == "llama" else "full"
+            rule = f"is not what a block of {self.block} has"
+            raise InvalidValue("positions", tag, rule, f"use {usual}")
+        if isinstance(self.head, Tied) and getattr(self.input, "encoding", "") == "scalar":
             predictions, dimensions = self.input.predictions, self.input.dimensions
             rule = (
                 f"needs {predictions} rows, one a prediction, and a scalar patch has {dimensions}"
             )
             raise InvalidValue("head", "tied", rule, "use a full head or one-hot patches")
+        if self.objective == "masked" and isinstance(self.input, Patches):
+            rule = f"hides single tokens, and a position has {self.input.size}"
+            raise InvalidValue("objective", "masked", rule, "use one token a position")
+
+    @staticmethod
+    def shortened(document: dict[str, object]) -> dict[str, object]:
+        """The JSON of 0.1 where the network is one that 0.1 had, so that it keeps its hash."""
+        width, hidden = document["width"], document["feed_forward"]
+        assert isinstance(width, int)
+        assert isinstance(hidden, int)
+        left_out = {name for name, usual in _USUAL.items() if document[name] == usual}
+        if hidden % width == 0:
+            document["feed_forward_multiple"] = hidden // width
+            left_out.add("feed_forward")
+        return {name: part for name, part in document.items() if name not in left_out}
+
+    @staticmethod
+    def completed(document: Mapping[str, object]) -> dict[str, object]:
+        """The same with all that was left out."""
+        filled = {**_USUAL, **document}
+        multiple, width = filled.get("feed_forward_multiple"), filled.get("width")
+        if type(multiple) is int and type(width) is int and "feed_forward" not in filled:
+            del filled["feed_forward_multiple"]
+            filled["feed_forward"] = multiple * width
+        return filled
 
     @property
     def embedding_rank(self) -> int:
@@ -67,7 +147,9 @@ class Architecture:
 
     @property
     def position_rank(self) -> int:
-        """r_e, the most dimensions in which positions can differ."""
+        """r_e, the most dimensions in which positions can differ; rotary ones add none."""
+        if isinstance(self.positions, Rotary):
+            return 0
         largest = min(self.width, self.context)
         return min(largest, self.positions.inner_size or largest)
 
@@ -77,31 +159,47 @@ class Architecture:
         return self.heads * self.head_dim / self.width
 
     @property
-    def feed_forward(self) -> int:
-        """Hidden units of the feed-forward layer."""
-        return self.feed_forward_multiple * self.width
+    def key_value_heads(self) -> int:
+        """Heads of keys and values; each serves heads / key_value_heads heads."""
+        return self.heads if self.kv_heads is None else self.kv_heads
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a position sees only itself and those before it."""
+        causal = self.objective == "causal"
+        return self.attention.causal if isinstance(self.attention, Linear) else causal
+
+    @property
+    def style(self) -> BlockStyle:
+        """What a block stores beside its matrices."""
+        if isinstance(self.attention, Linear):
+            return BARE_STYLE
+        if self.block == "gpt2":
+            return GPT2_STYLE
+        return QWEN3_STYLE if self.qk_norm else LLAMA_STYLE
 
     @property
     def sizes(self) -> NetworkSizes:
         """The numbers that every count follows from."""
         tables = [(self.input.dimensions, self.embedding.inner_size)]
-        tables.append((self.context, self.positions.inner_size))
+        if not isinstance(self.positions, Rotary):
+            tables.append((self.context, self.positions.inner_size))
         if not isinstance(self.head, Tied):
             tables.append((self.input.predictions, self.head.inner_size))
         return NetworkSizes(
             depth=self.depth,
             width=self.width,
             query=self.heads * self.head_dim,
-            key_value=self.heads * self.head_dim,
+            key_value=self.key_value_heads * self.head_dim,
             head_dim=self.head_dim,
             hidden=self.feed_forward,
-            style=BARE_STYLE if isinstance(self.attention, Linear) else GPT2_STYLE,
+            style=self.style,
             tables=tuple(tables),
         )
 
     @property
     def block_params(self) -> int:
-        """Weight matrices of all blocks, L (4 d_x H d_a + 2 m d_x^2): the papers' 12 L d_x^2."""
+        """Weight matrices of all blocks; for the usual shape the papers' 12 L d_x^2."""
         return int(self.sizes.block_matrices)
 
     @property
@@ -152,10 +250,11 @@ class Architecture:
         """The least numbers that the backward pass over one sequence needs.
 
         In each block two norms' inputs, queries, keys, values and what they give, the feed-forward
-        layer before and after GELU; and the logits with their gradient.
+        layer before and after its activation; and the logits with their gradient.
         """
-        attention = 4 * self.heads * self.head_dim
-        block = 2 * self.width + attention + 2 * self.feed_forward
+        attention = 2 * (self.heads + self.key_value_heads) * self.head_dim
+        hidden = (3 if self.style.is_gated else 2) * self.feed_forward
+        block = 2 * self.width + attention + hidden
         return self.context * (self.depth * block + 2 * self.input.predictions)
 
     @property
@@ -171,6 +270,26 @@ class Architecture:
         if isinstance(self.embedding, Factorised):
             return head + self.embedding.inner * self.width
         return head
+
+
+def grouping_error(heads: int, kv_heads: int) -> InvalidValue:
+    """Why heads cannot share that many keys and values."""
+    divisors = [number for number in range(1, min(heads, 10**4) + 1) if not heads % number]
+    nearest = min(divisors, key=lambda number: abs(number - kv_heads))
+    rule = f"does not divide {{heads}}={heads}, so some would be shared by more heads than others"
+    return InvalidValue("kv_heads", kv_heads, rule, f"the nearest is {nearest}")
+
+
+def gated_units(width: int) -> int:
+    """Hidden units with which a gated layer of three matrices has about 8 width^2 weights.
+
+    8/3 width, to the nearest multiple of 64, which GPUs like, or of 8 where that is 5 % off.
+    """
+    exact = 8 * width / 3
+    coarse = max(1, round(exact / GATED_MULTIPLE)) * GATED_MULTIPLE
+    if abs(coarse / exact - 1) <= MOST_ROUNDING:
+        return coarse
+    return max(1, round(exact / FINE_MULTIPLE)) * FINE_MULTIPLE
 
 
 def head_dim_of(width: int, heads: int) -> int:
@@ -198,7 +317,7 @@ def standard_architecture(
         heads=heads,
         head_dim=head_dim_of(width, heads),
         attention=Softmax(),
-        feed_forward_multiple=4,
+        feed_forward=4 * width,
         context=context,
         input=Tokens(vocab=vocab),
         embedding=Full(),

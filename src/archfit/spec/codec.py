@@ -1,7 +1,8 @@
 """Frozen dataclasses to JSON and back, by their types; unknown and missing keys are refused.
 
 A field whose type is a union of dataclasses is written with a `kind` key: the `TAG` of the class,
-which stays what it is when the class is renamed, so that old specs keep their hashes.
+which stays what it is when the class is renamed, so that old specs keep their hashes. A class that
+has learnt more since may say how it is written without that (`shortened`, and `completed` to read).
 """
 
 import json
@@ -60,7 +61,8 @@ def _fields_to_json(value: object) -> dict[str, Json]:
         document[field.name] = float(part) + 0.0 if is_real else to_json(part)  # -0.0 is 0.0
         if _is_tagged(hints[field.name]):
             document[field.name] = {"kind": _tag(type(part))} | dict(_as_mapping(to_json(part)))
-    return document
+    shortened = getattr(type(value), "shortened", None)
+    return shortened(document) if shortened else document
 
 
 def _decode(hint: object, document: Json, where: str) -> object:
@@ -116,6 +118,8 @@ def _decode_union(hint: object, document: Json, where: str) -> object:
 def _decode_dataclass(hint: type, document: Json, where: str) -> object:
     hints = get_type_hints(hint)
     mapping = _as_mapping(document, where)
+    if hasattr(hint, "completed"):
+        mapping = hint.completed(mapping)
     names = [field.name for field in fields(hint)]
     unknown = sorted(mapping.keys() - set(names))
     if unknown:

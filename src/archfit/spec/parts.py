@@ -15,7 +15,7 @@ BYTE_TOKENS = 256  # rows of a byte-level BPE that are no merges; few of them oc
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Softmax:
-    """Causal softmax attention in pre-norm blocks with a feed-forward layer."""
+    """Softmax attention in pre-norm blocks with a feed-forward layer; causal if the task is."""
 
     TAG: ClassVar[str] = "softmax"
 
@@ -136,6 +136,18 @@ class Factorised:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Rotary:
+    """Positions as angles by which queries and keys are turned (Su et al. 2021): no table."""
+
+    TAG: ClassVar[str] = "rotary"
+
+    @property
+    def inner_size(self) -> int | None:
+        """Dimensions between two factors; there is no table to have any."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tied:
     """The embedding, used again for the predictions: no weights of its own."""
 
@@ -145,6 +157,7 @@ class Tied:
 Attention: TypeAlias = Softmax | Linear
 Input: TypeAlias = Tokens | Patches
 Table: TypeAlias = Full | Factorised
+Positions: TypeAlias = Full | Factorised | Rotary
 Head: TypeAlias = Full | Factorised | Tied
 
 

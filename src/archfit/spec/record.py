@@ -1,10 +1,16 @@
 """What a run leaves behind: its spec, its losses, and where and how fast it ran."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.spec.run import RunSpec
+
+# The version of the arithmetic of training: 1 is that of 0.1; since 2 a GPU sums gradients in a
+# fixed order, with kernels of our own for every context. Losses of two versions differ by less than
+# those of two seeds.
+NUMERICS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +70,17 @@ class Machine:
     archfit: str  # version and commit
     python: str
     torch: str
+    numerics: int = 1  # of the code that trained; see NUMERICS
+
+    @staticmethod
+    def shortened(document: dict[str, object]) -> dict[str, object]:
+        """The JSON of 0.1, which knew of no versions."""
+        return {name: part for name, part in document.items() if (name, part) != ("numerics", 1)}
+
+    @staticmethod
+    def completed(document: Mapping[str, object]) -> dict[str, object]:
+        """The same with its version."""
+        return {"numerics": 1, **document}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

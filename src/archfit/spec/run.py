@@ -3,13 +3,13 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from archfit.spec.architecture import Architecture
 from archfit.spec.codec import canonical_json
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real, check_type
-from archfit.spec.parts import Linear
 
+LearningRateRule = Literal["standard", "completep", "fan-in"]  # docs/rates.md
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -21,7 +21,7 @@ class Recipe:
     batch_sequences: int
     warmup_steps: int
     peak_learning_rate: float
-    learning_rate_rule: Literal["standard", "completep"]
+    learning_rate_rule: LearningRateRule
     weight_decay: float  # on matrices
     beta1: float
     beta2: float
@@ -46,7 +46,7 @@ class Recipe:
         check_real(0, 0.999999, beta1=self.beta1, beta2=self.beta2)
         check_real(1e-6, 1e6, gradient_clip=self.gradient_clip)
         check_real(0, 0.95, dropout=self.dropout)
-        check_choice(("standard", "completep"), learning_rate_rule=self.learning_rate_rule)
+        check_choice(get_args(LearningRateRule), learning_rate_rule=self.learning_rate_rule)
         check_choice(("float32", "bfloat16"), precision=self.precision)
 
 
@@ -69,12 +69,25 @@ class RunSpec:
                 "take it from the data.json of the prepared data"
             )
         check_at_least(0, seed=self.seed)
-        attention = self.architecture.attention
-        if isinstance(attention, Linear) and not attention.causal:
+        self._check_task()
+
+    def _check_task(self) -> None:
+        """Refuse networks that see what they should predict, or never see what they should read."""
+        is_causal, objective = self.architecture.is_causal, self.architecture.objective
+        if objective == "causal" and not is_causal:
             raise ValueError(
                 "attention=linear without a causal mask sees the token that it should predict; "
                 "train it with causal=true"
             )
+        if objective == "masked" and is_causal:
+            raise ValueError(
+                "attention=linear with a causal mask cannot read what follows a hidden token; "
+                "train it with causal=false"
+            )
+        if objective == "masked" and self.recipe.full_context_tokens:
+            rule = "are the last of their contexts, and a masked token stands anywhere"
+            count = self.recipe.full_context_tokens
+            raise InvalidValue("full_context_tokens", count, rule, "use 0 with {objective} masked")
 
     @property
     def hash(self) -> str:

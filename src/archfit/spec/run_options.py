@@ -4,9 +4,10 @@
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import get_args
 
-from archfit.spec.architecture import Architecture, head_dim_of
+from archfit.spec.architecture import Architecture, BlockFamily, gated_units, head_dim_of
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice
 from archfit.spec.parts import (
     Attention,
@@ -15,11 +16,13 @@ from archfit.spec.parts import (
     Input,
     Linear,
     Patches,
+    Rotary,
     Softmax,
     Tied,
     Tokens,
     table_of,
 )
+from archfit.spec.rates import auto_rate
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
@@ -53,21 +56,26 @@ class RunOptions:
     heads: int = 2
     head_dim: int | None = None  # width / heads
     context: int = 128
-    feed_forward_multiple: int | None = None  # 4, or 0 for linear attention
+    feed_forward_multiple: int | None = None  # of the width; see `_hidden_units`
+    feed_forward: int | str | None = None  # hidden units; attention: 4 heads head_dim, as T5 has
     embedding_inner: int | None = None  # a full table
     position_inner: int | None = None  # a full table
     head: str | int = "full"  # or tied, or an inner size
     patch: int | None = None  # one token a position
     patch_encoding: str = "one-hot"
     attention: str = "softmax"
+    block: str = "gpt2"
+    kv_heads: int | None = None  # one for each head
+    qk_norm: bool = False
+    objective: str = "causal"
     steps: int = 1500
     batch: int = 16
-    warmup: int | None = None  # a tenth of the steps
-    learning_rate: float | None = None  # that of `usual_rate`
-    learning_rate_rule: str = "standard"
+    warmup: int | None = None  # three tenths of the steps under fan-in, else one
+    learning_rate: float | str | None = None  # that of the rule; auto: that of fan-in
+    learning_rate_rule: str | None = None  # fan-in where the rate is auto, else standard
     weight_decay: float = 0.01
     beta1: float = 0.9
-    beta2: float = 0.999
+    beta2: float | None = None  # 0.95 under fan-in, else 0.999
     gradient_clip: float = 1.0
     dropout: float = 0.0
     evaluate_every: int | None = None  # a tenth of the steps
@@ -87,40 +95,104 @@ class RunOptions:
         """The network, for this vocabulary."""
         check_choice(tuple(ATTENTIONS), attention=self.attention)
         attention = ATTENTIONS[self.attention]
-        usual = 4 if isinstance(attention, Softmax) else 0
-        multiple = usual if self.feed_forward_multiple is None else self.feed_forward_multiple
+        if isinstance(attention, Linear) and self.objective == "masked":
+            attention = replace(attention, causal=False)
+        head_dim = self.head_dim or head_dim_of(self.width, self.heads)
+        if self.block == "llama" and self.position_inner is not None:
+            rule = "is the rank of a table, and a block of llama has rotary positions"
+            raise InvalidValue("position_inner", self.position_inner, rule, "leave it out")
         return Architecture(
             depth=self.depth,
             width=self.width,
             heads=self.heads,
-            head_dim=head_dim_of(self.width, self.heads)
-            if self.head_dim is None
-            else self.head_dim,
+            head_dim=head_dim,
             attention=attention,
-            feed_forward_multiple=multiple,
+            feed_forward=self._hidden_units(head_dim),
             context=self.context,
             input=self._input(vocab),
             embedding=table_of(self.embedding_inner),
-            positions=table_of(self.position_inner),
+            positions=Rotary() if self.block == "llama" else table_of(self.position_inner),
             head=self._head(),
+            block=self.block,  # type: ignore[arg-type]  # it checks
+            kv_heads=self.kv_heads,
+            qk_norm=self.qk_norm,
+            objective=self.objective,  # type: ignore[arg-type]  # it checks
+        )
+
+    def _hidden_units(self, head_dim: int) -> int:
+        """Those asked for; else 4 width, 8/3 width where they are gated, 0 for linear attention."""
+        multiple, units = self.feed_forward_multiple, self.feed_forward
+        if multiple is not None and units is not None:
+            rule = f"and {{feed_forward_multiple}}={multiple} say the same twice"
+            raise InvalidValue("feed_forward", units, rule, "give one of them")
+        if multiple is not None:
+            check_at_least(0, feed_forward_multiple=multiple)
+            return multiple * self.width
+        if units == "attention":
+            return 4 * self.heads * head_dim
+        if isinstance(units, str):
+            rule = "is neither a number of units nor attention"
+            raise InvalidValue("feed_forward", units, rule, "use 4096, or attention")
+        if units is not None:
+            return units
+        if self.attention != "softmax":
+            return 0
+        return gated_units(self.width) if self.block == "llama" else 4 * self.width
+
+    @property
+    def rule(self) -> str:
+        """The learning-rate rule; automatic rates belong to fan-in."""
+        if self.learning_rate_rule is not None:
+            return self.learning_rate_rule
+        return "fan-in" if self.learning_rate == "auto" else "standard"
+
+    @property
+    def rate_sizes(self) -> dict[str, int]:
+        """What the rule of automatic rates asks about."""
+        batch_tokens = self.batch * self.context
+        tokens = self.steps * batch_tokens
+        return {
+            "width": self.width, "depth": self.depth, "tokens": tokens, "batch_tokens": batch_tokens
+        }  # fmt: skip
+
+    def _rate(self) -> float:
+        if isinstance(self.learning_rate, int | float):
+            return self.learning_rate
+        if self.learning_rate not in ("auto", None):
+            rule = "is neither a number nor auto"
+            raise InvalidValue("learning_rate", self.learning_rate, rule, "use 0.002, or auto")
+        if self.learning_rate == "auto" and self.rule != "fan-in":
+            rule = f"is a rate of the rule fan-in, not of {self.rule}"
+            raise InvalidValue("learning_rate", "auto", rule, "leave out {learning_rate_rule}")
+        if self.rule != "fan-in":
+            return usual_rate(self.width, self.rule)
+        return auto_rate(self.block, **self.rate_sizes)
+
+    def neighbours(self) -> tuple["RunOptions", ...]:
+        """The same run at half its rate, at its rate and at twice that, under its own rule."""
+        rate = self._rate()
+        return tuple(
+            replace(self, learning_rate=factor * rate, learning_rate_rule=self.rule)
+            for factor in (0.5, 1.0, 2.0)
         )
 
     def recipe(self) -> Recipe:
         """How it is trained."""
-        check_at_least(1, steps=self.steps)
-        tenth = self.steps // 10
-        rate = self.learning_rate
+        check_at_least(1, steps=self.steps, batch=self.batch, context=self.context)
+        check_at_least(1, width=self.width, depth=self.depth)
+        check_choice(get_args(BlockFamily), block=self.block)
+        tenth, is_scaled = self.steps // 10, self.rule == "fan-in"
+        warmup = 3 * self.steps // 10 if is_scaled else tenth
+        usual_beta2 = 0.95 if is_scaled else 0.999
         return Recipe(
             steps=self.steps,
             batch_sequences=self.batch,
-            warmup_steps=tenth if self.warmup is None else self.warmup,
-            peak_learning_rate=(
-                usual_rate(self.width, self.learning_rate_rule) if rate is None else rate
-            ),
-            learning_rate_rule=self.learning_rate_rule,  # type: ignore[arg-type]  # it checks
+            warmup_steps=warmup if self.warmup is None else self.warmup,
+            peak_learning_rate=self._rate(),
+            learning_rate_rule=self.rule,  # type: ignore[arg-type]  # it checks
             weight_decay=self.weight_decay,
             beta1=self.beta1,
-            beta2=self.beta2,
+            beta2=usual_beta2 if self.beta2 is None else self.beta2,
             gradient_clip=self.gradient_clip,
             dropout=self.dropout,
             precision=self.precision,  # type: ignore[arg-type]  # it checks
@@ -130,6 +202,8 @@ class RunOptions:
         )
 
     def _input(self, vocab: int) -> Input:
+        if self.objective == "masked":
+            vocab += 1  # the token that hides others
         if self.patch is None:
             return Tokens(vocab=vocab)
         return Patches(vocab=vocab, size=self.patch, encoding=self.patch_encoding)  # type: ignore[arg-type]  # it checks
@@ -142,7 +216,7 @@ class RunOptions:
 
 
 def usual_rate(width: int, rule: str) -> float:
-    """A peak learning rate to start from: 0.004 at width 64, less for wider networks.
+    """A peak learning rate of the older rules: 0.004 at width 64, less for wider networks.
 
     Under completep it is that of the base shape, whatever the width.
     """

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -78,6 +78,17 @@ def seeded(cells: Iterable[Cell], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
         runs = [c.spec(seed) for c in listed if c.most_seeds is None or at < c.most_seeds]
         specs |= dict.fromkeys(sorted(runs, key=lambda spec: -spec.training_flops))
     return tuple(specs)
+
+
+def at_neighbouring_rates(sweep: Sweep) -> Sweep:
+    """Every run also at half and at twice its rate; those at the rates given come first."""
+    tuned = [
+        replace(spec, recipe=replace(spec.recipe, peak_learning_rate=factor * rate))
+        for factor in (1.0, 0.5, 2.0)
+        for spec in sweep.specs
+        for rate in [spec.recipe.peak_learning_rate]
+    ]
+    return replace(sweep, specs=tuple(dict.fromkeys(tuned)))
 
 
 def used_corpora(corpora: Iterable[Corpus], specs: Iterable[RunSpec]) -> tuple[Corpus, ...]:

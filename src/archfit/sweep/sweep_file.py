@@ -37,11 +37,12 @@ from archfit.spec import InvalidValue, RunSpec
 from archfit.spec.errors import brief, check_at_least
 from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
-from archfit.sweep.matching import nearest_width, width_for
+from archfit.sweep.matching import block_size, matched_width
 from archfit.sweep.sweep import Corpus, Sweep, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
 
 Value: TypeAlias = str | int | float
+Reader: TypeAlias = Callable[[str, object], Value]
 
 MOST_CELLS = 10_000
 MOST_MISS = 0.05  # share by which a matched size may miss the one asked for
@@ -106,25 +107,41 @@ def _seed(key: str, value: object) -> int:
     return seed
 
 
-def _head(key: str, value: object) -> Value:
-    """full or tied as they are, anything else as a size."""
-    if value in ("full", "tied"):
-        return str(value)
-    try:
-        return whole(key, value)
-    except ValueError as problem:
-        way_out = "use full, tied, or an inner size"
-        raise InvalidValue(key, value, "is unknown", way_out) from problem
+def _words_or(number: str, *words: str, reader: Reader = whole) -> Reader:
+    """What reads these words as they are, anything else as the number that is named."""
+
+    def read(key: str, value: object) -> Value:
+        if value in words:
+            return str(value)
+        try:
+            return reader(key, value)
+        except ValueError as problem:
+            way_out = f"use {', '.join(words)}, or {number}"
+            raise InvalidValue(key, value, "is unknown", way_out) from problem
+
+    return read
 
 
-def _readers() -> dict[str, Callable[[str, object], Value]]:
+def _flag(key: str, value: object) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise InvalidValue(key, value, "is neither true nor false", "write one of them")
+    return value
+
+
+def _readers() -> dict[str, Reader]:
     """For each key of a run what reads its value, by the type that `RunOptions` gives it."""
-    kinds: dict[type, Callable[[str, object], Value]] = {int: whole, float: real, str: word}
+    kinds: dict[type, Reader] = {int: whole, float: real, str: word, bool: _flag}
     readers = {
         name: next(kinds[kind] for kind in get_args(hint) or (hint,) if kind in kinds)
         for name, hint in get_type_hints(RunOptions).items()
     }
-    return readers | {"head": _head, DATA: word}
+    mixed = {
+        "head": _words_or("an inner size", "full", "tied"),
+        "feed_forward": _words_or("a number of units", "attention"),
+        "learning_rate": _words_or("a rate", "auto", reader=real),
+    }
+    return readers | mixed | {DATA: word}
 
 
 READERS = _readers()
@@ -293,10 +310,9 @@ def _specs(
         if not chosen:
             way_out = f"use one of {', '.join(corpus.label for corpus in corpora)}"
             raise InvalidValue(DATA, row[DATA], "is none of the data sets", way_out)
-        for corpus in chosen:
-            options = _options(row, corpus.vocab)
-            for seed in seeds:
-                yield options.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
+        options = _options(row)
+        for corpus, seed in itertools.product(chosen, seeds):
+            yield options.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
     except InvalidValue as problem:
         raise _refused(file, table, row, problem) from problem
 
@@ -317,7 +333,7 @@ def _refused(
     return file.refusal(("base", keys[0]) if keys else table.path, problem)
 
 
-def _options(row: dict[str, Value], vocab: int) -> RunOptions:
+def _options(row: dict[str, Value]) -> RunOptions:
     """The run that a row asks for, its width found if it is to match a size."""
     values: dict[str, Any] = {k: row[k] for k in row if k not in (DATA, MATCH, BLOCK_PARAMS)}
     options = RunOptions(**values)
@@ -325,25 +341,16 @@ def _options(row: dict[str, Value], vocab: int) -> RunOptions:
         return options
     block_params = int(row[BLOCK_PARAMS])
     check_at_least(1, block_params=block_params)
-    shape = replace(options, width=max(1, options.heads)).architecture(vocab)
-    depth, heads, multiple = shape.depth, shape.heads, shape.feed_forward_multiple
-
-    def size(width: int) -> int:
-        return replace(options, width=width).architecture(vocab).block_params
-
-    width = (
-        width_for(block_params, depth=depth, heads=heads, multiple=multiple)
-        if options.head_dim is None
-        else nearest_width(size, block_params, step=1)
-    )
-    miss = size(width) / block_params - 1
+    width = matched_width(options, block_params)
+    found = block_size(options, width)
+    miss = found / block_params - 1
     if abs(miss) > MOST_MISS:
         raise InvalidValue(
             BLOCK_PARAMS,
             block_params,
-            f"cannot be met at {{depth}}={depth} with {{heads}}={heads}: the nearest width, "
-            f"{width}, has {size(width):,} block weights, {abs(miss):.1%} "
+            f"cannot be met at {{depth}}={options.depth} with {{heads}}={options.heads}: the "
+            f"nearest width, {width}, has {found:,} block weights, {abs(miss):.1%} "
             f"{'more' if miss > 0 else 'fewer'} where 5% are allowed",
-            f"use {{block_params}} = {size(width)}, another depth or other heads",
+            f"use {{block_params}} = {found}, another depth or other heads",
         )
     return replace(options, width=width)
