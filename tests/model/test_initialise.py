@@ -20,12 +20,12 @@ from archfit.spec import (
     Tied,
     standard_architecture,
 )
-from tests_models import random_tokens
+from tests_models import position_table, random_tokens
 
 Rule = Literal["standard", "completep"]
 SHAPE = standard_architecture(depth=2, width=64, heads=4, vocab=257, context=32)
 PATCHES = replace(SHAPE, input=Patches(vocab=257, size=4, encoding="one-hot"))
-LINEAR = replace(SHAPE, attention=Linear(residual=True, causal=True), feed_forward_multiple=0)
+LINEAR = replace(SHAPE, attention=Linear(residual=True, causal=True), feed_forward=0)
 
 
 def _start(shape: Architecture, rule: Rule = "standard", seed: int = 0) -> Transformer:
@@ -66,10 +66,10 @@ def test_the_first_loss_is_near_ln_V_at_every_width(
     "table", [Full(), Factorised(inner=4), Factorised(inner=64), Factorised(inner=96)]
 )
 def test_entries_of_a_table_start_at_0_02_whatever_its_form(table: Table) -> None:
-    embedding = _start(replace(SHAPE, embedding=table, positions=table)).embedding
-    for rows in (embedding.tokens, embedding.positions):
+    model = _start(replace(SHAPE, embedding=table, positions=table))
+    for rows in (model.embedding.tokens, position_table(model)):
         assert rows.matrix().std().item() == pytest.approx(0.02, rel=0.15)  # 4 x 32 free numbers
-    assert embedding.tokens.matrix().std().item() == pytest.approx(0.02, rel=0.05)
+    assert model.embedding.tokens.matrix().std().item() == pytest.approx(0.02, rel=0.05)
 
 
 @pytest.mark.parametrize("inner", [4, 64, 96])
@@ -103,7 +103,7 @@ def test_a_patch_starts_as_large_as_a_token(size: int) -> None:
     shape = replace(SHAPE, input=Patches(vocab=257, size=size, encoding="one-hot"))
     model = _start(shape)
     with torch.no_grad():
-        content_BND = model.embedding(random_tokens(shape)) - model.embedding.positions.matrix()
+        content_BND = model.embedding(random_tokens(shape)) - position_table(model).matrix()
     assert content_BND.std().item() == pytest.approx(0.02, rel=0.05)
 
 
@@ -111,9 +111,7 @@ def test_the_same_seed_starts_the_same_blocks_under_any_embedding() -> None:
     full, thin = _start(SHAPE), _start(replace(SHAPE, embedding=Factorised(inner=4), head=Tied()))
     for name, weight in full.trunk.state_dict().items():
         assert torch.equal(weight, thin.trunk.state_dict()[name]), name
-    assert torch.equal(
-        full.embedding.positions.rows_RI, _start(PATCHES).embedding.positions.rows_RI
-    )
+    assert torch.equal(position_table(full).rows_RI, position_table(_start(PATCHES)).rows_RI)
 
 
 def test_weights_do_not_depend_on_what_was_drawn_before() -> None:

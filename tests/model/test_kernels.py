@@ -1,18 +1,32 @@
 """The Triton kernels against plain torch: on a GPU as they are, elsewhere in Triton's interpreter
 (conftest.py asks for it)."""
 
+import importlib
 import importlib.util
+import inspect
 import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from archfit.model import Transformer, parametrisation
+from archfit.spec import Rotary, standard_architecture
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PRECISION = torch.bfloat16 if torch.cuda.is_available() else torch.float32  # of products
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is made for Linux only"
 )
+KERNEL_FILES = (
+    "attention_kernels", "embedding_kernels", "feed_forward_kernels", "head_tiles",
+    "long_attention_kernels", "row_kernels",
+)  # fmt: skip
 
 
 def _random(*shape: int, seed: int) -> Tensor:
@@ -21,22 +35,51 @@ def _random(*shape: int, seed: int) -> Tensor:
 
 
 def _assert_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:
+    """As near as sums of float32 numbers in two orders; some are 0 but for their rounding."""
+    _assert_within(1e-5, ours, theirs)
+
+
+def _assert_within(rounding: float, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:
     for mine, plain in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, plain, atol=1e-5, rtol=1e-5)
+        largest = max(1.0, plain.detach().abs().max().item())
+        torch.testing.assert_close(mine.float(), plain, atol=rounding * largest, rtol=rounding)
 
 
-@pytest.mark.parametrize("width", [8, 12, 144])
+def _assert_same_products(
+    ours: Callable[..., Tensor], plain: Callable[..., Tensor], leaves: tuple[Tensor, ...]
+) -> None:
+    """Results and gradients are equal. Kernels with products are made for bfloat16, in which they
+    run on a GPU; plain torch then has the same numbers in float32."""
+    narrow = [leaf.detach().to(PRECISION).requires_grad_() for leaf in leaves]
+    wide = [leaf.detach().float().requires_grad_() for leaf in narrow]
+    results = [ours(*narrow), plain(*wide)]
+    slope = torch.randn(results[0].shape, generator=torch.Generator().manual_seed(9)).to(DEVICE)
+    both = [
+        (y, *torch.autograd.grad((y * slope).sum(), inputs))
+        for y, inputs in zip(results, (narrow, wide), strict=True)
+    ]
+    _assert_within(2e-2 if DEVICE == "cuda" else 1e-5, *both)
+
+
+@pytest.mark.parametrize("width", [14, 144])
+@pytest.mark.parametrize("is_centred", [True, False])
+@pytest.mark.parametrize("has_branch_bias", [True, False])
 @pytest.mark.parametrize("reads_total", [True, False])
 def test_sum_norm_and_their_gradients_are_those_of_torch(
-    width: int, reads_total: bool, monkeypatch: pytest.MonkeyPatch
+    width: int,
+    is_centred: bool,
+    has_branch_bias: bool,
+    reads_total: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from archfit.model import row_kernels as kernels
 
     monkeypatch.setattr(kernels, "_norm_programs", lambda _: 3)  # each sums gradients of many tiles
-    x_BND, branch_BND = _random(2, 150, width, seed=0), _random(2, 150, width, seed=1)
-    weight_D, bias_D = _random(width, seed=2), _random(width, seed=3)
-    slope_BND, total_slope_BND = _random(2, 2, 150, width, seed=4).detach()
-    leaves = (x_BND, weight_D, bias_D, branch_BND)
+    x_BND, branch_BND = _random(2, 50, width, seed=0), _random(2, 50, width, seed=1)
+    weight_D, bias_D, branch_bias_D = (_random(width, seed=seed) for seed in (2, 3, 5))
+    slope_BND, total_slope_BND = _random(2, 2, 50, width, seed=4).detach()
+    leaves = [x_BND, weight_D, branch_BND]
+    leaves += [bias_D] * is_centred + [branch_bias_D] * has_branch_bias
 
     def with_gradients(total_BND: Tensor, normed_BND: Tensor) -> tuple[Tensor, ...]:
         score = (normed_BND * slope_BND).sum()
@@ -44,65 +87,227 @@ def test_sum_norm_and_their_gradients_are_those_of_torch(
             score = score + (total_BND * total_slope_BND).sum()
         return total_BND, normed_BND, *torch.autograd.grad(score, leaves)
 
-    total_BND = x_BND + 0.3 * branch_BND
-    normed_BND = F.layer_norm(total_BND, (width,), weight_D, bias_D, 1e-5)
-    ours = with_gradients(*kernels.fused_add_norm(x_BND, branch_BND, weight_D, bias_D, 0.3))
-    _assert_close(ours, with_gradients(total_BND, normed_BND))
+    total_BND = x_BND + 0.3 * (branch_BND + branch_bias_D * has_branch_bias)
+    normed_BND = (
+        F.layer_norm(total_BND, (width,), weight_D, bias_D, 1e-5)
+        if is_centred
+        else F.rms_norm(total_BND, (width,), weight_D, 1e-5)
+    )
+    ours = kernels.fused_add_norm(
+        x_BND,
+        branch_BND,
+        branch_bias_D if has_branch_bias else None,
+        weight_D,
+        bias_D if is_centred else None,
+        0.3,
+    )
+    _assert_close(with_gradients(*ours), with_gradients(total_BND, normed_BND))
 
 
 def test_a_total_that_alone_is_read_passes_its_gradient_on() -> None:
     from archfit.model.row_kernels import fused_add_norm
 
     x_BND, branch_BND = _random(1, 5, 8, seed=0), _random(1, 5, 8, seed=1)
-    total_BND, _ = fused_add_norm(x_BND, branch_BND, _random(8, seed=2), _random(8, seed=3), 0.3)
+    bias_D, weight_D = _random(2, 8, seed=2)
+    total_BND, _ = fused_add_norm(x_BND, branch_BND, bias_D, weight_D, weight_D, 0.3)
     slope_BND = _random(1, 5, 8, seed=4).detach()
-    slopes = torch.autograd.grad((total_BND * slope_BND).sum(), (x_BND, branch_BND))
-    _assert_close(slopes, (slope_BND, 0.3 * slope_BND))
+    slopes = torch.autograd.grad((total_BND * slope_BND).sum(), (x_BND, branch_BND, bias_D))
+    _assert_close(slopes, (slope_BND, 0.3 * slope_BND, 0.3 * slope_BND.sum((0, 1))))
 
 
+@pytest.mark.parametrize("is_centred", [True, False])
+def test_without_a_branch_the_stream_passes_through(is_centred: bool) -> None:
+    from archfit.model.row_kernels import fused_add_norm
+
+    x_BND, weight_D, bias_D = _random(2, 7, 12, seed=0), _random(12, seed=1), _random(12, seed=2)
+    slope_BND, total_slope_BND = _random(2, 2, 7, 12, seed=3).detach()
+    total_BND, normed_BND = fused_add_norm(
+        x_BND, None, None, weight_D, bias_D if is_centred else None, 0.3
+    )
+    expected_BND = (
+        F.layer_norm(x_BND, (12,), weight_D, bias_D, 1e-5)
+        if is_centred
+        else F.rms_norm(x_BND, (12,), weight_D, 1e-5)
+    )
+    assert torch.equal(total_BND, x_BND)
+    both = [
+        (normed, *torch.autograd.grad((normed * slope_BND + total * total_slope_BND).sum(), x_BND))
+        for total, normed in ((total_BND, normed_BND), (x_BND, expected_BND))
+    ]
+    _assert_close(*both)
+
+
+def _turned(x_BHNK: Tensor, angles: Tensor | None) -> Tensor:
+    """As complex numbers, which turn when they are multiplied."""
+    if angles is None:
+        return x_BHNK
+    a, b = x_BHNK.chunk(2, dim=-1)
+    turned = torch.complex(a, b) * torch.complex(*angles)
+    return torch.cat((turned.real, turned.imag), dim=-1)
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("is_turned", [True, False])
 @pytest.mark.parametrize(
-    ("positions", "heads", "head_dim"), [(5, 2, 7), (16, 1, 20), (33, 2, 72), (128, 1, 150)]
+    ("positions", "heads", "groups", "head_dim"),
+    [
+        (5, 2, 2, 8),
+        (16, 4, 1, 20),
+        (33, 4, 2, 34),
+        (128, 1, 1, 72),
+        (128, 2, 1, 12),
+        (130, 1, 1, 64),
+        (130, 4, 2, 6),
+        (300, 2, 1, 10),
+        (40, 1, 1, 136),
+        (40, 1, 1, 300),
+    ],
 )
-def test_attention_and_its_gradient_are_those_of_torch(
-    positions: int, heads: int, head_dim: int
+def test_attention_and_its_gradients_are_those_of_torch(
+    positions: int, heads: int, groups: int, head_dim: int, is_turned: bool, is_causal: bool
+) -> None:
+    _check_attention(positions, heads, groups, head_dim, is_turned, is_causal)
+
+
+@pytest.mark.parametrize(("positions", "head_dim"), [(5, 7), (33, 11), (130, 11), (16, 33)])
+def test_heads_of_odd_size_are_split_anywhere(positions: int, head_dim: int) -> None:
+    _check_attention(positions, 2, 2, head_dim, is_turned=False, is_causal=True)
+
+
+def _check_attention(
+    positions: int, heads: int, groups: int, head_dim: int, is_turned: bool, is_causal: bool
 ) -> None:
     from archfit.model.attention_kernels import fused_attention
 
-    qkv_BN3HK = _random(2, positions, 3, heads, head_dim, seed=0)
-    slope_BNHK = _random(2, positions, heads, head_dim, seed=1).detach()
-    scale = 1.1 / math.sqrt(head_dim)
+    batch, scale = 2 if positions <= 128 else 1, 1.1 / math.sqrt(head_dim)
+    qkv_BNHK = _random(batch, positions, heads + 2 * groups, head_dim, seed=0)
+    bias_HK = _random(heads + 2 * groups, head_dim, seed=3)
+    turn_NK = 6 * _random(positions + 3, head_dim // 2, seed=2).detach()
+    angles = torch.stack((turn_NK.cos(), turn_NK.sin()))[:, :positions] if is_turned else None
 
-    def with_gradient(y_BNHK: Tensor) -> tuple[Tensor, ...]:
-        return y_BNHK, *torch.autograd.grad((y_BNHK * slope_BNHK).sum(), qkv_BN3HK)
+    def ours(qkv_BNHK: Tensor, bias_HK: Tensor) -> Tensor:
+        biased_BNHK, bias = qkv_BNHK + bias_HK.detach(), bias_HK.flatten()
+        return fused_attention(biased_BNHK, bias, heads, scale, angles, is_causal=is_causal)
 
-    q_BHNK, k_BHNK, v_BHNK = qkv_BN3HK.transpose(1, 3).unbind(2)
-    plain_BHNK = F.scaled_dot_product_attention(q_BHNK, k_BHNK, v_BHNK, is_causal=True, scale=scale)
-    ours = with_gradient(fused_attention(qkv_BN3HK, scale))
-    _assert_close(ours, with_gradient(plain_BHNK.transpose(1, 2)))
+    def plain(qkv_BNHK: Tensor, bias_HK: Tensor) -> Tensor:
+        parts = (qkv_BNHK + bias_HK).split((heads, groups, groups), dim=2)
+        q, k, v = (part.transpose(1, 2) for part in parts)
+        y_BHNK = F.scaled_dot_product_attention(
+            _turned(q, angles), _turned(k, angles), v,
+            is_causal=is_causal, scale=scale, enable_gqa=True,
+        )  # fmt: skip
+        return y_BHNK.transpose(1, 2)
+
+    _assert_same_products(ours, plain, (qkv_BNHK, bias_HK))
 
 
-def test_an_affine_map_and_its_gradients_are_those_of_torch() -> None:
-    from archfit.model.row_kernels import fused_affine
+def test_without_a_bias_attention_makes_no_gradient_for_one() -> None:
+    from archfit.model.attention_kernels import fused_attention
 
-    leaves = _random(3, 50, 8, seed=0), _random(130, 8, seed=1), _random(130, seed=2)
-    slope = _random(3, 50, 130, seed=3).detach()
-    ours, plain = fused_affine(*leaves), F.linear(*leaves)
+    qkv_BNHK = _random(1, 6, 3, 8, seed=0)
+    y_BNHK = fused_attention(qkv_BNHK, None, 1, 0.3, None, is_causal=True)
+    (slope,) = torch.autograd.grad(y_BNHK.sum(), qkv_BNHK)
+    assert slope.shape == qkv_BNHK.shape
+
+
+def test_a_product_has_the_gradients_of_torch_and_leaves_that_of_its_bias_to_others() -> None:
+    from archfit.model.products import fused_product
+
+    x, weight, bias = _random(3, 5, 8, seed=0), _random(13, 8, seed=1), _random(13, seed=2)
+    _assert_same_products(
+        lambda x, weight: fused_product(x, weight, bias),
+        lambda x, weight: F.linear(x, weight, bias),
+        (x, weight),
+    )
+    y = fused_product(x, weight, bias)
+    assert torch.autograd.grad(y.sum(), (x, bias), allow_unused=True)[1] is None
+
+
+@pytest.mark.parametrize("is_gated", [True, False])
+@pytest.mark.parametrize(("width", "units"), [(14, 56), (34, 90), (64, 136), (330, 150)])
+def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
+    width: int, units: int, is_gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archfit.model import feed_forward_kernels
+    from archfit.model.feed_forward_kernels import fused_feed_forward
+
+    monkeypatch.setattr(feed_forward_kernels, "MOST_SUMS", 2)  # each sums several tiles
+    up = _random(units * (1 + is_gated), width, seed=2) / math.sqrt(width)
+    down, bias = _random(width, units, seed=3) / math.sqrt(units), _random(units, seed=4)
+    biases = () if is_gated else (bias,)
+
+    def ours(x_BND: Tensor, up: Tensor, down: Tensor, bias: Tensor | None = None) -> Tensor:
+        return fused_feed_forward(x_BND, up, bias, down)
+
+    def plain(x_BND: Tensor, up: Tensor, down: Tensor, bias: Tensor | None = None) -> Tensor:
+        if bias is not None:
+            return F.linear(F.gelu(F.linear(x_BND, up, bias)), down)
+        gate, value = F.linear(x_BND, up).chunk(2, dim=-1)
+        return F.linear(F.silu(gate) * value, down)
+
+    _assert_same_products(ours, plain, (_random(2, 70, width, seed=0), up, down, *biases))
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "together", "shares"),
+    [(5, 14, 1, 1), (5, 14, 3, 4), (257, 70, 1, 4), (257, 70, 3, 1), (1030, 14, 1, 1)],
+)
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_the_gradient_of_a_table_sums_what_was_read_from_each_row(
+    rows: int,
+    width: int,
+    together: int,
+    shares: int,
+    is_sorted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from archfit.model import embedding_kernels as kernels
+
+    monkeypatch.setattr(kernels, "MOST_ONE_HOT_ROWS", 0 if is_sorted else 2000)
+    monkeypatch.setattr(kernels, "_shares", lambda *_: shares)
+    table_RD, slope_MD = _random(rows, width, seed=0), _random(150, width, seed=1).detach()
+    generator = torch.Generator().manual_seed(2)
+    ids_MT = torch.randint(rows, (150, together), generator=generator).to(DEVICE)
+    ids_MT[40:120] = rows - 1  # one token is frequent
+    plain = table_RD[ids_MT].sum(1)
+    ours = kernels.fused_look_up(ids_MT, table_RD)
     _assert_close(
-        (ours, *torch.autograd.grad((ours * slope).sum(), leaves)),
-        (plain, *torch.autograd.grad((plain * slope).sum(), leaves)),
+        (ours, *torch.autograd.grad((ours * slope_MD).sum(), table_RD)),
+        (plain, *torch.autograd.grad((plain * slope_MD).sum(), table_RD)),
     )
 
 
-def test_sums_of_columns_take_every_row_of_many_programs() -> None:
-    from archfit.model.row_kernels import SUM_PROGRAMS, SUM_ROWS, column_sums
+@pytest.mark.parametrize(("rows", "is_sorted"), [(1024, False), (1025, True)])
+def test_only_the_ids_of_large_tables_are_sorted(
+    rows: int, is_sorted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archfit.model import embedding_kernels as kernels
 
-    rows = SUM_ROWS * 5 + 3
-    values_MC = _random(rows, 70, seed=0).detach()
-    assert SUM_PROGRAMS > 5
-    _assert_close((column_sums(values_MC),), (values_MC.sum(0),))
+    sort, sorted_ids = torch.sort, []
+
+    def noticed(ids: Tensor, *, stable: bool) -> Any:
+        assert stable  # equal ids stay in the order of their positions
+        sorted_ids.append(ids)
+        return sort(ids, stable=stable)
+
+    monkeypatch.setattr(torch, "sort", noticed)
+    ids_MT, slope_MD = torch.zeros(2, 1, dtype=torch.long), torch.ones(2, 4)
+    kernels.table_gradient(ids_MT.to(DEVICE), slope_MD.to(DEVICE), rows)
+    assert bool(sorted_ids) is is_sorted
 
 
-@pytest.mark.parametrize("vocab", [7, 257, 5000])
+def test_many_positions_are_shared_by_programs_and_few_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from archfit.model import embedding_kernels as kernels
+
+    monkeypatch.setattr(kernels, "busy_programs", lambda *_: 100)
+    shares = [kernels._shares(torch.device("cpu"), tiles, 65_536) for tiles in (3, 10, 1000)]
+    assert shares == [33, 10, 1]
+    assert kernels._shares(torch.device("cpu"), 1, kernels.LEAST_SHARE) == 1
+
+
+@pytest.mark.parametrize("vocab", [5, 257, 3000, 5000])
 @pytest.mark.parametrize("apart", [0, 5])  # a padded head leaves a gap after each row
 def test_losses_and_their_gradients_are_those_of_torch(vocab: int, apart: int) -> None:
     from archfit.model.row_kernels import fused_cross_entropy
@@ -137,15 +342,113 @@ def test_huge_logits_do_not_overflow() -> None:
     assert [loss.item() for loss in losses] == [1000.0, 0.0]
 
 
+@pytest.mark.parametrize("block", ["gpt2", "llama", "qwen3"])
+@pytest.mark.parametrize(("objective", "context"), [("causal", 20), ("masked", 130)])
+def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
+    block: str,
+    objective: Literal["causal", "masked"],
+    context: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from archfit.model import layers, loss
+
+    shape = standard_architecture(depth=2, width=8, heads=2, vocab=7, context=context)
+    shape = replace(shape, objective=objective)
+    if block != "gpt2":
+        shape = replace(shape, block="llama", positions=Rotary(), kv_heads=1)
+    shape = replace(shape, qk_norm=block == "qwen3")
+    numbers = parametrisation(shape, "completep")  # multipliers that are not 1
+    model = Transformer(shape, numbers, dropout=0.0).to(DEVICE)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.data.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    tokens_BS = torch.randint(7, (1, context), generator=generator).to(DEVICE)
+
+    def losses_and_gradients(is_fused: bool) -> tuple[Tensor, ...]:
+        for module, name in (
+            (layers, "can_fuse"),
+            (layers, "can_fuse_products"),
+            (loss, "can_fuse"),
+        ):
+            monkeypatch.setattr(module, name, lambda _: is_fused)
+        with torch.autocast("cuda", torch.bfloat16, enabled=is_fused and DEVICE == "cuda"):
+            losses_M = loss.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
+        return losses_M, *torch.autograd.grad(losses_M.mean(), list(model.parameters()))
+
+    rounding = 1e-5 if DEVICE == "cpu" else 5e-2
+    _assert_within(rounding, losses_and_gradients(True), losses_and_gradients(False))
+
+
+def _kernels() -> list[tuple[str, Any, dict[str, object]]]:
+    """Name, function and module of every kernel."""
+    modules = [importlib.import_module(f"archfit.model.{name}") for name in KERNEL_FILES]
+    return [
+        (name, kernel, vars(module))
+        for module in modules
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "fn") and kernel.fn.__module__ == module.__name__
+    ]
+
+
 def test_no_import_hook_stands_between_triton_and_a_kernel() -> None:
     """Triton compiles the source with the names of the function's module; a wrapper has others."""
-    from archfit.model import attention_kernels, row_kernels
+    found = _kernels()
+    assert len(found) == 21
+    assert all(kernel.fn.__globals__ is names for _, kernel, names in found)
 
-    found = [
-        (kernel, vars(module))
-        for module in (attention_kernels, row_kernels)
-        for kernel in vars(module).values()
-        if hasattr(kernel, "fn")
-    ]
-    assert len(found) == 8
-    assert all(kernel.fn.__globals__ is names for kernel, names in found)
+
+def test_no_sum_depends_on_which_program_comes_first() -> None:
+    assert not [name for name, kernel, _ in _kernels() if "atomic" in inspect.getsource(kernel.fn)]
+
+
+def test_sizes_are_not_compiled_in() -> None:
+    """Only tiles and flags are, so that networks of all widths share a few kernels."""
+    tiles = {
+        "ALIGN", "BLOCK", "CAUSAL", "CHUNK", "GATED", "GROUPED", "HALF", "KEYS", "OTHER", "OWN",
+        "POSITIONS", "QUERIES", "ROWS", "TILE", "UNITS",
+    }  # fmt: skip
+    for name, kernel, _ in _kernels():
+        parameters = inspect.signature(kernel.fn).parameters.values()
+        compiled_in = {p.name for p in parameters if "constexpr" in str(p.annotation)}
+        assert compiled_in <= tiles | {"BACK", "MASKED", "STORES_PRE"}, name
+
+
+@pytest.mark.parametrize("block", ["gpt2", "llama"])
+@pytest.mark.parametrize(("context", "width"), [(20, 16), (140, 336)])
+def test_a_kernel_is_compiled_ahead_once(
+    block: str, context: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archfit.model import row_kernels as kernels
+
+    monkeypatch.setattr(kernels, "_compiling", {})
+    with ThreadPoolExecutor(1) as compiler:  # the interpreter is made for one thread
+        monkeypatch.setattr(kernels, "_compilers", lambda _: compiler)
+        _assert_compiled_once(kernels, block, context, width)
+
+
+def _assert_compiled_once(kernels: Any, block: str, context: int, width: int) -> None:
+    shape = standard_architecture(depth=1, width=width, heads=2, vocab=7, context=context)
+    if block == "llama":
+        shape = replace(shape, block="llama", positions=Rotary())
+    first = kernels.compile_ahead(shape, torch.device(DEVICE))
+    assert len(first) == 11
+    for other in (replace(shape, depth=3), replace(shape, heads=4)):
+        assert kernels.compile_ahead(other, torch.device(DEVICE)) == first
+    assert [kernel.exception() for kernel in first] == [None] * 11
+
+
+def test_copies_are_what_the_weights_are_and_their_gradients_go_to_the_weights() -> None:
+    from archfit.model.products import CoarseCopies, coarse, fused_product
+
+    layer = torch.nn.Linear(8, 6, device=DEVICE)
+    copies = CoarseCopies([layer])
+    with torch.no_grad():
+        layer.weight.mul_(3)
+    copies.refresh()
+    assert torch.equal(coarse(layer.weight, torch.bfloat16), layer.weight.bfloat16())
+    assert coarse(layer.weight, torch.float32) is layer.weight  # no copy of another precision
+    x = _random(4, 8, seed=0).bfloat16()
+    fused_product(x, layer.weight, layer.bias).sum().backward()
+    expected = x.detach().float().sum(0).expand(6, 8)
+    torch.testing.assert_close(layer.weight.grad, expected, atol=0.05, rtol=0.02)
+    assert layer.bias.grad is None  # whoever reads the result makes it

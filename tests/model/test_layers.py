@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archfit.model.layers import AddNorm, CausalAttention, RowTable, head_padding
+from archfit.model.layers import AddNorm, Attention, Branch, FeedForward, RowTable, head_padding
 from archfit.spec import Factorised, Full, standard_architecture
 
 SHAPE = standard_architecture(depth=1, width=12, heads=3, vocab=7, context=6)
@@ -16,36 +16,50 @@ ROWS, WIDTH = 12, 8
 @pytest.mark.parametrize("multiplier", [1.0, 0.25])
 def test_the_sum_is_centred_divided_by_its_deviation_scaled_and_shifted(multiplier: float) -> None:
     torch.manual_seed(0)
-    layer = AddNorm(6, branch_multiplier=multiplier).double()
+    layer = AddNorm(6, is_centred=True, branch_multiplier=multiplier).double()
+    assert layer.bias is not None
     layer.weight.data.normal_()
     layer.bias.data.normal_()
     x_BND, branch_BND = torch.randn(2, 2, 3, 6, dtype=torch.float64)
-    total_BND, normed_BND = layer(x_BND, branch_BND)
-    expected_BND = x_BND + multiplier * branch_BND
+    bias_D = torch.randn(6, dtype=torch.float64)
+    total_BND, normed_BND = layer(x_BND, Branch(branch_BND, bias_D))
+    expected_BND = x_BND + multiplier * (branch_BND + bias_D)
     centred_BND = expected_BND - expected_BND.mean(-1, keepdim=True)
     unit_BND = centred_BND / (centred_BND.square().mean(-1, keepdim=True) + 1e-5).sqrt()
     torch.testing.assert_close(total_BND, expected_BND, atol=1e-12, rtol=0)
     torch.testing.assert_close(normed_BND, unit_BND * layer.weight + layer.bias, atol=1e-12, rtol=0)
 
 
+def test_an_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
+    torch.manual_seed(0)
+    layer = AddNorm(6, is_centred=False, branch_multiplier=0.5).double()
+    layer.weight.data.normal_()
+    x_BND, branch_BND = torch.randn(2, 2, 3, 6, dtype=torch.float64)
+    total_BND, normed_BND = layer(x_BND, Branch(branch_BND))
+    expected_BND = x_BND + 0.5 * branch_BND
+    unit_BND = expected_BND / (expected_BND.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(total_BND, expected_BND, atol=1e-12, rtol=0)
+    torch.testing.assert_close(normed_BND, unit_BND * layer.weight, atol=1e-12, rtol=0)
+
+
 def test_without_a_branch_the_stream_stays_as_it_is() -> None:
     x_BND = torch.randn(2, 3, 6, generator=torch.Generator().manual_seed(0))
-    total_BND, normed_BND = AddNorm(6, branch_multiplier=0.25)(x_BND, None)
+    total_BND, normed_BND = AddNorm(6, is_centred=True, branch_multiplier=0.25)(x_BND, None)
     assert torch.equal(total_BND, x_BND)
     assert normed_BND.mean(-1).abs().max() < 1e-6
 
 
-def _attention(heads: int, head_dim: int, *, dropout: float = 0.0) -> CausalAttention:
+def _attention(heads: int, head_dim: int, *, dropout: float = 0.0) -> Attention:
     torch.manual_seed(0)
     shape = replace(SHAPE, heads=heads, head_dim=head_dim)
-    return CausalAttention(shape, score_multiplier=0.7, dropout=dropout).double()
+    return Attention(shape, score_multiplier=0.7, dropout=dropout).double()
 
 
 def _stream() -> Tensor:
     return torch.randn(2, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-def _written_out(layer: CausalAttention, x_BND: Tensor) -> Tensor:
+def _written_out(layer: Attention, x_BND: Tensor) -> Tensor:
     """Position by position and head by head, from rows of the weights."""
     H, K = layer.heads, layer.head_dim
     q_HKD, k_HKD, v_HKD = layer.qkv.weight.reshape(3, H, K, -1)
@@ -66,7 +80,7 @@ def _written_out(layer: CausalAttention, x_BND: Tensor) -> Tensor:
 @pytest.mark.parametrize(("heads", "head_dim"), [(3, 4), (1, 12), (2, 5), (5, 7)])
 def test_heads_of_any_number_and_size_are_softmax_attention(heads: int, head_dim: int) -> None:
     layer, x_BND = _attention(heads, head_dim), _stream()
-    torch.testing.assert_close(layer(x_BND), _written_out(layer, x_BND), atol=1e-12, rtol=0)
+    torch.testing.assert_close(layer(x_BND).whole(), _written_out(layer, x_BND), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -80,14 +94,28 @@ def test_a_head_grows_to_a_fast_size_that_is_near(head_dim: int, padded: int) ->
 def test_padding_in_the_weights_changes_nothing() -> None:
     layer, x_BND = _attention(2, 5), _stream()
     padded_BND = layer._padded_attention(x_BND, 3)
-    torch.testing.assert_close(padded_BND, layer(x_BND), atol=1e-12, rtol=0)
+    torch.testing.assert_close(padded_BND, layer(x_BND).whole(), atol=1e-12, rtol=0)
 
 
 def test_dropout_acts_in_training_only() -> None:
     layer, x_BND = _attention(2, 5, dropout=0.5), _stream()
-    assert not torch.equal(layer(x_BND), layer(x_BND))
+    assert not torch.equal(layer(x_BND).whole(), layer(x_BND).whole())
     layer.eval()
-    assert torch.equal(layer(x_BND), layer(x_BND))
+    assert torch.equal(layer(x_BND).whole(), layer(x_BND).whole())
+
+
+@pytest.mark.parametrize("is_gated", [True, False])
+def test_the_feed_forward_layer_is_its_formula(is_gated: bool) -> None:
+    torch.manual_seed(0)
+    layer, x_BND = FeedForward(12, 5, is_gated=is_gated).double(), _stream()
+    if is_gated:
+        gate, value = x_BND @ layer.up.weight[:5].T, x_BND @ layer.up.weight[5:].T
+        expected_BND = (gate / (1 + (-gate).exp()) * value) @ layer.down.weight.T
+    else:
+        z = x_BND @ layer.up.weight.T + layer.up.bias
+        below = (1 + torch.erf(z / 2**0.5)) / 2
+        expected_BND = (z * below) @ layer.down.weight.T + layer.down.bias
+    torch.testing.assert_close(layer(x_BND).whole(), expected_BND, atol=1e-12, rtol=0)
 
 
 def _table(inner: int) -> RowTable:

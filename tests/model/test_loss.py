@@ -1,26 +1,38 @@
 """The loss against probabilities written out, for tokens and for patches."""
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 
-from archfit.model.loss import inputs_and_targets, token_losses
-from archfit.spec import Patches, Tokens
+from archfit.model.loss import batch_of, token_losses
+from archfit.spec import Patches, Tokens, standard_architecture
 
 PATCHES = Patches(vocab=5, size=3, encoding="one-hot")
 
 
+SHAPE = standard_architecture(depth=1, width=8, heads=2, vocab=5, context=3)
+
+
 def test_each_token_is_the_target_of_the_one_before() -> None:
-    inputs_BS, targets_BS = inputs_and_targets(torch.tensor([[3, 1, 4, 1]]), Tokens(vocab=5))
+    inputs_BS, targets_BS, places = batch_of(torch.tensor([[3, 1, 4, 1]]), SHAPE)
+    assert places is None
     assert inputs_BS.tolist() == [[3, 1, 4]]
     assert targets_BS.tolist() == [[1, 4, 1]]
 
 
 def test_each_patch_is_the_target_of_the_one_before() -> None:
-    inputs_BS, targets_BS = inputs_and_targets(torch.arange(9)[None], PATCHES)
+    inputs_BS, targets_BS, _ = batch_of(torch.arange(9)[None], replace(SHAPE, input=PATCHES))
     assert inputs_BS.tolist() == [[0, 1, 2, 3, 4, 5]]
     assert targets_BS.tolist() == [[3, 4, 5, 6, 7, 8]]
+
+
+def test_an_encoder_s_row_is_what_it_sees_the_places_and_what_stood_there() -> None:
+    row_BR = torch.tensor([[4, 0, 4, 0, 2, 3, 1]])  # tokens 0 and 2 are hidden
+    seen, targets, places = batch_of(row_BR, replace(SHAPE, objective="masked"))
+    assert places is not None
+    assert [seen.tolist(), places.tolist(), targets.tolist()] == [[[4, 0, 4]], [[0, 2]], [[3, 1]]]
 
 
 def test_the_loss_of_a_token_is_minus_ln_of_its_share() -> None:

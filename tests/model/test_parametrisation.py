@@ -24,6 +24,7 @@ def test_completep_at_twice_the_width_and_four_times_the_depth_of_its_base() -> 
         score_multiplier=8 / 128,
         hidden_std=0.02 / math.sqrt(2),
         projection_std=0.02 / math.sqrt(2),
+        table_std=0.02,
         hidden_rate_factor=1 / 2,
         hidden_decay_factor=2.0,
         block_epsilon=1e-8 / 8,
@@ -39,12 +40,20 @@ def test_standard_is_gpt2s() -> None:
         score_multiplier=1 / math.sqrt(128),
         hidden_std=0.02,
         projection_std=0.02 / 4,  # sqrt(2 L)
+        table_std=0.02,
         hidden_rate_factor=1.0,
         hidden_decay_factor=1.0,
         block_epsilon=1e-8,
         table_epsilon=1e-8,
     )
     assert parametrisation(TWICE_AS_WIDE, "standard") == by_hand
+
+
+def test_fan_in_is_standard_with_sizes_that_go_with_the_width() -> None:
+    standard, scaled = (parametrisation(TWICE_AS_WIDE, rule) for rule in ("standard", "fan-in"))
+    std = math.sqrt(0.4 / 512)
+    sizes = {"hidden_std": std, "projection_std": std / 4, "table_std": 0.07}
+    assert scaled == replace(standard, **sizes)
 
 
 def test_the_rules_agree_at_the_base_shape_but_for_the_projections() -> None:

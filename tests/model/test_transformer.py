@@ -1,5 +1,5 @@
-"""The whole network against Hugging Face's GPT-2, its merged twin and its own description; its
-embeddings against one-hot matrices, its blocks against the recursion of the proofs."""
+"""The whole network against its merged twin and its own description; its embeddings against
+one-hot matrices, its blocks against the recursion of the proofs."""
 
 from dataclasses import replace
 from typing import Literal
@@ -13,86 +13,24 @@ from torch import Tensor, nn
 
 from archfit.model import Transformer, parametrisation
 from archfit.model.layers import LinearAttention, RowTable
-from archfit.model.transformer import Block, SoftmaxTrunk
+from archfit.model.transformer import Block
 from archfit.spec import (
     Architecture,
     Attention,
     Factorised,
     Full,
-    Head,
     Linear,
     Patches,
+    Rotary,
     Softmax,
     Table,
     Tied,
     Tokens,
     standard_architecture,
 )
-from tests_models import random_model, random_tokens
+from tests_models import position_table, random_model, random_tokens
 
 SHAPE = standard_architecture(depth=2, width=12, heads=3, vocab=11, context=6)
-
-
-def _transposed(weight: Tensor) -> Tensor:
-    return weight.T if weight.dim() == 2 else weight
-
-
-def _gpt2(model: Transformer) -> nn.Module:
-    """Hugging Face's network with our weights; its matrices are the transposes of ours."""
-    from transformers import GPT2Config, GPT2LMHeadModel  # takes seconds, so not at the top
-
-    assert isinstance(model.trunk, SoftmaxTrunk)
-    shape = model.architecture
-    config = GPT2Config(
-        vocab_size=shape.input.vocab,
-        n_positions=shape.context,
-        n_embd=shape.width,
-        n_layer=shape.depth,
-        n_head=shape.heads,
-        n_inner=shape.feed_forward_multiple * shape.width,
-        activation_function="gelu",
-        tie_word_embeddings=model.head is None,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    theirs: nn.Module = GPT2LMHeadModel(config)
-    weights: dict[str, Tensor] = {
-        "transformer.wte.weight": model.embedding.tokens.rows_RI,
-        "transformer.wpe.weight": model.embedding.positions.rows_RI,
-        "transformer.ln_f.weight": model.trunk.norm.weight,
-        "transformer.ln_f.bias": model.trunk.norm.bias,
-        "lm_head.weight": (model.embedding.tokens if model.head is None else model.head).rows_RI,
-    }
-    for at, block in enumerate(model.trunk.blocks):
-        assert isinstance(block, Block)
-        for name, layer in {
-            "ln_1": block.attention_norm,
-            "attn.c_attn": block.attention.qkv,
-            "attn.c_proj": block.attention.out,
-            "ln_2": block.feed_forward_norm,
-            "mlp.c_fc": block.feed_forward.up,
-            "mlp.c_proj": block.feed_forward.down,
-        }.items():
-            for kind, weight in layer.named_parameters():
-                weights[f"transformer.h.{at}.{name}.{kind}"] = _transposed(weight)
-    theirs.load_state_dict(weights)
-    return theirs.eval()
-
-
-@pytest.mark.parametrize("head", [Full(), Tied()])
-@pytest.mark.parametrize(
-    ("depth", "width", "heads", "multiple"), [(1, 8, 1, 4), (3, 48, 4, 4), (2, 30, 6, 2)]
-)
-def test_logits_are_those_of_hugging_faces_gpt2(
-    depth: int, width: int, heads: int, multiple: int, head: Head
-) -> None:
-    shape = standard_architecture(depth=depth, width=width, heads=heads, vocab=97, context=24)
-    model = random_model(replace(shape, head=head, feed_forward_multiple=multiple))
-    tokens_BN = random_tokens(shape, batch=3)
-    with torch.no_grad():
-        ours_BNV, theirs_BNV = model(tokens_BN), _gpt2(model)(tokens_BN).logits
-    assert ours_BNV.std() > 0.3
-    torch.testing.assert_close(ours_BNV, theirs_BNV, atol=1e-5, rtol=0)
 
 
 def _merge(into: RowTable, table: RowTable) -> None:
@@ -110,7 +48,7 @@ def test_a_factorised_network_is_its_merged_twin(inner: int, head: str) -> None:
     twin = random_model(twin_shape)
     twin.trunk.load_state_dict(model.trunk.state_dict())
     _merge(twin.embedding.tokens, model.embedding.tokens)
-    _merge(twin.embedding.positions, model.embedding.positions)
+    _merge(position_table(twin), position_table(model))
     if model.head is not None and twin.head is not None:
         _merge(twin.head, model.head)
     tokens_BN = random_tokens(SHAPE)
@@ -135,7 +73,7 @@ def test_a_completep_network_is_a_standard_one_with_other_weights() -> None:
 
 def test_a_linear_network_reads_and_predicts_through_the_same_tables() -> None:
     attention = Linear(residual=True, causal=True)
-    shape = replace(SHAPE, attention=attention, feed_forward_multiple=0)
+    shape = replace(SHAPE, attention=attention, feed_forward=0)
     model = random_model(shape, dtype=torch.float64)
     assert model.head is not None
     tokens_BN = random_tokens(shape)
@@ -161,14 +99,14 @@ def _positions_moved_by(shape: Architecture, token: int) -> list[bool]:
     [Softmax(), Linear(residual=False, causal=True), Linear(residual=True, causal=True)],
 )
 def test_a_token_moves_no_earlier_logits(attention: Softmax | Linear) -> None:
-    multiple = 4 if isinstance(attention, Softmax) else 0
-    shape = replace(SHAPE, attention=attention, feed_forward_multiple=multiple)
+    hidden = SHAPE.feed_forward if isinstance(attention, Softmax) else 0
+    shape = replace(SHAPE, attention=attention, feed_forward=hidden)
     assert _positions_moved_by(shape, 3) == [False, False, False, True, True, True]
 
 
 def test_a_token_moves_earlier_logits_without_a_mask() -> None:
     attention = Linear(residual=False, causal=False)
-    shape = replace(SHAPE, attention=attention, feed_forward_multiple=0)
+    shape = replace(SHAPE, attention=attention, feed_forward=0)
     assert _positions_moved_by(shape, 3) == [True] * 6
 
 
@@ -198,14 +136,14 @@ def architectures(draw: st.DrawFn) -> Architecture:
         )
     )
     is_scalar = isinstance(tokens, Patches) and tokens.encoding == "scalar"
-    multiples = st.integers(1, 4) if isinstance(attention, Softmax) else st.just(0)
+    hidden = st.integers(1, 24) if isinstance(attention, Softmax) else st.just(0)
     return Architecture(
         depth=draw(st.integers(1, 3)),
         width=draw(SIZES),
         heads=draw(SIZES),
         head_dim=draw(SIZES),
         attention=attention,
-        feed_forward_multiple=draw(multiples),
+        feed_forward=draw(hidden),
         context=draw(SIZES),
         input=tokens,
         embedding=draw(ANY_TABLE),
@@ -214,8 +152,30 @@ def architectures(draw: st.DrawFn) -> Architecture:
     )
 
 
-@settings(max_examples=60)
-@given(shape=architectures())
+@st.composite
+def llamas(draw: st.DrawFn) -> Architecture:
+    groups = draw(SIZES)
+    return Architecture(
+        depth=draw(st.integers(1, 3)),
+        width=draw(SIZES),
+        heads=groups * draw(st.integers(1, 3)),
+        head_dim=2 * draw(st.integers(1, 3)),
+        attention=Softmax(),
+        feed_forward=draw(st.integers(1, 24)),
+        context=draw(SIZES),
+        input=Tokens(vocab=draw(st.integers(2, 9))),
+        embedding=draw(ANY_TABLE),
+        positions=Rotary(),
+        head=draw(st.one_of(ANY_TABLE, st.builds(Tied))),
+        block="llama",
+        kv_heads=groups,
+        qk_norm=draw(st.booleans()),
+        objective=draw(st.sampled_from(["causal", "masked"])),
+    )
+
+
+@settings(max_examples=80)
+@given(shape=st.one_of(architectures(), llamas()))
 def test_a_network_has_the_parameters_of_its_description_and_runs(shape: Architecture) -> None:
     model = random_model(shape)
     assert sum(weight.numel() for weight in model.parameters()) == shape.params
@@ -224,7 +184,7 @@ def test_a_network_has_the_parameters_of_its_description_and_runs(shape: Archite
 
 
 LINEAR = replace(
-    SHAPE, attention=Linear(residual=True, causal=True), feed_forward_multiple=0
+    SHAPE, attention=Linear(residual=True, causal=True), feed_forward=0
 )  # it has the dropout of the embedding only
 
 
@@ -247,7 +207,7 @@ def test_tokens_are_rows_picked_by_one_hot_vectors(table: Table) -> None:
     tokens_BN = random_tokens(SMALL)
     one_hot_BNV = F.one_hot(tokens_BN, 7).double()
     embedding = model.embedding
-    expected_BND = one_hot_BNV @ embedding.tokens.matrix() + embedding.positions.matrix()
+    expected_BND = one_hot_BNV @ embedding.tokens.matrix() + position_table(model).matrix()
     torch.testing.assert_close(embedding(tokens_BN), expected_BND, atol=1e-12, rtol=0)
 
 
@@ -255,25 +215,25 @@ def test_tokens_are_rows_picked_by_one_hot_vectors(table: Table) -> None:
 def test_a_one_hot_patch_is_a_convolution_over_one_hot_vectors(table: Table) -> None:
     """sum_j W_j x_j + p (Wies et al. 2021, eq. 2), with W_j the rows of place j."""
     shape = replace(SMALL, input=Patches(vocab=7, size=3, encoding="one-hot"), embedding=table)
-    embedding = random_model(shape, dtype=torch.float64).embedding
-    tokens_BS = random_tokens(shape)
+    model = random_model(shape, dtype=torch.float64)
+    embedding, tokens_BS = model.embedding, random_tokens(shape)
     kernel_DVT = embedding.tokens.matrix().unflatten(0, (3, 7)).permute(2, 1, 0)
     one_hot_BVS = F.one_hot(tokens_BS, 7).double().transpose(1, 2)
     content_BND = F.conv1d(one_hot_BVS, kernel_DVT, stride=3).transpose(1, 2)
-    expected_BND = content_BND + embedding.positions.matrix()
+    expected_BND = content_BND + position_table(model).matrix()
     torch.testing.assert_close(embedding(tokens_BS), expected_BND, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_scalar_patch_multiplies_standardised_levels(table: Table) -> None:
     shape = replace(SMALL, input=Patches(vocab=7, size=3, encoding="scalar"), embedding=table)
-    embedding = random_model(shape).embedding
-    tokens_BS = random_tokens(shape)
+    model = random_model(shape)
+    embedding, tokens_BS = model.embedding, random_tokens(shape)
     level_of_V = torch.tensor([-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5])  # sd of 0..6 is 2
     matrix_TD = embedding.tokens.matrix()
     for at in range(5):
         levels_BT = level_of_V[tokens_BS[:, 3 * at : 3 * at + 3]]
-        expected_BD = levels_BT @ matrix_TD + embedding.positions.matrix()[at]
+        expected_BD = levels_BT @ matrix_TD + position_table(model).matrix()[at]
         torch.testing.assert_close(embedding(tokens_BS)[:, at], expected_BD, atol=1e-5, rtol=0)
 
 
@@ -287,10 +247,8 @@ DEEP = standard_architecture(depth=3, width=6, heads=2, vocab=5, context=5)
 
 
 def _trunk(attention: Attention, *, heads: int = 2, head_dim: int = 3) -> nn.Module:
-    multiple = 0 if isinstance(attention, Linear) else 4
-    shape = replace(
-        DEEP, attention=attention, feed_forward_multiple=multiple, heads=heads, head_dim=head_dim
-    )
+    hidden = 0 if isinstance(attention, Linear) else DEEP.feed_forward
+    shape = replace(DEEP, attention=attention, feed_forward=hidden, heads=heads, head_dim=head_dim)
     return random_model(shape, dtype=torch.float64).trunk
 
 
@@ -355,6 +313,31 @@ def _seen_from(trunk: nn.Module, position: int) -> list[bool]:
 )
 def test_a_position_sees_itself_and_those_before_it(attention: Attention) -> None:
     assert _seen_from(_trunk(attention), 2) == [True, True, True, False, False]
+
+
+LLAMA = replace(
+    DEEP, block="llama", positions=Rotary(), head_dim=4, kv_heads=1, feed_forward=10, qk_norm=True
+)
+
+
+@pytest.mark.parametrize("shape", [DEEP, LLAMA, replace(LLAMA, qk_norm=False, kv_heads=None)])
+def test_a_decoder_sees_no_later_position_and_an_encoder_all(shape: Architecture) -> None:
+    decoder = random_model(shape, dtype=torch.float64)
+    encoder = random_model(replace(shape, objective="masked"), dtype=torch.float64)
+    encoder.load_state_dict(decoder.state_dict())  # the same weights, so the mask alone differs
+    for position in range(5):
+        seen = [True] * (position + 1) + [False] * (4 - position)
+        assert _seen_from(decoder.trunk, position) == seen
+        assert _seen_from(encoder.trunk, position) == [True] * 5
+
+
+@pytest.mark.parametrize("shape", [DEEP, LLAMA, replace(DEEP, objective="masked")])
+def test_logits_of_some_places_are_those_of_all_at_these_places(shape: Architecture) -> None:
+    model = random_model(shape, rule="completep", dtype=torch.float64)
+    tokens_BN, places_BM = random_tokens(shape), torch.tensor([[4, 0, 0], [1, 2, 3]])
+    all_BNV, some_BMV = model(tokens_BN), model(tokens_BN, places_BM)
+    expected_BMV = torch.stack([row_NV[at] for row_NV, at in zip(all_BNV, places_BM, strict=True)])
+    torch.testing.assert_close(some_BMV, expected_BMV, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("residual", [False, True])

@@ -22,6 +22,7 @@ from archfit.model import Transformer, parametrisation
 from archfit.model.layers import LinearAttention
 from archfit.spec import Linear, standard_architecture
 from archfit.theory.witness_formula import final_exponents, grow_plan
+from tests_models import position_table
 
 
 def _real(weights: Matrix, positions: int) -> Tensor:
@@ -56,7 +57,7 @@ def _model(shape: NetworkShape, network: WitnessNetwork, rows_VD: Tensor) -> Tra
         context=shape.positions,
     )
     attention = Linear(residual=False, causal=False)
-    architecture = replace(standard, attention=attention, feed_forward_multiple=0)
+    architecture = replace(standard, attention=attention, feed_forward=0)
     numbers = parametrisation(architecture, "standard")
     model = Transformer(architecture, numbers, dropout=0.0).double().eval()
     for block, layer in zip(model.trunk.blocks, network, strict=True):
@@ -64,7 +65,7 @@ def _model(shape: NetworkShape, network: WitnessNetwork, rows_VD: Tensor) -> Tra
         _load(block, layer, shape.positions)
     assert model.head is not None
     model.embedding.tokens.rows_RI.data = rows_VD
-    model.embedding.positions.rows_RI.data.zero_()
+    position_table(model).rows_RI.data.zero_()
     model.head.rows_RI.data = torch.eye(vocab, shape.width).double()
     return model
 

@@ -3,7 +3,7 @@
 Two networks that differ in one table start with the same blocks, so a comparison at equal seeds
 is a paired one.
 
-A table starts with entries of standard deviation 0.02 whether it is full or factorised. In a
+A table starts with entries of one standard deviation whether it is full or factorised. In a
 factorised one the rows carry that size and the mixing matrix keeps it: the identity where `inner`
 reaches the width, so that the table starts as a full one does, and orthogonal rows below that. A
 step of Adam on a row then moves the product as far as it moves a full table (docs/LOG.md).
@@ -43,10 +43,11 @@ def _fill_tables(model: Transformer, numbers: Parametrisation, seed: int) -> Non
     # Vectors that the head reads have entries of size 1, so a row of std s gives s sqrt(width).
     head_std = LOGIT_STD / (math.sqrt(shape.width) * numbers.logit_multiplier)
     head_std = min(INITIAL_STD, head_std)
-    std = head_std if model.head is None else INITIAL_STD
+    std = head_std if model.head is None else numbers.table_std
     parts = shape.input.tokens_per_position  # rows that add up to one vector
     _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
-    _fill_table(model.embedding.positions, std, "embedding.positions", seed)
+    if model.embedding.positions is not None:
+        _fill_table(model.embedding.positions, std, "embedding.positions", seed)
     if model.head is not None:
         _fill_table(model.head, head_std, "head", seed)
 
@@ -74,7 +75,8 @@ def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) ->
         (block.feed_forward.down, numbers.projection_std, "down"),
     ):
         _normal(linear.weight, std, f"{name}.{part}", seed)
-        linear.bias.zero_()
+        if linear.bias is not None:
+            linear.bias.zero_()
 
 
 def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> None:

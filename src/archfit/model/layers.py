@@ -1,26 +1,28 @@
 """The layers of a network: products with a bias, norms, attention, feed-forward, tables.
 
-Where a GPU and Triton are there, a kernel of attention_kernels.py or row_kernels.py stands in for
-what plain torch says beside its call.
+Where a GPU and Triton are there, a kernel of a `_kernels.py` stands in for what plain torch says
+beside its call.
 
 Shape letters: B batch, N positions, D width, H heads, K head_dim, R rows, I inner size, T tokens of
 a patch.
 """
 
 import importlib.util
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from archfit.spec import Architecture, Factorised, Full
+from archfit.spec import Architecture, Factorised, Full, Rotary
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
-LONGEST_TILE = 128  # positions whose attention scores a GPU's processor holds at once
-WIDEST_FUSED_HEAD = 256  # that torch's fused attention takes
+WIDEST_FUSED_HEAD = 512  # that our kernels of attention take
+WIDEST_TORCH_HEAD = 256  # that torch's fast ones take
 ROWS_MULTIPLE = 8  # rows of a bfloat16 product that tensor cores take without a slow path
 NORM_EPSILON = 1e-5
+ROTARY_BASE = 10_000.0  # Llama's
 
 
 def can_fuse(x: Tensor) -> bool:
@@ -28,102 +30,176 @@ def can_fuse(x: Tensor) -> bool:
     return x.is_cuda and HAS_TRITON
 
 
-class Affine(nn.Linear):
-    """A linear layer with bias, whose gradient does not slow a GPU down."""
-
-    def forward(self, x: Float[Tensor, "B N inputs"]) -> Float[Tensor, "B N outputs"]:
-        """The product with the weight, plus the bias."""
-        return affine(x, self.weight, self.bias)
+def can_fuse_products(x: Tensor) -> bool:
+    """Whether those with products in them may: they are made for autocast."""
+    return can_fuse(x) and torch.is_autocast_enabled("cuda")
 
 
-def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W^T + b."""
-    if can_fuse(x) and torch.is_autocast_enabled("cuda"):
-        from archfit.model.row_kernels import fused_affine
+class Branch(NamedTuple):
+    """What a layer adds to the stream: a product, and its bias where that is not yet in it.
 
-        return fused_affine(x, weight, bias)
-    return F.linear(x, weight, bias)
+    On a GPU the next norm adds the bias, because backwards it has the gradient at hand that the
+    bias's is a sum of.
+    """
+
+    product_BND: Tensor
+    bias_D: Tensor | None = None
+
+    def whole(self) -> Float[Tensor, "B N D"]:
+        """The sum of both."""
+        if self.bias_D is None:
+            return self.product_BND
+        return self.product_BND + self.bias_D.to(self.product_BND.dtype)
 
 
 class AddNorm(nn.Module):
-    """x + branch_multiplier branch, and the norm of that sum."""
+    """x + branch_multiplier branch, and the norm of that sum: GPT-2's, or Llama's RMS norm."""
 
-    def __init__(self, width: int, *, branch_multiplier: float) -> None:
+    def __init__(self, width: int, *, is_centred: bool, branch_multiplier: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if is_centred else None
         self.branch_multiplier = branch_multiplier
 
     def forward(
-        self, x_BND: Float[Tensor, "B N D"], branch_BND: Float[Tensor, "B N D"] | None
+        self, x_BND: Float[Tensor, "B N D"], branch: Branch | None
     ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
         """The stream with the branch added, and its norm."""
-        if branch_BND is not None and can_fuse(x_BND):
+        if can_fuse(x_BND):
             from archfit.model.row_kernels import fused_add_norm
 
-            return fused_add_norm(x_BND, branch_BND, self.weight, self.bias, self.branch_multiplier)
-        if branch_BND is not None:
-            scale = self.branch_multiplier
+            product_BND, bias_D = (None, None) if branch is None else branch
+            return fused_add_norm(
+                x_BND, product_BND, bias_D, self.weight, self.bias, self.branch_multiplier
+            )
+        if branch is not None:
+            scale, branch_BND = self.branch_multiplier, branch.whole()
             x_BND = x_BND + (branch_BND if scale == 1 else scale * branch_BND)
+        if self.bias is None:
+            return x_BND, F.rms_norm(x_BND, self.weight.shape, self.weight, NORM_EPSILON)
         return x_BND, F.layer_norm(x_BND, self.weight.shape, self.weight, self.bias, NORM_EPSILON)
 
 
-class CausalAttention(nn.Module):
-    """Mix each position with those before it: softmax(q k^T score_multiplier) v."""
+class Attention(nn.Module):
+    """Mix positions: softmax(q k^T score_multiplier) v, under a causal mask in a decoder.
+
+    In a block of Llama queries and keys are turned by their positions, and several heads may share
+    keys and values.
+    """
 
     def __init__(
         self, architecture: Architecture, *, score_multiplier: float, dropout: float
     ) -> None:
         super().__init__()
         self.heads, self.head_dim = architecture.heads, architecture.head_dim
+        self.groups, self.is_causal = architecture.key_value_heads, architecture.is_causal
+        has_bias = architecture.block == "gpt2"
         inner = self.heads * self.head_dim  # H K, free of D
-        self.qkv = Affine(architecture.width, 3 * inner)
-        self.out = Affine(inner, architecture.width)
+        self.qkv = nn.Linear(
+            architecture.width, inner + 2 * self.groups * self.head_dim, bias=has_bias
+        )
+        self.out = nn.Linear(inner, architecture.width, bias=has_bias)
+        self.query_norm = HeadNorm(self.head_dim) if architecture.qk_norm else None
+        self.key_norm = HeadNorm(self.head_dim) if architecture.qk_norm else None
+        self.rotation = (
+            Rotation(architecture.context, self.head_dim)
+            if isinstance(architecture.positions, Rotary)
+            else None
+        )
         self.score_multiplier = score_multiplier
         self.dropout = dropout
 
-    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
         """Return what attention adds to the residual stream."""
-        if self._fits_one_tile(x_BND):
-            from archfit.model.attention_kernels import fused_attention
+        if self._can_fuse(x_BND):
+            return self._fused_attention(x_BND)
+        surplus = head_padding(self.head_dim) if x_BND.is_cuda and self.rotation is None else 0
+        return Branch(self._padded_attention(x_BND, surplus))
 
-            qkv_BN3HK: Tensor = self.qkv(x_BND).unflatten(-1, (3, self.heads, -1))
-            y_BND = fused_attention(qkv_BN3HK, self.score_multiplier).flatten(2)
-            out_BND: Tensor = self.out(y_BND)
-            return out_BND
-        surplus = head_padding(self.head_dim) if x_BND.is_cuda else 0
-        return self._padded_attention(x_BND, surplus)
+    def _can_fuse(self, x_BND: Float[Tensor, "B N D"]) -> bool:
+        is_plain = not (self.training and self.dropout) and self.head_dim <= WIDEST_FUSED_HEAD
+        return is_plain and can_fuse_products(x_BND)
 
-    def _fits_one_tile(self, x_BND: Float[Tensor, "B N D"]) -> bool:
-        is_plain = not (self.training and self.dropout)
-        in_autocast = can_fuse(x_BND) and torch.is_autocast_enabled("cuda")
-        return in_autocast and is_plain and x_BND.shape[1] <= LONGEST_TILE
+    def _fused_attention(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
+        from archfit.model.attention_kernels import fused_attention
+        from archfit.model.products import fused_product
+
+        bias = self.qkv.bias
+        qkv_BNHK = fused_product(x_BND, self.qkv.weight, bias).unflatten(-1, (-1, self.head_dim))
+        if self.query_norm is not None and self.key_norm is not None:
+            q, k, v = qkv_BNHK.split((self.heads, self.groups, self.groups), dim=2)
+            qkv_BNHK = torch.cat((self.query_norm(q), self.key_norm(k), v), dim=2)
+        angles = None if self.rotation is None else self.rotation.cos_sin(x_BND.shape[1])
+        y_BNHK = fused_attention(
+            qkv_BNHK, bias, self.heads, self.score_multiplier, angles, is_causal=self.is_causal
+        )
+        return Branch(fused_product(y_BNHK.flatten(2), self.out.weight), self.out.bias)
 
     def _padded_attention(
         self, x_BND: Float[Tensor, "B N D"], surplus: int
     ) -> Float[Tensor, "B N D"]:
         """Torch's attention over heads with `surplus` zero coordinates. They are added to the
         weights, where that costs less than in the activations, and change nothing."""
-        split = (3 * self.heads, self.head_dim)
+        split = (self.heads + 2 * self.groups, self.head_dim)
         weight: Tensor = self.qkv.weight
-        bias: Tensor = self.qkv.bias
+        bias: Tensor | None = self.qkv.bias
         weight_DHK: Tensor = self.out.weight.unflatten(1, (self.heads, self.head_dim))
         if surplus:
             weight = F.pad(weight.unflatten(0, split), (0, 0, 0, surplus)).flatten(0, 1)
-            bias = F.pad(bias.unflatten(0, split), (0, surplus)).flatten()
+            bias = None if bias is None else F.pad(bias.unflatten(0, split), (0, surplus)).flatten()
             weight_DHK = F.pad(weight_DHK, (0, surplus))
-        qkv_BN3HK: Tensor = affine(x_BND, weight, bias).unflatten(-1, (3, self.heads, -1))
+        qkv_BNHK: Tensor = F.linear(x_BND, weight, bias).unflatten(-1, (split[0], -1))
         # Taken apart before they are transposed: the gradients then go back in one copy, not two.
-        q_BHNK, k_BHNK, v_BHNK = (part.transpose(1, 2) for part in qkv_BN3HK.unbind(2))
+        sizes = (self.heads, self.groups, self.groups)
+        q_BHNK, k_BHNK, v_BHNK = (part.transpose(1, 2) for part in qkv_BNHK.split(sizes, dim=2))
+        if self.query_norm is not None and self.key_norm is not None:
+            q_BHNK, k_BHNK = self.query_norm(q_BHNK), self.key_norm(k_BHNK)
+        if self.rotation is not None:
+            q_BHNK, k_BHNK = self.rotation(q_BHNK), self.rotation(k_BHNK)
         y_BHNK = F.scaled_dot_product_attention(
             q_BHNK,
             k_BHNK,
             v_BHNK,
-            is_causal=True,
+            is_causal=self.is_causal,
             scale=self.score_multiplier,
             dropout_p=self.dropout if self.training else 0.0,
+            enable_gqa=self.groups != self.heads,
         )
-        return affine(y_BHNK.transpose(1, 2).flatten(2), weight_DHK.flatten(1), self.out.bias)
+        return F.linear(y_BHNK.transpose(1, 2).flatten(2), weight_DHK.flatten(1), self.out.bias)
+
+
+class HeadNorm(nn.Module):
+    """The RMS norm of each head's queries or keys, with one scale for all heads (Qwen3)."""
+
+    def __init__(self, head_dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(head_dim))
+
+    def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... K"]:
+        """x / rms(x) * weight, in the precision of x."""
+        return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), NORM_EPSILON)
+
+
+class Rotation(nn.Module):
+    """Turn coordinate i and i + K/2 of a vector at position n by the angle n base^(-2i/K)."""
+
+    def __init__(self, context: int, head_dim: int) -> None:
+        super().__init__()
+        rates = ROTARY_BASE ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        angles_NK = torch.arange(context, dtype=torch.float64)[:, None] * rates
+        both_2NK = torch.stack((angles_NK.cos(), angles_NK.sin()))
+        self.register_buffer("angles_2NK", both_2NK.float(), persistent=False)
+        self.angles_2NK: Tensor
+
+    def cos_sin(self, positions: int) -> Float[Tensor, "2 N K2"]:
+        """Cosine and sine of the angles of the first positions."""
+        return self.angles_2NK[:, :positions]
+
+    def forward(self, x_BHNK: Float[Tensor, "B H N K"]) -> Float[Tensor, "B H N K"]:
+        """Every position turned by its own angles."""
+        cos_NK, sin_NK = self.cos_sin(x_BHNK.shape[2]).to(x_BHNK.dtype).repeat(1, 1, 2)
+        a, b = x_BHNK.chunk(2, dim=-1)
+        return x_BHNK * cos_NK + torch.cat((-b, a), dim=-1) * sin_NK
 
 
 def head_padding(head_dim: int) -> int:
@@ -132,7 +208,7 @@ def head_padding(head_dim: int) -> int:
     A multiple of 64 if that adds at most a quarter (52 to 64, 240 to 256), else one of 8.
     """
     to_64 = -head_dim % 64
-    return to_64 if 4 * to_64 <= head_dim and head_dim <= WIDEST_FUSED_HEAD else -head_dim % 8
+    return to_64 if 4 * to_64 <= head_dim and head_dim <= WIDEST_TORCH_HEAD else -head_dim % 8
 
 
 class LinearAttention(nn.Module):
@@ -160,17 +236,26 @@ class LinearAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """down(gelu(up(x)))."""
+    """down(gelu(up(x))), or down(silu(gate(x)) up(x)), whose gate and up are one matrix."""
 
-    def __init__(self, width: int, multiple: int) -> None:
+    def __init__(self, width: int, hidden: int, *, is_gated: bool) -> None:
         super().__init__()
-        self.up = Affine(width, multiple * width)
-        self.down = Affine(multiple * width, width)
+        self.is_gated = is_gated
+        self.up = nn.Linear(width, 2 * hidden if is_gated else hidden, bias=not is_gated)
+        self.down = nn.Linear(hidden, width, bias=not is_gated)
 
-    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
         """Return what the layer adds to the residual stream."""
-        y_BND: Tensor = self.down(F.gelu(self.up(x_BND)))
-        return y_BND
+        if can_fuse_products(x_BND):
+            from archfit.model.feed_forward_kernels import fused_feed_forward
+
+            y_BND = fused_feed_forward(x_BND, self.up.weight, self.up.bias, self.down.weight)
+            # The next block reads this bias, and a sharded block takes its own back before that.
+            return Branch(y_BND, None if self.down.bias is None else self.down.bias.clone())
+        if self.is_gated:  # two products: halves of one would be copied on their way back
+            gate, up = (F.linear(x_BND, half) for half in self.up.weight.chunk(2))
+            return Branch(self.down(F.silu(gate) * up))
+        return Branch(self.down(F.gelu(self.up(x_BND))))
 
 
 class RowTable(nn.Module):
@@ -195,15 +280,13 @@ class RowTable(nn.Module):
     def look_up(self, ids_BN: Int[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
         """The row of each id."""
         if self.mix_ID is None or len(self.rows_RI) <= ids_BN.numel():
-            return F.embedding(ids_BN, self.matrix())
+            return look_up_sums(ids_BN[..., None], self.matrix())
         with torch.autocast(self.rows_RI.device.type, enabled=False):
-            return F.embedding(ids_BN, self.rows_RI) @ self.mix_ID
+            return look_up_sums(ids_BN[..., None], self.rows_RI) @ self.mix_ID
 
     def look_up_sums(self, ids_BNT: Int[Tensor, "B N T"]) -> Float[Tensor, "B N D"]:
         """The sum of the rows of each patch's ids, never stored one by one."""
-        flat_BD = F.embedding_bag(ids_BNT.flatten(0, 1), self.matrix(), mode="sum")
-        sums_BND: Tensor = flat_BD.unflatten(0, ids_BNT.shape[:2])
-        return sums_BND
+        return look_up_sums(ids_BNT, self.matrix())
 
     def project(self, h_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N R"]:
         """The product of each vector with every row: h times the transposed table."""
@@ -214,3 +297,20 @@ class RowTable(nn.Module):
         if not surplus:  # a slice that keeps everything would still copy the gradient
             return F.linear(in_BNI, rows_RI)
         return F.linear(in_BNI, F.pad(rows_RI, (0, 0, 0, surplus)))[..., :-surplus]
+
+
+def look_up_sums(
+    ids_BNT: Int[Tensor, "B N T"], table_RD: Float[Tensor, "R D"]
+) -> Float[Tensor, "B N D"]:
+    """The sum of the table's rows of each T ids."""
+    ids_MT = ids_BNT.flatten(0, 1)
+    if can_fuse(table_RD):
+        from archfit.model.embedding_kernels import fused_look_up
+
+        sums_MD = fused_look_up(ids_MT, table_RD)
+    elif ids_MT.shape[1] == 1:
+        sums_MD = F.embedding(ids_MT[:, 0], table_RD)
+    else:
+        sums_MD = F.embedding_bag(ids_MT, table_RD, mode="sum")
+    sums_BND: Tensor = sums_MD.unflatten(0, ids_BNT.shape[:2])
+    return sums_BND

@@ -1,25 +1,39 @@
-"""The next-token loss.
+"""What a network reads and predicts, and the loss of its predictions.
 
-Shape letters: B batch, N positions, S tokens of the source, P predictions a position, M tokens of
-the batch, V vocabulary.
+Shape letters: B batch, N positions, S tokens of the source, R numbers of a loader's row, P
+predictions a position, M predicted tokens, V vocabulary.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from archfit.model.layers import can_fuse
-from archfit.spec import Input
+from archfit.spec import Architecture, Input
 
 
-def inputs_and_targets(
-    tokens_BS: Int[Tensor, "B S"], given: Input
-) -> tuple[Int[Tensor, "B S1"], Int[Tensor, "B S1"]]:
-    """All tokens but those of the last position, and all but those of the first."""
-    size = given.tokens_per_position
-    return tokens_BS[:, :-size], tokens_BS[:, size:]
+class Batch(NamedTuple):
+    """What a network reads and should predict."""
+
+    inputs_BS: Tensor
+    targets_BM: Tensor
+    places_BM: Tensor | None  # positions that it predicts, where these are not all
+
+
+def batch_of(rows_BR: Int[Tensor, "B R"], architecture: Architecture) -> Batch:
+    """The rows of a loader taken apart.
+
+    A decoder's row is read but for its last position, and predicted but for its first. An encoder's
+    is what it sees, the places it predicts, and what stood there.
+    """
+    if architecture.objective == "masked":
+        hidden = (rows_BR.shape[1] - architecture.context) // 2
+        seen, places, targets = rows_BR.split((architecture.context, hidden, hidden), dim=1)
+        return Batch(seen, targets, places)
+    size = architecture.input.tokens_per_position
+    return Batch(rows_BR[:, :-size], rows_BR[:, size:], None)
 
 
 def token_losses(

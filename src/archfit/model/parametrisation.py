@@ -2,7 +2,11 @@
 
 `standard` is GPT-2's: every matrix starts at 0.02, the projections back into the stream at
 0.02 / sqrt(2 depth), one learning rate for all. Its best rate moves with depth and width, so a
-sweep over depth at one rate compares tunings as much as depths.
+sweep over depth at one rate compares tunings as much as depths. Small networks learn slowly from
+there, and seeds scatter.
+
+`fan-in` is the rule that `auto` rates belong to (docs/rates.md): matrices start at
+sqrt(0.4 / width), projections at that over sqrt(2 depth), tables at 0.07, one rate for all.
 
 `completep` (Dey et al. 2025, arXiv:2505.01618, table 1 with alpha = 1) makes the best rate stay
 where it is. With m_d = width / 256 and m_L = depth / 2, their base shape:
@@ -17,13 +21,14 @@ The peak learning rate of a recipe is then that of the base shape.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from archfit.spec import Architecture
+from archfit.spec.run import LearningRateRule
 from archfit.spec.run_options import BASE_WIDTH
 
 BASE_DEPTH, BASE_HEAD_DIM = 2, 64
 INITIAL_STD = 0.02
+FAN_IN_VARIANCE, FAN_IN_TABLE_STD = 0.4, 0.07
 EPSILON = 1e-8  # Adam's
 
 
@@ -36,23 +41,25 @@ class Parametrisation:
     score_multiplier: float
     hidden_std: float
     projection_std: float  # of the matrices that write into the stream
+    table_std: float  # of tokens and positions
     hidden_rate_factor: float
     hidden_decay_factor: float
     block_epsilon: float
     table_epsilon: float
 
 
-def parametrisation(
-    architecture: Architecture, rule: Literal["standard", "completep"]
-) -> Parametrisation:
+def parametrisation(architecture: Architecture, rule: LearningRateRule) -> Parametrisation:
     """The numbers of a rule for one shape."""
-    if rule == "standard":
+    if rule != "completep":
+        is_scaled = rule == "fan-in"
+        std = math.sqrt(FAN_IN_VARIANCE / architecture.width) if is_scaled else INITIAL_STD
         return Parametrisation(
             residual_multiplier=1.0,
             logit_multiplier=1.0,
             score_multiplier=1 / math.sqrt(architecture.head_dim),
-            hidden_std=INITIAL_STD,
-            projection_std=INITIAL_STD / math.sqrt(2 * architecture.depth),
+            hidden_std=std,
+            projection_std=std / math.sqrt(2 * architecture.depth),
+            table_std=FAN_IN_TABLE_STD if is_scaled else INITIAL_STD,
             hidden_rate_factor=1.0,
             hidden_decay_factor=1.0,
             block_epsilon=EPSILON,
@@ -66,6 +73,7 @@ def parametrisation(
         score_multiplier=math.sqrt(BASE_HEAD_DIM) / architecture.head_dim,
         hidden_std=std,
         projection_std=std,
+        table_std=INITIAL_STD,
         hidden_rate_factor=1 / wider,
         hidden_decay_factor=wider,
         block_epsilon=EPSILON / (wider * deeper),

@@ -1,266 +1,272 @@
-"""Triton kernels for what a GPU would otherwise read and write several times.
+"""Triton kernels for what a GPU would otherwise read and write several times, and `compile_ahead`.
 
 Narrow networks spend their time on memory traffic. In eager torch the sum of stream and branch,
-its norm and the cast to bfloat16 are three passes over the stream, here one, likewise backwards;
-the gradient of a bias is a slow reduction; the loss makes float32 copies of its logits. Plain torch
-says beside each call what a kernel computes.
+its norm and the cast to bfloat16 are three passes over the stream, here one; backwards the same
+pass also sums the gradients of the biases around it. The loss makes float32 copies of its logits.
+Plain torch says beside each call what a kernel computes.
 
 Imported only where there is a GPU and Triton. `no_type_check` keeps the tests' import hook off the
 kernels: Triton compiles their source and cannot see through a wrapper.
 
-Shape letters: B batch, N positions, D width, M rows, C columns, V vocabulary.
+Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import no_type_check
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.attention_kernels import attention_backward, attention_forward
-from archfit.model.layers import LONGEST_TILE, NORM_EPSILON
+from archfit.model.attention_kernels import attention_work
+from archfit.model.embedding_kernels import look_up_work
+from archfit.model.feed_forward_kernels import feed_forward_work
+from archfit.model.head_tiles import HeadShape
+from archfit.model.layers import NORM_EPSILON
+from archfit.model.tiles import Work, alignment, busy_programs, power_of_two
 from archfit.spec import Architecture
 
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
-NORM_PROGRAMS_A_PROCESSOR = 8
-SUM_ROWS, SUM_COLUMNS, SUM_PROGRAMS = 64, 64, 1024
+NORM_PROGRAMS_A_PROCESSOR, TILES_A_PROGRAM = 8, 4
+COMPILERS = 12  # threads
 LONGEST_CHUNK = 4096  # logits that a program reads at a time
+SIZES = ["rows", "width", "vocab", "stride"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _add_norm_forward(
-    x, branch, weight, bias, total, normed, mean, inverse_std, rows, multiplier, epsilon,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    x, branch, branch_bias, weight, bias, total, normed, mean, inverse_std,
+    rows, width, multiplier, epsilon,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
+    width = width // ALIGN * ALIGN
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
-    at = row[:, None].to(tl.int64) * WIDTH + column[None, :]
-    inside = (row < rows)[:, None] & (column < WIDTH)[None, :]
+    at = row[:, None].to(tl.int64) * width + column[None, :]
+    own = column < width
+    inside = (row < rows)[:, None] & own[None, :]
     value = tl.load(x + at, inside, 0.0).to(tl.float32)
-    value += multiplier * tl.load(branch + at, inside, 0.0).to(tl.float32)
-    tl.store(total + at, value, inside)
-    mu = tl.sum(value, 1) / WIDTH
-    centred = tl.where(inside, value - mu[:, None], 0.0)
-    scale = tl.rsqrt(tl.sum(centred * centred, 1) / WIDTH + epsilon)
-    gain = tl.load(weight + column, column < WIDTH, 0.0)
-    shift = tl.load(bias + column, column < WIDTH, 0.0)
-    tl.store(normed + at, centred * scale[:, None] * gain[None, :] + shift[None, :], inside)
-    tl.store(mean + row, mu, row < rows)
+    if branch is not None:
+        added = tl.load(branch + at, inside, 0.0).to(tl.float32)
+        if branch_bias is not None:
+            added += tl.load(branch_bias + column, own, 0.0)[None, :]
+        value += multiplier * added
+        tl.store(total + at, value, inside)
+    if bias is not None:
+        mu = tl.sum(value, 1) / width
+        tl.store(mean + row, mu, row < rows)
+        value = value - mu[:, None]
+    value = tl.where(inside, value, 0.0)
+    scale = tl.rsqrt(tl.sum(value * value, 1) / width + epsilon)
+    value *= scale[:, None] * tl.load(weight + column, own, 0.0)[None, :]
+    if bias is not None:
+        value += tl.load(bias + column, own, 0.0)[None, :]
+    tl.store(normed + at, value, inside)
     tl.store(inverse_std + row, scale, row < rows)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _add_norm_backward(
-    total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, d_weight, d_bias,
-    rows, multiplier,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
+    rows, width, multiplier,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
+    """`sums`: one program's share of the gradients of weight, bias and branch_bias."""
+    width = width // ALIGN * ALIGN
     program, programs = tl.program_id(0), tl.num_programs(0)
     column = tl.arange(0, BLOCK)
-    gain = tl.load(weight + column, column < WIDTH, 0.0)
+    own = column < width
+    gain = tl.load(weight + column, own, 0.0)
     weight_sum = tl.zeros((ROWS, BLOCK), tl.float32)
     bias_sum = tl.zeros((ROWS, BLOCK), tl.float32)
+    branch_sum = tl.zeros((ROWS, BLOCK), tl.float32)
     for first in range(program * ROWS, rows, programs * ROWS):
         row = first + tl.arange(0, ROWS)
-        at = row[:, None].to(tl.int64) * WIDTH + column[None, :]
-        inside = (row < rows)[:, None] & (column < WIDTH)[None, :]
-        mu = tl.load(mean + row, row < rows, 0.0)
+        at = row[:, None].to(tl.int64) * width + column[None, :]
+        inside = (row < rows)[:, None] & own[None, :]
         scale = tl.load(inverse_std + row, row < rows, 0.0)
-        value = tl.load(total + at, inside, 0.0).to(tl.float32)
+        unit = tl.load(total + at, inside, 0.0).to(tl.float32)
         d_out = tl.load(d_normed + at, inside, 0.0).to(tl.float32)
         d_value = tl.load(d_total + at, inside, 0.0).to(tl.float32)
-        unit = tl.where(inside, (value - mu[:, None]) * scale[:, None], 0.0)
+        if mean is not None:
+            unit = unit - tl.load(mean + row, row < rows, 0.0)[:, None]
+            bias_sum += d_out
+        unit = tl.where(inside, unit * scale[:, None], 0.0)
         weight_sum += d_out * unit
-        bias_sum += d_out
         d_unit = d_out * gain[None, :]
-        along = tl.sum(d_unit * unit, 1) / WIDTH
-        level = tl.sum(d_unit, 1) / WIDTH
-        d_value += (d_unit - level[:, None] - unit * along[:, None]) * scale[:, None]
+        slope = d_unit - unit * (tl.sum(d_unit * unit, 1) / width)[:, None]
+        if mean is not None:
+            slope -= (tl.sum(d_unit, 1) / width)[:, None]
+        d_value += slope * scale[:, None]
         tl.store(d_x + at, d_value, inside)
-        tl.store(d_branch + at, d_value * multiplier, inside)
-    own = program * WIDTH + column
-    tl.store(d_weight + own, tl.sum(weight_sum, 0), column < WIDTH)
-    tl.store(d_bias + own, tl.sum(bias_sum, 0), column < WIDTH)
+        if d_branch is not None:
+            tl.store(d_branch + at, d_value * multiplier, inside)
+            branch_sum += d_value
+    sums += program * 3 * width + column
+    tl.store(sums, tl.sum(weight_sum, 0), own)
+    tl.store(sums + width, tl.sum(bias_sum, 0), own)
+    tl.store(sums + 2 * width, tl.sum(branch_sum, 0) * multiplier, own)
 
 
 def _norm_tile(width: int) -> dict[str, int]:
-    block = triton.next_power_of_2(width)
+    block = power_of_two(64, width)
     elements = 1024 if block <= 256 else 2048  # enough loads in flight, and few registers
-    return {"WIDTH": width, "BLOCK": block, "ROWS": max(1, elements // block)}
+    return {"BLOCK": block, "ROWS": max(1, elements // block), "ALIGN": alignment(width)}
 
 
 def _norm_programs(device: torch.device) -> int:
-    """As many as keep a GPU busy; one in Triton's interpreter, which has no processors."""
-    if device.type != "cuda":
-        return 1
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return NORM_PROGRAMS_A_PROCESSOR * processors
+    return busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)
 
 
-def add_norm_forward(x_BND, branch_BND, weight, bias, multiplier, out_dtype):
-    """x + multiplier branch, its norm, and the mean and inverse deviation of each row."""
+def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
+    """x + multiplier (branch + branch_bias), its norm, mean and inverse deviation of each row."""
     rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
-    total, normed = torch.empty_like(x_BND), torch.empty_like(x_BND, dtype=out_dtype)
-    mean, inverse_std = torch.empty((2, rows), device=x_BND.device, dtype=torch.float32)
+    total = x_BND if branch_BND is None else torch.empty_like(x_BND)
+    normed = torch.empty_like(x_BND, dtype=out_dtype)
+    inverse_std = torch.empty(rows, device=x_BND.device, dtype=torch.float32)
+    mean = None if bias is None else torch.empty_like(inverse_std)
     tile = _norm_tile(width)
     _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
-        x_BND, branch_BND, weight, bias, total, normed, mean, inverse_std, rows, multiplier,
-        NORM_EPSILON, **tile,
+        x_BND, branch_BND, branch_bias, weight, bias, total, normed, mean, inverse_std,
+        rows, width, multiplier, NORM_EPSILON, **tile,
     )  # fmt: skip
     return total, normed, mean, inverse_std
 
 
 def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype):
-    """Gradients of stream, branch, weight and bias."""
+    """Gradients of stream and branch, and of weight, bias and branch_bias."""
     total, weight, mean, inverse_std = saved
-    rows, width = mean.numel(), total.shape[-1]
+    rows, width = inverse_std.numel(), total.shape[-1]
     tile = _norm_tile(width)
-    programs = min(triton.cdiv(rows, tile["ROWS"]), _norm_programs(total.device))
-    d_x, d_branch = torch.empty_like(total), torch.empty_like(total, dtype=branch_dtype)
-    partial = torch.empty((2, programs, width), device=total.device, dtype=torch.float32)
+    tiles = triton.cdiv(rows, tile["ROWS"])
+    programs = min(triton.cdiv(tiles, TILES_A_PROGRAM), _norm_programs(total.device))
+    d_x = torch.empty_like(total)
+    d_branch = None if branch_dtype is None else torch.empty_like(total, dtype=branch_dtype)
+    sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
     _add_norm_backward[(programs,)](
-        total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, partial[0],
-        partial[1], rows, multiplier, **tile,
+        total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
+        rows, width, multiplier, **tile,
     )  # fmt: skip
-    return d_x, d_branch, *partial.sum(1)
+    return d_x, d_branch, *sums.sum(0)
 
 
 class _FusedAddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x_BND, branch_BND, weight, bias, multiplier, out_dtype):
+    def forward(ctx, x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
+        x_BND = x_BND.contiguous()
+        branch_BND = None if branch_BND is None else branch_BND.contiguous()
         total, normed, mean, inverse_std = add_norm_forward(
-            x_BND.contiguous(), branch_BND.contiguous(), weight, bias, multiplier, out_dtype
+            x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype
         )
         ctx.save_for_backward(total, weight, mean, inverse_std)
-        ctx.multiplier, ctx.branch_dtype = multiplier, branch_BND.dtype
+        ctx.multiplier = multiplier
+        ctx.branch_dtype = None if branch_BND is None else branch_BND.dtype
         return total, normed
 
     @staticmethod
     def backward(ctx, d_total, d_normed):
-        slopes = d_total.contiguous(), d_normed.contiguous()
-        numbers = ctx.multiplier, ctx.branch_dtype
-        return *add_norm_backward(ctx.saved_tensors, *slopes, *numbers), None, None
+        d_x, d_branch, d_weight, d_bias, d_branch_bias = add_norm_backward(
+            ctx.saved_tensors, d_total.contiguous(), d_normed.contiguous(),
+            ctx.multiplier, ctx.branch_dtype,
+        )  # fmt: skip
+        needs = ctx.needs_input_grad
+        return (
+            d_x, d_branch, d_branch_bias if needs[2] else None, d_weight,
+            d_bias if needs[4] else None, None, None,
+        )  # fmt: skip
 
 
 def fused_add_norm(
-    x_BND: Tensor, branch_BND: Tensor, weight: Tensor, bias: Tensor, multiplier: float
+    x_BND: Tensor,
+    branch_BND: Tensor | None,
+    branch_bias: Tensor | None,
+    weight: Tensor,
+    bias: Tensor | None,
+    multiplier: float,
 ) -> tuple[Tensor, Tensor]:
-    """x + multiplier branch in x's precision, and its norm in that of the products around it."""
+    """x + multiplier (branch + branch_bias) in x's precision, and its norm in that of the products
+    around it: a layer norm, or without a bias an RMS norm."""
     in_autocast = torch.is_autocast_enabled("cuda")
     out_dtype = torch.get_autocast_dtype("cuda") if in_autocast else x_BND.dtype
-    return _FusedAddNorm.apply(x_BND, branch_BND, weight, bias, multiplier, out_dtype)
+    return _FusedAddNorm.apply(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype)
 
 
-@triton.jit
-@no_type_check
-def _column_sums(values, partial, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    program, programs = tl.program_id(0), tl.num_programs(0)
-    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for first in range(program * ROWS, rows, programs * ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < rows)[:, None] & (column < columns)[None, :]
-        at = row[:, None].to(tl.int64) * columns + column[None, :]
-        sums += tl.load(values + at, inside, 0.0).to(tl.float32)
-    tl.store(partial + program * columns + column, tl.sum(sums, 0), column < columns)
-
-
-def column_sums(values_MC: Tensor) -> Tensor:
-    """values.sum(0) in float32."""
-    values_MC = values_MC.contiguous()
-    rows, columns = values_MC.shape
-    groups = triton.cdiv(columns, SUM_COLUMNS)
-    programs = min(triton.cdiv(rows, SUM_ROWS), triton.cdiv(SUM_PROGRAMS, groups))
-    partial = torch.empty((programs, columns), device=values_MC.device, dtype=torch.float32)
-    _column_sums[(programs, groups)](
-        values_MC, partial, rows, columns, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
-    )
-    return partial.sum(0)
-
-
-class _FusedAffine(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.save_for_backward(x, weight)
-        return F.linear(x, weight, bias.to(x.dtype))
-
-    @staticmethod
-    def backward(ctx, d_y):
-        x, weight = ctx.saved_tensors
-        d_y_MC = d_y.reshape(-1, d_y.shape[-1])
-        d_weight = d_y_MC.t() @ x.reshape(-1, x.shape[-1])
-        return (d_y_MC @ weight).view(x.shape), d_weight, column_sums(d_y_MC)
-
-
-def fused_affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W^T + b, whose bias has a fast gradient; all products in the precision of autocast."""
-    if torch.is_autocast_enabled("cuda"):
-        dtype = torch.get_autocast_dtype("cuda")
-        x, weight = x.to(dtype), weight.to(dtype)
-    return _FusedAffine.apply(x, weight, bias)
-
-
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _cross_entropy_forward(
-    logits, targets, losses, log_sums, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
-):
-    row = tl.program_id(0).to(tl.int64)
-    largest, total = float("-inf"), 0.0
-    for first in range(0, VOCAB, BLOCK):
+    logits, targets, losses, log_sums, rows, vocab, stride,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    vocab, stride = vocab // ALIGN * ALIGN, stride // ALIGN * ALIGN
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    logits += row.to(tl.int64) * stride
+    largest, total = tl.full((ROWS,), float("-inf"), tl.float32), tl.zeros((ROWS,), tl.float32)
+    for first in range(0, vocab, BLOCK):
         column = first + tl.arange(0, BLOCK)
-        z = tl.load(logits + row * stride + column, column < VOCAB, float("-inf")).to(tl.float32)
-        larger = tl.maximum(largest, tl.max(z, 0))
-        total = total * tl.exp(largest - larger) + tl.sum(tl.exp(z - larger), 0)
+        inside = (row < rows)[:, None] & (column < vocab)[None, :]
+        z = tl.load(logits[:, None] + column[None, :], inside, float("-inf")).to(tl.float32)
+        z = tl.where((row < rows)[:, None], z, 0.0)
+        larger = tl.maximum(largest, tl.max(z, 1))
+        total = total * tl.exp(largest - larger) + tl.sum(tl.exp(z - larger[:, None]), 1)
         largest = larger
     log_sum = largest + tl.log(total)
-    right = tl.load(logits + row * stride + tl.load(targets + row)).to(tl.float32)
-    tl.store(losses + row, log_sum - right)
-    tl.store(log_sums + row, log_sum)
+    target = tl.load(targets + row, row < rows, 0)
+    right = tl.load(logits + target, row < rows, 0.0).to(tl.float32)
+    tl.store(losses + row, log_sum - right, row < rows)
+    tl.store(log_sums + row, log_sum, row < rows)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _cross_entropy_backward(
-    logits, targets, log_sums, d_losses, d_logits, stride, VOCAB: tl.constexpr, BLOCK: tl.constexpr
-):
-    row = tl.program_id(0).to(tl.int64)
-    target, log_sum = tl.load(targets + row), tl.load(log_sums + row)
-    d_loss = tl.load(d_losses + row)
-    for first in range(0, VOCAB, BLOCK):
+    logits, targets, log_sums, d_losses, d_logits, rows, vocab, stride,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    vocab, stride = vocab // ALIGN * ALIGN, stride // ALIGN * ALIGN
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    logits += row.to(tl.int64) * stride
+    d_logits += row.to(tl.int64) * vocab
+    target = tl.load(targets + row, row < rows, 0)
+    log_sum = tl.load(log_sums + row, row < rows, 0.0)
+    d_loss = tl.load(d_losses + row, row < rows, 0.0)
+    for first in range(0, vocab, BLOCK):
         column = first + tl.arange(0, BLOCK)
-        z = tl.load(logits + row * stride + column, column < VOCAB, 0.0).to(tl.float32)
-        probability = tl.exp(z - log_sum)
-        d_z = (probability - tl.where(column == target, 1.0, 0.0)) * d_loss
-        tl.store(d_logits + row * VOCAB + column, d_z, column < VOCAB)
+        inside = (row < rows)[:, None] & (column < vocab)[None, :]
+        z = tl.load(logits[:, None] + column[None, :], inside, 0.0).to(tl.float32)
+        is_right = column[None, :] == target[:, None]
+        d_z = (tl.exp(z - log_sum[:, None]) - tl.where(is_right, 1.0, 0.0)) * d_loss[:, None]
+        tl.store(d_logits[:, None] + column[None, :], d_z, inside)
+
+
+def _loss_tile(vocab: int, stride: int) -> dict[str, int]:
+    block = min(LONGEST_CHUNK, power_of_two(64, vocab))
+    return {"ROWS": max(1, 1024 // block), "BLOCK": block, "ALIGN": alignment(vocab, stride)}
 
 
 def cross_entropy_forward(logits_MV, targets_M):
     """-ln p of each target, and ln of the sum of each row's powers."""
     rows, vocab = logits_MV.shape
-    losses, log_sums = torch.empty((2, rows), device=logits_MV.device, dtype=torch.float32)
-    block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
-    _cross_entropy_forward[(rows,)](
-        logits_MV, targets_M, losses, log_sums, logits_MV.stride(0), VOCAB=vocab, BLOCK=block
+    losses = torch.empty(rows, device=logits_MV.device, dtype=torch.float32)
+    log_sums, stride = torch.empty_like(losses), logits_MV.stride(0)
+    tile = _loss_tile(vocab, stride)
+    _cross_entropy_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+        logits_MV, targets_M, losses, log_sums, rows, vocab, stride, **tile
     )
     return losses, log_sums
 
 
 def cross_entropy_backward(logits_MV, targets_M, log_sums, d_losses_M):
     """The gradient of the logits, in their precision."""
-    rows, vocab = logits_MV.shape
+    (rows, vocab), stride = logits_MV.shape, logits_MV.stride(0)
     d_logits = torch.empty((rows, vocab), device=logits_MV.device, dtype=logits_MV.dtype)
-    block = min(LONGEST_CHUNK, triton.next_power_of_2(vocab))
-    _cross_entropy_backward[(rows,)](
-        logits_MV, targets_M, log_sums, d_losses_M, d_logits, logits_MV.stride(0),
-        VOCAB=vocab, BLOCK=block,
-    )  # fmt: skip
+    tile = _loss_tile(vocab, stride)
+    _cross_entropy_backward[(triton.cdiv(rows, tile["ROWS"]),)](
+        logits_MV, targets_M, log_sums, d_losses_M, d_logits, rows, vocab, stride, **tile
+    )
     return d_logits
 
 
@@ -285,37 +291,56 @@ def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
     return _FusedCrossEntropy.apply(logits_MV, targets_M.contiguous())
 
 
-def compile_ahead(architecture: Architecture, device: torch.device) -> None:
-    """Compile the kernels of a network in bfloat16 at once, each in a thread of its own.
+_compiling: dict[object, Future[object]] = {}  # of this process; each variant once
+
+
+@cache
+def _compilers(device: torch.device) -> ThreadPoolExecutor:
+    # A new thread starts on the first GPU of the machine, whichever this process trains on.
+    return ThreadPoolExecutor(COMPILERS, initializer=lambda: torch.cuda.set_device(device))
+
+
+def compile_ahead(architecture: Architecture, device: torch.device) -> list[Future[object]]:
+    """Begin to compile the kernels of a network in bfloat16, in threads; other runs go on.
 
     One after another, as a first step meets them, they take several times as long. What is not
     foreseen here is compiled by that step.
     """
+    found = []
+    for key, run in _work(architecture, device).items():
+        if (device, *key) not in _compiling:
+            _compiling[device, *key] = _compilers(device).submit(run)
+        found.append(_compiling[device, *key])
+    return found
+
+
+def _work(architecture: Architecture, device: torch.device) -> Work:
+    """A small run of each kernel, by what is compiled into it."""
 
     def zeros(*shape: int) -> Tensor:
         return torch.zeros(shape, device=device, dtype=torch.bfloat16)
 
-    width, inner = architecture.width, architecture.heads * architecture.head_dim
+    width, vocab, is_gpt2 = (
+        architecture.width,
+        architecture.input.vocab,
+        architecture.block == "gpt2",
+    )
     x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
-    vector = zeros(width).float()
-    qkv = zeros(1, architecture.context, 3, architecture.heads, architecture.head_dim)
-    vocab = architecture.input.vocab
+    gain = zeros(width).float()
+    bias, mean = (gain, row) if is_gpt2 else (None, None)
+    bf16 = torch.bfloat16
+    norm = "norm", is_gpt2, *_norm_tile(width).values()
     logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
-    outputs = (3 * inner, width, architecture.feed_forward_multiple * width)
-    by_divisibility = {c % 16 == 0: c for c in outputs}  # Triton specialises on it
-    work: list[Callable[[], object]] = [
-        lambda: add_norm_forward(x, branch, vector, vector, 1.0, torch.bfloat16),
-        lambda: add_norm_backward((x, vector, row, row), x, branch, 1.0, torch.bfloat16),
-        lambda: cross_entropy_forward(logits, targets),
-        lambda: cross_entropy_backward(logits, targets, row, row),
-        *[lambda columns=c: column_sums(zeros(16, columns)) for c in by_divisibility.values()],
-    ]
-    if architecture.context <= LONGEST_TILE:
-        work.append(lambda: attention_forward(qkv, 1.0))
-        work.append(lambda: attention_backward(qkv, qkv[:, :, 0].contiguous(), 1.0))
-    # A new thread starts on the first GPU of the machine, whichever this process trains on.
-    with ThreadPoolExecutor(
-        len(work), initializer=lambda: torch.cuda.set_device(device)
-    ) as threads:
-        for done in [threads.submit(compile_one) for compile_one in work]:
-            done.result()
+    loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
+    saved = x, gain, mean, row
+    return {
+        (*norm, 0): lambda: add_norm_forward(x, None, None, gain, bias, 1.0, bf16),
+        (*norm, 1): lambda: add_norm_forward(x, branch, bias, gain, bias, 1.0, bf16),
+        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, None),
+        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, bf16),
+        (*loss, 0): lambda: cross_entropy_forward(logits, targets),
+        (*loss, 1): lambda: cross_entropy_backward(logits, targets, row, row),
+        **attention_work(HeadShape.of(architecture), zeros),
+        **feed_forward_work(architecture.feed_forward, zeros, is_gated=not is_gpt2),
+        **look_up_work(architecture.input.dimensions, width, zeros),
+    }

@@ -13,9 +13,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from archfit.model.layers import AddNorm, CausalAttention, FeedForward, LinearAttention, RowTable
+from archfit.model.layers import (
+    AddNorm,
+    Attention,
+    Branch,
+    FeedForward,
+    LinearAttention,
+    RowTable,
+)
 from archfit.model.parametrisation import Parametrisation
-from archfit.spec import Architecture, Linear, Patches, Tied
+from archfit.model.products import CoarseCopies
+from archfit.spec import Architecture, Linear, Patches, Rotary, Tied
 
 
 class Embedding(nn.Module):
@@ -26,11 +34,17 @@ class Embedding(nn.Module):
         self.input = architecture.input
         width = architecture.width
         self.tokens = RowTable(architecture.input.dimensions, width, architecture.embedding)
-        self.positions = RowTable(architecture.context, width, architecture.positions)
+        self.positions = (
+            None
+            if isinstance(architecture.positions, Rotary)
+            else RowTable(architecture.context, width, architecture.positions)
+        )
 
     def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
         """Embed rows of up to `context` positions."""
         x_BND = self._content(tokens_BS)
+        if self.positions is None:
+            return x_BND
         return x_BND + self.positions.matrix()[: x_BND.shape[1]]
 
     def _content(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
@@ -49,6 +63,14 @@ class Embedding(nn.Module):
         return (levels_BNT - middle) / math.sqrt((self.input.vocab**2 - 1) / 12)
 
 
+def _norm(architecture: Architecture, numbers: Parametrisation) -> AddNorm:
+    return AddNorm(
+        architecture.width,
+        is_centred=architecture.block == "gpt2",
+        branch_multiplier=numbers.residual_multiplier,
+    )
+
+
 class Block(nn.Module):
     """x + attention(norm(x)), then x + feed_forward(norm(x)); the last sum is left to the next."""
 
@@ -56,23 +78,28 @@ class Block(nn.Module):
         self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
     ) -> None:
         super().__init__()
-        width, multiplier = architecture.width, numbers.residual_multiplier
-        self.attention_norm = AddNorm(width, branch_multiplier=multiplier)
-        self.attention = CausalAttention(
+        width = architecture.width
+        self.attention_norm = _norm(architecture, numbers)
+        self.attention = Attention(
             architecture, score_multiplier=numbers.score_multiplier, dropout=dropout
         )
-        self.feed_forward_norm = AddNorm(width, branch_multiplier=multiplier)
-        self.feed_forward = FeedForward(width, architecture.feed_forward_multiple)
+        self.feed_forward_norm = _norm(architecture, numbers)
+        self.feed_forward = FeedForward(
+            width, architecture.feed_forward, is_gated=architecture.style.is_gated
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(
-        self, x_BND: Float[Tensor, "B N D"], branch_BND: Float[Tensor, "B N D"] | None
-    ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
+        self, x_BND: Float[Tensor, "B N D"], branch: Branch | None
+    ) -> tuple[Float[Tensor, "B N D"], Branch]:
         """The stream after attention, and what the feed-forward layer adds to it."""
-        x_BND, normed_BND = self.attention_norm(x_BND, branch_BND)
-        attended_BND = self.dropout(self.attention(normed_BND))
-        x_BND, normed_BND = self.feed_forward_norm(x_BND, attended_BND)
-        return x_BND, self.dropout(self.feed_forward(normed_BND))
+        x_BND, normed_BND = self.attention_norm(x_BND, branch)
+        attended = self._dropped(self.attention(normed_BND))
+        x_BND, normed_BND = self.feed_forward_norm(x_BND, attended)
+        return x_BND, self._dropped(self.feed_forward(normed_BND))
+
+    def _dropped(self, branch: Branch) -> Branch:
+        return Branch(self.dropout(branch.whole())) if self.dropout.p else branch
 
 
 class SoftmaxTrunk(nn.Module):
@@ -85,14 +112,14 @@ class SoftmaxTrunk(nn.Module):
         self.blocks = nn.ModuleList(
             Block(architecture, numbers, dropout=dropout) for _ in range(architecture.depth)
         )
-        self.norm = AddNorm(architecture.width, branch_multiplier=numbers.residual_multiplier)
+        self.norm = _norm(architecture, numbers)
 
     def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         """What the head reads."""
-        branch_BND = None
+        branch = None
         for block in self.blocks:
-            x_BND, branch_BND = block(x_BND, branch_BND)
-        normed_BND: Tensor = self.norm(x_BND, branch_BND)[1]
+            x_BND, branch = block(x_BND, branch)
+        normed_BND: Tensor = self.norm(x_BND, branch)[1]
         return normed_BND
 
 
@@ -115,7 +142,7 @@ class LinearTrunk(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A decoder-only Transformer of any shape that an Architecture can name.
+    """A decoder or encoder of any shape that an Architecture can name.
 
     Its weights mean nothing until `initialise` or a checkpoint fills them.
     """
@@ -139,9 +166,21 @@ class Transformer(nn.Module):
             else RowTable(architecture.input.predictions, architecture.width, architecture.head)
         )
 
-    def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N P"]:
-        """Logits of the next token after each position, or of all tokens of the next patch."""
+    def copy_weights(self) -> None:
+        """Keep bfloat16 copies of all matrices in blocks; who calls the network refreshes them."""
+        layers = [part for part in self.trunk.modules() if isinstance(part, nn.Linear)]
+        self.coarse_copies = CoarseCopies(layers)
+
+    def forward(
+        self, tokens_BS: Int[Tensor, "B S"], places_BM: Int[Tensor, "B M"] | None = None
+    ) -> Float[Tensor, "B N P"]:
+        """Logits of the next token after each position, or of all tokens of the next patch; of an
+        encoder those of the token itself. With `places_BM` only of these positions of each row."""
         h_BND: Tensor = self.trunk(self.dropout(self.embedding(tokens_BS)))
+        if places_BM is not None:
+            first_B1 = torch.arange(0, h_BND.shape[:2].numel(), h_BND.shape[1], device=h_BND.device)
+            flat_M = (first_B1[:, None] + places_BM).flatten()
+            h_BND = h_BND.flatten(0, 1).index_select(0, flat_M).unflatten(0, places_BM.shape)
         if self.logit_multiplier != 1:
             h_BND = h_BND * self.logit_multiplier
         table = self.embedding.tokens if self.head is None else self.head
