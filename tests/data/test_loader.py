@@ -162,3 +162,70 @@ def test_nothing_of_the_corpus_is_held(data: PreparedData) -> None:
     tokens = data.tokens("train")
     assert not tokens.flags.owndata
     assert not tokens.flags.writeable
+
+
+MASK = 257
+
+
+def taken_apart(rows: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What an encoder sees, the places that were chosen, what stood there."""
+    hidden = (rows.shape[1] - context) // 2
+    return rows[:, :context], rows[:, context : context + hidden], rows[:, context + hidden :]
+
+
+def test_an_encoder_is_shown_its_tokens_but_for_the_chosen_ones(data: PreparedData) -> None:
+    plain = Loader(data=data, batch=8, context=60, seed=3)
+    loader = Loader(data=data, batch=8, context=60, seed=3, mask_id=MASK)
+    tokens = plain.training_batch(5)[:, :60]
+    seen, places, targets = taken_apart(loader.training_batch(5), 60)
+    assert places.shape == (8, 9)  # 15 % of 60
+    assert (np.diff(places, axis=1) > 0).all()
+    np.testing.assert_array_equal(targets, np.take_along_axis(tokens, places, 1))
+    kept = np.ones_like(tokens, bool)
+    np.put_along_axis(kept, places, False, 1)
+    np.testing.assert_array_equal(seen[kept], tokens[kept])
+
+
+def test_of_the_chosen_tokens_eight_in_ten_are_hidden_and_one_is_another(
+    data: PreparedData,
+) -> None:
+    loader = Loader(data=data, batch=400, context=100, seed=0, mask_id=MASK)
+    seen, places, targets = taken_apart(loader.training_batch(0), 100)
+    shown = np.take_along_axis(seen, places, 1)
+    assert targets.size == 6000
+    counts = [(shown == MASK).sum(), (shown == targets).sum()]
+    others = shown[(shown != MASK) & (shown != targets)]
+    # 4,800, about 600 / 257 more than 600, and the rest; standard deviations 31 and 23
+    assert abs(counts[0] - 4800) < 120
+    assert abs(counts[1] - 602) < 90
+    assert others.min() >= 0
+    assert others.max() < data.vocab
+    assert len(set(others.tolist())) > 200  # of 257, evenly drawn
+    frequency = np.bincount(places.ravel(), minlength=100) / 60
+    assert abs(frequency - 1).max() < 0.6  # every place as often as any other
+
+
+def test_hidden_tokens_are_a_function_of_seed_and_step_and_in_held_out_rows_of_neither(
+    data: PreparedData,
+) -> None:
+    first, other = (
+        Loader(data=data, batch=4, context=40, seed=seed, mask_id=MASK) for seed in (1, 2)
+    )
+    np.testing.assert_array_equal(first.training_batch(7), first.training_batch(7))
+    assert (first.training_batch(7) != first.training_batch(8)).any()
+    for mine, theirs in zip(first.heldout_batches(9), other.heldout_batches(9), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_workers_hide_what_one_alone_would_hide(data: PreparedData) -> None:
+    def loader(rank: int, world: int) -> Loader:
+        return Loader(data=data, batch=4, context=40, seed=1, mask_id=MASK, rank=rank, world=world)
+
+    both = [loader(rank, 2).training_batch(3) for rank in (0, 1)]
+    np.testing.assert_array_equal(np.concatenate(both), loader(0, 1).training_batch(3))
+    alone = np.concatenate(list(loader(0, 1).heldout_batches(9)))
+    shares = [list(loader(rank, 2).heldout_batches(9)) for rank in (0, 1)]
+    together = [
+        rows for pair in itertools.zip_longest(*shares) for rows in pair if rows is not None
+    ]
+    np.testing.assert_array_equal(np.concatenate(together), alone)

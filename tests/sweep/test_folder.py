@@ -132,7 +132,7 @@ def test_the_table_has_the_units_of_the_feed_forward_layer(
     data: PreparedData, tmp_path: Path
 ) -> None:
     (spec,) = tiny_specs(data, 1)
-    shape = replace(spec.architecture, feed_forward_multiple=3)
+    shape = replace(spec.architecture, feed_forward=3 * spec.architecture.width)
     sweep = open_sweep(tmp_path, tiny_sweep(data, (replace(spec, architecture=shape),)))
     record_of(sweep.specs[0], data, tmp_path)
     (row,) = csv.DictReader(write_results(tmp_path, sweep).read_text().splitlines())

@@ -3,14 +3,16 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
-from archfit.sweep.devices import Gpu, device_bytes
+from archfit.spec.gpu_cost import device_bytes, gpu_share
+from archfit.sweep.devices import Gpu
 from archfit.sweep.local import SHARE_OF_MEMORY, DeviceSlot, _WorkerPool, device_slots, run_here
 from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher
 from tests_sweeps import (
@@ -112,9 +114,9 @@ def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_pa
 
 @dataclass
 class AtWork:
-    """Stands for a worker that has a cell."""
+    """Stands for a worker that has cells."""
 
-    cell: RunSpec
+    cells: dict[str, RunSpec]
 
 
 def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _WorkerPool:
@@ -123,8 +125,8 @@ def pool(cells: CellQueue, where: list[DeviceSlot], data: PreparedData) -> _Work
     )
 
 
-def busy(gpu: Gpu | None, cell: RunSpec) -> DeviceSlot:
-    return DeviceSlot(gpu, AtWork(cell))  # type: ignore[arg-type]  # it only has a cell
+def busy(gpu: Gpu | None, *cells: RunSpec) -> DeviceSlot:
+    return DeviceSlot(gpu, AtWork({cell.name: cell for cell in cells}))  # type: ignore[arg-type]  # it only has cells
 
 
 def test_slots_take_turns_among_gpus() -> None:
@@ -151,6 +153,47 @@ def test_a_gpu_is_shared_while_its_memory_lasts(
     workers = pool(CellQueue([third], tmp_path), where, data)
     assert workers._fits(third, where[2]) is fits
     assert not workers._fits(third, where[4])
+
+
+def test_a_worker_on_a_gpu_takes_cells_while_they_leave_some_of_it_idle(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    half = tiny_spec(data, batch_sequences=1 << 14, width=20, feed_forward=20, head_dim=10)
+    assert gpu_share(half) == pytest.approx(0.49, abs=0.01)
+    first, second, third = (replace(half, seed=seed) for seed in range(3))
+    gpu = Gpu(visible_as="0", memory_bytes=1 << 60)
+    cells = CellQueue([third], tmp_path)
+    for here, fits in [((first,), True), ((first, second), False)]:
+        slot = busy(gpu, *here)
+        assert pool(cells, [slot], data)._fits(third, slot) is fits
+    on_cpu = busy(None, first)
+    assert not pool(cells, [on_cpu], data)._fits(third, on_cpu)
+
+
+class Dying:
+    """Stands for a worker that has died while it trained these cells."""
+
+    def __init__(self, *cells: RunSpec, is_ready: bool = True) -> None:
+        self.cells, self.is_ready = {cell.name: cell for cell in cells}, is_ready
+
+    def end(self) -> None:
+        pass
+
+
+def test_cells_of_a_worker_that_died_are_tried_again_each_alone(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    first, second = tiny_specs(data, 2)
+    cells = CellQueue([first, second], tmp_path)
+    workers = pool(cells, [DeviceSlot(None)], data)
+    cells.pending.clear()
+    slot = DeviceSlot(None, Dying(first, second))  # type: ignore[arg-type]
+    workers.selector = SimpleNamespace(unregister=lambda _: None)  # type: ignore[assignment]
+    workers._act_on(slot, {"event": "died", "reason": "killed by signal 9"})
+    assert slot.worker is None
+    assert list(cells.pending) == [first, second]
+    assert cells.alone == {first, second}
+    assert cells.crashes == {first: 1, second: 1}
 
 
 def test_alone_on_a_gpu_a_cell_may_take_all_there_is(data: PreparedData, tmp_path: Path) -> None:

@@ -1,21 +1,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.sweep.matching import nearest_width, width_for
+from archfit.spec.run_options import RunOptions
+from archfit.sweep.matching import equal_blocks, nearest_width, width_for
 
 sizes = st.integers(1, 3_000_000)
 few = st.integers(1, 8)
 
 
-@given(size=sizes, depth=few, heads=few, multiple=st.integers(0, 4))
+@given(size=sizes, depth=few, heads=few, ratio=st.sampled_from((1, 2, 8)))
 def test_the_width_is_the_nearest_of_all_multiples_of_the_heads(
-    size: int, depth: int, heads: int, multiple: int
+    size: int, depth: int, heads: int, ratio: int
 ) -> None:
     def miss(width: int) -> int:
-        attention, feed_forward = 4 * width * width, 2 * multiple * width * width
-        return abs(depth * (attention + feed_forward) - size)
+        return abs(depth * (4 * ratio + 8) * width * width - size)
 
-    found = width_for(size, depth=depth, heads=heads, multiple=multiple)
+    found = width_for(size, depth=depth, heads=heads, attention_ratio=ratio)
     assert found % heads == 0
     assert miss(found) == min(miss(width) for width in range(heads, 1000, heads))
 
@@ -32,3 +32,12 @@ def test_the_nearest_width_is_the_nearest_of_all(
     nearest = min(abs(weights(width) - size) for width in range(heads, widest, heads))
     assert found % heads == 0
     assert abs(weights(found) - size) == nearest
+
+
+@given(size=st.integers(1000, 3_000_000), depth=few, heads=few)
+def test_equal_blocks_of_gpt2_have_the_width_of_the_formula(
+    size: int, depth: int, heads: int
+) -> None:
+    options = RunOptions(precision="float32", heads=heads)
+    found = equal_blocks(options, depth=depth, block_params=size)
+    assert (found.depth, found.width) == (depth, width_for(size, depth=depth, heads=heads))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import Evaluation, loads
+from archfit.spec import Evaluation, Rotary, Tokens, loads
 from tests_training import (
     checkpoints,
     forked,
@@ -18,6 +18,8 @@ from tests_training import (
     write_spec,
 )
 
+LLAMA = {"block": "llama", "positions": Rotary(), "kv_heads": 1, "qk_norm": True}
+ENCODER = {"objective": "masked"}
 LONGEST_WAIT = 60.0  # seconds for a process to make a step
 
 
@@ -42,13 +44,23 @@ def killed(command: list[str], run: Path, delay: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "dropout"), [(2, 0.1), pytest.param(20, 0.0, marks=pytest.mark.slow)]
+    ("kills", "dropout", "shape"),
+    [
+        (2, 0.1, {}),
+        pytest.param(20, 0.0, {}, marks=pytest.mark.slow),
+        pytest.param(6, 0.0, LLAMA, marks=pytest.mark.slow),
+        pytest.param(6, 0.0, ENCODER, marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_killed_at_random_moments_gives_the_same_record(
-    data: PreparedData, tmp_path: Path, kills: int, dropout: float
+    data: PreparedData, tmp_path: Path, kills: int, dropout: float, shape: dict[str, object]
 ) -> None:
     steps = 20 * kills
-    spec = tiny_spec(data, steps=steps, dropout=dropout, evaluation_steps=3, warmup_steps=0)
+    if shape is ENCODER:
+        shape = shape | {"input": Tokens(vocab=data.vocab + 1)}
+    spec = tiny_spec(
+        data, steps=steps, dropout=dropout, evaluation_steps=3, warmup_steps=0, **shape
+    )
     run, chance = tmp_path / spec.name, random.Random(kills)
     arguments = ("--spec", str(write_spec(spec, tmp_path)), "--checkpoint-seconds", "0")
     command = program(data, tmp_path, *arguments)

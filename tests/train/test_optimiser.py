@@ -14,7 +14,7 @@ SHAPE = standard_architecture(depth=8, width=512, heads=8, vocab=9, context=4)
 SHAPES = [
     SHAPE,
     replace(SHAPE, embedding=Factorised(inner=3), positions=Factorised(inner=2), head=Tied()),
-    replace(SHAPE, attention=Linear(residual=True, causal=True), feed_forward_multiple=0),
+    replace(SHAPE, attention=Linear(residual=True, causal=True), feed_forward=0),
 ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import Factorised, Linear, Tied
+from archfit.spec import Factorised, Linear, Rotary, Tied
 from archfit.train import Stopped, train
 from tests_training import (
     HERE,
@@ -32,7 +32,8 @@ TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 SHAPES: dict[str, dict[str, object]] = {
     "usual": {"full_context_tokens": 9},  # three batches: the second process has fewer
     "tied and factorised": {"head": Tied(), "embedding": Factorised(inner=3)},
-    "analysed": {"attention": Linear(residual=True, causal=True), "feed_forward_multiple": 0},
+    "analysed": {"attention": Linear(residual=True, causal=True), "feed_forward": 0},
+    "llama": {"block": "llama", "positions": Rotary(), "kv_heads": 1},
     "begun by one process": {"steps": 13},
 }
 

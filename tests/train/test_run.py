@@ -20,9 +20,9 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import Factorised, Linear, Machine, Tied, Tokens
 from archfit.train import Progress, Stopped, Watchers, train, train_together
 from archfit.train.hardware import ProcessGroup
-from archfit.train.run import TrainingRun, _memory_errors, check_data
+from archfit.train.run import START, TrainingRun, _memory_errors, check_data
 from archfit.train.run_files import RunState
-from archfit.train.step import Stepper
+from archfit.train.step import Stepper, steps_that_fit
 from tests_training import (
     HERE,
     Recorder,
@@ -32,7 +32,7 @@ from tests_training import (
     tiny_spec,
 )
 
-EXPLODES = {"attention": Linear(residual=True, causal=True), "feed_forward_multiple": 0}
+EXPLODES = {"attention": Linear(residual=True, causal=True), "feed_forward": 0}
 
 
 @pytest.mark.parametrize(
@@ -273,26 +273,21 @@ def test_a_checkpoint_is_written_when_its_time_has_passed(
 
 
 @pytest.mark.parametrize(
-    ("where", "warm", "unread", "seconds", "looks"),
-    [
-        ("cpu", True, 1, 0.0, True),
-        ("one GPU", False, 1, 0.0, True),
-        ("one GPU", True, 99, 0.5, False),
-        ("one GPU", True, 1, 0.6, True),
-        ("two GPUs", True, 9, 99.0, False),
-        ("two GPUs", True, 10, 0.0, True),
-    ],
+    ("where", "cold", "steps"),
+    [("cpu", 0, 1), ("gpu", 1, 1), ("gpu", 0, 30), ("two gpus", 0, 10)],
 )
-def test_the_losses_of_a_gpu_are_read_twice_a_second_and_those_of_several_every_tenth_step(
-    where: str, warm: bool, unread: int, seconds: float, looks: bool
+def test_a_gpu_makes_as_many_steps_between_looks_as_take_a_third_of_a_second(
+    where: str, cold: int, steps: int
 ) -> None:
     run = TrainingRun.__new__(TrainingRun)
     device = torch.device("cpu" if where == "cpu" else "cuda")
-    run.group = ProcessGroup(rank=0, world=2 if where == "two GPUs" else 1, device=device)
-    run.is_warm, run.unread, run.since = warm, [torch.zeros(())] * unread, 100.0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("archfit.train.run.time.monotonic", lambda: 100.0 + seconds)
-        assert run._time_to_look() is looks
+    run.group = ProcessGroup(rank=0, world=2 if where == "two gpus" else 1, device=device)
+    run.is_queued, run.cold_looks = where == "gpu", cold
+    run.state = replace(START, timed_seconds=2.0, timed_steps=200)
+    assert run._steps_at_once(torch.zeros(4, 13, dtype=torch.int32)) == steps
+    assert (
+        steps_that_fit(torch.zeros(512, 1 << 14, dtype=torch.int32)) == 1
+    )  # a batch of any size goes alone
 
 
 @pytest.mark.parametrize(
@@ -324,17 +319,22 @@ def test_a_record_says_where_and_with_what_it_was_made(data: PreparedData, tmp_p
         archfit="test",
         python=platform.python_version(),
         torch=torch.__version__,
+        numerics=2,
     )
     assert record.timing.flop_utilisation is None
 
 
-@pytest.mark.parametrize("stop_at", [4, 7, 8])
-def test_losses_that_wait_on_their_device_are_read_before_a_checkpoint(
-    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int
+@pytest.mark.parametrize(("stop_at", "saved_at"), [(4, 5), (7, 10), (10, 10)])
+def test_steps_that_are_queued_are_made_before_a_checkpoint(
+    data: PreparedData,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stop_at: int,
+    saved_at: int,
 ) -> None:
-    """A GPU is looked at twice a second; here never, but at evaluations (5, 10, 12) and stops."""
+    """As many are queued as there are to the next evaluation (5, 10, 12)."""
     expected = record_of(tiny_spec(data), data, tmp_path / "looked")
-    monkeypatch.setattr(TrainingRun, "_time_to_look", lambda _: False)
+    monkeypatch.setattr(TrainingRun, "_steps_at_once", lambda *_: 99)
     honest = Stepper.__call__
 
     def stopping(self: Stepper, at: int, tokens_BS: torch.Tensor) -> torch.Tensor:
@@ -343,18 +343,18 @@ def test_losses_that_wait_on_their_device_are_read_before_a_checkpoint(
         return honest(self, at, tokens_BS)
 
     monkeypatch.setattr(Stepper, "__call__", stopping)
-    with pytest.raises(Stopped, match=f"stopped at step {stop_at};"):
+    with pytest.raises(Stopped, match=f"stopped at step {saved_at};"):
         train(tiny_spec(data), data, tmp_path, HERE, Watchers())
     watch = Recorder()
     assert train(tiny_spec(data), data, tmp_path, HERE, watch).same_result(expected)
-    assert watch.starts == [stop_at]
+    assert watch.starts == [saved_at]
 
 
 @pytest.mark.parametrize("step", [6, 7])
 def test_a_loss_that_waits_and_is_none_ends_the_run_at_its_own_step(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(TrainingRun, "_time_to_look", lambda _: False)
+    monkeypatch.setattr(TrainingRun, "_steps_at_once", lambda *_: 99)
     honest = Stepper.__call__
 
     def broken(self: Stepper, at: int, tokens_BS: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +12,12 @@ import torch
 from torch import nn
 
 from archfit.data.prepared import PreparedData
+from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Linear, RunSpec
 from archfit.train import train
 from archfit.train.hardware import ProcessGroup
+from archfit.train.optimiser import AdamW, build_optimiser
+from archfit.train.replay import Replay
 from archfit.train.step import Stepper, _compile_ahead, _mask_seed
 from tests_training import HERE, Recorder, largest_difference, record_of, tiny_spec
 
@@ -62,57 +65,87 @@ def stepper_on(device: str, spec: RunSpec, *, world: int = 1) -> Stepper:
     """One whose network is of no matter."""
     stepper = Stepper.__new__(Stepper)
     stepper.group = ProcessGroup(rank=0, world=world, device=torch.device(device))
-    stepper.spec, stepper.steps_made, stepper.graph = spec, 0, None
-    stepper.optimiser = SimpleNamespace(set_rate=lambda _: None)  # type: ignore[assignment]
+    stepper.spec = spec
     return stepper
 
 
+def real_stepper(spec: RunSpec) -> tuple[Stepper, nn.Module]:
+    """One of this machine, and the network that it trains."""
+    numbers = parametrisation(spec.architecture, spec.recipe.learning_rate_rule)
+    model = Transformer(spec.architecture, numbers, dropout=0.0)
+    initialise(model, numbers, seed=0)
+    cpu = torch.device("cpu")
+    optimiser = build_optimiser(model, spec.recipe, numbers, cpu)
+    return Stepper(model, optimiser, spec, ProcessGroup(rank=0, world=1, device=cpu), print), model
+
+
 @pytest.mark.parametrize(
-    ("device", "world", "ways"), [("cuda", 1, "eeecc"), ("cuda", 2, "eeeee"), ("cpu", 1, "eeeee")]
+    ("device", "world", "queues"), [("cuda", 1, True), ("cuda", 2, False), ("cpu", 1, False)]
 )
-def test_a_gpu_of_its_own_replays_its_steps_from_the_fourth_on(
-    data: PreparedData, monkeypatch: pytest.MonkeyPatch, device: str, world: int, ways: str
+def test_a_gpu_of_its_own_queues_its_steps(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch, device: str, world: int, queues: bool
 ) -> None:
-    seen = list[str]()
-
-    def way(letter: str) -> Callable[..., torch.Tensor]:
-        def step(*_: object) -> torch.Tensor:
-            seen.append(letter)
-            return torch.zeros(())
-
-        return step
-
-    monkeypatch.setattr(Stepper, "_eager_step", way("e"))
-    monkeypatch.setattr(Stepper, "_captured_step", way("c"))
-    stepper = stepper_on(device, tiny_spec(data), world=world)
-    for step in range(5):
-        stepper._step(step, torch.zeros(1, 1, dtype=torch.int64))
-    assert "".join(seen) == ways
+    monkeypatch.setattr("archfit.train.step._compile_ahead", lambda *_: None)
+    group = ProcessGroup(rank=0, world=world, device=torch.device(device))
+    optimiser = AdamW([], tiny_spec(data).recipe, torch.device("cpu"))
+    stepper = Stepper(nn.Linear(1, 1), optimiser, tiny_spec(data), group, print)
+    assert stepper.is_queued is queues
 
 
-def test_a_replayed_step_reads_its_own_batch_and_its_loss_is_a_copy(
-    data: PreparedData, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("rule", ["standard", "completep"])
+def test_queued_steps_are_those_made_one_by_one(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    """A graph runs again what was captured: the sum of the tokens at one place in memory."""
-    stepper, captures = stepper_on("cuda", tiny_spec(data)), list[torch.Tensor]()
-    loss = torch.zeros(())
+    """Two fillings of the queue, the second shorter than the first; rates differ by group."""
+    monkeypatch.setattr("archfit.train.step.Replay", lambda work: work)  # never recorded
+    spec = tiny_spec(data, steps=7, learning_rate_rule=rule, weight_decay=0.1)
+    rows_TBR = torch.randint(0, data.vocab, (7, 4, 13))
+    plain, network = real_stepper(spec)
+    expected = torch.stack([plain(step, rows_BR) for step, rows_BR in enumerate(rows_TBR)])
+    queued, other = real_stepper(spec)
+    queued.is_queued, queued.optimiser.rates = True, [*queued.optimiser.rates_G.unbind()]
+    losses = torch.cat((queued.many(0, rows_TBR[:4].int()), queued.many(4, rows_TBR[4:].int())))
+    torch.testing.assert_close(losses, expected, rtol=1e-6, atol=0)
+    for mine, theirs in zip(other.parameters(), network.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=5e-4)  # rates are float32
 
-    def captured(_: Stepper, tokens_BS: torch.Tensor) -> torch.Tensor:
-        captures.append(tokens_BS)
-        return loss
 
-    def replay() -> None:
-        loss.copy_(captures[0].sum())
+def test_work_is_done_once_then_recorded_and_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recording does nothing but note; a replay does what was noted."""
+    said = list[str]()
 
-    monkeypatch.setattr(Stepper, "_eager_step", captured)
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=replay))
-    monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
-    monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: contextlib.nullcontext())
-    batches = [torch.full((2, 3), value) for value in (1, 2, 5)]
-    losses = [stepper._captured_step(batch) for batch in batches]
-    assert [float(value) for value in losses] == [6.0, 12.0, 30.0]
-    assert len(captures) == 1
-    assert [int(batch.sum()) for batch in batches] == [6, 12, 30]  # nobody wrote into them
+    class Graph:
+        def capture_begin(self, **_: object) -> None:
+            said.append("begin")
+
+        def capture_end(self) -> None:
+            said.append("end")
+
+        def replay(self) -> None:
+            said.append("replay")
+
+    def work() -> torch.Tensor:
+        said.append("work")
+        return torch.zeros(())
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    replay = Replay(work)
+    results = [replay() for _ in range(3)]
+    assert said == ["work", "begin", "work", "end", "replay", "replay"]
+    assert results[1] is results[2]
+
+
+def test_a_recording_that_fails_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = list[None]()
+    graph = SimpleNamespace(capture_begin=lambda **_: None, capture_end=lambda: ended.append(None))
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: graph)
+
+    def work() -> torch.Tensor:
+        raise torch.OutOfMemoryError("no more")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        Replay(work, after=0)()
+    assert ended == [None]
 
 
 def test_a_sharded_network_sums_gradients_with_its_last_micro_batch(data: PreparedData) -> None:
@@ -155,7 +188,7 @@ def test_a_replicated_network_sums_gradients_with_its_last_micro_batch(data: Pre
             {
                 "precision": "bfloat16",
                 "attention": Linear(residual=True, causal=True),
-                "feed_forward_multiple": 0,
+                "feed_forward": 0,
             },
             "cuda",
             True,
@@ -167,7 +200,7 @@ def test_kernels_are_compiled_ahead_where_they_will_be_used(
     data: PreparedData, changes: dict[str, object], device: str, has_triton: bool, compiles: bool
 ) -> None:
     compiled: list[object] = []
-    kernels = SimpleNamespace(compile_ahead=lambda *arguments: compiled.append(arguments))
+    kernels = SimpleNamespace(compile_ahead=lambda *given: compiled.append(given) or [])  # type: ignore[func-returns-value]
     spec = tiny_spec(data, **changes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "archfit.model.row_kernels", kernels)

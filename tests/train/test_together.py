@@ -1,40 +1,22 @@
-"""Runs that take turns: at once where that was measured to be faster. The GPU is pretended."""
+"""Runs that take turns, on a pretended GPU; one after another on a CPU."""
 
 import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import RunRecord
-from archfit.train import Stopped, Watchers, train_together
+from archfit.spec import RunRecord, RunSpec
+from archfit.spec.gpu_cost import LEAST_SHARE, gpu_share
+from archfit.train import Stopped, train_together
 from archfit.train.run import TrainingSteps
-from archfit.train.together import InterleavedRun, _finish_all, _seconds
+from archfit.train.together import SideBySide
 from tests_training import HERE, Recorder, record_of, tiny_spec
 
-
-class FakeGpu:
-    """Steps of runs `a`, `b`, ... are noted, and each takes a second."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, record: RunRecord) -> None:
-        self.record, self.now, self.order = record, 0.0, ""
-        monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
-        monkeypatch.setattr(torch.cuda, "stream", lambda _: contextlib.nullcontext())
-        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-        monkeypatch.setattr("archfit.train.together.time.monotonic", lambda: self.now)
-
-    def run(self, name: str, steps: int, *, stops: bool = False) -> InterleavedRun:
-        return InterleavedRun(self._steps(name, steps, stops))
-
-    def _steps(self, name: str, steps: int, stops: bool) -> TrainingSteps:
-        for _ in range(steps):
-            self.now += 1.0
-            self.order += name
-            yield
-        if stops:
-            raise Stopped(steps, 15)
-        return self.record
+GPU = torch.device("cuda")
 
 
 @pytest.fixture(scope="module")
@@ -42,50 +24,78 @@ def record(data: PreparedData, tmp_path_factory: pytest.TempPathFactory) -> RunR
     return record_of(tiny_spec(data, steps=2), data, tmp_path_factory.mktemp("some"))
 
 
-def test_the_time_of_steps_in_turns_is_that_of_all_of_them(
-    monkeypatch: pytest.MonkeyPatch, record: RunRecord
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which run took a turn on which stream, on a GPU that is not there."""
+    seen, streams = list[str](), iter("stuvw")
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _: next(streams))
+
+    @contextlib.contextmanager
+    def on(stream: str) -> Iterator[None]:
+        seen.append(stream)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "stream", on)
+    monkeypatch.setattr("archfit.train.together.time.sleep", lambda _: None)
+    monkeypatch.setattr("archfit.train.together.release_memory", lambda: seen.append("free"))
+    monkeypatch.setattr(SideBySide, "_free_memory", lambda _: seen.append("free"))
+    return seen
+
+
+def steps(count: int, end: RunRecord | Exception) -> Callable[[], TrainingSteps]:
+    def run() -> TrainingSteps:
+        for _ in range(count):
+            yield
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    return run
+
+
+def test_runs_take_turns_on_streams_of_their_own_and_leave_when_they_end(
+    data: PreparedData, record: RunRecord, turns: list[str]
 ) -> None:
-    gpu = FakeGpu(monkeypatch, record)
-    assert _seconds([gpu.run("a", 5), gpu.run("b", 5)], 3) == 6.0
-    assert gpu.order == "ababab"
+    runs, specs = SideBySide(GPU), [replace(tiny_spec(data), seed=seed) for seed in (0, 1)]
+    for spec, count in zip(specs, (1, 3), strict=True):
+        runs.add(spec, steps(count, record))
+    ended = [[run.spec for run in runs.advance()] for _ in range(4)]
+    assert ended == [[], [specs[0]], [], [specs[1]]]
+    assert turns == ["s", "t", "s", "t", "free", "t", "t", "free"]
+
+
+@pytest.mark.parametrize("problem", [Stopped(3, 15), MemoryError(), ValueError("x"), OSError()])
+def test_what_stops_a_run_is_kept_and_the_others_go_on(
+    data: PreparedData, record: RunRecord, turns: list[str], problem: Exception
+) -> None:
+    runs = SideBySide(GPU)
+    runs.add(tiny_spec(data), steps(0, problem))
+    runs.add(replace(tiny_spec(data), seed=1), steps(1, record))
+    (ended,) = runs.advance()
+    assert ended.problem is problem
+    assert ended.record is None
+    (other,) = runs.advance()
+    assert other.record == record
+    assert turns == ["s", "t", "free", "t", "free"]
+
+
+@pytest.mark.usefixtures("turns")
+def test_what_nobody_foresaw_is_not_kept(data: PreparedData) -> None:
+    runs = SideBySide(GPU)
+    runs.add(tiny_spec(data), steps(0, KeyError("a mistake of ours")))
+    with pytest.raises(KeyError):
+        list(runs.advance())
 
 
 @pytest.mark.parametrize(
-    ("alone", "said", "rest"),
-    [
-        (19.0, "2 runs together: together measured 1.90 times as fast", "abababab"),
-        (10.5, "2 runs together: together measured 1.05 times as fast", "abababab"),
-        (10.4, "2 runs one after another: together measured 1.04 times as fast", "aaaabbbb"),
-    ],
+    ("rows", "context", "width", "share"),
+    [(16, 64, 68, LEAST_SHARE), (64, 256, 244, 0.5), (512, 128, 144, 1.0)],
 )
-def test_runs_go_on_in_the_way_that_was_measured_to_be_faster(
-    monkeypatch: pytest.MonkeyPatch, record: RunRecord, alone: float, said: str, rest: str
+def test_the_share_of_a_gpu_goes_with_the_numbers_of_the_stream(
+    data: PreparedData, rows: int, context: int, width: int, share: float
 ) -> None:
-    """Of 20 steps: one run takes `alone` seconds, both in turns 20."""
-    gpu, watch = FakeGpu(monkeypatch, record), Recorder()
-
-    def measured(runs: list[InterleavedRun], steps: int) -> float:
-        _seconds(runs, steps)
-        return alone if len(runs) == 1 else 20.0
-
-    monkeypatch.setattr("archfit.train.together._seconds", measured)
-    runs = [gpu.run("a", 49), gpu.run("b", 29)]
-    _finish_all(runs, watch)
-    assert gpu.order == "ab" * 5 + "a" * 20 + "ab" * 20 + rest
-    assert watch.notices == [said]
-    assert [run.result() for run in runs] == [record] * 2
-
-
-def test_the_others_save_themselves_when_one_is_stopped(
-    monkeypatch: pytest.MonkeyPatch, record: RunRecord
-) -> None:
-    gpu = FakeGpu(monkeypatch, record)
-    runs = [gpu.run("a", 60), gpu.run("b", 30, stops=True)]
-    _finish_all(runs, Watchers())
-    assert gpu.order.count("a") == 60
-    assert runs[0].result() == record
-    with pytest.raises(Stopped, match="stopped at step 30"):
-        runs[1].result()
+    spec = tiny_spec(data, batch_sequences=rows, context=context, width=width, feed_forward=width)
+    assert gpu_share(spec) == pytest.approx(share, rel=0.01)
 
 
 def test_on_a_cpu_runs_follow_each_other(data: PreparedData, tmp_path: Path) -> None:
@@ -102,3 +112,15 @@ def test_on_a_cpu_runs_follow_each_other(data: PreparedData, tmp_path: Path) -> 
     records = train_together(specs, data, tmp_path, HERE, [Noting(0), Noting(1)])
     assert [record.spec for record in records] == specs
     assert order == [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3)]
+
+
+def test_after_a_run_that_stopped_none_begins(data: PreparedData, tmp_path: Path) -> None:
+    specs: list[RunSpec] = [tiny_spec(data, steps=steps) for steps in (2, 3)]
+
+    class Stopping(Recorder):
+        def progress(self, _: object) -> None:
+            raise Stopped(1, 15)
+
+    with pytest.raises(Stopped, match="stopped at step 1"):
+        train_together(specs, data, tmp_path, HERE, [Stopping(), Recorder()])
+    assert not (tmp_path / specs[1].name).exists()

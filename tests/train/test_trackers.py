@@ -31,7 +31,7 @@ from archfit.train.trackers import (
 
 SPEC = RunSpec(
     architecture=Architecture(
-        depth=1, width=8, heads=2, head_dim=4, attention=Softmax(), feed_forward_multiple=4,
+        depth=1, width=8, heads=2, head_dim=4, attention=Softmax(), feed_forward=32,
         context=16, input=Tokens(vocab=257), embedding=Full(), positions=Full(), head=Full(),
     ),
     data_hash="0" * 64,

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.signals import StopRequest
 from archfit.train.context import Progress
 from archfit.train.run_files import held
+from archfit.train.together import SideBySide
 from archfit.train.worker import EventWatcher, SpecQueue, data_for, serve
 from tests_training import HERE, checkpoints, stored_record, tiny_data, tiny_spec
 
@@ -49,7 +51,7 @@ def test_every_spec_is_answered_by_how_it_ended(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[None] = []
-    monkeypatch.setattr("archfit.train.worker.release_memory", lambda: released.append(None))
+    monkeypatch.setattr("archfit.train.together.release_memory", lambda: released.append(None))
     first, taken, foreign, last = (replace(tiny_spec(data), seed=seed) for seed in range(4))
     foreign = replace(foreign, data_hash="0" * 64)
     with held(tmp_path / taken.name):
@@ -120,7 +122,7 @@ def test_a_run_that_was_about_to_begin_when_the_asker_left_is_stopped() -> None:
     assert under_way.signal_number == signal.SIGTERM
     requests.stop_by(next_one)
     assert next_one.signal_number == signal.SIGTERM
-    assert list(requests.specs()) == []
+    assert requests.next(SideBySide(torch.device("cpu"))) is None
 
 
 def test_the_data_that_a_spec_speaks_of_are_found_among_several(

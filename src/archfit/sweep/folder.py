@@ -25,6 +25,7 @@ COLUMNS = (
     "block_params", "params_without_embeddings", "params",
     "C", "N", "D", "loss", "bits_per_byte",
     "status", "seconds", "tokens_per_second", "device", "archfit",
+    "block", "kv_heads", "qk_norm", "objective",
 )  # fmt: skip
 
 
@@ -112,6 +113,7 @@ def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:
         "run": spec.name,
         "data": labels.get(spec.data_hash, spec.data_hash[:16]),
         "attention_ratio": f"{shape.attention_ratio:g}",
+        "kv_heads": shape.key_value_heads,
         "vocab": shape.input.vocab,
         "patch": shape.input.tokens_per_position,
         **{name: getattr(table, "inner", table.TAG) for name, table in tables.items()},

@@ -1,7 +1,7 @@
-"""The runner of one machine: workers that take cell after cell, several on a GPU that has room.
+"""The runner of one machine: workers that stay and take cell after cell.
 
-A GPU is shared while its memory lasts: small networks leave most of it idle, and while one run
-compiles or evaluates, another trains. On a CPU every worker has threads of its own.
+A worker on a GPU trains as many cells side by side as fill it: small networks leave most of it
+idle. On a CPU every worker has threads of its own and trains one cell at a time.
 """
 
 import os
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
-from archfit.sweep.devices import Gpu, device_bytes, gpus
+from archfit.spec.gpu_cost import device_bytes, gpu_share
+from archfit.sweep.devices import Gpu, gpus
 from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher, noted_signals
 from archfit.sweep.worker import Worker
 
 SECONDS_BETWEEN_PASSES = 0.2
-MOST_ON_A_GPU = 3  # workers, unless the user says otherwise
+WORKERS_ON_A_GPU = 1  # unless the user says otherwise
 SHARE_OF_MEMORY = 0.9  # of a GPU, for all its workers
 
 
@@ -28,9 +29,9 @@ class DeviceSlot:
     failed_starts: int = 0  # in a row; a slot where none succeeds is given up
 
     @property
-    def cell(self) -> RunSpec | None:
+    def cells(self) -> list[RunSpec]:
         """What is being trained here."""
-        return self.worker.cell if self.worker else None
+        return [*self.worker.cells.values()] if self.worker else []
 
 
 def device_slots(there: Sequence[Gpu], *, workers: int) -> list[DeviceSlot]:
@@ -41,7 +42,7 @@ def device_slots(there: Sequence[Gpu], *, workers: int) -> list[DeviceSlot]:
 def usual_slots(device: str, workers: int | None, threads: int) -> list[DeviceSlot]:
     """Slots on the GPUs that the device word allows, else on the CPU; as many as it has cores."""
     there = gpus() if device in ("auto", "cuda") else ()
-    usual = MOST_ON_A_GPU if there else max(1, (os.cpu_count() or 1) // threads)
+    usual = WORKERS_ON_A_GPU if there else max(1, (os.cpu_count() or 1) // threads)
     return device_slots(there, workers=workers or usual)
 
 
@@ -79,13 +80,14 @@ class _WorkerPool:
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def assign_cells(self) -> bool:
-        """Give cells to slots that have none; whether anything is being trained."""
+        """Give cells to slots that have room; whether anything is being trained."""
         for slot in self.slots:
-            if slot.cell is None and slot.failed_starts < TRIES:
+            while slot.failed_starts < TRIES:
                 cell = self.cells.next(lambda cell, slot=slot: self._fits(cell, slot))  # type: ignore[misc]  # mypy wants one argument
-                if cell is not None:
-                    self._worker(slot).give(cell)
-        return any(slot.cell for slot in self.slots)
+                if cell is None:
+                    break
+                self._worker(slot).give(cell)
+        return any(slot.cells for slot in self.slots)
 
     def listen(self) -> None:
         """Wait a moment for what workers say, and act on it."""
@@ -104,19 +106,22 @@ class _WorkerPool:
         for worker in workers:
             worker.dismiss()  # all at once, then one after the other
         for worker in workers:
-            if worker.cell:
-                self.cells.interrupted(worker.cell)
+            for cell in worker.cells.values():
+                self.cells.interrupted(cell)
             worker.end()
         self.selector.close()
 
     def _fits(self, cell: RunSpec, slot: DeviceSlot) -> bool:
-        beside = [other.cell for other in self.slots if other.gpu == slot.gpu and other.cell]
+        here = [other for other in self.slots if other.gpu == slot.gpu]
+        beside = [other for each in here for other in each.cells]
         if not beside:
             return True  # alone it may take all there is
         if cell in self.cells.alone or any(other in self.cells.alone for other in beside):
             return False
         if slot.gpu is None:
-            return True
+            return not slot.cells
+        if slot.cells and sum(gpu_share(other) for other in (cell, *slot.cells)) > 1:
+            return False
         needed = sum(device_bytes(spec) for spec in (cell, *beside))
         return needed <= SHARE_OF_MEMORY * slot.gpu.memory_bytes
 
@@ -131,30 +136,44 @@ class _WorkerPool:
     def _act_on(self, slot: DeviceSlot, event: dict[str, object]) -> None:
         worker, what = slot.worker, event["event"]
         assert worker is not None
-        cell, reason = worker.cell, str(event.get("reason", ""))
         if what == "died":
-            self.selector.unregister(worker)
-            worker.end()
-            slot.worker = None
-            if not worker.is_ready and cell:
-                self._start_failed(slot, cell, reason)
-                return
+            self._bury(slot, worker, event)
+            return
         if what == "ready":
             slot.failed_starts = 0
-        if cell is None or what == "ready":
+        cell = worker.cells.get(str(event.get("run")))
+        if cell is None:
             return
         if what == "started":
             self.watch.started(cell, int(str(event["step"])))
         elif what == "progress":
             self.watch.progress(cell, event)
         else:
-            worker.cell = None
-            self.cells.note(cell, event)
-            self.watch.ended(cell, reason or str(what))
+            del worker.cells[cell.name]
+            self._note(cell, event)
 
-    def _start_failed(self, slot: DeviceSlot, cell: RunSpec, reason: str) -> None:
-        """A worker died before it had looked at its cell, which is not to blame."""
-        self.cells.interrupted(cell)
+    def _note(self, cell: RunSpec, event: dict[str, object]) -> None:
+        self.cells.note(cell, event)
+        self.watch.ended(cell, str(event.get("reason") or event["event"]))
+
+    def _bury(self, slot: DeviceSlot, worker: Worker, event: dict[str, object]) -> None:
+        """A worker is dead. Which of its cells was to blame shows when each is tried alone."""
+        self.selector.unregister(worker)
+        worker.end()
+        slot.worker = None
+        cells = [*worker.cells.values()]
+        if not worker.is_ready and cells:
+            self._start_failed(slot, cells, str(event["reason"]))
+            return
+        if len(cells) > 1:
+            self.cells.alone.update(cells)
+        for cell in cells:
+            self._note(cell, event)
+
+    def _start_failed(self, slot: DeviceSlot, cells: Sequence[RunSpec], reason: str) -> None:
+        """A worker died before it had looked at its cells, which are not to blame."""
+        for cell in cells:
+            self.cells.interrupted(cell)
         slot.failed_starts += 1
         if all(other.failed_starts >= TRIES for other in self.slots):
             raise ValueError(f"no worker can be started: it {reason}")

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from archfit.spec import RunSpec
+from archfit.spec.gpu_cost import device_bytes
 from archfit.sweep import runner
-from archfit.sweep.devices import device_bytes, needs_a_gpu
+from archfit.sweep.devices import needs_a_gpu
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
 

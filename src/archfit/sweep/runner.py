@@ -12,11 +12,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.spec.files import discard_checkpoints, is_done, is_held
+from archfit.spec.signals import stop_requests
 
 DEVICES = ("auto", "cuda", "mps", "cpu")
 TRIES = 3  # of a cell whose process dies
@@ -145,25 +145,12 @@ class SweepStopped(Exception):
 def noted_signals() -> Iterator[Callable[[], None]]:
     """Inside, SIGTERM and Ctrl-C are noted; what comes back raises `SweepStopped` if one came.
 
-    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell. SIGTERM
-    may come twice, since batch systems send it to a shell, which passes it on, and to all its
-    children too. Ctrl-C a second time acts as ever.
+    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell.
     """
-    noted: list[int] = []
+    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
 
-    def note(number: int, _: FrameType | None) -> None:
-        noted.append(number)
-        signal.signal(signal.SIGINT, before[signal.SIGINT])
+        def raise_noted() -> None:
+            if request.signal_number is not None:
+                raise SweepStopped(request.signal_number)
 
-    def raise_noted() -> None:
-        if noted:
-            raise SweepStopped(noted[0])
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, note)
-    try:
         yield raise_noted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -21,7 +21,7 @@ LONGEST_REASON = 300  # characters of what a dying worker said
 
 
 class Worker:
-    """One such process, and the cell it is at."""
+    """One such process, and the cells it is at."""
 
     def __init__(self, options: RunnerOptions, visible_gpu: str | None = None) -> None:
         data = [word for folder in options.data_folders for word in ("--data", str(folder))]
@@ -40,7 +40,7 @@ class Worker:
             stderr=self.words,
             start_new_session=True,  # Ctrl-C is for the runner, which then ends its workers
         )
-        self.cell: RunSpec | None = None
+        self.cells: dict[str, RunSpec] = {}  # by the name of the run
         self.is_ready = False  # whether it has loaded what it needs
         self.unfinished_line = b""
 
@@ -52,7 +52,7 @@ class Worker:
     def give(self, cell: RunSpec) -> None:
         """Let it train the cell; that it has died meanwhile shows when it is read."""
         assert self.process.stdin is not None
-        self.cell = cell
+        self.cells[cell.name] = cell
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(canonical_json(cell).encode() + b"\n")
             self.process.stdin.flush()

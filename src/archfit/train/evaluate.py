@@ -16,7 +16,10 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.train.hardware import ProcessGroup
+from archfit.train.replay import Replay
 from archfit.train.step import batch_losses
+
+EVALUATION_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +36,37 @@ def heldout_loss(model: nn.Module, heldout: Heldout) -> float:
     """Mean nats per token over the recipe's held-out rows, each position of a row predicted."""
     batches = heldout.loader.heldout_batches(heldout.spec.recipe.evaluation_sequences)
     return _mean(model, heldout, batches, last_only=False)
+
+
+class HeldoutReplay:
+    """The same loss on a GPU of its own: rows stay there, and the passes are recorded once."""
+
+    def __init__(self, model: nn.Module, heldout: Heldout) -> None:
+        self.model, self.spec = model, heldout.spec
+        sequences = heldout.spec.recipe.evaluation_sequences
+        batches = [torch.from_numpy(rows) for rows in heldout.loader.heldout_batches(sequences)]
+        rows_BR = torch.cat(batches).to(heldout.group.device)
+        self.parts = rows_BR.split(_rows_at_once(heldout.spec))
+        self.mean = Replay(self._mean)
+
+    def __call__(self) -> Tensor:
+        """Mean nats per token, queued; the next call overwrites it."""
+        self.model.eval()
+        with torch.no_grad():
+            mean = self.mean()
+        self.model.train()
+        return mean
+
+    def _mean(self) -> Tensor:
+        losses = [batch_losses(self.model, self.spec, part).double() for part in self.parts]
+        return torch.cat(losses).mean()
+
+
+def _rows_at_once(spec: RunSpec) -> int:
+    """Rows whose logits and hidden units fit into a part of a GPU's memory."""
+    shape = spec.architecture
+    numbers = 2 * shape.input.predictions + 3 * shape.feed_forward + 8 * shape.width
+    return max(1, EVALUATION_BYTES // (4 * shape.context * numbers))
 
 
 def full_context_loss(model: nn.Module, heldout: Heldout) -> tuple[float, int]:

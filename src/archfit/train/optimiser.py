@@ -49,10 +49,13 @@ class AdamW:
 
     def __init__(self, groups: list[ParameterGroup], recipe: Recipe, device: torch.device) -> None:
         self.groups, self.recipe, self.device = groups, recipe, device
-        # A captured step of a GPU reads its rate from a tensor.
-        self.rates: list[float | Tensor] = [
-            torch.zeros((), device=device) if device.type == "cuda" else 0.0 for _ in groups
-        ]
+        self.rate_factors = [group.rate_factor for group in groups]
+        # A recorded step of a GPU reads its rates from a tensor.
+        self.rates_G = torch.zeros(len(groups), device=device)
+        on_gpu = device.type == "cuda"
+        self.rates: list[float | Tensor] = (
+            [*self.rates_G.unbind()] if on_gpu else [0.0] * len(groups)
+        )
         self.state = {
             parameter: {
                 "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
@@ -65,12 +68,11 @@ class AdamW:
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of every group, in place."""
-        for at, group in enumerate(self.groups):
-            current = self.rates[at]
-            if isinstance(current, Tensor):
-                current.fill_(rate * group.rate_factor)
-            else:
-                self.rates[at] = rate * group.rate_factor
+        rates = [rate * factor for factor in self.rate_factors]
+        if self.device.type == "cuda":
+            self.rates_G.copy_(torch.tensor(rates))
+        else:
+            self.rates = [*rates]
 
     @torch.no_grad()
     def step(self) -> None:

@@ -22,51 +22,32 @@ from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Timing
 from archfit.spec.files import discard_checkpoints
+from archfit.spec.record import NUMERICS
 from archfit.train import hardware, run_files
-from archfit.train.context import (
-    Progress,
-    RunContext,
-    Stopped,
-    TrainSettings,
-    Watcher,
-    Watchers,
-    run_context,
+from archfit.train.context import Progress, RunContext, Stopped, Watcher, Watchers
+from archfit.train.evaluate import (
+    Heldout,
+    HeldoutReplay,
+    bits_per_byte,
+    full_context_loss,
+    heldout_loss,
 )
-from archfit.train.evaluate import Heldout, bits_per_byte, full_context_loss, heldout_loss
 from archfit.train.hardware import ProcessGroup, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
-from archfit.train.step import Stepper
+from archfit.train.step import Stepper, steps_that_fit
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
-SECONDS_BETWEEN_LOOKS = 0.5  # at the losses of a GPU, which makes it wait
+SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
 STEPS_BETWEEN_LOOKS = 10  # of several GPUs: their clocks differ, and all must look at once
 START = RunState(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
-TrainingSteps = Generator[None, None, RunRecord]  # pauses after every step, ends with the record
-
-
-def train(
-    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watcher
-) -> RunRecord:
-    """Train one run in the folder out/NAME and return its record; at once if it is there."""
-    with run_context(data, out, settings) as context:
-        return run_to_end(training_steps(spec, context, watch))
-
-
-def run_to_end(steps: TrainingSteps) -> RunRecord:
-    """The record of a run that takes turns with no other."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as finished:
-            record = finished.value
-            assert isinstance(record, RunRecord)
-            return record
+# Pauses after some steps, and while a GPU is at them; ends with the record.
+TrainingSteps = Generator[None, None, RunRecord]
 
 
 def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
-    """The run as a generator that pauses after every step, so that several can take turns."""
+    """The run as a generator that pauses often, so that several can take turns."""
     group, folder = context.group, context.out / spec.name
     check_data(spec, context.data)
     if not group.is_main:
@@ -90,11 +71,12 @@ def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> Traini
 
 def check_data(spec: RunSpec, data: PreparedData) -> None:
     """Refuse data that the spec does not speak of."""
-    vocab = spec.architecture.input.vocab
-    if data.vocab != vocab:
+    vocab, added = spec.architecture.input.vocab, spec.architecture.objective == "masked"
+    if data.vocab + added != vocab:
+        mask = ", the mask token counted" if added else ""
         raise ValueError(
-            f"{data.folder} has a vocabulary of {data.vocab} tokens and the spec one of {vocab}; "
-            f"use vocab={data.vocab}, or other data"
+            f"{data.folder} has a vocabulary of {data.vocab} tokens and the spec one of "
+            f"{vocab}{mask}; use vocab={data.vocab + added}, or other data"
         )
     if data.data_hash != spec.data_hash:
         raise ValueError(
@@ -128,14 +110,16 @@ def _memory_errors() -> Iterator[None]:
 
 def _loader(spec: RunSpec, context: RunContext) -> Loader:
     """Rows that hold `context` positions and the one after, in tokens of the source."""
-    size = spec.architecture.input.tokens_per_position
+    shape = spec.architecture
+    size = shape.input.tokens_per_position
     return Loader(
         data=context.data,
         batch=spec.recipe.batch_sequences,
-        context=(spec.architecture.context + 1) * size - 1,
+        context=(shape.context + 1) * size - 1 if shape.objective == "causal" else shape.context,
         seed=spec.seed,
         rank=context.group.rank,
         world=context.group.world,
+        mask_id=None if shape.objective == "causal" else shape.input.vocab - 1,
     )
 
 
@@ -159,10 +143,14 @@ class TrainingRun:
         if self.group.is_main:
             run_files.write_log(self.folder, self.state.evaluations)
         self.stepper = Stepper(called, optimiser, spec, self.group, watch.notice)
+        # Alone on a GPU a run queues many steps and looks at them when they are made.
+        self.is_queued = self.stepper.is_queued
+        self.evaluation = HeldoutReplay(self.model, self._heldout()) if self.is_queued else None
         self.peak = peak_flops(device, spec.recipe.precision)
-        self.unread: list[torch.Tensor] = []  # losses still on their device
+        self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()
-        self.is_warm = False  # the first step of a process plans and compiles, and is not timed
+        # First steps plan, compile and are recorded; they are not timed.
+        self.cold_looks = 2 if self.is_queued else 1
 
     @property
     def steps_made(self) -> int:
@@ -173,46 +161,66 @@ class TrainingRun:
         """Make the steps that are left; the record, which is on disk."""
         recipe, diverged_at = self.spec.recipe, None
         self.watch.started(self.spec, self.state.step)
+        while not self.stepper.is_compiled:
+            yield
         while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
+            yield from self._until_done()
             made = self.steps_made
             is_evaluated = made % recipe.evaluation_steps == 0 or made == recipe.steps
-            if is_evaluated or self._time_to_look():
-                diverged_at = self._read_losses()
+            diverged_at = self._read_losses()
             if is_evaluated and diverged_at is None:
-                diverged_at = self._evaluate()
+                diverged_at = yield from self._evaluate()
             if diverged_at is None:
-                diverged_at = self._save_or_stop(is_evaluated)
+                self._save_or_stop(is_evaluated)
             yield
         return self._finish(diverged_at)
 
     def _step(self) -> None:
-        tokens_BS = torch.from_numpy(self.loader.training_batch(self.steps_made))
-        if self.group.device.type == "cuda":  # from pinned memory the copy waits for nobody
-            tokens_BS = tokens_BS.pin_memory()
-        tokens_BS = tokens_BS.to(self.group.device, non_blocking=True)
-        self.unread.append(self.stepper(self.steps_made, tokens_BS))
+        """Make the next steps, or queue them, up to an evaluation at most."""
+        first, every = self.steps_made, self.spec.recipe.evaluation_steps
+        left = min(every - first % every, self.spec.recipe.steps - first)
+        rows = [self._rows(first)]
+        most = min(left, self._steps_at_once(rows[0]))
+        rows += [self._rows(step) for step in range(first + 1, first + most)]
+        self.unread = self.stepper.many(first, torch.stack(rows))
 
-    def _time_to_look(self) -> bool:
-        if self.group.device.type == "cpu" or not self.is_warm:
-            return True
-        if self.group.world > 1:
-            return len(self.unread) >= STEPS_BETWEEN_LOOKS
-        return time.monotonic() - self.since > SECONDS_BETWEEN_LOOKS
+    def _rows(self, step: int) -> torch.Tensor:
+        rows_BR = torch.from_numpy(self.loader.training_batch(step))
+        return rows_BR.int() if self.is_queued else rows_BR
+
+    def _steps_at_once(self, rows_BR: torch.Tensor) -> int:
+        if self.group.device.type == "cpu" or self.cold_looks:
+            return 1
+        if not self.is_queued:
+            return STEPS_BETWEEN_LOOKS
+        seconds, steps = self.state.timed_seconds, self.state.timed_steps
+        wanted = SECONDS_BETWEEN_LOOKS * steps / seconds if seconds else 1.0
+        return max(1, min(steps_that_fit(rows_BR), int(wanted)))
+
+    def _until_done(self) -> Generator[None]:
+        """Let others work until all that was queued is done."""
+        if self.is_queued:
+            done = torch.cuda.Event()
+            done.record()
+            while not done.query():
+                yield
 
     def _read_losses(self) -> int | None:
         """Take the losses from the device; the first step whose loss is no loss, or None."""
-        losses = torch.stack(self.unread).tolist()
+        losses = self.unread.tolist()
         if self.group.world > 1:
             losses = [loss / self.group.world for loss in self.group.sums(losses)]
         now = time.monotonic()
-        if self.is_warm:
+        if self.cold_looks:
+            self.cold_looks -= 1
+        else:
             self.state = replace(
                 self.state,
                 timed_seconds=self.state.timed_seconds + now - self.since,
                 timed_steps=self.state.timed_steps + len(losses),
             )
-        self.is_warm, self.since, self.unread = True, now, []
+        self.since, self.unread = now, torch.zeros(0)
         for loss in losses:
             if not loss < LARGEST_LOSS:
                 return self.state.step
@@ -221,10 +229,15 @@ class TrainingRun:
         self.watch.progress(self._progress(losses[-1]))
         return None
 
-    def _evaluate(self) -> int | None:
+    def _evaluate(self) -> Generator[None, None, int | None]:
         """Add an evaluation; the step if its loss is no loss."""
         state = self.state
-        loss = heldout_loss(self.model, self._heldout())
+        if self.evaluation is None:
+            loss = heldout_loss(self.model, self._heldout())
+        else:
+            queued = self.evaluation()
+            yield from self._until_done()
+            loss = float(queued)
         if not loss < LARGEST_LOSS:
             return state.step
         before = state.evaluations[-1].step if state.evaluations else 0
@@ -241,32 +254,26 @@ class TrainingRun:
         self.since = time.monotonic()
         return None
 
-    def _save_or_stop(self, is_evaluated: bool) -> int | None:
+    def _save_or_stop(self, is_evaluated: bool) -> None:
         """Write a checkpoint when it is time or a signal came; then end in the latter case.
 
-        A group agrees on it at every evaluation or look, since all must take part. Losses are read
-        before; the first step whose loss is no loss, or None.
+        A group agrees on it whenever losses were read, since all must take part.
         """
-        if self.unread and self.group.world > 1:
-            return None
         number = self.context.stop.signal_number or 0
         due = time.monotonic() - self.last_save > self.context.settings.checkpoint_seconds
         if is_evaluated and self.state.step == self.spec.recipe.steps:
             if not self.spec.recipe.full_context_tokens:
-                return None  # the record is written next
+                return  # the record is written next
             due = True  # a long evaluation is: who is killed in it need not train again
         stops, saves = self.group.sums([float(number), float(due and self.group.is_main)])
         if not (stops or saves):
-            return None
-        if self.unread and (diverged_at := self._read_losses()) is not None:
-            return diverged_at
+            return
         run_files.save_checkpoint(
             self.folder, self.tensors, self.state, spec=self.spec, group=self.group
         )
         self.last_save = self.since = time.monotonic()
         if stops:  # the signal may have reached another process of the group
             raise Stopped(self.state.step, number or signal.SIGTERM)
-        return None
 
     def _finish(self, diverged_at: int | None) -> RunRecord:
         full_context = None
@@ -283,6 +290,7 @@ class TrainingRun:
             archfit=self.context.settings.code_version,
             python=platform.python_version(),
             torch=torch.__version__,
+            numerics=NUMERICS,
         )
         record = RunRecord(
             spec=self.spec,

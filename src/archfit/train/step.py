@@ -1,37 +1,43 @@
 """One training step: losses of all micro-batches, gradients, clipping, AdamW.
 
-On a GPU the whole step is captured once as a CUDA graph and replayed: a narrow network otherwise
-waits for the host, which starts a few thousand small kernels for every step.
+On a GPU of its own a run makes many steps at a time. Their batches and rates are put on the device
+first, and the step, recorded once, finds its own by a counter there: the host only says "again".
 
-Shape letters: B rows of this process's batch, S tokens of a row.
+Shape letters: B rows of this process's batch, R numbers of a loader's row, T steps, G groups of
+parameters.
 """
 
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from archfit.model import Transformer
 from archfit.model.layers import HAS_TRITON
-from archfit.model.loss import inputs_and_targets, token_losses
+from archfit.model.loss import batch_of, token_losses
 from archfit.spec import RunSpec, Softmax
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, learning_rate
+from archfit.train.replay import Replay
 
-STEPS_BEFORE_CAPTURE = 3  # real ones, in which libraries make their plans and buffers
+TABLE_BYTES, MOST_STEPS = 1 << 25, 512  # of batches that wait on a GPU
 
 
 def batch_losses(
-    model: nn.Module, spec: RunSpec, tokens_BS: Int[Tensor, "B S"], *, last_only: bool = False
+    model: nn.Module, spec: RunSpec, rows_BR: Int[Tensor, "B R"], *, last_only: bool = False
 ) -> Tensor:
     """-ln p of each predicted token, or of those of the last position; products in the precision
     of the recipe, losses in float32."""
     given, is_coarse = spec.architecture.input, spec.recipe.precision == "bfloat16"
-    inputs, targets = inputs_and_targets(tokens_BS, given)
-    with torch.autocast(tokens_BS.device.type, torch.bfloat16, enabled=is_coarse):
-        logits: Tensor = model(inputs)
+    inputs, targets, places = batch_of(rows_BR, spec.architecture)
+    with torch.autocast(rows_BR.device.type, torch.bfloat16, enabled=is_coarse):
+        if is_coarse and (copies := getattr(model, "coarse_copies", None)) is not None:
+            copies.refresh()
+        logits: Tensor = model(inputs, places)
         if last_only:
             logits, targets = logits[:, -1:], targets[:, -given.tokens_per_position :]
         return token_losses(logits, targets, given)
@@ -51,39 +57,64 @@ class Stepper:
         self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
         self.notice = notice
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
-        self.steps_made = 0
-        _compile_ahead(spec, group.device)
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.graph_tokens_BS: Tensor | None = None
-        self.graph_loss: Tensor | None = None
+        self.compiling = _compile_ahead(spec, group.device)
+        self.is_queued = group.device.type == "cuda" and group.world == 1
+        self.queue: StepQueue | None = None
+        if self.is_queued and isinstance(model, Transformer):
+            model.copy_weights()
 
-    def __call__(self, step: int, tokens_BS: Int[Tensor, "B S"]) -> Tensor:
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a step can be made without waiting for a compiler."""
+        return all(kernel.done() for kernel in self.compiling)
+
+    def __call__(self, step: int, rows_BR: Int[Tensor, "B R"]) -> Tensor:
         """Train on the batch of `step`; return this process's mean loss before it, which stays on
         its device: reading it makes a GPU wait."""
+        return self._with_enough_memory(lambda: self._step(step, rows_BR))
+
+    def many(self, first: int, rows_TBR: Int[Tensor, "T B R"]) -> Float[Tensor, " T"]:
+        """Train on the batches of `first` and the steps after it; their losses, on the device.
+
+        On a GPU of its own a run has them queued, not made, when this returns.
+        """
+        if not self.is_queued:
+            steps = range(first, first + len(rows_TBR))
+            rows = (rows_BR.to(self.group.device, torch.int64) for rows_BR in rows_TBR)
+            return torch.stack([self(*each) for each in zip(steps, rows, strict=True)])
+        if self.queue is None:
+            for kernel in self.compiling:
+                kernel.result()
+            self.queue = StepQueue(self, rows_TBR[0])
+        self.queue.fill(first, rows_TBR)
+        for step in range(first, first + len(rows_TBR)):
+            self._seed_dropout(step)
+            self._with_enough_memory(self.queue.step)
+        return self.queue.losses_T[: len(rows_TBR)].clone()
+
+    def _with_enough_memory(self, work: Callable[[], Tensor]) -> Tensor:
         while True:
             try:
-                return self._step(step, tokens_BS)
+                return work()
             except torch.OutOfMemoryError:
                 self._take_less_memory()
 
-    def _step(self, step: int, tokens_BS: Tensor) -> Tensor:
+    def _step(self, step: int, rows_BR: Tensor) -> Tensor:
         self.optimiser.set_rate(learning_rate(step, self.spec.recipe))
+        self._seed_dropout(step)
+        return self.plain_step(rows_BR)
+
+    def _seed_dropout(self, step: int) -> None:
         if self.spec.recipe.dropout:  # a mask is a function of seed, step and process
             torch.manual_seed(_mask_seed(self.spec.seed, step, self.group.rank))
-        can_capture = self.group.device.type == "cuda" and self.group.world == 1
-        if not can_capture or self.steps_made < STEPS_BEFORE_CAPTURE:
-            loss = self._eager_step(tokens_BS)
-        else:
-            loss = self._captured_step(tokens_BS)
-        self.steps_made += 1
-        return loss
 
-    def _eager_step(self, tokens_BS: Tensor) -> Tensor:
-        loss = torch.zeros((), device=tokens_BS.device)
-        micro_batches = tokens_BS.split(self.micro_rows)
-        for at, micro_BS in enumerate(micro_batches):
+    def plain_step(self, rows_BR: Tensor) -> Tensor:
+        """One step at the rate that is set; its mean loss."""
+        loss = torch.zeros((), device=rows_BR.device)
+        micro_batches = rows_BR.split(self.micro_rows)
+        for at, micro_BR in enumerate(micro_batches):
             with self._gradients_summed_over_group(is_last=at == len(micro_batches) - 1):
-                micro_loss = self._mean_loss(micro_BS) * (len(micro_BS) / len(tokens_BS))
+                micro_loss = self._mean_loss(micro_BR) * (len(micro_BR) / len(rows_BR))
                 micro_loss.backward()
             loss += micro_loss.detach()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.recipe.gradient_clip)
@@ -91,20 +122,8 @@ class Stepper:
         self.optimiser.zero_grad()
         return loss
 
-    def _mean_loss(self, micro_BS: Tensor) -> Tensor:
-        return batch_losses(self.model, self.spec, micro_BS).mean()
-
-    def _captured_step(self, tokens_BS: Tensor) -> Tensor:
-        if self.graph is None:
-            self.graph_tokens_BS = tokens_BS.clone()
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph, stream=torch.cuda.Stream()):
-                self.graph_loss = self._eager_step(self.graph_tokens_BS)
-        assert self.graph_tokens_BS is not None
-        assert self.graph_loss is not None
-        self.graph_tokens_BS.copy_(tokens_BS, non_blocking=True)
-        self.graph.replay()
-        return self.graph_loss.clone()
+    def _mean_loss(self, micro_BR: Tensor) -> Tensor:
+        return batch_losses(self.model, self.spec, micro_BR).mean()
 
     @contextlib.contextmanager
     def _gradients_summed_over_group(self, is_last: bool) -> Iterator[None]:
@@ -118,7 +137,8 @@ class Stepper:
         yield
 
     def _take_less_memory(self) -> None:
-        self.graph = self.graph_tokens_BS = self.graph_loss = None
+        if self.queue is not None:
+            self.queue.forget_recording()
         self.optimiser.zero_grad()
         torch.cuda.empty_cache()
         if self.micro_rows == 1:
@@ -133,12 +153,60 @@ class Stepper:
         )
 
 
-def _compile_ahead(spec: RunSpec, device: torch.device) -> None:
-    is_softmax = isinstance(spec.architecture.attention, Softmax)
-    if device.type == "cuda" and HAS_TRITON and is_softmax and spec.recipe.precision == "bfloat16":
-        from archfit.model.row_kernels import compile_ahead
+def steps_that_fit(rows_BR: Int[Tensor, "B R"]) -> int:
+    """Steps whose batches may wait on a GPU."""
+    return max(1, min(MOST_STEPS, TABLE_BYTES // (4 * rows_BR.numel())))
 
-        compile_ahead(spec.architecture, device)
+
+class StepQueue:
+    """Batches and rates of the next steps on a GPU, and the step that takes one after the other."""
+
+    def __init__(self, stepper: Stepper, rows_BR: Int[Tensor, "B R"]) -> None:
+        device, steps = stepper.group.device, steps_that_fit(rows_BR)
+        self.stepper = stepper
+        self.rows_TBR = torch.zeros((steps, *rows_BR.shape), dtype=torch.int32, device=device)
+        self.rates_TG = torch.zeros((steps, len(stepper.optimiser.groups)), device=device)
+        self.losses_T = torch.zeros(steps, device=device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=device)  # the step that is next
+        self.step = Replay(self._step)
+
+    def forget_recording(self) -> None:
+        """Make the next step anew: the one that was recorded needs too much memory."""
+        self.step = Replay(self._step)
+
+    def fill(self, first: int, rows_TBR: Int[Tensor, "T B R"]) -> None:
+        """Put the batches of `first` and the steps after it on the device, with their rates."""
+        recipe, factors = self.stepper.spec.recipe, self.stepper.optimiser.rate_factors
+        steps = range(first, first + len(rows_TBR))
+        rates_TG = [[learning_rate(step, recipe) * factor for factor in factors] for step in steps]
+        self.rates_TG[: len(rows_TBR)].copy_(_pinned(torch.tensor(rates_TG)), non_blocking=True)
+        self.rows_TBR[: len(rows_TBR)].copy_(_pinned(rows_TBR), non_blocking=True)
+        self.at.zero_()
+
+    def _step(self) -> Tensor:
+        rows_BR = self.rows_TBR.index_select(0, self.at)[0].long()
+        self.stepper.optimiser.rates_G.copy_(self.rates_TG.index_select(0, self.at)[0])
+        loss = self.stepper.plain_step(rows_BR)
+        self.losses_T.index_copy_(0, self.at, loss[None])
+        self.at += 1
+        return loss
+
+
+def _pinned(tensor: Tensor) -> Tensor:
+    """The same in memory from which a copy to the GPU waits for nobody."""
+    return tensor.pin_memory() if torch.cuda.is_available() else tensor
+
+
+def _compile_ahead(spec: RunSpec, device: torch.device) -> list[Future[object]]:
+    """What is being compiled for this run: nothing where there are no kernels of our own."""
+    is_softmax = isinstance(spec.architecture.attention, Softmax)
+    if device.type != "cuda" or not HAS_TRITON or not is_softmax:
+        return []
+    if spec.recipe.precision != "bfloat16":
+        return []
+    from archfit.model.row_kernels import compile_ahead
+
+    return compile_ahead(spec.architecture, device)
 
 
 def _mask_seed(seed: int, step: int, rank: int) -> int:

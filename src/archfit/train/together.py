@@ -1,25 +1,95 @@
-"""Several runs in one process, at once where that is faster.
+"""Runs of one process, one after another or side by side.
 
-A small network leaves most of a GPU idle. Runs that take turns on streams of their own fill it,
-and each still executes exactly the kernels that it would execute alone. Whether that pays depends
-on shapes and device, so it is measured: some steps of one run alone, then as many of all together.
-On a CPU one run at a time already uses every core, and runs follow each other.
+A small network leaves most of a GPU idle. Runs that take turns on streams of their own fill it, and
+each still executes exactly the kernels that it would execute alone. On a CPU one run at a time
+already uses every core.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec
-from archfit.train.context import Stopped, TrainSettings, Watcher, run_context
-from archfit.train.run import TrainingSteps, check_data, run_to_end, training_steps
-from archfit.train.step import STEPS_BEFORE_CAPTURE
+from archfit.spec.gpu_cost import gpu_share
+from archfit.train.context import RunContext, Stopped, TrainSettings, Watcher, run_context
+from archfit.train.hardware import release_memory
+from archfit.train.run import TrainingSteps, check_data, training_steps
 
-MEASURED_STEPS = 20
-LEAST_GAIN = 1.05
+SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
+SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
+
+
+class RunInTurn:
+    """A run that takes its steps in turns with others, on a GPU on a stream of its own."""
+
+    def __init__(self, spec: RunSpec, begin: Callable[[], TrainingSteps], device: torch.device):
+        self.spec, self.begin = spec, begin
+        self.steps: TrainingSteps | None = None
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.record: RunRecord | None = None
+        self.problem: Exception | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the record is there, or the reason why it is not."""
+        return self.record is not None or self.problem is not None
+
+    def advance(self) -> None:
+        """Go on to the next pause; what stops the run is kept in `problem`."""
+        with torch.cuda.stream(self.stream):  # None: the stream stays what it is
+            try:
+                if self.steps is None:
+                    self.steps = self.begin()
+                next(self.steps)
+            except StopIteration as finished:
+                self.record = finished.value
+            except (Stopped, MemoryError, OSError, ValueError) as problem:
+                self.problem = problem
+            if self.has_ended:
+                self.steps = None  # its tensors go with it
+
+
+class SideBySide:
+    """Runs that take turns; who gives them sees to it that they fit."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.runs = device, list[RunInTurn]()
+
+    def add(self, spec: RunSpec, begin: Callable[[], TrainingSteps]) -> None:
+        """Let a run begin when its turn comes."""
+        self.runs.append(RunInTurn(spec, begin, self.device))
+
+    def advance(self) -> Iterator[RunInTurn]:
+        """One turn of each; those that have ended leave."""
+        started = time.monotonic()
+        for run in self.runs:
+            run.advance()
+        ended = [run for run in self.runs if run.has_ended]
+        self.runs = [run for run in self.runs if not run.has_ended]
+        if ended:
+            self._free_memory()
+        elif time.monotonic() - started < SECONDS_TO_WAIT:
+            time.sleep(SECONDS_TO_WAIT)
+        yield from ended
+
+    def _free_memory(self) -> None:
+        """Give back what ended runs took; waits for the GPU, so only where there is need."""
+        if self.runs and self.device.type == "cuda":
+            total = torch.cuda.get_device_properties(self.device).total_memory
+            if torch.cuda.memory_reserved(self.device) < SHARE_OF_MEMORY * total:
+                return
+        release_memory()
+
+
+def train(
+    spec: RunSpec, data: PreparedData, out: Path, settings: TrainSettings, watch: Watcher
+) -> RunRecord:
+    """Train one run in the folder out/NAME and return its record; at once if it is there."""
+    (record,) = train_together([spec], data, out, settings, [watch])
+    return record
 
 
 def train_together(
@@ -33,72 +103,33 @@ def train_together(
     for spec in specs:
         check_data(spec, data)
     with run_context(data, out, settings) as context:
-        runs = [
-            training_steps(spec, context, watch)
-            for spec, watch in zip(specs, watchers, strict=True)
-        ]
-        is_alone = len(runs) == 1 or context.group.world > 1  # clocks of a group would disagree
-        if is_alone or context.group.device.type != "cuda":
-            return [run_to_end(run) for run in runs]
-        interleaved = [InterleavedRun(run) for run in runs]
-        _finish_all(interleaved, watchers[0])
-    return [run.result() for run in interleaved]
+        ended = list(_all_ended(specs, context, watchers))
+    for run in ended:
+        if run.problem is not None:
+            raise run.problem
+    by_spec = {run.spec: run.record for run in ended}
+    return [record for spec in specs if (record := by_spec[spec]) is not None]
 
 
-class InterleavedRun:
-    """A run that takes its steps on a stream of its own, in turns with others."""
-
-    def __init__(self, steps: TrainingSteps) -> None:
-        self.steps = steps
-        self.stream = torch.cuda.Stream()
-        self.record: RunRecord | None = None
-        self.stopped: Stopped | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the record is there, or a signal came and the checkpoint is."""
-        return self.record is not None or self.stopped is not None
-
-    def step(self) -> None:
-        """Make the next step, if there is one."""
-        if self.has_ended:
-            return
-        with torch.cuda.stream(self.stream):
-            try:
-                next(self.steps)
-            except StopIteration as finished:
-                self.record = finished.value
-            except Stopped as stopped:  # the others save theirs when their turn comes
-                self.stopped = stopped
-
-    def result(self) -> RunRecord:
-        """The record of a run that has ended."""
-        if self.stopped is not None:
-            raise self.stopped
-        assert self.record is not None
-        return self.record
+def _all_ended(
+    specs: Iterable[RunSpec], context: RunContext, watchers: Iterable[Watcher]
+) -> Iterator[RunInTurn]:
+    """All runs when they have ended, as many at once as fill the GPU; after a stop none begins."""
+    waiting = list(zip(specs, watchers, strict=True))
+    group = SideBySide(context.group.device)
+    while waiting or group.runs:
+        while waiting and _fits(waiting[0][0], group.runs, context):
+            spec, watch = waiting.pop(0)
+            group.add(spec, lambda spec=spec, watch=watch: training_steps(spec, context, watch))  # type: ignore[misc]
+        for run in group.advance():
+            yield run
+            if run.problem is not None:
+                waiting = []
 
 
-def _finish_all(runs: Sequence[InterleavedRun], watch: Watcher) -> None:
-    _seconds(runs, STEPS_BEFORE_CAPTURE + 2)  # plans, compilation and capture
-    alone = _seconds(runs[:1], MEASURED_STEPS)
-    together = _seconds(runs, MEASURED_STEPS)
-    gain = alone * len(runs) / together
-    groups = [list(runs)] if gain >= LEAST_GAIN else [[run] for run in runs]
-    manner = "together" if len(groups) == 1 else "one after another"
-    watch.notice(f"{len(runs)} runs {manner}: together measured {gain:.2f} times as fast")
-    for group in groups:
-        while not all(run.has_ended for run in group):
-            for run in group:
-                run.step()
-
-
-def _seconds(runs: Sequence[InterleavedRun], steps: int) -> float:
-    """How long it takes each to make that many steps, in turns."""
-    torch.cuda.synchronize()
-    started = time.monotonic()
-    for _ in range(steps):
-        for run in runs:
-            run.step()
-    torch.cuda.synchronize()
-    return time.monotonic() - started
+def _fits(spec: RunSpec, beside: Sequence[RunInTurn], context: RunContext) -> bool:
+    if not beside:
+        return True
+    if context.group.device.type != "cuda" or context.group.world > 1:
+        return False  # clocks of a group would disagree
+    return sum(gpu_share(run.spec) for run in beside) + gpu_share(spec) <= 1

@@ -1,4 +1,4 @@
-"""A worker that trains the specs it reads, one after the other: `archfit train --spec -`.
+"""A worker that trains the specs it reads, side by side: `archfit train --spec -`.
 
 Standard input gives one spec a line, the worker answers with one event a line:
 
@@ -10,29 +10,32 @@ Standard input gives one spec a line, the worker answers with one event a line:
     {"event": "refused", "run": NAME, "reason": …}         it cannot be trained; the next one may
     {"event": "out_of_memory", "run": NAME, "reason": …}   it may fit when less else is there
 
-Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load. When
-standard input ends, nobody is left who would want more: a run under way is saved and left, and
-one that was asked for just before is not begun.
+Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load, and
+gives it as many runs as fill its device. When standard input ends, nobody is left who would want
+more: runs under way are saved and left, and one that was asked for just before is not begun.
 """
 
 import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, loads
-from archfit.spec.signals import StopRequest
-from archfit.train.context import Progress, Stopped, TrainSettings, Watchers, run_context
-from archfit.train.hardware import choose_device, release_memory
-from archfit.train.run import run_to_end, training_steps
+from archfit.spec.signals import StopRequest, stop_requests
+from archfit.train.context import Progress, RunContext, Stopped, TrainSettings, Watchers
+from archfit.train.hardware import choose_device, joined_process_group
+from archfit.train.run import TrainingSteps, training_steps
 from archfit.train.run_files import HeldElsewhereError
+from archfit.train.together import RunInTurn, SideBySide
 
 SECONDS_BETWEEN_EVENTS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.2  # at signals, while nothing is asked for
 TOO_LARGE = "it needs more memory than there was; use a smaller network or batch"
 Say = Callable[[dict[str, object]], None]
 
@@ -40,27 +43,45 @@ Say = Callable[[dict[str, object]], None]
 def serve(
     lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
-    """Train what is asked for until nobody asks any more."""
+    """Train what is asked for until nobody asks any more; several runs if several are asked for."""
     requests = SpecQueue()
     threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
     say({"event": "ready", "device": choose_device(settings.device)})
-    for spec in requests.specs():
-        try:
-            with run_context(data_for(spec, datasets), out, settings) as context:
-                requests.stop_by(context.stop)
-                run_to_end(training_steps(spec, context, EventWatcher(spec, say)))
-        except HeldElsewhereError:
-            say({"event": "held", "run": spec.name})
-        except Stopped as stopped:
-            raise SystemExit(128 + stopped.signal_number) from stopped
-        except MemoryError:
-            say({"event": "out_of_memory", "run": spec.name, "reason": TOO_LARGE})
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())
-            say({"event": "refused", "run": spec.name, "reason": reason})
-        else:
-            say({"event": "finished", "run": spec.name})
-        release_memory()  # what this run took, its neighbours on the device may need
+    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
+        requests.stop_by(stop)
+        runs = SideBySide(group.device)
+
+        def begin(spec: RunSpec) -> TrainingSteps:
+            data = data_for(spec, datasets)
+            context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
+            return training_steps(spec, context, EventWatcher(spec, say))
+
+        stopped: Stopped | None = None
+        while (spec := requests.next(runs)) is not None or runs.runs:
+            if spec is not None:
+                runs.add(spec, partial(begin, spec))
+                continue  # there may be more
+            for run in runs.advance():
+                if isinstance(run.problem, Stopped):
+                    stopped = run.problem
+                else:
+                    say(_outcome(run))
+    if stopped is not None:  # those under way are saved
+        raise SystemExit(128 + stopped.signal_number) from stopped
+
+
+def _outcome(run: RunInTurn) -> dict[str, object]:
+    """The event of a run that has ended."""
+    outcome: dict[str, object] = {"event": "finished", "run": run.spec.name}
+    match run.problem:
+        case None:
+            return outcome
+        case HeldElsewhereError():
+            return outcome | {"event": "held"}
+        case MemoryError():
+            return outcome | {"event": "out_of_memory", "reason": TOO_LARGE}
+        case problem:
+            return outcome | {"event": "refused", "reason": " ".join(str(problem).split())}
 
 
 def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
@@ -97,9 +118,9 @@ class EventWatcher(Watchers):
 
 
 class SpecQueue:
-    """What is asked for, until whoever asks is gone; a run under way is then asked to stop.
+    """What is asked for, until whoever asks is gone; runs under way are then asked to stop.
 
-    It is not sent a signal: one may have come already, and a second would kill it unsaved.
+    The process is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
     def __init__(self) -> None:
@@ -113,19 +134,30 @@ class SpecQueue:
             self.lines.put(line)
         self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
-        self.lines.put("")  # wake the one who waits for a line
 
-    def specs(self) -> Iterator[RunSpec]:
-        """What to train, one after the other, while somebody wants it."""
-        while (line := self.lines.get()) and not self.has_ended.is_set():
+    def next(self, beside: SideBySide) -> RunSpec | None:
+        """What to train, too; waits for it if nothing is trained. None where there is nothing.
+
+        On a CPU a run has all of it, and what is asked for waits.
+        """
+        waits, line = not beside.runs, ""
+        if beside.runs and beside.device.type != "cuda":
+            return None
+        while not line and self.stop.signal_number is None:
             try:
-                spec = loads(RunSpec, line)
-            except ValueError as problem:
-                raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
-            yield spec
+                line = self.lines.get(block=waits, timeout=SECONDS_BETWEEN_LOOKS)
+            except queue.Empty:
+                if not waits:
+                    break
+        if not line or self.has_ended.is_set():
+            return None
+        try:
+            return loads(RunSpec, line)
+        except ValueError as problem:
+            raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
 
     def stop_by(self, stop: StopRequest) -> None:
-        """Let the run that begins be stopped by this."""
+        """Let runs be stopped by this."""
         self.stop = stop
-        if self.has_ended.is_set():  # while it was about to begin
+        if self.has_ended.is_set():  # before they could begin
             stop.signal_number = signal.SIGTERM
