@@ -1,4 +1,4 @@
-"""A plain GPT and its training loop, in the manner of nanoGPT, against which ours is measured.
+"""A plain GPT, a plain Llama and their training loop, against which ours is measured.
 
 Written for this comparison, with torch's own modules and nothing clever, so that it says what
 anybody gets who writes such a loop.
@@ -22,6 +22,7 @@ class Shape:
     heads: int
     vocab: int
     context: int
+    hidden: int = 0  # units of Llama's feed-forward layer; 0: a GPT, with 4 x width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,13 +107,76 @@ class GPT(nn.Module):
         return logits
 
 
+class LlamaBlock(nn.Module):
+    """The same with RMS norms, rotary positions, SwiGLU, and no biases, as transformers has it."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads, width = shape.heads, shape.width
+        self.norm1, self.norm2 = nn.RMSNorm(width, 1e-5), nn.RMSNorm(width, 1e-5)
+        self.q, self.k, self.v, self.attention_projection = (
+            nn.Linear(width, width, bias=False) for _ in range(4)
+        )
+        self.gate = nn.Linear(width, shape.hidden, bias=False)
+        self.up = nn.Linear(width, shape.hidden, bias=False)
+        self.projection = nn.Linear(shape.hidden, width, bias=False)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """The stream after the block."""
+        rows, positions, width = x.shape
+        normed = self.norm1(x)
+        q, k, v = (
+            part(normed).view(rows, positions, self.heads, -1).transpose(1, 2)
+            for part in (self.q, self.k, self.v)
+        )
+        q, k = (part * cos + rotate_half(part) * sin for part in (q, k))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attention_projection(y.transpose(1, 2).reshape(rows, positions, width))
+        normed = self.norm2(x)
+        out: Tensor = x + self.projection(F.silu(self.gate(normed)) * self.up(normed))
+        return out
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    """The second half, negated, before the first."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)
+
+
+class Llama(nn.Module):
+    """Tokens in, logits out."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(shape.vocab, shape.width)
+        self.blocks = nn.ModuleList(LlamaBlock(shape) for _ in range(shape.depth))
+        self.norm = nn.RMSNorm(shape.width, 1e-5)
+        self.head = nn.Linear(shape.width, shape.vocab, bias=False)
+        head_dim = shape.width // shape.heads
+        rates = 10_000.0 ** (-torch.arange(0, head_dim, 2) / head_dim)
+        angles = torch.arange(shape.context)[:, None] * rates
+        self.register_buffer("cos", angles.repeat(1, 2).cos())
+        self.register_buffer("sin", angles.repeat(1, 2).sin())
+        for parameter in self.parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, 0.0, 0.02)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of the token after each."""
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
+        logits: Tensor = self.head(self.norm(x))
+        return logits
+
+
 class Loop:
     """A network and its optimiser; call it with a batch to make a step."""
 
     def __init__(self, shape: Shape, options: Options, *, seed: int) -> None:
         torch.manual_seed(seed)
         self.options, self.made = options, 0
-        self.model = GPT(shape).to(options.device)
+        self.model = (Llama(shape) if shape.hidden else GPT(shape)).to(options.device)
         matrices = [p for p in self.model.parameters() if p.ndim == 2]
         vectors = [p for p in self.model.parameters() if p.ndim == 1]
         self.optimiser = torch.optim.AdamW(

@@ -1,9 +1,9 @@
 """Training speed on a CPU: our step against a plain loop, alternately in one process.
 
 Run:     python benchmarks/train_cpu.py [--rounds 15] [--steps 2] [--threads N] [--cpu-time]
-Prints:  a line a shape: tokens per second of both (medians over rounds), the median of the ratios
-         of each round with its least and greatest, and the share of our step's CPU time that
-         matrix products and attention kernels take. With --cpu-time the clock counts only CPU
+Prints:  a line a block and shape: tokens per second of both (medians over rounds), the median of
+         the ratios of each round with its least and greatest, and the share of our step's CPU time
+         that matrix products and attention kernels take. With --cpu-time the clock counts only CPU
          seconds of the process: for a machine that others use too, together with --threads 1.
 Expect:  every ratio at least 0.98.
 """
@@ -13,12 +13,14 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import torch
 from nanogpt_reference import Loop, Options, Shape
 
 from archfit.model import Transformer, initialise, parametrisation
-from archfit.spec import Architecture, Full, Recipe, RunSpec, Softmax, Tokens
+from archfit.spec import Architecture, RunSpec
+from archfit.spec.run_options import RunOptions
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import build_optimiser
 from archfit.train.step import Stepper
@@ -43,12 +45,23 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     clock = time.process_time if asked.cpu_time else time.perf_counter
     print(f"{asked.threads} threads, {asked.rounds} rounds of {asked.steps} steps each in turn")
-    titles = ("depth", "width", "vocab", "plain tok/s", "ours tok/s", "ratio", "least", "greatest")
+    titles = (
+        "block",
+        "depth",
+        "width",
+        "vocab",
+        "plain tok/s",
+        "ours tok/s",
+        "ratio",
+        "least",
+        "greatest",
+    )
     print("".join(f"{title:>13}" for title in (*titles, "products")))
     slow = []
-    for depth, width, vocab in SHAPES:
+    for block, (depth, width, vocab) in product(("gpt2", "llama"), SHAPES):
         tokens_BS = torch.randint(0, vocab, (BATCH, CONTEXT + 1))
-        plain, ours = plain_step(depth, width, vocab), our_step(depth, width, vocab)
+        spec = spec_of(block, depth, width, vocab)
+        plain, ours = plain_step(spec.architecture), our_step(spec)
         plain_timed, ours_timed = (
             partial(tokens_per_second, step, tokens_BS, asked.steps, clock)
             for step in (plain, ours)
@@ -58,19 +71,31 @@ def main() -> None:
         middle = statistics.median(ratios)
         theirs, mine = (statistics.median(column) for column in zip(*rates, strict=True))
         print(
-            f"{depth:13}{width:13}{vocab:13}{theirs:13,.0f}{mine:13,.0f}"
+            f"{block:>13}{depth:13}{width:13}{vocab:13}{theirs:13,.0f}{mine:13,.0f}"
             f"{middle:13.3f}{min(ratios):13.3f}{max(ratios):13.3f}"
             f"{share_of_products(ours, tokens_BS):13.1%}",
             flush=True,
         )
         if middle < LEAST_RATIO:
-            slow.append(f"{depth} x {width} x {vocab}")
+            slow.append(f"{block} {depth} x {width} x {vocab}")
     print(f"below {LEAST_RATIO}: {', '.join(slow)}" if slow else f"every ratio is >= {LEAST_RATIO}")
 
 
-def plain_step(depth: int, width: int, vocab: int) -> Step:
+def spec_of(block: str, depth: int, width: int, vocab: int) -> RunSpec:
+    """What is trained."""
+    options = RunOptions(
+        precision="float32", block=block, depth=depth, width=width, heads=HEADS, context=CONTEXT,
+        steps=10_000, batch=BATCH, learning_rate=4e-3,
+    )  # fmt: skip
+    return options.spec(vocab=vocab, data_hash="0" * 64, seed=0)
+
+
+def plain_step(network: Architecture) -> Step:
     """The step of a plain loop."""
-    shape = Shape(depth=depth, width=width, heads=HEADS, vocab=vocab, context=CONTEXT)
+    shape = Shape(
+        depth=network.depth, width=network.width, heads=HEADS, vocab=network.input.vocab,
+        context=CONTEXT, hidden=network.feed_forward if network.block == "llama" else 0,
+    )  # fmt: skip
     options = Options(
         steps=10_000, warmup_steps=1000, peak_learning_rate=4e-3, weight_decay=0.01,
         betas=(0.9, 0.999),
@@ -79,25 +104,13 @@ def plain_step(depth: int, width: int, vocab: int) -> Step:
     return lambda _, tokens_BS: loop(tokens_BS)
 
 
-def our_step(depth: int, width: int, vocab: int) -> Step:
+def our_step(spec: RunSpec) -> Step:
     """Our step, made of the parts that a run is made of."""
-    architecture = Architecture(
-        depth=depth, width=width, heads=HEADS, head_dim=width // HEADS, attention=Softmax(),
-        feed_forward_multiple=4, context=CONTEXT, input=Tokens(vocab=vocab), embedding=Full(),
-        positions=Full(), head=Full(),
-    )  # fmt: skip
-    recipe = Recipe(
-        steps=10_000, batch_sequences=BATCH, warmup_steps=1000, peak_learning_rate=4e-3,
-        learning_rate_rule="standard", weight_decay=0.01, beta1=0.9, beta2=0.999,
-        gradient_clip=1.0, dropout=0.0, precision="float32", evaluation_steps=1000,
-        evaluation_sequences=16, full_context_tokens=0,
-    )  # fmt: skip
-    spec = RunSpec(architecture=architecture, data_hash="0" * 64, recipe=recipe, seed=0)
     group = ProcessGroup(rank=0, world=1, device=torch.device("cpu"))
-    numbers = parametrisation(architecture, recipe.learning_rate_rule)
-    model = Transformer(architecture, numbers, dropout=recipe.dropout)
+    numbers = parametrisation(spec.architecture, spec.recipe.learning_rate_rule)
+    model = Transformer(spec.architecture, numbers, dropout=0.0)
     initialise(model, numbers, seed=spec.seed)
-    optimiser = build_optimiser(model, recipe, numbers, group.device)
+    optimiser = build_optimiser(model, spec.recipe, numbers, group.device)
     return Stepper(model, optimiser, spec, group, print)
 
 

@@ -79,7 +79,7 @@ def default_spec(data: PreparedData, steps: int) -> RunSpec:
     width, heads = default("width"), default("heads")
     architecture = Architecture(
         depth=default("depth"), width=width, heads=heads, head_dim=width // heads,
-        attention=Softmax(), feed_forward_multiple=4, context=default("context"),
+        attention=Softmax(), feed_forward=4 * width, context=default("context"),
         input=Tokens(vocab=data.vocab), embedding=Full(), positions=Full(), head=Full(),
     )  # fmt: skip
     recipe = Recipe(
