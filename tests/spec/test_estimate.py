@@ -37,6 +37,14 @@ def test_two_intervals_overlap_if_and_only_if_some_number_is_in_both() -> None:
         assert _interval(*first).overlaps(_interval(*second)) == shared
 
 
+def test_it_lies_above_or_below_a_number_that_is_not_one_of_its_ends() -> None:
+    interval = _interval(1.0, 2.0)
+    assert [interval.is_above(limit) for limit in (0.9, 1.0, 1.5)] == [True, False, False]
+    assert [interval.is_below(limit) for limit in (1.5, 2.0, 2.1)] == [False, False, True]
+    assert not _interval(None, 2.0).is_above(0.0)
+    assert not _interval(1.0, None).is_below(9.0)
+
+
 def test_it_is_bounded_with_both_ends_alone() -> None:
     assert _interval(1.0, 2.0).is_bounded
     assert not _interval(None, 2.0).is_bounded

@@ -254,6 +254,20 @@ def test_a_record_that_contradicts_itself_is_refused(
         replace(RECORD, **change)  # type: ignore[arg-type]  # wrong on purpose
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"step": -1}, "step=-1 is below 0"),
+        ({"training_nats_per_token": -0.1}, "training_nats_per_token=-0.1 is not in"),
+        ({"heldout_nats_per_token": float("nan")}, "heldout_nats_per_token=nan is not in"),
+        ({"heldout_bits_per_byte": 1e7}, "heldout_bits_per_byte=10000000.0 is not in"),
+    ],
+)
+def test_losses_that_none_can_have_are_refused(change: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        replace(RECORD.evaluations[0], **change)  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_training_tokens_and_flops_are_counted_from_the_source() -> None:
     assert SPEC.training_tokens == 100 * 8 * 16
     assert UNUSUAL.training_tokens == 100 * 8 * 16 * 3
