@@ -199,7 +199,8 @@ class Rotation(nn.Module):
         """Every position turned by its own angles."""
         cos_NK, sin_NK = self.cos_sin(x_BHNK.shape[2]).to(x_BHNK.dtype).repeat(1, 1, 2)
         a, b = x_BHNK.chunk(2, dim=-1)
-        return x_BHNK * cos_NK + torch.cat((-b, a), dim=-1) * sin_NK
+        turned_BHNK: Tensor = x_BHNK * cos_NK + torch.cat((-b, a), dim=-1) * sin_NK
+        return turned_BHNK
 
 
 def head_padding(head_dim: int) -> int:
