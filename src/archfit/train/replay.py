@@ -3,6 +3,7 @@
 A narrow network otherwise waits for the host, which starts a few thousand small kernels a step.
 """
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -37,12 +38,15 @@ class Replay:
         """Record the work on this run's stream.
 
         `torch.cuda.graph` would wait for the whole GPU and collect garbage, which takes longer than
-        the training of a small network, and other runs may be on other streams.
+        the training of a small network, and other runs may be on other streams. No garbage is
+        collected meanwhile: the recording of an ended run must not be freed in the middle of this.
         """
         graph = torch.cuda.CUDAGraph()
+        gc.disable()
         graph.capture_begin(capture_error_mode="thread_local")
         try:
             self.result = self.work()
         finally:
             graph.capture_end()
+            gc.enable()
         self.graph = graph
