@@ -131,6 +131,18 @@ def test_tuning_is_three_rates_around_the_automatic_one(train: Archfit) -> None:
     assert "training tokens" in said.err  # so few were never tried
 
 
+def test_the_best_of_several_rates_is_named_for_people(train: Archfit) -> None:
+    said = train("--learning-rate", "1e-9", "--tune")  # so low that more is better
+    assert "The best of 3 learning rates is 2e-09, the last of those tried on that side" in said.out
+
+
+def test_an_encoder_s_losses_are_those_of_masked_tokens(train: Archfit) -> None:
+    said = train("--objective", "masked")
+    assert "masked nats" in said.out
+    assert "masked bits" in said.out
+    assert "bits a byte" not in said.out
+
+
 def test_specs_from_files_are_trained_in_their_order(
     train: Archfit, data: PreparedData, tmp_path: Path
 ) -> None:

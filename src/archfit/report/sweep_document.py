@@ -1,6 +1,9 @@
 """Sweeps, training runs and prepared data as documents."""
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import TypeVar
 
 from archfit.report.document import Document, Section, Table
@@ -149,25 +152,49 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
     documents = [
         {"folder": f"{folder}/{record.spec.name}", "record": to_json(record)} for record in records
     ]
+    is_masked = all(record.spec.architecture.objective == "masked" for record in records)
+    losses = ("masked nats", "masked bits") if is_masked else ("held-out nats", "bits a byte")
+    best = _best_rate(records)
+    rates = ("rate",) if best else ()
     table = Table(
         title=folder,
-        columns=("run", "seed", "status", "held-out nats", "bits a byte"),
-        rows=tuple(_run_row(record) for record in records),
+        columns=("run", "seed", *rates, "status", *losses),
+        rows=tuple(_run_row(record, has_rate=bool(best)) for record in records),
     )
     return Document(
         title=folder,
-        sections=(Section(tables=(table,)),),
+        sections=(Section(tables=(table,), sentences=best),),
         data=documents[0] if len(documents) == 1 else {"runs": documents},
     )
 
 
-def _run_row(record: RunRecord) -> tuple[str, ...]:
-    name, seed = record.spec.name, str(record.spec.seed)
+def _best_rate(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Which of several learning rates did best, on average over its seeds."""
+    losses: dict[float, list[float]] = defaultdict(list)
+    for record in records:
+        if record.status == "finished":
+            rate = record.spec.recipe.peak_learning_rate
+            losses[rate].append(record.evaluations[-1].heldout_nats_per_token)
+    rates, tried = sorted(losses), {record.spec.recipe.peak_learning_rate for record in records}
+    if not rates or len(tried) == 1:
+        return ()
+    best = min(rates, key=lambda rate: fmean(losses[rate]))
+    at_the_end = best in (min(tried), max(tried))
+    further = ", the last of those tried on that side: look further there" if at_the_end else ""
+    return (f"The best of {len(tried)} learning rates is {best:.3g}{further}.",)
+
+
+def _run_row(record: RunRecord, *, has_rate: bool) -> tuple[str, ...]:
+    spec = record.spec
+    rate = (f"{spec.recipe.peak_learning_rate:.3g}",) if has_rate else ()
+    run = (spec.name, str(spec.seed), *rate)
     if record.status == "diverged":
-        return name, seed, f"diverged at step {record.diverged_at_step}", "-", "-"
+        return *run, f"diverged at step {record.diverged_at_step}", "-", "-"
     last = record.evaluations[-1]
     nats, bits = last.heldout_nats_per_token, last.heldout_bits_per_byte
-    return name, seed, record.status, f"{nats:.4f}", f"{bits:.4f}"
+    if spec.architecture.objective == "masked":
+        bits = nats / math.log(2)
+    return *run, record.status, f"{nats:.4f}", f"{bits:.4f}"
 
 
 def data_document(description: Mapping[str, object], folder: str) -> Document:
