@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections import deque
@@ -54,13 +55,14 @@ class RunLog:
 
     def __init__(self, *, names_run: bool) -> None:
         self.last_line = time.monotonic()
-        self.steps = 0
+        self.steps, self.is_masked = 0, False
         self.names_run, self.label = names_run, ""
 
     def started(self, spec: RunSpec, step: int) -> None:
         """A run begins, or goes on after `step`."""
         self.steps = spec.recipe.steps
         self.label = f"{spec.name}  " if self.names_run else ""
+        self.is_masked = spec.architecture.objective == "masked"
         self.notice(opening(spec, step))
 
     def progress(self, progress: Progress) -> None:
@@ -73,11 +75,13 @@ class RunLog:
 
     def evaluated(self, evaluation: Evaluation) -> None:
         """Say the losses on training and held-out data."""
+        nats, bits = evaluation.heldout_nats_per_token, evaluation.heldout_bits_per_byte
+        loss = f"{nats:.4f} nats a token, {bits:.4f} bits a byte"
+        if self.is_masked:
+            loss = f"{nats:.4f} nats, {nats / math.log(2):.4f} bits a masked token"
         self.notice(
             f"{self.label}step {evaluation.step}/{self.steps}  "
-            f"training {evaluation.training_nats_per_token:.4f}  "
-            f"held out {evaluation.heldout_nats_per_token:.4f} nats a token, "
-            f"{evaluation.heldout_bits_per_byte:.4f} bits a byte"
+            f"training {evaluation.training_nats_per_token:.4f}  held out {loss}"
         )
 
     def notice(self, sentence: str) -> None:
