@@ -2,35 +2,41 @@
 
     python docs/rates/cells.py fit english proteins c-code instruments > fit.toml
     python docs/rates/cells.py check french dna music mnist > check.toml
+    python docs/rates/cells.py line english > line.toml
 
-A cell is a block, a shape, a number of tokens, a batch and a data set, drawn evenly on logarithmic
-scales from a scrambled Sobol sequence; each is trained at five rates, factors of 2 apart, around a
-first guess. Cells of the check have other draws, other data, and two seeds. Blocks and data are
-dealt out by chance: in the order of the sequence, as in the first 452 runs, they go with the halves
-of its ranges (all deep networks were then of one block).
+A cell is a block, a shape, a number of tokens, a batch and a data set. Sizes, depths, tokens a
+parameter and batches are drawn evenly on logarithmic scales from a scrambled Sobol sequence, as
+comparisons of shapes need them: blocks of 30k to 2M parameters, 8 to 40 tokens for each, at least
+1M and at most 20M of them. Each is trained at five rates, factors of 2 apart, around a first guess.
+Cells of the check have other draws, other data, and two seeds; the line is two shapes at 1M to 100M
+tokens. Blocks and data are dealt out by chance: in the order of the sequence, as in the first 452
+runs (map.jsonl.xz), they go with halves of its ranges.
 """
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.stats import qmc
 
 CELLS = {"fit": 128, "check": 64}
-SEEDS = {"fit": 1, "check": 2}
+SEEDS = {"fit": 1, "check": 2, "line": 1}
 DRAW = {"fit": 3, "check": 4}  # 1 was that of the first runs
 RANGES = {
-    "width": (16, 256),
+    "params": (30e3, 2e6),
     "depth": (1, 32),
-    "tokens": (1e6, 20e6),
-    "batch_tokens": (2048, 65536),
+    "tokens_a_param": (8, 40),
+    "batch_tokens": (2048, 32768),
 }
-CONTEXT, LEAST_STEPS, MOST_STEPS = 256, 120, 6000
-MOST_LAYER_STEPS, MOST_FLOPS = 50_000, 1.5e14
+TOKENS = (1e6, 20e6)
+WIDTHS = (16, 256)
+LINE_SHAPES, LINE_TOKENS, LINE_BATCH = ((4, 64), (12, 96)), (1e6, 3e6, 10e6, 30e6, 100e6), 32
+CONTEXT, LEAST_STEPS, MOST_LAYER_STEPS = 256, 200, 60_000
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 WARMUP = 0.3
-ROW = ("data", "block", "depth", "width", "heads", "batch", "steps", "warmup", "learning_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,43 +52,50 @@ class RateCell:
 
     @property
     def heads(self) -> int:
-        """As a plan chooses them: two, then one for every 64 dimensions."""
+        """As a plan chooses them: two, or one for every 64 dimensions."""
         return max(2, self.width // 64)
 
     @property
     def guess(self) -> float:
-        """About the best rate, from a few earlier runs."""
-        factor = (48 / self.width) ** 0.8 * (self.batch * CONTEXT / 4096) ** 0.25
-        return 0.011 * float(factor)
+        """About the best rate, from earlier runs."""
+        factor = (64 / self.width) ** 1.1 * (4 / self.depth) ** 0.3
+        return 0.009 * float(factor) * (self.batch * CONTEXT / 8192) ** 0.2
 
 
-def cells(kind: str, data: list[str]) -> list[RateCell]:
-    """The cells of a sweep, blocks and data in turns."""
+def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
+    """The cells of a sweep; blocks and data are dealt out evenly, in an order of chance."""
+    if kind == "line":
+        yield from _line(data[0])
+        return
     points = qmc.Sobol(len(RANGES), seed=DRAW[kind]).random(CELLS[kind])
     places = np.random.default_rng(DRAW[kind]).permutation(len(points))
-    found = []
     for at, point in zip(places, points, strict=True):
         drawn = {
             name: math.exp(math.log(low) + share * math.log(high / low))
             for (name, (low, high)), share in zip(RANGES.items(), point, strict=True)
         }
-        depth, width = round(drawn["depth"]), 4 * round(drawn["width"] / 4)
-        if width >= 128:
-            width = 8 * round(width / 8)  # three heads and four divide it, or two
-        batch = max(8, round(drawn["batch_tokens"] / CONTEXT))
-        flops = 72 * depth * width**2 * batch * CONTEXT  # a step
-        steps = drawn["tokens"] / (batch * CONTEXT)
-        most = min(MOST_STEPS, MOST_LAYER_STEPS / depth, MOST_FLOPS / flops)
-        if most < LEAST_STEPS:
-            batch, most = max(8, int(batch * most / LEAST_STEPS)), LEAST_STEPS
-        steps = round(min(most, max(LEAST_STEPS, steps)))
-        block, name = ("gpt2", "llama")[at % 2], data[at // 2 % len(data)]
-        while width % max(2, width // 64) or (width // max(2, width // 64)) % 2:
+        depth = round(drawn["depth"])
+        exact = math.sqrt(drawn["params"] / (12 * depth))
+        width = 4 * round(min(max(exact, WIDTHS[0]), WIDTHS[1]) / 4)
+        while width % (2 * max(2, width // 64)):  # heads divide it, and are even
             width += 4
-        found.append(
-            RateCell(data=name, block=block, depth=depth, width=width, batch=batch, steps=steps)
+        batch = round(drawn["batch_tokens"] / CONTEXT)
+        tokens = drawn["tokens_a_param"] * 12 * depth * width**2
+        tokens = min(max(tokens, TOKENS[0]), TOKENS[1])
+        steps = max(LEAST_STEPS, round(tokens / (batch * CONTEXT)))
+        if steps * depth > MOST_LAYER_STEPS:  # such small batches take a GPU too long
+            batch = math.ceil(batch * steps * depth / MOST_LAYER_STEPS)
+            steps = round(tokens / (batch * CONTEXT))
+        block, name = ("gpt2", "llama")[at % 2], data[at // 2 % len(data)]
+        yield RateCell(data=name, block=block, depth=depth, width=width, batch=batch, steps=steps)
+
+
+def _line(data: str) -> Iterator[RateCell]:
+    for (depth, width), block, tokens in product(LINE_SHAPES, ("gpt2", "llama"), LINE_TOKENS):
+        steps = round(tokens / (LINE_BATCH * CONTEXT))
+        yield RateCell(
+            data=data, block=block, depth=depth, width=width, batch=LINE_BATCH, steps=steps
         )
-    return found
 
 
 def main() -> None:
