@@ -58,8 +58,9 @@ class RateCell:
     @property
     def guess(self) -> float:
         """About the best rate, from earlier runs."""
-        factor = (64 / self.width) ** 1.1 * (4 / self.depth) ** 0.3
-        return 0.009 * float(factor) * (self.batch * CONTEXT / 8192) ** 0.2
+        narrow, shallow = math.log(64 / self.width), math.log(4 / self.depth)
+        large = math.log(self.batch * CONTEXT / 8192)
+        return 0.009 * math.exp(1.1 * narrow + 0.3 * shallow + 0.2 * large)
 
 
 def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
