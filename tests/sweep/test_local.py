@@ -166,8 +166,9 @@ def test_a_worker_on_a_gpu_takes_cells_while_they_leave_some_of_it_idle(
     for here, fits in [((first,), True), ((first, second), False)]:
         slot = busy(gpu, *here)
         assert pool(cells, [slot], data)._fits(third, slot) is fits
-    on_cpu = busy(None, first)
-    assert not pool(cells, [on_cpu], data)._fits(third, on_cpu)
+        assert slot.has_room is fits
+    assert not busy(None, first).has_room
+    assert busy(None).has_room
 
 
 class Dying:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
-from archfit.spec.gpu_cost import device_bytes, gpu_share
+from archfit.spec.gpu_cost import LEAST_SHARE, device_bytes, gpu_share
 from archfit.sweep.devices import Gpu, gpus
 from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher, noted_signals
 from archfit.sweep.worker import Worker
@@ -32,6 +32,13 @@ class DeviceSlot:
     def cells(self) -> list[RunSpec]:
         """What is being trained here."""
         return [*self.worker.cells.values()] if self.worker else []
+
+    @property
+    def has_room(self) -> bool:
+        """Whether some cell could be trained beside these; asked before a long list is searched."""
+        if self.gpu is None:
+            return not self.cells
+        return sum(map(gpu_share, self.cells)) + LEAST_SHARE <= 1
 
 
 def device_slots(there: Sequence[Gpu], *, workers: int) -> list[DeviceSlot]:
@@ -82,7 +89,7 @@ class _WorkerPool:
     def assign_cells(self) -> bool:
         """Give cells to slots that have room; whether anything is being trained."""
         for slot in self.slots:
-            while slot.failed_starts < TRIES:
+            while slot.failed_starts < TRIES and slot.has_room:
                 cell = self.cells.next(lambda cell, slot=slot: self._fits(cell, slot))  # type: ignore[misc]  # mypy wants one argument
                 if cell is None:
                     break
@@ -119,7 +126,7 @@ class _WorkerPool:
         if cell in self.cells.alone or any(other in self.cells.alone for other in beside):
             return False
         if slot.gpu is None:
-            return not slot.cells
+            return True
         if slot.cells and sum(gpu_share(other) for other in (cell, *slot.cells)) > 1:
             return False
         needed = sum(device_bytes(spec) for spec in (cell, *beside))
