@@ -30,11 +30,13 @@ def test_an_interval_holds_its_ends_and_an_open_one_everything_on_that_side() ->
             assert _interval(low, high).contains(number) == _is_inside(number, low, high)
 
 
-def test_two_intervals_overlap_if_and_only_if_some_number_is_in_both() -> None:
+def test_an_interval_lies_above_another_if_and_only_if_every_number_in_it_does() -> None:
     numbers = [quarter / 4 for quarter in range(17)]
-    for first, second in itertools.product(INTERVALS, INTERVALS):
-        shared = any(_is_inside(n, *first) and _is_inside(n, *second) for n in numbers)
-        assert _interval(*first).overlaps(_interval(*second)) == shared
+    bounded = [(low, high) for low, high in INTERVALS if low is not None and high is not None]
+    for first, second in itertools.product(bounded, bounded):
+        mine = [n for n in numbers if _is_inside(n, *first)]
+        theirs = [n for n in numbers if _is_inside(n, *second)]
+        assert _interval(*first).lies_above(_interval(*second)) == (min(mine) > max(theirs))
 
 
 def test_it_lies_above_or_below_a_number_that_is_not_one_of_its_ends() -> None:

@@ -38,8 +38,8 @@ PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.",
 RULE = word("standard, completep or fan-in; auto: completep at small, else standard.", WHAT)
 TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
 WORKERS = size(
-    f"Cells trained at a time: on each GPU (at most {WORKERS_ON_A_GPU} if left out, as memory "
-    "allows), or on the CPU (its cores); with --slurm, tasks.",
+    f"Worker processes: on each GPU ({WORKERS_ON_A_GPU} if left out; it trains as many cells as "
+    "fill the GPU), or on the CPU (one a core); with --slurm, tasks.",
     panel=WHERE,
 )
 THREADS = size("CPU threads of a worker; keep them, they decide the last bit.", "N", WHERE)

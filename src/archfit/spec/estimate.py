@@ -47,10 +47,6 @@ class Estimate:
         """Whether the two intervals are apart, this one above."""
         return other.high is not None and self.is_above(other.high)
 
-    def overlaps(self, other: "Estimate") -> bool:
-        """Whether two intervals share a number, so that they cannot be told apart."""
-        return not (self.lies_above(other) or other.lies_above(self))
-
     def rising(self, function: Callable[[float], float]) -> "Estimate":
         """The estimate of a rising function of this number, such as its exponential."""
         value, low, high = (
