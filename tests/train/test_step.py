@@ -131,8 +131,8 @@ def test_work_is_done_once_then_recorded_and_repeated(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     replay = Replay(work)
     results = [replay() for _ in range(3)]
-    assert said == ["work", "begin", "work", "end", "replay", "replay"]
-    assert results[1] is results[2]
+    assert said == ["begin", "work", "end", "replay", "replay", "replay"]
+    assert results[0] is results[1] is results[2]
 
 
 def test_a_recording_that_fails_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_recording_that_fails_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
         raise torch.OutOfMemoryError("no more")
 
     with pytest.raises(torch.OutOfMemoryError):
-        Replay(work, after=0)()
+        Replay(work)()
     assert ended == [None]
 
 
@@ -203,7 +203,7 @@ def test_kernels_are_compiled_ahead_where_they_will_be_used(
     kernels = SimpleNamespace(compile_ahead=lambda *given: compiled.append(given) or [])  # type: ignore[func-returns-value]
     spec = tiny_spec(data, **changes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "archfit.model.row_kernels", kernels)
+        patch.setitem(sys.modules, "archfit.model.compile_ahead", kernels)
         patch.setattr("archfit.train.step.HAS_TRITON", has_triton)
         _compile_ahead(spec, torch.device(device))
     assert compiled == ([(spec.architecture, torch.device(device))] if compiles else [])

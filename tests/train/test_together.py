@@ -45,7 +45,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def steps(count: int, end: RunRecord | Exception) -> Callable[[], TrainingSteps]:
     def run() -> TrainingSteps:
         for _ in range(count):
-            yield
+            yield None
         if isinstance(end, Exception):
             raise end
         return end

@@ -1,14 +1,12 @@
-"""Triton kernels of attention over a context that fits one tile, and the door to all attention.
+"""Triton kernels of attention over contexts of any length (Dao 2023, arXiv:2307.08691).
 
 Torch copies queries, keys and values into other layouts; here they are read where the projection
-left them. Up to 128 positions all scores of a head are one tile, forwards and backwards one kernel
-each; long_attention_kernels.py has the rest.
+left them. Scores are made tile by tile and never stored. Backwards there are two kernels, one that
+gathers the gradient of queries and one that gathers those of keys and values, so that each number
+has one writer and a sum always has the same order.
 
-A head is read as two halves, because rotary positions turn coordinate i together with i + K/2; what
-is not turned is split wherever a tile ends. row_kernels.py says when kernels are used.
-
-Shape letters: B batch, N positions, H heads (in `qkv`: queries of all heads, keys of all groups,
-values of all groups), K head_dim.
+Queries and keys that are to be turned are turned once, into a copy, since every tile of keys is
+read by many programs; and their gradients are turned back once.
 """
 
 from typing import no_type_check
@@ -21,137 +19,317 @@ from torch import Tensor
 from archfit.model.head_tiles import (
     SIZES,
     HeadShape,
-    load_halves,
-    store_halves,
+    added,
+    empty_head,
+    load_head,
+    products,
+    store_head,
     turned,
 )
-from archfit.model.long_attention_kernels import long_backward, long_forward
-from archfit.model.tiles import Work, Zeros, power_of_two
 
-LONGEST_TILE, LONGEST_GROUPED_TILE = 128, 64  # a group's gradients need registers of their own
-WIDEST_HALF = 64
-SHORT_WARPS, SHORT_STAGES = 8, 1
+LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+TURNED_ROWS = 32
+# For heads of at most so many columns the fastest tiles of those tried on an H200
+# (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
+# of queries and for those of keys, which share rows of sums and so have equally many rows.
+TILES = {
+    32: ((128, 64, 4, 3), (128, 64, 4, 1), (128, 32, 4, 1)),
+    64: ((64, 64, 4, 3), (64, 64, 4, 1), (64, 32, 4, 1)),
+    128: ((64, 32, 4, 3), (64, 64, 4, 1), (64, 32, 4, 1)),
+    256: ((64, 32, 8, 2), (64, 32, 8, 2), (64, 32, 8, 2)),
+    512: ((32, 32, 8, 2), (32, 32, 8, 2), (32, 32, 8, 2)),
+}
+FORWARDS, QUERIES_BACK, KEYS_BACK = range(3)
+
+
+@triton.jit(do_not_specialize=SIZES)
+@no_type_check
+def _turn(
+    rows, angles, out, positions, heads, groups, head_dim, half, sine, row_heads, out_heads,
+    BACK: tl.constexpr, BLOCK: tl.constexpr, A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    """Turn queries and keys, or turn them back; rows have other heads after these."""
+    head_dim, half = head_dim // ALIGN * ALIGN, half // ALIGN * ALIGN
+    sine = sine // ALIGN * ALIGN
+    blocks = tl.cdiv(positions, BLOCK)
+    row = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    each = tl.program_id(0) // blocks
+    batch, head = (each // (heads + groups)).to(tl.int64), each % (heads + groups) * head_dim
+    stride, out_stride = row_heads * head_dim, out_heads * head_dim
+    rows += batch * positions * stride + head
+    a, b = load_head(rows, row, positions, stride, head_dim, half, A, B)
+    a, b = turned(a, b, angles, row, positions, half, sine, A, BACK)
+    out += batch * positions * out_stride
+    store_head(out, None, head, a, b, row, positions, out_stride, head_dim, half, A, B)
 
 
 @triton.jit
 @no_type_check
-def _weights(q_a, q_b, k_a, k_b, row, positions, scale, CAUSAL: tl.constexpr):
-    """softmax(scale q k^T); all positions are in one tile."""
-    scores = tl.dot(q_b, tl.trans(k_b), tl.dot(q_a, tl.trans(k_a))) * scale
-    seen = row[:, None] >= row[None, :] if CAUSAL else (row < positions)[None, :]
-    scores = tl.where(seen, scores, float("-inf"))
-    powers = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return powers / tl.sum(powers, 1)[:, None]
+def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.constexpr):
+    """-inf where a query may not look."""
+    if MASKED:
+        seen = (key < positions)[None, :]
+        if CAUSAL:
+            seen &= query[:, None] >= key[None, :]
+        scores = tl.where(seen, scores, float("-inf"))
+    return scores
+
+
+@triton.jit
+@no_type_check
+def _mixed_in(
+    largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, key_stride, value_stride,
+    query, start, end, positions, head_dim, half, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, KEYS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """The softmax so far, with the keys from `start` to `end` mixed in."""
+    for first in range(start, end, KEYS):
+        key = first + tl.arange(0, KEYS)
+        k_a, k_b = load_head(keys, key, positions, key_stride, head_dim, half, A, B)
+        v_a, v_b = load_head(values, key, positions, value_stride, head_dim, half, A, B)
+        scores = products(q_a, q_b, k_a, k_b, B)
+        scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
+        larger = tl.maximum(largest, tl.max(scores, 1) * scale)
+        powers = tl.exp2(scores * scale - larger[:, None])
+        shrink = tl.exp2(largest - larger)
+        total = total * shrink + tl.sum(powers, 1)
+        mixed_a *= shrink[:, None]
+        if B > 0:
+            mixed_b *= shrink[:, None]
+        mixed_a, mixed_b = added(mixed_a, mixed_b, powers.to(v_a.dtype), v_a, v_b, B)
+        largest = larger
+    return largest, total, mixed_a, mixed_b
 
 
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
-def _short_forward(
-    qkv, angles, out, scale, positions, heads, groups, head_dim, half, sine,
-    CAUSAL: tl.constexpr, GROUPED: tl.constexpr, BLOCK: tl.constexpr, HALF: tl.constexpr,
-    ALIGN: tl.constexpr,
+def _attention_forward(
+    qk, qkv, out, log_sums, scale, positions, heads, groups, head_dim, half, read_heads,
+    CAUSAL: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
     head_dim, half = head_dim // ALIGN * ALIGN, half // ALIGN * ALIGN
-    sine = sine // ALIGN * ALIGN
-    stride, out_stride = (heads + 2 * groups) * head_dim, heads * head_dim
-    batch, group = (tl.program_id(0) // groups).to(tl.int64), tl.program_id(0) % groups
-    share = heads // groups if GROUPED else 1
-    row = tl.arange(0, BLOCK)
-    queries = qkv + batch * positions * stride
-    keys = queries + (heads + group) * head_dim
-    values = keys + groups * head_dim
-    k_a, k_b = load_halves(keys, row, positions, stride, head_dim, half, HALF)
-    k_a, k_b = turned(k_a, k_b, angles, row, positions, half, sine, HALF, False)
-    v_a, v_b = load_halves(values, row, positions, stride, head_dim, half, HALF)
-    for head in range(share):
-        query = (group * share + head) * head_dim
-        q_a, q_b = load_halves(queries + query, row, positions, stride, head_dim, half, HALF)
-        q_a, q_b = turned(q_a, q_b, angles, row, positions, half, sine, HALF, False)
-        weights = _weights(q_a, q_b, k_a, k_b, row, positions, scale, CAUSAL).to(v_a.dtype)
-        store_halves(
-            out + batch * positions * out_stride, None, query,
-            tl.dot(weights, v_a), tl.dot(weights, v_b),
-            row, positions, out_stride, head_dim, half, HALF,
-        )  # fmt: skip
+    blocks = tl.cdiv(positions, QUERIES)
+    each = tl.program_id(0) // blocks
+    block = blocks - 1 - tl.program_id(0) % blocks  # longest first
+    batch, head = (each // heads).to(tl.int64), each % heads
+    start = block * QUERIES
+    query = start + tl.arange(0, QUERIES)
+    key = heads + head // (heads // groups)
+    read, stride = read_heads * head_dim, (heads + 2 * groups) * head_dim
+    qk += batch * positions * read
+    qkv += batch * positions * stride
+    keys, values = qk + key * head_dim, qkv + (key + groups) * head_dim
+    q_a, q_b = load_head(qk + head * head_dim, query, positions, read, head_dim, half, A, B)
+    largest = tl.full((QUERIES,), float("-inf"), tl.float32)
+    total = tl.zeros((QUERIES,), tl.float32)
+    mixed_a, mixed_b = empty_head(QUERIES, A, B)
+    end = tl.minimum(positions, start + QUERIES) if CAUSAL else positions
+    whole = (start if CAUSAL else positions) // KEYS * KEYS  # all queries see these keys
+    largest, total, mixed_a, mixed_b = _mixed_in(
+        largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, read, stride,
+        query, 0, whole, positions, head_dim, half, scale * LOG2_E, CAUSAL, False, KEYS, A, B,
+    )  # fmt: skip
+    largest, total, mixed_a, mixed_b = _mixed_in(
+        largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, read, stride,
+        query, whole, end, positions, head_dim, half, scale * LOG2_E, CAUSAL, True, KEYS, A, B,
+    )  # fmt: skip
+    store_head(
+        out + batch * positions * heads * head_dim, None, head * head_dim,
+        mixed_a / total[:, None], mixed_b / total[:, None],
+        query, positions, heads * head_dim, head_dim, half, A, B,
+    )  # fmt: skip
+    log_sums += each.to(tl.int64) * positions
+    tl.store(log_sums + query, largest + tl.log2(total), query < positions)
+
+
+@triton.jit
+@no_type_check
+def _query_gradient(
+    dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, key_stride, value_stride,
+    query, start, end, positions, head_dim, half, scale,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, OTHER: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """The gradient of queries so far, with that through the keys from `start` to `end`."""
+    for first in range(start, end, OTHER):
+        key = first + tl.arange(0, OTHER)
+        k_a, k_b = load_head(keys, key, positions, key_stride, head_dim, half, A, B)
+        v_a, v_b = load_head(values, key, positions, value_stride, head_dim, half, A, B)
+        scores = products(q_a, q_b, k_a, k_b, B)
+        scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
+        weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[:, None])
+        d_weights = products(dy_a, dy_b, v_a, v_b, B)
+        d_scores = (weights * (d_weights - level[:, None])).to(k_a.dtype)
+        dq_a, dq_b = added(dq_a, dq_b, d_scores, k_a, k_b, B)
+    return dq_a, dq_b
 
 
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
-def _short_backward(
-    qkv, angles, d_out, d_qkv, sums, scale, positions, heads, groups, head_dim, half, sine,
-    CAUSAL: tl.constexpr, GROUPED: tl.constexpr, BLOCK: tl.constexpr, HALF: tl.constexpr,
-    ALIGN: tl.constexpr,
+def _query_backward(
+    qk, qkv, out, log_sums, d_out, d_qkv, levels, sums, scale,
+    positions, heads, groups, head_dim, half, read_heads,
+    CAUSAL: tl.constexpr, OWN: tl.constexpr, OTHER: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
+    """The gradient of a tile of queries; also each query's level, the sum of d_out out."""
     head_dim, half = head_dim // ALIGN * ALIGN, half // ALIGN * ALIGN
-    sine = sine // ALIGN * ALIGN
-    stride, out_stride = (heads + 2 * groups) * head_dim, heads * head_dim
-    batch, group = (tl.program_id(0) // groups).to(tl.int64), tl.program_id(0) % groups
-    share = heads // groups if GROUPED else 1
-    row = tl.arange(0, BLOCK)
-    first, key = batch * positions * stride, (heads + group) * head_dim
-    value = key + groups * head_dim
+    blocks = tl.cdiv(positions, OWN)
+    each = tl.program_id(0) // blocks
+    block = blocks - 1 - tl.program_id(0) % blocks  # longest first
+    batch, head = (each // heads).to(tl.int64), each % heads
+    start = block * OWN
+    query = start + tl.arange(0, OWN)
+    key = heads + head // (heads // groups)
+    read, stride, inner = read_heads * head_dim, (heads + 2 * groups) * head_dim, heads * head_dim
+    qk += batch * positions * read
+    qkv += batch * positions * stride
+    keys, values = qk + key * head_dim, qkv + (key + groups) * head_dim
+    own = batch * positions * inner + head * head_dim
+    q_a, q_b = load_head(qk + head * head_dim, query, positions, read, head_dim, half, A, B)
+    y_a, y_b = load_head(out + own, query, positions, inner, head_dim, half, A, B)
+    dy_a, dy_b = load_head(d_out + own, query, positions, inner, head_dim, half, A, B)
+    level = tl.sum(y_a.to(tl.float32) * dy_a, 1)
+    if B > 0:
+        level += tl.sum(y_b.to(tl.float32) * dy_b, 1)
+    at = each.to(tl.int64) * positions + query
+    tl.store(levels + at, level, query < positions)
+    log_sum = tl.load(log_sums + at, query < positions, 0.0)
+    dq_a, dq_b = empty_head(OWN, A, B)
+    end = tl.minimum(positions, start + OWN) if CAUSAL else positions
+    whole = (start if CAUSAL else positions) // OTHER * OTHER
+    dq_a, dq_b = _query_gradient(
+        dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, read, stride,
+        query, 0, whole, positions, head_dim, half, scale, CAUSAL, False, OTHER, A, B,
+    )  # fmt: skip
+    dq_a, dq_b = _query_gradient(
+        dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, read, stride,
+        query, whole, end, positions, head_dim, half, scale, CAUSAL, True, OTHER, A, B,
+    )  # fmt: skip
     if sums is not None:
-        sums += batch * stride
-    k_a, k_b = load_halves(qkv + first + key, row, positions, stride, head_dim, half, HALF)
-    k_a, k_b = turned(k_a, k_b, angles, row, positions, half, sine, HALF, False)
-    v_a, v_b = load_halves(qkv + first + value, row, positions, stride, head_dim, half, HALF)
-    dk_a = tl.zeros((BLOCK, HALF), tl.float32)
-    dk_b, dv_a, dv_b = dk_a, dk_a, dk_a
-    for head in range(share):
-        query = (group * share + head) * head_dim
-        q_a, q_b = load_halves(qkv + first + query, row, positions, stride, head_dim, half, HALF)
-        q_a, q_b = turned(q_a, q_b, angles, row, positions, half, sine, HALF, False)
-        d_mixed = d_out + batch * positions * out_stride + query
-        do_a, do_b = load_halves(d_mixed, row, positions, out_stride, head_dim, half, HALF)
-        weights = _weights(q_a, q_b, k_a, k_b, row, positions, scale, CAUSAL)
-        d_weights = tl.dot(do_b, tl.trans(v_b), tl.dot(do_a, tl.trans(v_a)))
-        level = tl.sum(weights * d_weights, 1)
-        d_scores = (weights * (d_weights - level[:, None]) * scale).to(k_a.dtype)
-        dq_a, dq_b = tl.dot(d_scores, k_a), tl.dot(d_scores, k_b)
-        dq_a, dq_b = turned(dq_a, dq_b, angles, row, positions, half, sine, HALF, True)
-        store_halves(
-            d_qkv + first, sums, query, dq_a, dq_b,
-            row, positions, stride, head_dim, half, HALF,
+        sums += (batch * blocks + block) * stride
+    store_head(
+        d_qkv + batch * positions * stride, sums, head * head_dim, dq_a * scale, dq_b * scale,
+        query, positions, stride, head_dim, half, A, B,
+    )  # fmt: skip
+
+
+@triton.jit
+@no_type_check
+def _key_gradient(
+    dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed, log_sums, levels,
+    query_stride, mixed_stride, key, start, end, positions, head_dim, half, scale,
+    MASKED: tl.constexpr, OTHER: tl.constexpr, A: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """The gradients of keys and values so far, with those through queries from `start` to `end`.
+
+    Beyond the end of the context queries and gradients are zeros, which add nothing.
+    """
+    for first in range(start, end, OTHER):
+        at = first + tl.arange(0, OTHER)
+        q_a, q_b = load_head(queries, at, positions, query_stride, head_dim, half, A, B)
+        dy_a, dy_b = load_head(d_mixed, at, positions, mixed_stride, head_dim, half, A, B)
+        log_sum = tl.load(log_sums + at, at < positions, 0.0)
+        level = tl.load(levels + at, at < positions, 0.0)
+        scores = products(k_a, k_b, q_a, q_b, B)
+        weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[None, :])
+        if MASKED:
+            weights = tl.where(at[None, :] >= key[:, None], weights, 0.0)
+        dv_a, dv_b = added(dv_a, dv_b, weights.to(k_a.dtype), dy_a, dy_b, B)
+        d_weights = products(v_a, v_b, dy_a, dy_b, B)
+        d_scores = (weights * (d_weights - level[None, :])).to(k_a.dtype)
+        dk_a, dk_b = added(dk_a, dk_b, d_scores, q_a, q_b, B)
+    return dk_a, dk_b, dv_a, dv_b
+
+
+@triton.jit(do_not_specialize=SIZES)
+@no_type_check
+def _key_backward(
+    qk, qkv, log_sums, d_out, d_qkv, levels, sums, scale,
+    positions, heads, groups, head_dim, half, read_heads,
+    CAUSAL: tl.constexpr, OWN: tl.constexpr, OTHER: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    """The gradients of a tile of keys and values, summed over the heads that share them."""
+    head_dim, half = head_dim // ALIGN * ALIGN, half // ALIGN * ALIGN
+    blocks = tl.cdiv(positions, OWN)
+    each, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    batch, group = (each // groups).to(tl.int64), each % groups
+    share, start = heads // groups, block * OWN
+    key = start + tl.arange(0, OWN)
+    read, stride, inner = read_heads * head_dim, (heads + 2 * groups) * head_dim, heads * head_dim
+    key_at, value_at = (heads + group) * head_dim, (heads + groups + group) * head_dim
+    qk += batch * positions * read
+    qkv += batch * positions * stride
+    d_out += batch * positions * inner
+    k_a, k_b = load_head(qk + key_at, key, positions, read, head_dim, half, A, B)
+    v_a, v_b = load_head(qkv + value_at, key, positions, stride, head_dim, half, A, B)
+    dk_a, dk_b = empty_head(OWN, A, B)
+    dv_a, dv_b = empty_head(OWN, A, B)
+    own_end = tl.minimum(positions, start + OWN) if CAUSAL else 0
+    for head in range(group * share, group * share + share):
+        row = (batch * heads + head) * positions
+        queries, d_mixed = qk + head * head_dim, d_out + head * head_dim
+        if CAUSAL:  # queries of the same tile do not see all of it
+            dk_a, dk_b, dv_a, dv_b = _key_gradient(
+                dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed,
+                log_sums + row, levels + row, read, inner, key, start, own_end,
+                positions, head_dim, half, scale, True, OTHER, A, B,
+            )  # fmt: skip
+        dk_a, dk_b, dv_a, dv_b = _key_gradient(
+            dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed,
+            log_sums + row, levels + row, read, inner, key, own_end, positions,
+            positions, head_dim, half, scale, False, OTHER, A, B,
         )  # fmt: skip
-        d_scores = tl.trans(d_scores)
-        dk_a, dk_b = tl.dot(d_scores, q_a, dk_a), tl.dot(d_scores, q_b, dk_b)
-        narrow = tl.trans(weights.to(k_a.dtype))
-        dv_a, dv_b = tl.dot(narrow, do_a, dv_a), tl.dot(narrow, do_b, dv_b)
-    dk_a, dk_b = turned(dk_a, dk_b, angles, row, positions, half, sine, HALF, True)
-    store_halves(
-        d_qkv + first, sums, key, dk_a, dk_b,
-        row, positions, stride, head_dim, half, HALF,
+    if sums is not None:
+        sums += (batch * blocks + block) * stride
+    d_qkv += batch * positions * stride
+    store_head(
+        d_qkv, sums, key_at, dk_a * scale, dk_b * scale,
+        key, positions, stride, head_dim, half, A, B,
     )  # fmt: skip
-    store_halves(
-        d_qkv + first, sums, value, dv_a, dv_b,
-        row, positions, stride, head_dim, half, HALF,
+    store_head(d_qkv, sums, value_at, dv_a, dv_b, key, positions, stride, head_dim, half, A, B)
+
+
+def _turn_heads(
+    rows_BNHK: Tensor, angles: Tensor, out_BNHK: Tensor, shape: HeadShape, *, back: bool
+) -> None:
+    """Turn the queries and keys of `rows` by their positions, or back, into `out`."""
+    heads = shape.heads + shape.groups
+    programs = triton.cdiv(shape.positions, TURNED_ROWS) * len(rows_BNHK) * heads
+    _turn[(programs,)](
+        rows_BNHK, angles, out_BNHK, **shape.tile(is_halved=True), sine=angles.stride(0),
+        row_heads=rows_BNHK.shape[2], out_heads=out_BNHK.shape[2], BACK=back, BLOCK=TURNED_ROWS,
     )  # fmt: skip
 
 
-def _fits_one_tile(shape: HeadShape) -> bool:
-    longest = LONGEST_TILE if shape.groups == shape.heads else LONGEST_GROUPED_TILE
-    return shape.positions <= longest and shape.half_tile <= WIDEST_HALF
-
-
-def _short_options(shape: HeadShape, angles: Tensor | None) -> dict[str, int]:
-    sine = 0 if angles is None else angles.stride(0)
-    block = power_of_two(16, shape.positions)
-    flags = {"CAUSAL": shape.is_causal, "GROUPED": shape.groups != shape.heads, "BLOCK": block}
-    launch = {"num_warps": SHORT_WARPS, "num_stages": SHORT_STAGES}
-    return {**shape.sizes, "sine": sine, **shape.tile, **flags, **launch}
+def _tile(shape: HeadShape, kernel: int) -> tuple[int, int, dict[str, int]]:
+    """Rows and others of a tile, and how it is launched."""
+    known = next(tiles for columns, tiles in TILES.items() if columns >= shape.columns)
+    own, other, warps, stages = known[kernel]
+    return own, other, {"num_warps": warps, "num_stages": stages}
 
 
 def attention_forward(
     qkv_BNHK: Tensor, angles: Tensor | None, scale: float, shape: HeadShape
-) -> tuple[Tensor, ...]:
-    """Attention's output, and what a long context keeps for its gradient."""
-    if not _fits_one_tile(shape):
-        return long_forward(qkv_BNHK, angles, scale, shape)
-    out = qkv_BNHK.new_empty(*qkv_BNHK.shape[:2], shape.heads, shape.head_dim)
-    _short_forward[(len(out) * shape.groups,)](
-        qkv_BNHK, angles, out, scale, **_short_options(shape, angles)
-    )
-    return (out,)
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention's output, and what backwards also needs: turned queries and keys (`qkv` where
+    nothing is turned), and log2 of the sum of each query's powers."""
+    batch, qk_BNHK = len(qkv_BNHK), qkv_BNHK
+    if angles is not None:
+        heads = shape.heads + shape.groups
+        qk_BNHK = qkv_BNHK.new_empty(batch, shape.positions, heads, shape.head_dim)
+        _turn_heads(qkv_BNHK, angles, qk_BNHK, shape, back=False)
+    out = qkv_BNHK.new_empty(batch, shape.positions, shape.heads, shape.head_dim)
+    log_sums = out.new_empty(batch, shape.heads, shape.positions, dtype=torch.float32)
+    queries, keys, launch = _tile(shape, FORWARDS)
+    _attention_forward[(triton.cdiv(shape.positions, queries) * batch * shape.heads,)](
+        qk_BNHK, qkv_BNHK, out, log_sums, scale, **shape.tile(is_halved=False),
+        read_heads=qk_BNHK.shape[2], CAUSAL=shape.is_causal, QUERIES=queries, KEYS=keys, **launch,
+    )  # fmt: skip
+    return out, qk_BNHK, log_sums
 
 
 def attention_backward(
@@ -162,75 +340,23 @@ def attention_backward(
     scale: float,
     shape: HeadShape,
 ) -> tuple[Tensor, Tensor | None]:
-    """The gradients of `qkv` and of the bias in it; weights are computed once more."""
-    if _fits_one_tile(shape):
-        d_qkv = torch.empty_like(qkv_BNHK)
-        sums = shape.column_sums(d_qkv, len(d_qkv))
-        _short_backward[(len(d_qkv) * shape.groups,)](
-            qkv_BNHK, angles, d_out, d_qkv, sums, scale, **_short_options(shape, angles)
-        )
-    else:
-        d_qkv, sums = long_backward(qkv_BNHK, angles, kept, d_out, scale, shape)
-    return d_qkv, None if sums is None else sums.sum(0).flatten()
-
-
-class _FusedAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, qkv_BNHK, _bias, angles, scale, shape):
-        qkv_BNHK = qkv_BNHK.contiguous()
-        kept = attention_forward(qkv_BNHK, angles, scale, shape)
-        ctx.save_for_backward(qkv_BNHK, angles, *(kept if len(kept) > 1 else ()))
-        ctx.scale, ctx.shape = scale, shape
-        return kept[0]
-
-    @staticmethod
-    def backward(ctx, d_out):
-        qkv_BNHK, angles, *kept = ctx.saved_tensors
-        d_qkv, d_bias = attention_backward(
-            qkv_BNHK, angles, tuple(kept), d_out.contiguous(), ctx.scale, ctx.shape
-        )
-        return d_qkv, d_bias, None, None, None
-
-
-def fused_attention(
-    qkv_BNHK: Tensor,
-    bias: Tensor | None,
-    heads: int,
-    scale: float,
-    angles: Tensor | None,
-    *,
-    is_causal: bool,
-) -> Tensor:
-    """softmax(scale q k^T) v of every head, B N H K; with angles, queries and keys are turned.
-
-    `bias` is the one that `qkv` has in it. Its gradient is made here, where the gradient of `qkv`
-    is at hand, so the projection must not make it, too.
-    """
-    _, positions, all_heads, head_dim = qkv_BNHK.shape
-    shape = HeadShape(
-        positions=positions,
-        heads=heads,
-        groups=(all_heads - heads) // 2,
-        head_dim=head_dim,
-        is_causal=is_causal,
-        is_turned=angles is not None,
-        has_bias=bias is not None,
-    )
-    return _FusedAttention.apply(qkv_BNHK, bias, angles, scale, shape)
-
-
-def attention_work(shape: HeadShape, zeros: Zeros) -> Work:
-    """A run each way."""
-    positions, heads, head_dim = shape.positions, shape.heads, shape.head_dim
-    qkv = zeros(1, positions, heads + 2 * shape.groups, head_dim)
-    angles = zeros(2, positions, head_dim // 2).float() if shape.is_turned else None
-    out, log_sums = zeros(1, positions, heads, head_dim), zeros(1, heads, positions).float()
-    qk = zeros(1, positions, heads + shape.groups, head_dim) if shape.is_turned else qkv
-    length = power_of_two(16, positions) if _fits_one_tile(shape) else "long"
-    flags = length, shape.groups == heads, shape.is_causal, shape.is_turned, shape.has_bias
-    key = "attention", *flags, *shape.tile.values()
-    kept = out, qk, log_sums
-    return {
-        (*key, 0): lambda: attention_forward(qkv, angles, 1.0, shape),
-        (*key, 1): lambda: attention_backward(qkv, angles, kept, out, 1.0, shape),
-    }
+    """The gradient of `qkv`, and the sums of its columns over each tile of rows."""
+    out, qk_BNHK, log_sums = kept
+    batch, (own, other, launch) = len(qkv_BNHK), _tile(shape, QUERIES_BACK)
+    blocks = triton.cdiv(shape.positions, own)
+    d_qkv, levels = torch.empty_like(qkv_BNHK), torch.empty_like(log_sums)
+    sums = shape.column_sums(d_qkv, batch * blocks)
+    sizes = {**shape.tile(is_halved=False), "read_heads": qk_BNHK.shape[2]}
+    sizes |= {"CAUSAL": shape.is_causal, "OWN": own}
+    _query_backward[(blocks * batch * shape.heads,)](
+        qk_BNHK, qkv_BNHK, out, log_sums, d_out, d_qkv, levels, sums, scale,
+        **sizes, OTHER=other, **launch,
+    )  # fmt: skip
+    _, other, launch = _tile(shape, KEYS_BACK)
+    _key_backward[(blocks * batch * shape.groups,)](
+        qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, scale,
+        **sizes, OTHER=other, **launch,
+    )  # fmt: skip
+    if angles is not None:
+        _turn_heads(d_qkv, angles, d_qkv, shape, back=True)
+    return d_qkv, sums

@@ -16,12 +16,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs
+from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
 
 MOST_ONE_HOT_ROWS = 1024
 TILE = 64  # rows, columns and positions of a product
-SORTED_POSITIONS = 32
-PROGRAMS_A_PROCESSOR, LEAST_SHARE = 4, 512  # positions of a program
+SORTED_NUMBERS = 4096  # that a program adds up at a time
+PROGRAMS_A_PROCESSOR, LEAST_SHARE = 4, 256  # positions of a program
 SIZES = ["count", "together", "rows", "width"]
 
 
@@ -85,13 +85,15 @@ def table_gradient(ids_MT: Tensor, d_out_MD: Tensor, rows: int) -> Tensor:
         _one_hot_sums[(triton.cdiv(rows, TILE), blocks, shares)](
             ids, d_out_MD, sums, len(ids), together, rows, width, **tile
         )
-        return sums.sum(0)
+        return share_sums(sums)
     in_order, order = torch.sort(ids, stable=True)
     starts = torch.searchsorted(in_order, torch.arange(rows + 1, device=ids.device))
     d_table = torch.empty((rows, width), device=ids.device, dtype=torch.float32)
-    _sorted_sums[(rows, blocks)](
-        order, starts, d_out_MD, d_table, together, width, POSITIONS=SORTED_POSITIONS, **tile
-    )
+    tile["TILE"] = min(1024, power_of_two(16, width))
+    _sorted_sums[(rows, triton.cdiv(width, tile["TILE"]))](
+        order, starts, d_out_MD, d_table, together, width,
+        POSITIONS=SORTED_NUMBERS // tile["TILE"], **tile,
+    )  # fmt: skip
     return d_table
 
 
@@ -118,5 +120,6 @@ def fused_look_up(ids_MT: Tensor, table_RD: Tensor) -> Tensor:
 def look_up_work(rows: int, width: int, zeros: Zeros) -> Work:
     """A run of the gradient."""
     ids, slope = zeros(16, 1).long(), zeros(16, width).float()
-    key = "look up", rows <= MOST_ONE_HOT_ROWS, alignment(width)
+    columns = 0 if rows <= MOST_ONE_HOT_ROWS else power_of_two(16, width)
+    key = "look up", columns, alignment(width)
     return {key: lambda: table_gradient(ids, slope, rows)}

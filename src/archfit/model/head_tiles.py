@@ -1,7 +1,9 @@
 """How kernels of attention read, turn and write the rows of a head.
 
-A head is two tiles: its columns up to `half`, and the others. Rotary positions turn coordinate i
-together with i + K/2, so a turned head is halved there.
+A head is one or two tiles: its first `half` columns in one of width A, the others in one of width
+B, or all in the first if B is 0. Rotary positions turn coordinate i together with i + K/2, so where
+they are turned a head is halved; elsewhere it is cut so that little of the tiles is empty: 72
+columns are 64 and 16, not 128.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,13 @@ from torch import Tensor
 from archfit.model.tiles import alignment, power_of_two
 from archfit.spec import Architecture, Rotary
 
-SIZES = ["positions", "heads", "groups", "head_dim", "half", "sine", "read_heads"]
+SIZES = [
+    "positions", "heads", "groups", "head_dim", "half", "sine", "read_heads", "row_heads",
+    "out_heads",
+]  # fmt: skip
+
+
+LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,71 +51,115 @@ class HeadShape:
             has_bias=architecture.block == "gpt2",
         )
 
-    @property
-    def half_tile(self) -> int:
-        """Columns of each of a head's two tiles; fewer than 16 are no product."""
-        return power_of_two(16, -(-self.head_dim // 2))
-
-    @property
-    def half(self) -> int:
-        """Columns of a head in its first tile."""
-        return self.head_dim // 2 if self.is_turned else min(self.head_dim, self.half_tile)
-
     def column_sums(self, d_qkv_BNHK: Tensor, programs: int) -> Tensor | None:
         """Room for the sums of columns over each program's rows."""
         shape = programs, *d_qkv_BNHK.shape[2:]
         return d_qkv_BNHK.new_empty(shape, dtype=torch.float32) if self.has_bias else None
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """The arguments of kernels that are not compiled in."""
-        sizes = {"positions": self.positions, "heads": self.heads, "groups": self.groups}
-        return {**sizes, "head_dim": self.head_dim, "half": self.half}
+    def columns(self) -> int:
+        """Of the tiles of a head that is not turned."""
+        return sum(self._parts)
 
     @property
-    def tile(self) -> dict[str, int]:
-        """Those that are, in all kernels."""
-        return {"HALF": self.half_tile, "ALIGN": alignment(self.head_dim, self.half)}
+    def _parts(self) -> tuple[int, int]:
+        """Columns of both tiles; fewer than 16 are no product."""
+        whole = power_of_two(16, self.head_dim)
+        first = whole // 2
+        if first < LEAST_TO_CUT:
+            return whole, 0
+        rest = power_of_two(16, self.head_dim - first)
+        return (first, rest) if first + rest < whole else (whole, 0)
+
+    def tile(self, *, is_halved: bool) -> dict[str, int]:
+        """The arguments of kernels that cut a head where it is turned, or where it suits them."""
+        if is_halved:
+            half = self.head_dim // 2
+            parts = (power_of_two(16, half),) * 2
+        else:
+            parts = self._parts
+            half = min(self.head_dim, parts[0])
+        sizes = {"positions": self.positions, "heads": self.heads, "groups": self.groups}
+        sizes |= {"head_dim": self.head_dim, "half": half}
+        return {**sizes, "A": parts[0], "B": parts[1], "ALIGN": alignment(self.head_dim, half)}
 
 
 @triton.jit
 @no_type_check
-def load_halves(head, row, positions, stride, head_dim, half, HALF: tl.constexpr):
-    """Rows of a head, zeros beyond its end."""
-    column = tl.arange(0, HALF)
-    at = head + row[:, None] * stride + column[None, :]
+def load_head(head, row, positions, stride, head_dim, half, A: tl.constexpr, B: tl.constexpr):
+    """Rows of a head, zeros beyond its end; without a second tile it is the first once more."""
+    column = tl.arange(0, A)
     inside = (row < positions)[:, None]
-    a = tl.load(at, inside & (column < half)[None, :], 0.0)
-    b = tl.load(at + half, inside & (column < head_dim - half)[None, :], 0.0)
+    a = tl.load(
+        head + row[:, None] * stride + column[None, :], inside & (column < half)[None, :], 0.0
+    )
+    b = a
+    if B > 0:
+        column = half + tl.arange(0, B)
+        at = head + row[:, None] * stride + column[None, :]
+        b = tl.load(at, inside & (column < head_dim)[None, :], 0.0)
     return a, b
 
 
 @triton.jit
 @no_type_check
-def store_halves(
-    rows, sums, head, a, b, row, positions, stride, head_dim, half, HALF: tl.constexpr
+def store_head(
+    rows, sums, head, a, b, row, positions, stride, head_dim, half, A: tl.constexpr, B: tl.constexpr
 ):
     """Write rows of the head that begins at column `head`, and if asked the sums of its columns: a
     program's share of the gradient of a bias."""
-    column = tl.arange(0, HALF)
-    at = rows + row[:, None] * stride + (head + column)[None, :]
+    column = tl.arange(0, A)
     inside = (row < positions)[:, None]
-    tl.store(at, a, inside & (column < half)[None, :])
-    tl.store(at + half, b, inside & (column < head_dim - half)[None, :])
+    rows += row[:, None] * stride + head
+    tl.store(rows + column[None, :], a, inside & (column < half)[None, :])
     if sums is not None:
-        sums += head + column
-        tl.store(sums, tl.sum(tl.where(inside, a, 0.0), 0), column < half)
-        tl.store(sums + half, tl.sum(tl.where(inside, b, 0.0), 0), column < head_dim - half)
+        tl.store(sums + head + column, tl.sum(tl.where(inside, a, 0.0), 0), column < half)
+    if B > 0:
+        column = half + tl.arange(0, B)
+        tl.store(rows + column[None, :], b, inside & (column < head_dim)[None, :])
+        if sums is not None:
+            tl.store(sums + head + column, tl.sum(tl.where(inside, b, 0.0), 0), column < head_dim)
 
 
 @triton.jit
 @no_type_check
-def turned(a, b, angles, row, positions, half, sine, HALF: tl.constexpr, BACK: tl.constexpr):
+def empty_head(ROWS: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
+    """Zeros to add to."""
+    a = tl.zeros((ROWS, A), tl.float32)
+    b = a
+    if B > 0:
+        b = tl.zeros((ROWS, B), tl.float32)
+    return a, b
+
+
+@triton.jit
+@no_type_check
+def products(x_a, x_b, y_a, y_b, B: tl.constexpr):
+    """x y^T of whole rows."""
+    made = tl.dot(x_a, tl.trans(y_a))
+    if B > 0:
+        made = tl.dot(x_b, tl.trans(y_b), made)
+    return made
+
+
+@triton.jit
+@no_type_check
+def added(total_a, total_b, weights, x_a, x_b, B: tl.constexpr):
+    """total + weights x."""
+    total_a = tl.dot(weights, x_a, total_a)
+    if B > 0:
+        total_b = tl.dot(weights, x_b, total_b)
+    return total_a, total_b
+
+
+@triton.jit
+@no_type_check
+def turned(a, b, angles, row, positions, half, sine, A: tl.constexpr, BACK: tl.constexpr):
     """Both halves turned by the angles of their positions, or back; as they are without angles."""
     if angles is None:
         return a, b
     else:  # noqa: RET505 - Triton compiles what follows an if without else in any case
-        column = tl.arange(0, HALF)
+        column = tl.arange(0, A)
         at = angles + row[:, None] * half + column[None, :]
         inside = (row < positions)[:, None] & (column < half)[None, :]
         if BACK:  # loads of another kind, or registers would hold the first ones until here

@@ -121,7 +121,7 @@ class Attention(nn.Module):
         return is_plain and can_fuse_products(x_BND)
 
     def _fused_attention(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
-        from archfit.model.attention_kernels import fused_attention
+        from archfit.model.fused_attention import fused_attention
         from archfit.model.products import fused_product
 
         bias = self.qkv.bias

@@ -1,4 +1,4 @@
-"""Triton kernels for what a GPU would otherwise read and write several times, and `compile_ahead`.
+"""Triton kernels of norms and losses, which a GPU would otherwise read and write several times.
 
 Narrow networks spend their time on memory traffic. In eager torch the sum of stream and branch,
 its norm and the cast to bfloat16 are three passes over the stream, here one; backwards the same
@@ -11,8 +11,6 @@ kernels: Triton compiles their source and cannot see through a wrapper.
 Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from typing import no_type_check
 
 import torch
@@ -20,17 +18,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.attention_kernels import attention_work
-from archfit.model.embedding_kernels import look_up_work
-from archfit.model.feed_forward_kernels import feed_forward_work
-from archfit.model.head_tiles import HeadShape
 from archfit.model.layers import NORM_EPSILON
-from archfit.model.tiles import Work, alignment, busy_programs, power_of_two
-from archfit.spec import Architecture
+from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
 
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
 NORM_PROGRAMS_A_PROCESSOR, TILES_A_PROGRAM = 8, 4
-COMPILERS = 12  # threads
 LONGEST_CHUNK = 4096  # logits that a program reads at a time
 SIZES = ["rows", "width", "vocab", "stride"]
 
@@ -112,10 +104,12 @@ def _add_norm_backward(
     tl.store(sums + 2 * width, tl.sum(branch_sum, 0) * multiplier, own)
 
 
-def _norm_tile(width: int) -> dict[str, int]:
+def _norm_tile(width: int, *, forwards: bool) -> dict[str, int]:
+    """Few rows backwards, where a program also sums them."""
     block = power_of_two(64, width)
-    elements = 1024 if block <= 256 else 2048  # enough loads in flight, and few registers
-    return {"BLOCK": block, "ROWS": max(1, elements // block), "ALIGN": alignment(width)}
+    rows = max(1, (2048 if forwards else 1024) // block)
+    warps = 2 if not forwards and 64 < block < 512 else 4
+    return {"BLOCK": block, "ROWS": rows, "ALIGN": alignment(width), "num_warps": warps}
 
 
 def _norm_programs(device: torch.device) -> int:
@@ -129,7 +123,7 @@ def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, o
     normed = torch.empty_like(x_BND, dtype=out_dtype)
     inverse_std = torch.empty(rows, device=x_BND.device, dtype=torch.float32)
     mean = None if bias is None else torch.empty_like(inverse_std)
-    tile = _norm_tile(width)
+    tile = _norm_tile(width, forwards=True)
     _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
         x_BND, branch_BND, branch_bias, weight, bias, total, normed, mean, inverse_std,
         rows, width, multiplier, NORM_EPSILON, **tile,
@@ -141,7 +135,7 @@ def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype):
     """Gradients of stream and branch, and of weight, bias and branch_bias."""
     total, weight, mean, inverse_std = saved
     rows, width = inverse_std.numel(), total.shape[-1]
-    tile = _norm_tile(width)
+    tile = _norm_tile(width, forwards=False)
     tiles = triton.cdiv(rows, tile["ROWS"])
     programs = min(triton.cdiv(tiles, TILES_A_PROGRAM), _norm_programs(total.device))
     d_x = torch.empty_like(total)
@@ -151,7 +145,7 @@ def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype):
         total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
         rows, width, multiplier, **tile,
     )  # fmt: skip
-    return d_x, d_branch, *sums.sum(0)
+    return d_x, d_branch, *share_sums(sums)
 
 
 class _FusedAddNorm(torch.autograd.Function):
@@ -291,45 +285,12 @@ def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
     return _FusedCrossEntropy.apply(logits_MV, targets_M.contiguous())
 
 
-_compiling: dict[object, Future[object]] = {}  # of this process; each variant once
-
-
-@cache
-def _compilers(device: torch.device) -> ThreadPoolExecutor:
-    # A new thread starts on the first GPU of the machine, whichever this process trains on.
-    return ThreadPoolExecutor(COMPILERS, initializer=lambda: torch.cuda.set_device(device))
-
-
-def compile_ahead(architecture: Architecture, device: torch.device) -> list[Future[object]]:
-    """Begin to compile the kernels of a network in bfloat16, in threads; other runs go on.
-
-    One after another, as a first step meets them, they take several times as long. What is not
-    foreseen here is compiled by that step.
-    """
-    found = []
-    for key, run in _work(architecture, device).items():
-        if (device, *key) not in _compiling:
-            _compiling[device, *key] = _compilers(device).submit(run)
-        found.append(_compiling[device, *key])
-    return found
-
-
-def _work(architecture: Architecture, device: torch.device) -> Work:
-    """A small run of each kernel, by what is compiled into it."""
-
-    def zeros(*shape: int) -> Tensor:
-        return torch.zeros(shape, device=device, dtype=torch.bfloat16)
-
-    width, vocab, is_gpt2 = (
-        architecture.width,
-        architecture.input.vocab,
-        architecture.block == "gpt2",
-    )
+def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
+    """A run of each kernel, both ways."""
     x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
-    gain = zeros(width).float()
-    bias, mean = (gain, row) if is_gpt2 else (None, None)
-    bf16 = torch.bfloat16
-    norm = "norm", is_gpt2, *_norm_tile(width).values()
+    gain, bf16 = zeros(width).float(), torch.bfloat16
+    bias, mean = (gain, row) if has_bias else (None, None)
+    norm = "norm", has_bias, *_norm_tile(width, forwards=True).values()
     logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
     loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
     saved = x, gain, mean, row
@@ -340,7 +301,4 @@ def _work(architecture: Architecture, device: torch.device) -> Work:
         (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, bf16),
         (*loss, 0): lambda: cross_entropy_forward(logits, targets),
         (*loss, 1): lambda: cross_entropy_backward(logits, targets, row, row),
-        **attention_work(HeadShape.of(architecture), zeros),
-        **feed_forward_work(architecture.feed_forward, zeros, is_gated=not is_gpt2),
-        **look_up_work(architecture.input.dimensions, width, zeros),
     }

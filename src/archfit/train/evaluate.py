@@ -45,20 +45,19 @@ class HeldoutReplay:
         self.model, self.spec = model, heldout.spec
         sequences = heldout.spec.recipe.evaluation_sequences
         batches = [torch.from_numpy(rows) for rows in heldout.loader.heldout_batches(sequences)]
-        rows_BR = torch.cat(batches).to(heldout.group.device)
+        rows_BR = torch.cat(batches).to(heldout.group.device, non_blocking=True)
         self.parts = rows_BR.split(_rows_at_once(heldout.spec))
         self.mean = Replay(self._mean)
 
     def __call__(self) -> Tensor:
-        """Mean nats per token, queued; the next call overwrites it."""
-        self.model.eval()
-        with torch.no_grad():
-            mean = self.mean()
-        self.model.train()
-        return mean
+        """Mean nats per token, queued; there when it is made."""
+        return self.mean().to("cpu", non_blocking=True)
 
+    @torch.no_grad()
     def _mean(self) -> Tensor:
+        self.model.eval()
         losses = [batch_losses(self.model, self.spec, part).double() for part in self.parts]
+        self.model.train()
         return torch.cat(losses).mean()
 
 

@@ -11,22 +11,19 @@ from torch import Tensor
 
 
 class Replay:
-    """Runs `work` as it is at first, then from its recording; both execute the same kernels.
+    """Runs `work` from its recording, made at the first call.
 
     `work` reads and writes tensors that stay where they are. What it returns is a tensor that the
     next call overwrites.
     """
 
-    def __init__(self, work: Callable[[], Tensor], *, after: int = 1) -> None:
-        self.work, self.left = work, after  # real calls, in which libraries make their plans
+    def __init__(self, work: Callable[[], Tensor]) -> None:
+        self.work = work
         self.graph: torch.cuda.CUDAGraph | None = None
         self.result: Tensor | None = None
 
     def __call__(self) -> Tensor:
         """Do the work once more; it is queued, not done, when this returns."""
-        if self.left:
-            self.left -= 1
-            return self.work()
         if self.graph is None:
             self._record()
         assert self.graph is not None
@@ -40,10 +37,11 @@ class Replay:
         `torch.cuda.graph` would wait for the whole GPU and collect garbage, which takes longer than
         the training of a small network, and other runs may be on other streams. No garbage is
         collected meanwhile: the recording of an ended run must not be freed in the middle of this.
+        Libraries make their plans meanwhile, which only the relaxed mode allows.
         """
         graph = torch.cuda.CUDAGraph()
         gc.disable()
-        graph.capture_begin(capture_error_mode="thread_local")
+        graph.capture_begin(capture_error_mode="relaxed")
         try:
             self.result = self.work()
         finally:

@@ -42,8 +42,10 @@ SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
 STEPS_BETWEEN_LOOKS = 10  # of several GPUs: their clocks differ, and all must look at once
 START = RunState(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
-# Pauses after some steps, and while a GPU is at them; ends with the record.
-TrainingSteps = Generator[None, None, RunRecord]
+# Pauses after some steps, and while a GPU is at them, with the event that ends it; ends with the
+# record.
+Pauses = Generator[torch.cuda.Event | None]
+TrainingSteps = Generator[torch.cuda.Event | None, None, RunRecord]
 
 
 def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
@@ -134,7 +136,7 @@ class TrainingRun:
         numbers = parametrisation(spec.architecture, spec.recipe.learning_rate_rule)
         self.model = Transformer(spec.architecture, numbers, dropout=spec.recipe.dropout)
         initialise(self.model, numbers, seed=spec.seed)
-        self.model.to(device)
+        self.model.to(device, non_blocking=True)
         called = hardware.distribute(self.model, self.group, context.settings.sharding)
         optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
         self.tensors = NamedTensors(self.model, optimiser)
@@ -149,8 +151,8 @@ class TrainingRun:
         self.peak = peak_flops(device, spec.recipe.precision)
         self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()
-        # First steps plan, compile and are recorded; they are not timed.
-        self.cold_looks = 2 if self.is_queued else 1
+        # The first step plans, compiles and is recorded; it is not timed.
+        self.cold_looks = 1
 
     @property
     def steps_made(self) -> int:
@@ -162,7 +164,7 @@ class TrainingRun:
         recipe, diverged_at = self.spec.recipe, None
         self.watch.started(self.spec, self.state.step)
         while not self.stepper.is_compiled:
-            yield
+            yield None
         while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
             yield from self._until_done()
@@ -173,7 +175,7 @@ class TrainingRun:
                 diverged_at = yield from self._evaluate()
             if diverged_at is None:
                 self._save_or_stop(is_evaluated)
-            yield
+            yield None
         return self._finish(diverged_at)
 
     def _step(self) -> None:
@@ -198,13 +200,12 @@ class TrainingRun:
         wanted = SECONDS_BETWEEN_LOOKS * steps / seconds if seconds else 1.0
         return max(1, min(steps_that_fit(rows_BR), int(wanted)))
 
-    def _until_done(self) -> Generator[None]:
+    def _until_done(self) -> Pauses:
         """Let others work until all that was queued is done."""
         if self.is_queued:
             done = torch.cuda.Event()
             done.record()
-            while not done.query():
-                yield
+            yield done
 
     def _read_losses(self) -> int | None:
         """Take the losses from the device; the first step whose loss is no loss, or None."""
@@ -229,7 +230,7 @@ class TrainingRun:
         self.watch.progress(self._progress(losses[-1]))
         return None
 
-    def _evaluate(self) -> Generator[None, None, int | None]:
+    def _evaluate(self) -> Generator[torch.cuda.Event | None, None, int | None]:
         """Add an evaluation; the step if its loss is no loss."""
         state = self.state
         if self.evaluation is None:

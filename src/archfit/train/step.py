@@ -74,9 +74,10 @@ class Stepper:
         return self._with_enough_memory(lambda: self._step(step, rows_BR))
 
     def many(self, first: int, rows_TBR: Int[Tensor, "T B R"]) -> Float[Tensor, " T"]:
-        """Train on the batches of `first` and the steps after it; their losses, on the device.
+        """Train on the batches of `first` and the steps after it; their losses.
 
-        On a GPU of its own a run has them queued, not made, when this returns.
+        On a GPU of its own a run has the steps queued, not made, when this returns, and the losses
+        are there when they are.
         """
         if not self.is_queued:
             steps = range(first, first + len(rows_TBR))
@@ -90,7 +91,8 @@ class Stepper:
         for step in range(first, first + len(rows_TBR)):
             self._seed_dropout(step)
             self._with_enough_memory(self.queue.step)
-        return self.queue.losses_T[: len(rows_TBR)].clone()
+        losses_T = self.queue.losses_T[: len(rows_TBR)]
+        return losses_T.to("cpu", non_blocking=True, copy=True)
 
     def _with_enough_memory(self, work: Callable[[], Tensor]) -> Tensor:
         while True:
@@ -197,14 +199,14 @@ def _pinned(tensor: Tensor) -> Tensor:
     return tensor.pin_memory() if torch.cuda.is_available() else tensor
 
 
-def _compile_ahead(spec: RunSpec, device: torch.device) -> list[Future[object]]:
+def _compile_ahead(spec: RunSpec, device: torch.device) -> list[Future[None]]:
     """What is being compiled for this run: nothing where there are no kernels of our own."""
     is_softmax = isinstance(spec.architecture.attention, Softmax)
     if device.type != "cuda" or not HAS_TRITON or not is_softmax:
         return []
     if spec.recipe.precision != "bfloat16":
         return []
-    from archfit.model.row_kernels import compile_ahead
+    from archfit.model.compile_ahead import compile_ahead
 
     return compile_ahead(spec.architecture, device)
 

@@ -29,6 +29,7 @@ class RunInTurn:
         self.spec, self.begin = spec, begin
         self.steps: TrainingSteps | None = None
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.waits_for: torch.cuda.Event | None = None
         self.record: RunRecord | None = None
         self.problem: Exception | None = None
 
@@ -39,11 +40,13 @@ class RunInTurn:
 
     def advance(self) -> None:
         """Go on to the next pause; what stops the run is kept in `problem`."""
+        if self.waits_for is not None and not self.waits_for.query():
+            return
         with torch.cuda.stream(self.stream):  # None: the stream stays what it is
             try:
                 if self.steps is None:
                     self.steps = self.begin()
-                next(self.steps)
+                self.waits_for = next(self.steps)
             except StopIteration as finished:
                 self.record = finished.value
             except (Stopped, MemoryError, OSError, ValueError) as problem:

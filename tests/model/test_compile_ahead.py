@@ -1,0 +1,49 @@
+"""Processes that compile kernels for a GPU where there is none."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is made for Linux only"
+)
+
+# A program of its own: the tests of this folder interpret kernels instead of compiling them.
+PROGRAM = """
+import fcntl, sys, threading, time
+from archfit.model.compile_ahead import CompilerProcesses, _work
+from archfit.spec import standard_architecture
+import torch
+
+threading.Thread(target=sys.stdin.read, daemon=True).start()  # holds its lock, as a worker does
+time.sleep(0.2)
+lock = open("lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+shape = standard_architecture(depth=1, width=20, heads=2, vocab=7, context=33)
+names = [*_work(shape, torch.device("cpu"))]
+compilers = CompilerProcesses(90)
+at = [names.index(name) for name in names if name[0] == "norm"]
+for answer in [compilers.compile(shape, each) for each in at]:
+    answer.result(60)
+lock.close()
+with open("lock", "w") as again:  # the processes do not hold what this one held
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("free")
+"""
+
+
+def test_kernels_are_compiled_elsewhere_into_the_cache(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env=environment, cwd=tmp_path, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    said, problem = program.communicate(timeout=120) if program.wait(120) == 0 else ("", "")
+    assert said == "free\n", problem or program.stderr
+    made = {file.name for file in (tmp_path / "cache").rglob("*.cubin")}
+    assert made == {"_add_norm_forward.cubin", "_add_norm_backward.cubin", "_share_sums.cubin"}
