@@ -33,10 +33,10 @@ TURNED_ROWS = 32
 # (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
 # of queries and for those of keys, which share rows of sums and so have equally many rows.
 TILES = {
-    32: ((128, 64, 4, 3), (128, 64, 4, 1), (128, 32, 4, 1)),
-    64: ((64, 64, 4, 3), (64, 64, 4, 1), (64, 32, 4, 1)),
+    32: ((128, 64, 4, 2), (64, 32, 4, 1), (64, 64, 4, 1)),
+    64: ((64, 64, 4, 3), (64, 64, 4, 1), (64, 64, 4, 1)),
     128: ((64, 32, 4, 3), (64, 64, 4, 1), (64, 32, 4, 1)),
-    256: ((64, 32, 8, 2), (64, 32, 8, 2), (64, 32, 8, 2)),
+    256: ((64, 32, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1)),
     512: ((32, 32, 8, 2), (32, 32, 8, 2), (32, 32, 8, 2)),
 }
 FORWARDS, QUERIES_BACK, KEYS_BACK = range(3)
