@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 import torch
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is made for Linux only"
 )
 KERNEL_FILES = (
-    "attention_kernels", "embedding_kernels", "feed_forward_kernels", "head_tiles",
-    "row_kernels", "tiles",
+    "attention_kernels", "embedding_kernels", "feed_forward_kernels", "gradient_shares",
+    "head_tiles", "product_kernels", "row_kernels", "tiles",
 )  # fmt: skip
 
 
@@ -74,7 +74,8 @@ def test_sum_norm_and_their_gradients_are_those_of_torch(
 ) -> None:
     from archfit.model import row_kernels as kernels
 
-    monkeypatch.setattr(kernels, "_norm_programs", lambda _: 3)  # each sums gradients of many tiles
+    # Each program sums gradients of many tiles.
+    monkeypatch.setattr(kernels, "norm_programs", lambda *_: 3)
     x_BND, branch_BND = _random(2, 50, width, seed=0), _random(2, 50, width, seed=1)
     weight_D, bias_D, branch_bias_D = (_random(width, seed=seed) for seed in (2, 3, 5))
     slope_BND, total_slope_BND = _random(2, 2, 50, width, seed=4).detach()
@@ -355,6 +356,7 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from archfit.model import layers, loss
+    from archfit.model.gradient_shares import GradientShares
 
     shape = standard_architecture(depth=2, width=8, heads=2, vocab=7, context=context)
     shape = replace(shape, objective=objective)
@@ -368,7 +370,9 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
         parameter.data.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
     tokens_BS = torch.randint(7, (1, context), generator=generator).to(DEVICE)
 
-    def losses_and_gradients(is_fused: bool) -> tuple[Tensor, ...]:
+    def losses_and_gradients(
+        is_fused: bool, shares: GradientShares | None = None
+    ) -> tuple[Tensor, ...]:
         for module, name in (
             (layers, "can_fuse"),
             (layers, "can_fuse_products"),
@@ -377,10 +381,19 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
             monkeypatch.setattr(module, name, lambda _: is_fused)
         with torch.autocast("cuda", torch.bfloat16, enabled=is_fused and DEVICE == "cuda"):
             losses_M = loss.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
-        return losses_M, *torch.autograd.grad(losses_M.mean(), list(model.parameters()))
+        if shares is None:
+            return losses_M, *torch.autograd.grad(losses_M.mean(), list(model.parameters()))
+        losses_M.mean().backward()
+        shares.add_up()
+        return losses_M, *(cast("Tensor", weight.grad) for weight in model.parameters())
 
     rounding = 1e-5 if DEVICE == "cpu" else 5e-2
-    _assert_within(rounding, losses_and_gradients(True), losses_and_gradients(False))
+    plain = losses_and_gradients(False)
+    _assert_within(rounding, losses_and_gradients(True), plain)
+    shares = GradientShares(model, batch=len(tokens_BS))
+    _assert_within(rounding, losses_and_gradients(True, shares), plain)
+    shares.remove()
+    assert not [weight for weight in model.parameters() if hasattr(weight, "shares")]
 
 
 def _kernels() -> list[tuple[str, Any, dict[str, object]]]:
@@ -397,7 +410,7 @@ def _kernels() -> list[tuple[str, Any, dict[str, object]]]:
 def test_no_import_hook_stands_between_triton_and_a_kernel() -> None:
     """Triton compiles the source with the names of the function's module; a wrapper has others."""
     found = _kernels()
-    assert len(found) == 25
+    assert len(found) == 27
     assert all(kernel.fn.__globals__ is names for _, kernel, names in found)
 
 
@@ -408,8 +421,8 @@ def test_no_sum_depends_on_which_program_comes_first() -> None:
 def test_sizes_are_not_compiled_in() -> None:
     """Only tiles and flags are, so that networks of all widths share a few kernels."""
     tiles = {
-        "A", "ALIGN", "B", "BLOCK", "CAUSAL", "CHUNK", "COLUMNS", "GATED", "KEYS",
-        "OTHER", "OWN", "POSITIONS", "QUERIES", "ROWS", "SHARES", "TILE", "UNITS",
+        "A", "ALIGN", "B", "BLOCK", "CAUSAL", "CHUNK", "COLUMNS", "GATED", "IN", "KEYS",
+        "OTHER", "OUT", "OWN", "POSITIONS", "QUERIES", "ROWS", "SHARES", "TILE", "UNITS",
     }  # fmt: skip
     for name, kernel, _ in _kernels():
         parameters = inspect.signature(kernel.fn).parameters.values()
@@ -435,10 +448,10 @@ def _assert_compiled_once(module: Any, block: str, context: int, width: int) -> 
     if block == "llama":
         shape = replace(shape, block="llama", positions=Rotary())
     first = module.compile_ahead(shape, torch.device(DEVICE))
-    assert len(first) == 11
+    assert len({*first}) == len(first) >= 11
     for other in (replace(shape, depth=3), replace(shape, heads=4)):
         assert module.compile_ahead(other, torch.device(DEVICE)) == first
-    assert [kernel.exception() for kernel in first] == [None] * 11
+    assert [kernel.exception() for kernel in first] == [None] * len(first)
 
 
 def test_copies_are_what_the_weights_are_and_their_gradients_go_to_the_weights() -> None:

@@ -312,6 +312,11 @@ def _tile(shape: HeadShape, kernel: int) -> tuple[int, int, dict[str, int]]:
     return own, other, {"num_warps": warps, "num_stages": stages}
 
 
+def gradient_tiles(shape: HeadShape, batch: int) -> int:
+    """Tiles of rows backwards, each with a share of the bias's gradient."""
+    return int(batch * triton.cdiv(shape.positions, _tile(shape, QUERIES_BACK)[0]))
+
+
 def attention_forward(
     qkv_BNHK: Tensor, angles: Tensor | None, scale: float, shape: HeadShape
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -339,13 +344,17 @@ def attention_backward(
     d_out: Tensor,
     scale: float,
     shape: HeadShape,
+    shares: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The gradient of `qkv`, and the sums of its columns over each tile of rows."""
+    """The gradient of `qkv`, and if there is a bias the sums of its columns over each tile of rows,
+    in their place where there is one."""
     out, qk_BNHK, log_sums = kept
     batch, (own, other, launch) = len(qkv_BNHK), _tile(shape, QUERIES_BACK)
     blocks = triton.cdiv(shape.positions, own)
     d_qkv, levels = torch.empty_like(qkv_BNHK), torch.empty_like(log_sums)
-    sums = shape.column_sums(d_qkv, batch * blocks)
+    sums = shares
+    if shape.has_bias and shares is None:
+        sums = qkv_BNHK.new_empty(batch * blocks, *qkv_BNHK.shape[2:], dtype=torch.float32)
     sizes = {**shape.tile(is_halved=False), "read_heads": qk_BNHK.shape[2]}
     sizes |= {"CAUSAL": shape.is_causal, "OWN": own}
     _query_backward[(blocks * batch * shape.heads,)](

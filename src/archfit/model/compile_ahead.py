@@ -22,7 +22,9 @@ from torch import Tensor
 from archfit.model.embedding_kernels import look_up_work
 from archfit.model.feed_forward_kernels import feed_forward_work
 from archfit.model.fused_attention import attention_work
+from archfit.model.gradient_shares import share_work
 from archfit.model.head_tiles import HeadShape
+from archfit.model.product_kernels import product_work
 from archfit.model.row_kernels import row_work
 from archfit.model.tiles import Work
 from archfit.spec import Architecture, canonical_json, loads
@@ -197,9 +199,15 @@ def _work(architecture: Architecture, device: torch.device) -> Work:
         return torch.zeros(shape, device=device, dtype=torch.bfloat16)
 
     width, has_bias = architecture.width, architecture.block == "gpt2"
+    inner, units = architecture.heads * architecture.head_dim, architecture.feed_forward
+    keys_and_values = 2 * architecture.key_value_heads * architecture.head_dim
+    up = units if has_bias else 2 * units
+    matrices = (inner + keys_and_values, width), (width, inner), (up, width), (width, units)
     return {
         **row_work(width, architecture.input.vocab, zeros, has_bias=has_bias),
         **attention_work(HeadShape.of(architecture), zeros),
-        **feed_forward_work(architecture.feed_forward, zeros, is_gated=not has_bias),
+        **feed_forward_work(units, zeros, is_gated=not has_bias),
         **look_up_work(architecture.input.dimensions, width, zeros),
+        **{key: run for each in matrices for key, run in product_work(*each, zeros).items()},
+        **share_work(device),
     }

@@ -116,25 +116,37 @@ def activated(pre: Tensor, units: int) -> Tensor:
     return hidden_MU
 
 
-def activated_backward(
-    d_hidden_MU: Tensor, pre: Tensor, *, has_bias: bool
-) -> tuple[Tensor, Tensor | None]:
-    """The gradients of what the activation reads, and of the bias in it."""
-    rows, units = d_hidden_MU.shape
-    programs, blocks = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
+def activation_programs(rows: int, units: int, *, has_bias: bool) -> int:
+    """Programs backwards for some of the units, each with a share of the bias's gradient."""
+    programs = triton.cdiv(rows, ROWS)
     if has_bias:
-        programs = min(programs, MOST_SUMS, max(1, MOST_PROGRAMS // blocks))
-    d_pre = torch.empty_like(pre)
-    sums = pre.new_empty(programs, units, dtype=torch.float32) if has_bias else None
+        programs = min(programs, MOST_SUMS, max(1, MOST_PROGRAMS // triton.cdiv(units, UNITS)))
+    return int(programs)
+
+
+def activated_backward(
+    d_hidden_MU: Tensor, pre: Tensor, *, has_bias: bool, shares: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """The gradients of what the activation reads, and of the bias in it where there is no place
+    for its shares."""
+    rows, units = d_hidden_MU.shape
+    programs, blocks = (
+        activation_programs(rows, units, has_bias=has_bias),
+        triton.cdiv(units, UNITS),
+    )
+    d_pre, sums = torch.empty_like(pre), shares
+    if has_bias and shares is None:
+        sums = pre.new_empty(programs, units, dtype=torch.float32)
     tile = _tile(units, is_gated=pre.shape[1] != units)
     _activation_backward[programs, blocks](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
-    return d_pre, None if sums is None else share_sums(sums)
+    return d_pre, None if sums is None or sums is shares else share_sums(sums)
 
 
 class _FusedFeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, up, bias, down_DU):
         x_MD = x.reshape(-1, x.shape[-1])
+        ctx.shares = [getattr(weight, "shares", None) for weight in (up, bias, down_DU)]
         up, down_DU = coarse(up, x.dtype), coarse(down_DU, x.dtype)
         pre = F.linear(x_MD, up, None if bias is None else coarse(bias, x.dtype))
         hidden_MU = activated(pre, down_DU.shape[1])
@@ -147,9 +159,14 @@ class _FusedFeedForward(torch.autograd.Function):
         x_MD, up, down_DU, pre, hidden_MU = ctx.saved_tensors
         d_out_MD = d_out.reshape(x_MD.shape).contiguous()
         d_hidden_MU = torch.mm(d_out_MD, down_DU)
-        d_pre, d_bias = activated_backward(d_hidden_MU, pre, has_bias=ctx.has_bias)
+        for_up, for_bias, for_down = ctx.shares
+        d_pre, d_bias = activated_backward(d_hidden_MU, pre, has_bias=ctx.has_bias, shares=for_bias)
         d_x = torch.mm(d_pre, up).view(d_out.shape)
-        return d_x, weight_gradient(d_pre, x_MD), d_bias, weight_gradient(d_out_MD, hidden_MU)
+        d_up, d_down = (
+            weight_gradient(d_pre, x_MD, for_up),
+            weight_gradient(d_out_MD, hidden_MU, for_down),
+        )
+        return d_x, d_up, d_bias, d_down
 
 
 def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor) -> Tensor:
@@ -164,5 +181,5 @@ def feed_forward_work(units: int, zeros: Zeros, *, is_gated: bool) -> Work:
     key = "feed forward", *_tile(units, is_gated=is_gated).values()
     return {
         (*key, 0): lambda: activated(pre, units),
-        (*key, 1): lambda: activated_backward(slope, pre, has_bias=not is_gated),
+        (*key, 1): lambda: activated_backward(slope, pre, has_bias=not is_gated, shares=None),
     }

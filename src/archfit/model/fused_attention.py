@@ -14,20 +14,20 @@ from archfit.model.tiles import Work, Zeros, share_sums
 
 class _FusedAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, qkv_BNHK, _bias, angles, scale, shape):
+    def forward(ctx, qkv_BNHK, bias, angles, scale, shape):
         qkv_BNHK = qkv_BNHK.contiguous()
         kept = attention_forward(qkv_BNHK, angles, scale, shape)
         ctx.save_for_backward(qkv_BNHK, angles, *kept)
-        ctx.scale, ctx.shape = scale, shape
+        ctx.scale, ctx.shape, ctx.shares = scale, shape, getattr(bias, "shares", None)
         return kept[0]
 
     @staticmethod
     def backward(ctx, d_out):
         qkv_BNHK, angles, *kept = ctx.saved_tensors
         d_qkv, sums = attention_backward(
-            qkv_BNHK, angles, tuple(kept), d_out.contiguous(), ctx.scale, ctx.shape
+            qkv_BNHK, angles, tuple(kept), d_out.contiguous(), ctx.scale, ctx.shape, ctx.shares
         )
-        d_bias = None if sums is None else share_sums(sums).flatten()
+        d_bias = None if sums is None or sums is ctx.shares else share_sums(sums).flatten()
         return d_qkv, d_bias, None, None, None
 
 
@@ -71,5 +71,5 @@ def attention_work(shape: HeadShape, zeros: Zeros) -> Work:
     kept = out, qk, log_sums
     return {
         (*key, 0): lambda: attention_forward(qkv, angles, 1.0, shape),
-        (*key, 1): lambda: attention_backward(qkv, angles, kept, out, 1.0, shape),
+        (*key, 1): lambda: attention_backward(qkv, angles, kept, out, 1.0, shape, None),
     }

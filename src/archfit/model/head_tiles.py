@@ -9,10 +9,8 @@ columns are 64 and 16, not 128.
 from dataclasses import dataclass
 from typing import no_type_check
 
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
 from archfit.model.tiles import alignment, power_of_two
 from archfit.spec import Architecture, Rotary
@@ -50,11 +48,6 @@ class HeadShape:
             is_turned=isinstance(architecture.positions, Rotary),
             has_bias=architecture.block == "gpt2",
         )
-
-    def column_sums(self, d_qkv_BNHK: Tensor, programs: int) -> Tensor | None:
-        """Room for the sums of columns over each program's rows."""
-        shape = programs, *d_qkv_BNHK.shape[2:]
-        return d_qkv_BNHK.new_empty(shape, dtype=torch.float32) if self.has_bias else None
 
     @property
     def columns(self) -> int:

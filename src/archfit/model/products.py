@@ -34,8 +34,14 @@ def coarse(weight: Tensor, dtype: torch.dtype) -> Tensor:
     return weight.to(dtype) if copy is None or copy.dtype != dtype else copy
 
 
-def weight_gradient(d_y_MC: Tensor, x_MD: Tensor) -> Tensor:
-    """d_y^T x in float32, which a GPU writes at once instead of rounding it to bfloat16 first."""
+def weight_gradient(d_y_MC: Tensor, x_MD: Tensor, shares_PCD: Tensor | None) -> Tensor | None:
+    """d_y^T x in float32, which a GPU writes at once instead of rounding it to bfloat16 first; or
+    only its shares, where the weight has a place for them (gradient_shares.py)."""
+    if shares_PCD is not None:
+        from archfit.model.product_kernels import product_shares
+
+        product_shares(d_y_MC, x_MD, shares_PCD)
+        return None
     if d_y_MC.is_cuda and d_y_MC.dtype != torch.float32:
         return torch.mm(d_y_MC.t(), x_MD, out_dtype=torch.float32)
     return torch.mm(d_y_MC.t(), x_MD).float()
@@ -44,7 +50,7 @@ def weight_gradient(d_y_MC: Tensor, x_MD: Tensor) -> Tensor:
 class _FusedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias):
-        weight = coarse(weight, x.dtype)
+        ctx.shares, weight = getattr(weight, "shares", None), coarse(weight, x.dtype)
         ctx.save_for_backward(x, weight)
         return F.linear(x, weight, None if bias is None else coarse(bias, x.dtype))
 
@@ -52,7 +58,8 @@ class _FusedProduct(torch.autograd.Function):
     def backward(ctx, d_y):
         x, weight = ctx.saved_tensors
         d_y_MC, x_MD = d_y.reshape(-1, d_y.shape[-1]), x.reshape(-1, x.shape[-1])
-        return torch.mm(d_y_MC, weight).view(x.shape), weight_gradient(d_y_MC, x_MD), None
+        d_x = torch.mm(d_y_MC, weight).view(x.shape)
+        return d_x, weight_gradient(d_y_MC, x_MD, ctx.shares), None
 
 
 def fused_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -112,8 +112,11 @@ def _norm_tile(width: int, *, forwards: bool) -> dict[str, int]:
     return {"BLOCK": block, "ROWS": rows, "ALIGN": alignment(width), "num_warps": warps}
 
 
-def _norm_programs(device: torch.device) -> int:
-    return busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)
+def norm_programs(rows: int, width: int, device: torch.device) -> int:
+    """Programs backwards, each of which leaves its share of the gradients of weights."""
+    tiles = triton.cdiv(rows, _norm_tile(width, forwards=False)["ROWS"])
+    most = busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)
+    return int(min(triton.cdiv(tiles, TILES_A_PROGRAM), most))
 
 
 def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
@@ -131,21 +134,23 @@ def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, o
     return total, normed, mean, inverse_std
 
 
-def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype):
-    """Gradients of stream and branch, and of weight, bias and branch_bias."""
+def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype, shares):
+    """Gradients of stream and branch, and of weight, bias and branch_bias where there is no place
+    for their shares."""
     total, weight, mean, inverse_std = saved
     rows, width = inverse_std.numel(), total.shape[-1]
     tile = _norm_tile(width, forwards=False)
-    tiles = triton.cdiv(rows, tile["ROWS"])
-    programs = min(triton.cdiv(tiles, TILES_A_PROGRAM), _norm_programs(total.device))
+    programs = norm_programs(rows, width, total.device)
     d_x = torch.empty_like(total)
     d_branch = None if branch_dtype is None else torch.empty_like(total, dtype=branch_dtype)
-    sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
+    sums = shares
+    if shares is None:
+        sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
     _add_norm_backward[(programs,)](
         total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
         rows, width, multiplier, **tile,
     )  # fmt: skip
-    return d_x, d_branch, *share_sums(sums)
+    return d_x, d_branch, *(share_sums(sums) if shares is None else (None, None, None))
 
 
 class _FusedAddNorm(torch.autograd.Function):
@@ -157,7 +162,7 @@ class _FusedAddNorm(torch.autograd.Function):
             x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype
         )
         ctx.save_for_backward(total, weight, mean, inverse_std)
-        ctx.multiplier = multiplier
+        ctx.multiplier, ctx.shares = multiplier, getattr(weight, "shares", None)
         ctx.branch_dtype = None if branch_BND is None else branch_BND.dtype
         return total, normed
 
@@ -165,7 +170,7 @@ class _FusedAddNorm(torch.autograd.Function):
     def backward(ctx, d_total, d_normed):
         d_x, d_branch, d_weight, d_bias, d_branch_bias = add_norm_backward(
             ctx.saved_tensors, d_total.contiguous(), d_normed.contiguous(),
-            ctx.multiplier, ctx.branch_dtype,
+            ctx.multiplier, ctx.branch_dtype, ctx.shares,
         )  # fmt: skip
         needs = ctx.needs_input_grad
         return (
@@ -297,8 +302,8 @@ def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
     return {
         (*norm, 0): lambda: add_norm_forward(x, None, None, gain, bias, 1.0, bf16),
         (*norm, 1): lambda: add_norm_forward(x, branch, bias, gain, bias, 1.0, bf16),
-        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, None),
-        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, bf16),
+        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, None, None),
+        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, bf16, None),
         (*loss, 0): lambda: cross_entropy_forward(logits, targets),
         (*loss, 1): lambda: cross_entropy_backward(logits, targets, row, row),
     }

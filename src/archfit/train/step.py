@@ -60,8 +60,13 @@ class Stepper:
         self.compiling = _compile_ahead(spec, group.device)
         self.is_queued = group.device.type == "cuda" and group.world == 1
         self.queue: StepQueue | None = None
+        self.shares = None
         if self.is_queued and isinstance(model, Transformer):
             model.copy_weights()
+            if self.compiling and not spec.recipe.dropout:
+                from archfit.model.gradient_shares import GradientShares
+
+                self.shares = GradientShares(model, self.rows)
 
     @property
     def is_compiled(self) -> bool:
@@ -119,6 +124,8 @@ class Stepper:
                 micro_loss = self._mean_loss(micro_BR) * (len(micro_BR) / len(rows_BR))
                 micro_loss.backward()
             loss += micro_loss.detach()
+        if self.shares is not None:
+            self.shares.add_up()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.recipe.gradient_clip)
         self.optimiser.step()
         self.optimiser.zero_grad()
@@ -141,6 +148,9 @@ class Stepper:
     def _take_less_memory(self) -> None:
         if self.queue is not None:
             self.queue.forget_recording()
+        if self.shares is not None:  # they are those of a whole batch
+            self.shares.remove()
+            self.shares = None
         self.optimiser.zero_grad()
         torch.cuda.empty_cache()
         if self.micro_rows == 1:

@@ -1,0 +1,141 @@
+"""Gradients of the weights in blocks: shares of them everywhere, added up once at the end.
+
+Such a gradient is a sum over all rows of a batch, which many programs make part by part. Alone on a
+GPU a network has one place for the parts of all its weights, and one kernel adds them up when the
+backward pass is over: in a small network every kernel costs some microseconds, however little it
+does. Each number has one writer.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import no_type_check
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from archfit.model.attention_kernels import gradient_tiles
+from archfit.model.feed_forward_kernels import activation_programs
+from archfit.model.head_tiles import HeadShape
+from archfit.model.layers import AddNorm
+from archfit.model.product_kernels import is_narrow, product_count
+from archfit.model.row_kernels import norm_programs
+from archfit.model.tiles import Work
+from archfit.model.transformer import Block, SoftmaxTrunk, Transformer
+
+SUMMED = {"tall": (256, 16), "flat": (32, 128)}  # shares and columns of a program that adds up
+TALL = 65  # shares from which a place is tall
+
+
+@triton.jit
+@no_type_check
+def _add_up(parts, sums, table, SHARES: tl.constexpr, COLUMNS: tl.constexpr):
+    table += tl.program_id(0) * 5
+    place, shares, stride = tl.load(table), tl.load(table + 1), tl.load(table + 2)
+    goal, columns = tl.load(table + 3), tl.load(table + 4)
+    column = tl.arange(0, COLUMNS)
+    total = tl.zeros((SHARES, COLUMNS), tl.float32)
+    for first in range(0, shares, SHARES):
+        share = first + tl.arange(0, SHARES)
+        inside = (share < shares)[:, None] & (column < columns)[None, :]
+        total += tl.load(parts + place + share[:, None] * stride + column[None, :], inside, 0.0)
+    tl.store(sums + goal + column, tl.sum(total, 0), column < columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Room for the shares of weights whose gradients one kernel makes."""
+
+    owner: Tensor  # at which that kernel finds it
+    shares: int
+    weights: tuple[Tensor | None, ...]  # side by side, equally long; some may not exist
+
+    @property
+    def columns(self) -> int:
+        """Numbers of a share."""
+        return len(self.weights) * self.owner.numel()
+
+
+class GradientShares:
+    """The places of all weights in blocks, and their sums."""
+
+    def __init__(self, model: Transformer, batch: int) -> None:
+        self.places = [*_places(model, batch)]
+        device = self.places[0].owner.device
+        sizes = [place.shares * place.columns for place in self.places]
+        columns = [place.columns for place in self.places]
+        self.parts = torch.zeros(sum(sizes), device=device)
+        self.sums = torch.zeros(sum(columns), device=device)
+        self.gradients: list[tuple[Tensor, Tensor]] = []
+        rows: dict[str, list[list[int]]] = {kind: [] for kind in SUMMED}
+        at, goal = 0, 0
+        for place, size in zip(self.places, sizes, strict=True):
+            shape = (place.shares, len(place.weights), *place.owner.shape)
+            place.owner.shares = self.parts[at : at + size].view(shape)  # type: ignore[attr-defined]
+            for weight in place.weights:
+                if weight is not None:
+                    gradient = self.sums[goal : goal + weight.numel()].view(weight.shape)
+                    self.gradients.append((weight, gradient))
+                goal += place.owner.numel()
+            kind = "tall" if place.shares >= TALL else "flat"
+            for first in range(0, place.columns, SUMMED[kind][1]):
+                to = goal - place.columns + first
+                left = place.columns - first
+                rows[kind].append([at + first, place.shares, place.columns, to, left])
+            at += size
+        self.tables = {kind: torch.tensor(found, device=device) for kind, found in rows.items()}
+
+    def add_up(self) -> None:
+        """Make the gradients of all weights that have a place."""
+        for kind, table in self.tables.items():
+            if len(table):
+                shares, columns = SUMMED[kind]
+                _add_up[(len(table),)](self.parts, self.sums, table, SHARES=shares, COLUMNS=columns)
+        for weight, gradient in self.gradients:
+            weight.grad = gradient
+
+    def remove(self) -> None:
+        """Let each layer make its gradients itself again."""
+        for place in self.places:
+            del place.owner.shares  # type: ignore[attr-defined]
+
+
+def _places(model: Transformer, batch: int) -> Iterator[Place]:
+    """All of them; a norm also makes the gradient of the bias of the branch that it adds."""
+    shape, trunk = model.architecture, model.trunk
+    assert isinstance(trunk, SoftmaxTrunk)
+    rows, branch_bias = batch * shape.context, None
+    for block in trunk.blocks:
+        assert isinstance(block, Block)
+        attention, feed_forward = block.attention, block.feed_forward
+        yield _norm_place(block.attention_norm, branch_bias, rows)
+        yield _norm_place(block.feed_forward_norm, attention.out.bias, rows)
+        branch_bias = feed_forward.down.bias
+        if attention.qkv.bias is not None:
+            tiles = gradient_tiles(HeadShape.of(shape), batch)
+            yield Place(owner=attention.qkv.bias, shares=tiles, weights=(attention.qkv.bias,))
+        if feed_forward.up.bias is not None:
+            count = activation_programs(rows, shape.feed_forward, has_bias=True)
+            yield Place(owner=feed_forward.up.bias, shares=count, weights=(feed_forward.up.bias,))
+        for layer in (attention.qkv, attention.out, feed_forward.up, feed_forward.down):
+            if is_narrow(*layer.weight.shape):
+                count = product_count(layer.weight, rows)
+                yield Place(owner=layer.weight, shares=count, weights=(layer.weight,))
+    yield _norm_place(trunk.norm, branch_bias, rows)
+
+
+def _norm_place(norm: AddNorm, branch_bias: Tensor | None, rows: int) -> Place:
+    count = norm_programs(rows, len(norm.weight), norm.weight.device)
+    return Place(owner=norm.weight, shares=count, weights=(norm.weight, norm.bias, branch_bias))
+
+
+def share_work(device: torch.device) -> Work:
+    """A run for either kind of place."""
+    numbers, table = torch.zeros(16, device=device), torch.zeros((1, 5), device=device).long()
+    return {
+        ("shares", kind): lambda tile=tile: _add_up[(1,)](  # type: ignore[misc]
+            numbers, numbers, table, SHARES=tile[0], COLUMNS=tile[1]
+        )
+        for kind, tile in SUMMED.items()
+    }
