@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 KERNEL_FILES = (
     "attention_kernels", "embedding_kernels", "feed_forward_kernels", "gradient_shares",
-    "head_tiles", "product_kernels", "row_kernels", "tiles",
+    "head_tiles", "product_kernels", "rotary_kernels", "row_kernels", "tiles",
 )  # fmt: skip
 
 
@@ -179,6 +179,7 @@ def _check_attention(
     positions: int, heads: int, groups: int, head_dim: int, is_turned: bool, is_causal: bool
 ) -> None:
     from archfit.model.fused_attention import fused_attention
+    from archfit.model.rotary_kernels import Turn
 
     batch, scale = 2 if positions <= 128 else 1, 1.1 / math.sqrt(head_dim)
     qkv_BNHK = _random(batch, positions, heads + 2 * groups, head_dim, seed=0)
@@ -190,7 +191,8 @@ def _check_attention(
         bias = None
         for each_HK in bias_HK:
             qkv_BNHK, bias = qkv_BNHK + each_HK.detach(), each_HK.flatten()
-        return fused_attention(qkv_BNHK, bias, heads, scale, angles, is_causal=is_causal)
+        turn = None if angles is None else Turn(angles)
+        return fused_attention(qkv_BNHK, bias, heads, scale, turn, is_causal=is_causal)
 
     def plain(qkv_BNHK: Tensor, *bias_HK: Tensor) -> Tensor:
         parts = sum(bias_HK, qkv_BNHK).split((heads, groups, groups), dim=2)
@@ -410,7 +412,7 @@ def _kernels() -> list[tuple[str, Any, dict[str, object]]]:
 def test_no_import_hook_stands_between_triton_and_a_kernel() -> None:
     """Triton compiles the source with the names of the function's module; a wrapper has others."""
     found = _kernels()
-    assert len(found) == 27
+    assert len(found) == 31
     assert all(kernel.fn.__globals__ is names for _, kernel, names in found)
 
 

@@ -85,7 +85,7 @@ def real_stepper(spec: RunSpec) -> tuple[Stepper, nn.Module]:
 def test_a_gpu_of_its_own_queues_its_steps(
     data: PreparedData, monkeypatch: pytest.MonkeyPatch, device: str, world: int, queues: bool
 ) -> None:
-    monkeypatch.setattr("archfit.train.step._compile_ahead", lambda *_: None)
+    monkeypatch.setattr("archfit.train.step._compile_ahead", lambda *_: [])
     group = ProcessGroup(rank=0, world=world, device=torch.device(device))
     optimiser = AdamW([], tiny_spec(data).recipe, torch.device("cpu"))
     stepper = Stepper(nn.Linear(1, 1), optimiser, tiny_spec(data), group, print)

@@ -4,9 +4,6 @@ Torch copies queries, keys and values into other layouts; here they are read whe
 left them. Scores are made tile by tile and never stored. Backwards there are two kernels, one that
 gathers the gradient of queries and one that gathers those of keys and values, so that each number
 has one writer and a sum always has the same order.
-
-Queries and keys that are to be turned are turned once, into a copy, since every tile of keys is
-read by many programs; and their gradients are turned back once.
 """
 
 from typing import no_type_check
@@ -24,11 +21,9 @@ from archfit.model.head_tiles import (
     load_head,
     products,
     store_head,
-    turned,
 )
 
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
-TURNED_ROWS = 32
 # For heads of at most so many columns the fastest tiles of those tried on an H200
 # (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
 # of queries and for those of keys, which share rows of sums and so have equally many rows.
@@ -40,27 +35,6 @@ TILES = {
     512: ((32, 32, 8, 2), (32, 32, 8, 2), (32, 32, 8, 2)),
 }
 FORWARDS, QUERIES_BACK, KEYS_BACK = range(3)
-
-
-@triton.jit(do_not_specialize=SIZES)
-@no_type_check
-def _turn(
-    rows, angles, out, positions, heads, groups, head_dim, half, sine, row_heads, out_heads,
-    BACK: tl.constexpr, BLOCK: tl.constexpr, A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    """Turn queries and keys, or turn them back; rows have other heads after these."""
-    head_dim, half = head_dim // ALIGN * ALIGN, half // ALIGN * ALIGN
-    sine = sine // ALIGN * ALIGN
-    blocks = tl.cdiv(positions, BLOCK)
-    row = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
-    each = tl.program_id(0) // blocks
-    batch, head = (each // (heads + groups)).to(tl.int64), each % (heads + groups) * head_dim
-    stride, out_stride = row_heads * head_dim, out_heads * head_dim
-    rows += batch * positions * stride + head
-    a, b = load_head(rows, row, positions, stride, head_dim, half, A, B)
-    a, b = turned(a, b, angles, row, positions, half, sine, A, BACK)
-    out += batch * positions * out_stride
-    store_head(out, None, head, a, b, row, positions, out_stride, head_dim, half, A, B)
 
 
 @triton.jit
@@ -293,18 +267,6 @@ def _key_backward(
     store_head(d_qkv, sums, value_at, dv_a, dv_b, key, positions, stride, head_dim, half, A, B)
 
 
-def _turn_heads(
-    rows_BNHK: Tensor, angles: Tensor, out_BNHK: Tensor, shape: HeadShape, *, back: bool
-) -> None:
-    """Turn the queries and keys of `rows` by their positions, or back, into `out`."""
-    heads = shape.heads + shape.groups
-    programs = triton.cdiv(shape.positions, TURNED_ROWS) * len(rows_BNHK) * heads
-    _turn[(programs,)](
-        rows_BNHK, angles, out_BNHK, **shape.tile(is_halved=True), sine=angles.stride(0),
-        row_heads=rows_BNHK.shape[2], out_heads=out_BNHK.shape[2], BACK=back, BLOCK=TURNED_ROWS,
-    )  # fmt: skip
-
-
 def _tile(shape: HeadShape, kernel: int) -> tuple[int, int, dict[str, int]]:
     """Rows and others of a tile, and how it is launched."""
     known = next(tiles for columns, tiles in TILES.items() if columns >= shape.columns)
@@ -318,15 +280,11 @@ def gradient_tiles(shape: HeadShape, batch: int) -> int:
 
 
 def attention_forward(
-    qkv_BNHK: Tensor, angles: Tensor | None, scale: float, shape: HeadShape
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention's output, and what backwards also needs: turned queries and keys (`qkv` where
-    nothing is turned), and log2 of the sum of each query's powers."""
-    batch, qk_BNHK = len(qkv_BNHK), qkv_BNHK
-    if angles is not None:
-        heads = shape.heads + shape.groups
-        qk_BNHK = qkv_BNHK.new_empty(batch, shape.positions, heads, shape.head_dim)
-        _turn_heads(qkv_BNHK, angles, qk_BNHK, shape, back=False)
+    qk_BNHK: Tensor, qkv_BNHK: Tensor, scale: float, shape: HeadShape
+) -> tuple[Tensor, Tensor]:
+    """Attention's output, and log2 of the sum of each query's powers; queries and keys are read
+    from `qk`, which may be `qkv`."""
+    batch = len(qkv_BNHK)
     out = qkv_BNHK.new_empty(batch, shape.positions, shape.heads, shape.head_dim)
     log_sums = out.new_empty(batch, shape.heads, shape.positions, dtype=torch.float32)
     queries, keys, launch = _tile(shape, FORWARDS)
@@ -334,21 +292,21 @@ def attention_forward(
         qk_BNHK, qkv_BNHK, out, log_sums, scale, **shape.tile(is_halved=False),
         read_heads=qk_BNHK.shape[2], CAUSAL=shape.is_causal, QUERIES=queries, KEYS=keys, **launch,
     )  # fmt: skip
-    return out, qk_BNHK, log_sums
+    return out, log_sums
 
 
 def attention_backward(
+    qk_BNHK: Tensor,
     qkv_BNHK: Tensor,
-    angles: Tensor | None,
-    kept: tuple[Tensor, ...],
+    made: tuple[Tensor, Tensor],
     d_out: Tensor,
     scale: float,
     shape: HeadShape,
     shares: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The gradient of `qkv`, and if there is a bias the sums of its columns over each tile of rows,
-    in their place where there is one."""
-    out, qk_BNHK, log_sums = kept
+    """The gradient of what was read, like `qkv`, and if that has a bias the sums of its columns
+    over each tile of rows, in their place where there is one. `made` is what came out."""
+    out, log_sums = made
     batch, (own, other, launch) = len(qkv_BNHK), _tile(shape, QUERIES_BACK)
     blocks = triton.cdiv(shape.positions, own)
     d_qkv, levels = torch.empty_like(qkv_BNHK), torch.empty_like(log_sums)
@@ -366,6 +324,4 @@ def attention_backward(
         qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, scale,
         **sizes, OTHER=other, **launch,
     )  # fmt: skip
-    if angles is not None:
-        _turn_heads(d_qkv, angles, d_qkv, shape, back=True)
     return d_qkv, sums

@@ -20,6 +20,7 @@ from archfit.model.feed_forward_kernels import activation_programs
 from archfit.model.head_tiles import HeadShape
 from archfit.model.layers import AddNorm
 from archfit.model.product_kernels import is_narrow, product_count
+from archfit.model.rotary_kernels import turn_tiles
 from archfit.model.row_kernels import norm_programs
 from archfit.model.tiles import Work
 from archfit.model.transformer import Block, SoftmaxTrunk, Transformer
@@ -112,6 +113,10 @@ def _places(model: Transformer, batch: int) -> Iterator[Place]:
         yield _norm_place(block.attention_norm, branch_bias, rows)
         yield _norm_place(block.feed_forward_norm, attention.out.bias, rows)
         branch_bias = feed_forward.down.bias
+        if attention.query_norm is not None and attention.key_norm is not None:
+            norms = attention.query_norm.weight, attention.key_norm.weight
+            tiles = turn_tiles(HeadShape.of(shape), batch)
+            yield Place(owner=norms[0], shares=tiles, weights=norms)
         if attention.qkv.bias is not None:
             tiles = gradient_tiles(HeadShape.of(shape), batch)
             yield Place(owner=attention.qkv.bias, shares=tiles, weights=(attention.qkv.bias,))

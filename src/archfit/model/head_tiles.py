@@ -16,8 +16,7 @@ from archfit.model.tiles import alignment, power_of_two
 from archfit.spec import Architecture, Rotary
 
 SIZES = [
-    "positions", "heads", "groups", "head_dim", "half", "sine", "read_heads", "row_heads",
-    "out_heads",
+    "positions", "heads", "groups", "head_dim", "half", "sine", "read_heads",
 ]  # fmt: skip
 
 
@@ -34,6 +33,7 @@ class HeadShape:
     head_dim: int
     is_causal: bool
     is_turned: bool
+    is_normed: bool  # queries and keys, before they are turned
     has_bias: bool  # in the projection; its gradient is the sum of that of all rows
 
     @classmethod
@@ -46,6 +46,7 @@ class HeadShape:
             head_dim=architecture.head_dim,
             is_causal=architecture.is_causal,
             is_turned=isinstance(architecture.positions, Rotary),
+            is_normed=architecture.qk_norm,
             has_bias=architecture.block == "gpt2",
         )
 
@@ -148,16 +149,11 @@ def added(total_a, total_b, weights, x_a, x_b, B: tl.constexpr):
 @triton.jit
 @no_type_check
 def turned(a, b, angles, row, positions, half, sine, A: tl.constexpr, BACK: tl.constexpr):
-    """Both halves turned by the angles of their positions, or back; as they are without angles."""
-    if angles is None:
-        return a, b
-    else:  # noqa: RET505 - Triton compiles what follows an if without else in any case
-        column = tl.arange(0, A)
-        at = angles + row[:, None] * half + column[None, :]
-        inside = (row < positions)[:, None] & (column < half)[None, :]
-        if BACK:  # loads of another kind, or registers would hold the first ones until here
-            cos = tl.load(at, inside, 0.0, eviction_policy="evict_last")
-            sin = -tl.load(at + sine, inside, 0.0, eviction_policy="evict_last")
-        else:
-            cos, sin = tl.load(at, inside, 0.0), tl.load(at + sine, inside, 0.0)
-        return (a * cos - b * sin).to(a.dtype), (b * cos + a * sin).to(a.dtype)
+    """Both halves turned by the angles of their positions, or back."""
+    column = tl.arange(0, A)
+    at = angles + row[:, None] * half + column[None, :]
+    inside = (row < positions)[:, None] & (column < half)[None, :]
+    cos, sin = tl.load(at, inside, 0.0), tl.load(at + sine, inside, 0.0)
+    if BACK:
+        sin = -sin
+    return a * cos - b * sin, b * cos + a * sin

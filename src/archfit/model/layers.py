@@ -123,15 +123,17 @@ class Attention(nn.Module):
     def _fused_attention(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
         from archfit.model.fused_attention import fused_attention
         from archfit.model.products import fused_product
+        from archfit.model.rotary_kernels import Turn
 
         bias = self.qkv.bias
         qkv_BNHK = fused_product(x_BND, self.qkv.weight, bias).unflatten(-1, (-1, self.head_dim))
-        if self.query_norm is not None and self.key_norm is not None:
-            q, k, v = qkv_BNHK.split((self.heads, self.groups, self.groups), dim=2)
-            qkv_BNHK = torch.cat((self.query_norm(q), self.key_norm(k), v), dim=2)
-        angles = None if self.rotation is None else self.rotation.cos_sin(x_BND.shape[1])
+        turn = None
+        if self.rotation is not None:
+            turn = Turn(self.rotation.cos_sin(x_BND.shape[1]))
+            if self.query_norm is not None and self.key_norm is not None:
+                turn = Turn(turn.angles, self.query_norm.weight, self.key_norm.weight)
         y_BNHK = fused_attention(
-            qkv_BNHK, bias, self.heads, self.score_multiplier, angles, is_causal=self.is_causal
+            qkv_BNHK, bias, self.heads, self.score_multiplier, turn, is_causal=self.is_causal
         )
         return Branch(fused_product(y_BNHK.flatten(2), self.out.weight), self.out.bias)
 

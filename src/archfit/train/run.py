@@ -35,17 +35,16 @@ from archfit.train.evaluate import (
 from archfit.train.hardware import ProcessGroup, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
-from archfit.train.step import Stepper, steps_that_fit
+from archfit.train.step import Compiling, Stepper, steps_that_fit
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
 STEPS_BETWEEN_LOOKS = 10  # of several GPUs: their clocks differ, and all must look at once
 START = RunState(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
-# Pauses after some steps, and while a GPU is at them, with the event that ends it; ends with the
-# record.
-Pauses = Generator[torch.cuda.Event | None]
-TrainingSteps = Generator[torch.cuda.Event | None, None, RunRecord]
+# Pauses after some steps, and with what there is to wait for; ends with the record.
+Pauses = Generator[torch.cuda.Event | Compiling | None]
+TrainingSteps = Generator[torch.cuda.Event | Compiling | None, None, RunRecord]
 
 
 def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
@@ -163,8 +162,7 @@ class TrainingRun:
         """Make the steps that are left; the record, which is on disk."""
         recipe, diverged_at = self.spec.recipe, None
         self.watch.started(self.spec, self.state.step)
-        while not self.stepper.is_compiled:
-            yield None
+        yield self.stepper.compiling
         while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
             yield from self._until_done()
@@ -230,7 +228,7 @@ class TrainingRun:
         self.watch.progress(self._progress(losses[-1]))
         return None
 
-    def _evaluate(self) -> Generator[torch.cuda.Event | None, None, int | None]:
+    def _evaluate(self) -> Generator[torch.cuda.Event | Compiling | None, None, int | None]:
         """Add an evaluation; the step if its loss is no loss."""
         state = self.state
         if self.evaluation is None:

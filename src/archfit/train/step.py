@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archfit.model import Transformer
-from archfit.model.layers import HAS_TRITON
+from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD
 from archfit.model.loss import batch_of, token_losses
 from archfit.spec import RunSpec, Softmax
 from archfit.train.hardware import ProcessGroup
@@ -43,6 +43,17 @@ def batch_losses(
         return token_losses(logits, targets, given)
 
 
+class Compiling:
+    """Kernels that a run has to wait for, as for an event of a GPU."""
+
+    def __init__(self, kernels: list[Future[None]]) -> None:
+        self.kernels = kernels
+
+    def query(self) -> bool:
+        """Whether a step can be made without waiting for a compiler."""
+        return all(kernel.done() for kernel in self.kernels)
+
+
 class Stepper:
     """Makes training steps, in place; halves its micro-batch when memory runs out."""
 
@@ -57,21 +68,17 @@ class Stepper:
         self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
         self.notice = notice
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
-        self.compiling = _compile_ahead(spec, group.device)
+        self.compiling = Compiling(_compile_ahead(spec, group.device))
         self.is_queued = group.device.type == "cuda" and group.world == 1
         self.queue: StepQueue | None = None
         self.shares = None
         if self.is_queued and isinstance(model, Transformer):
             model.copy_weights()
-            if self.compiling and not spec.recipe.dropout:
+            is_fused = spec.architecture.head_dim <= WIDEST_FUSED_HEAD and not spec.recipe.dropout
+            if self.compiling.kernels and is_fused:
                 from archfit.model.gradient_shares import GradientShares
 
                 self.shares = GradientShares(model, self.rows)
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether a step can be made without waiting for a compiler."""
-        return all(kernel.done() for kernel in self.compiling)
 
     def __call__(self, step: int, rows_BR: Int[Tensor, "B R"]) -> Tensor:
         """Train on the batch of `step`; return this process's mean loss before it, which stays on
@@ -89,7 +96,7 @@ class Stepper:
             rows = (rows_BR.to(self.group.device, torch.int64) for rows_BR in rows_TBR)
             return torch.stack([self(*each) for each in zip(steps, rows, strict=True)])
         if self.queue is None:
-            for kernel in self.compiling:
+            for kernel in self.compiling.kernels:
                 kernel.result()
             self.queue = StepQueue(self, rows_TBR[0])
         self.queue.fill(first, rows_TBR)

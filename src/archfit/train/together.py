@@ -17,6 +17,7 @@ from archfit.spec.gpu_cost import gpu_share
 from archfit.train.context import RunContext, Stopped, TrainSettings, Watcher, run_context
 from archfit.train.hardware import release_memory
 from archfit.train.run import TrainingSteps, check_data, training_steps
+from archfit.train.step import Compiling
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
@@ -29,7 +30,7 @@ class RunInTurn:
         self.spec, self.begin = spec, begin
         self.steps: TrainingSteps | None = None
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.waits_for: torch.cuda.Event | None = None
+        self.waits_for: torch.cuda.Event | Compiling | None = None
         self.record: RunRecord | None = None
         self.problem: Exception | None = None
 
