@@ -20,9 +20,9 @@ STACK = Stack(
     role="decoder",
     depth=24,
     width=600,  # law: 600 at 24.5 layers
-    heads=10,
-    head_dim=60,
-    kv_heads=10,
+    heads=15,
+    head_dim=40,
+    kv_heads=15,
     feed_forward=2400,
     block_weights=12 * 24 * 600**2,
     distinct_blocks=24,
@@ -66,6 +66,7 @@ def test_a_shape_on_the_law_without_a_bottleneck_is_left_alone() -> None:
         (_model(replace(STACK, depth=5)), "below-depth-threshold"),
         (_model(replace(STACK, depth=10)), "shallower-than-law"),
         (_model(replace(STACK, depth=90)), "deeper-than-law"),
+        (_model(replace(STACK, heads=10, head_dim=60)), "off-gpu-sizes"),
     ],
 )
 def test_each_finding_is_found(model: Model, expected: str) -> None:
@@ -120,7 +121,7 @@ def test_severity_changes_at_15_and_5_percent_redundant(
     for name in ("rank_redundancy", "attention_redundancy"):
         monkeypatch.setattr(f"archfit.audit.findings.{name}", lambda *_: share)
     (narrow,) = findings_of(_model(vocab=599))
-    (wide,) = findings_of(_model(replace(STACK, head_dim=61)))
+    (wide,) = findings_of(_model(replace(STACK, heads=16)))
     assert (narrow.severity, wide.severity) == (severity, severity)
     assert narrow.redundancy is wide.redundancy is share
 
@@ -169,6 +170,20 @@ def test_the_law_is_asked_for_12_l_d2_with_the_rank_that_the_input_has() -> None
     assert "for 12 L d^2 = 4.32e+07 the law gives 18.8 x 438, 1.9 times as deep" in shallow.evidence
 
 
+def test_sizes_that_a_gpu_is_slow_at_are_named_with_the_next_and_what_that_costs() -> None:
+    """Of 12 parts of a block, 4 go with the heads and the width, 8 with the width's square."""
+    (heads,) = findings_of(_model(replace(STACK, heads=10, head_dim=60)))
+    assert "width 600 with heads of 60: one is no multiple of 8" in heads.evidence
+    assert heads.fix.startswith("width 600 with heads of 64, which costs 2.2% more parameters")
+    (width,) = findings_of(_model(replace(STACK, width=604)))
+    cost = (4 * 600 * 608 + 8 * 608**2) / (4 * 600 * 604 + 8 * 604**2) - 1
+    assert f"width 608 with heads of 40, which costs {cost:.1%} more" in width.fix
+    assert {heads.severity, width.severity} == {"low"}
+    assert _ids(_model(replace(STACK, width=608, heads=None, head_dim=None))) == []
+    doubtful = replace(_model(replace(STACK, heads=10, head_dim=60)), doubtful=("heads",))
+    assert _ids(doubtful) == []
+
+
 @pytest.mark.parametrize(("depth", "is_below"), [(5, True), (6, False)])
 def test_the_threshold_is_the_logarithm_of_the_width_to_base_3(depth: int, is_below: bool) -> None:
     """log3(729) is 6."""
@@ -192,8 +207,9 @@ def test_the_threshold_is_the_logarithm_of_the_width_to_base_3(depth: int, is_be
         (_model(kind="linear_patch", vocab=None, dimensions=600), []),
         (_model(kind="linear_patch", vocab=None, dimensions=599), ["patch-bottleneck"]),
         (_model(kind="linear_patch", vocab=None, inner=64, dimensions=192), ["patch-bottleneck"]),
-        (_model(replace(STACK, head_dim=60)), []),
-        (_model(replace(STACK, heads=601, head_dim=1)), ["attention-bottleneck"]),
+        (_model(replace(STACK, heads=75, head_dim=8)), []),
+        (_model(replace(STACK, heads=76, head_dim=8)), ["attention-bottleneck"]),
+        (_model(replace(STACK, heads=601, head_dim=1)), ["attention-bottleneck", "off-gpu-sizes"]),
     ],
 )
 def test_a_bottleneck_begins_one_below_the_width_and_one_above_it(
@@ -349,7 +365,7 @@ def test_a_stack_is_judged_at_its_own_depth_and_an_unknown_one_as_deep() -> None
     assert [str(share) for share in shares] == ["at least 9%", "14% to 30%", "14% to 30%"]
     (wide,) = [
         found
-        for found in findings_of(_model(replace(STACK, depth=6, heads=40)))
+        for found in findings_of(_model(replace(STACK, depth=6, heads=60)))
         if found.id == "attention-bottleneck"
     ]
     assert str(wide.redundancy) == "61% to 65%"

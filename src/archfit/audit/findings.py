@@ -22,6 +22,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
 FAR_FROM_LAW = 3.0
+GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
 UNLIMITED = 10**18  # a width that limits no rank
 _FILE = resources.files("archfit.resources").joinpath("findings.toml")
 WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
@@ -194,6 +195,22 @@ def _too_shallow(subject: Subject) -> Found | None:
     return _off_the_law(stack, law, law.depth / stack.depth)
 
 
+def _off_gpu_sizes(subject: Subject) -> Found | None:
+    """A width or heads whose rows do not fill what a GPU reads at once."""
+    stack = subject.stack
+    if stack.heads is None or stack.head_dim is None or "heads" in subject.model.doubtful:
+        return None
+    width, head_dim = (size + -size % GPU_MULTIPLE for size in (stack.width, stack.head_dim))
+    if (width, head_dim) == (stack.width, stack.head_dim):
+        return None
+    before, after = (
+        4 * stack.heads * head * across + (WEIGHTS - 4) * across**2
+        for head, across in ((stack.head_dim, stack.width), (head_dim, width))
+    )
+    words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": after / before - 1}
+    return Found(severity="low", words=words)
+
+
 def _off_the_law(stack: Stack, law: IdealShape, factor: float) -> Found | None:
     if factor <= LAW_FACTOR:
         return None
@@ -221,6 +238,7 @@ _LOOKS = {
     "below-depth-threshold": _below_threshold,
     "deeper-than-law": _too_deep,
     "shallower-than-law": _too_shallow,
+    "off-gpu-sizes": _off_gpu_sizes,
 }
 RULES = tuple(Rule(id=id_, look=_LOOKS[id_], **words) for id_, words in WORDS["rules"].items())
 IDS = tuple(rule.id for rule in RULES)
