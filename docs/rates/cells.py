@@ -1,16 +1,16 @@
 """The networks whose best learning rate was sought: sweep files for `archfit sweep`.
 
     python docs/rates/cells.py fit english proteins c-code instruments > fit.toml
-    python docs/rates/cells.py check french dna music mnist > check.toml
+    python docs/rates/cells.py check french dna music > check.toml
     python docs/rates/cells.py line english > line.toml
 
 A cell is a block, a shape, a number of tokens, a batch and a data set. Sizes, depths, tokens a
 parameter and batches are drawn evenly on logarithmic scales from a scrambled Sobol sequence, as
 comparisons of shapes need them: blocks of 30k to 2M parameters, 8 to 40 tokens for each, at least
-1M and at most 20M of them. Each is trained at five rates, factors of 2 apart, around a first guess.
-Cells of the check have other draws, other data, and two seeds; the line is two shapes at 1M to 100M
-tokens. Blocks and data are dealt out by chance: in the order of the sequence, as in the first 452
-runs (map.jsonl.xz), they go with halves of its ranges.
+1M and at most 20M of them. Each is trained at four rates, factors of 2 apart, around a first guess.
+Cells of the check have other draws, other data, two seeds and five rates around that of the rule;
+the line is one shape at 1M to 100M tokens. Blocks and data are dealt out by chance: in the order of
+the sequence, as in the first 452 runs (map.jsonl.xz), they go with halves of its ranges.
 """
 
 import math
@@ -22,7 +22,10 @@ from itertools import product
 import numpy as np
 from scipy.stats import qmc
 
-CELLS = {"fit": 128, "check": 64}
+from archfit.spec.rates import auto_rate
+
+CELLS = {"fit": 96, "check": 64}
+DRAWN = 128  # a power of 2, as the sequence wants it
 SEEDS = {"fit": 1, "check": 2, "line": 1}
 DRAW = {"fit": 3, "check": 4}  # 1 was that of the first runs
 RANGES = {
@@ -31,11 +34,15 @@ RANGES = {
     "tokens_a_param": (8, 40),
     "batch_tokens": (2048, 32768),
 }
-TOKENS = (1e6, 20e6)
+TOKENS = {"fit": (1e6, 20e6), "check": (1.2e6, 12e6)}
 WIDTHS = (16, 256)
-LINE_SHAPES, LINE_TOKENS, LINE_BATCH = ((4, 64), (12, 96)), (1e6, 3e6, 10e6, 30e6, 100e6), 32
+LINE_SHAPES, LINE_TOKENS, LINE_BATCH = ((4, 64),), (1e6, 3e6, 10e6, 30e6, 100e6), 64
 CONTEXT, LEAST_STEPS, MOST_LAYER_STEPS = 256, 200, 60_000
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+FACTORS = {
+    "fit": (0.35, 0.7, 1.4, 2.8),  # of a first guess
+    "check": (0.25, 0.5, 1.0, 2.0, 4.0),  # of the rule
+    "line": (0.35, 0.7, 1.4),
+}
 WARMUP = 0.3
 
 
@@ -57,10 +64,17 @@ class RateCell:
 
     @property
     def guess(self) -> float:
-        """About the best rate, from earlier runs."""
+        """About the best rate, from the first runs."""
         narrow, shallow = math.log(64 / self.width), math.log(4 / self.depth)
         large = math.log(self.batch * CONTEXT / 8192)
         return 0.009 * math.exp(1.1 * narrow + 0.3 * shallow + 0.2 * large)
+
+    @property
+    def by_rule(self) -> float:
+        """The rate that `auto` stands for."""
+        batch_tokens = self.batch * CONTEXT
+        sizes = {"width": self.width, "depth": self.depth, "tokens": self.steps * batch_tokens}
+        return auto_rate(self.block, **sizes, batch_tokens=batch_tokens)
 
 
 def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
@@ -68,7 +82,7 @@ def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
     if kind == "line":
         yield from _line(data[0])
         return
-    points = qmc.Sobol(len(RANGES), seed=DRAW[kind]).random(CELLS[kind])
+    points = qmc.Sobol(len(RANGES), seed=DRAW[kind]).random(DRAWN)[: CELLS[kind]]
     places = np.random.default_rng(DRAW[kind]).permutation(len(points))
     for at, point in zip(places, points, strict=True):
         drawn = {
@@ -82,7 +96,7 @@ def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
             width += 4
         batch = round(drawn["batch_tokens"] / CONTEXT)
         tokens = drawn["tokens_a_param"] * 12 * depth * width**2
-        tokens = min(max(tokens, TOKENS[0]), TOKENS[1])
+        tokens = min(max(tokens, TOKENS[kind][0]), TOKENS[kind][1])
         steps = max(LEAST_STEPS, round(tokens / (batch * CONTEXT)))
         if steps * depth > MOST_LAYER_STEPS:  # such small batches take a GPU too long
             batch = math.ceil(batch * steps * depth / MOST_LAYER_STEPS)
@@ -105,7 +119,8 @@ def main() -> None:
     print(f"seeds = {SEEDS[kind]}\n[base]\ncontext = {CONTEXT}\nbeta2 = 0.95")
     print('learning_rate_rule = "fan-in"\nevaluation_sequences = 512\nprecision = "bfloat16"')
     for cell in cells(kind, data):
-        rates = [float(f"{cell.guess * factor:.3g}") for factor in FACTORS]
+        middle = cell.by_rule if kind == "check" else cell.guess
+        rates = [float(f"{middle * factor:.3g}") for factor in FACTORS[kind]]
         print(f'[[grid]]\ndata = ["{cell.data}"]\nblock = "{cell.block}"')
         if cell.block == "llama":
             print("qk_norm = true")

@@ -26,10 +26,7 @@ class Worker:
     def __init__(self, options: RunnerOptions, visible_gpu: str | None = None) -> None:
         data = [word for folder in options.data_folders for word in ("--data", str(folder))]
         threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-        # By default CUDA has 8 queues for all streams, and runs wait for others of their queue.
-        gpu = {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}
-        if visible_gpu is not None:
-            gpu["CUDA_VISIBLE_DEVICES"] = visible_gpu
+        gpu = {} if visible_gpu is None else {"CUDA_VISIBLE_DEVICES": visible_gpu}
         self.words = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
         self.process = subprocess.Popen(
             [
