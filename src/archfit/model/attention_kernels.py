@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from archfit.model.head_tiles import (
+    LOG2_E,
     SIZES,
     HeadShape,
     added,
@@ -22,8 +23,8 @@ from archfit.model.head_tiles import (
     products,
     store_head,
 )
+from archfit.model.tile_attention_kernels import fits_one_tile, tile_backward
 
-LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 # For heads of at most so many columns the fastest tiles of those tried on an H200
 # (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
 # of queries and for those of keys, which share rows of sums and so have equally many rows.
@@ -276,7 +277,8 @@ def _tile(shape: HeadShape, kernel: int) -> tuple[int, int, dict[str, int]]:
 
 def gradient_tiles(shape: HeadShape, batch: int) -> int:
     """Tiles of rows backwards, each with a share of the bias's gradient."""
-    return int(batch * triton.cdiv(shape.positions, _tile(shape, QUERIES_BACK)[0]))
+    rows = shape.positions if fits_one_tile(shape) else _tile(shape, QUERIES_BACK)[0]
+    return int(batch * triton.cdiv(shape.positions, rows))
 
 
 def attention_forward(
@@ -306,13 +308,15 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor | None]:
     """The gradient of what was read, like `qkv`, and if that has a bias the sums of its columns
     over each tile of rows, in their place where there is one. `made` is what came out."""
-    out, log_sums = made
-    batch, (own, other, launch) = len(qkv_BNHK), _tile(shape, QUERIES_BACK)
+    (out, log_sums), batch, sums = made, len(qkv_BNHK), shares
+    if shape.has_bias and shares is None:
+        tiles = gradient_tiles(shape, batch)
+        sums = qkv_BNHK.new_empty(tiles, *qkv_BNHK.shape[2:], dtype=torch.float32)
+    if fits_one_tile(shape):
+        return tile_backward(qk_BNHK, qkv_BNHK, log_sums, d_out, scale, shape, sums), sums
+    own, other, launch = _tile(shape, QUERIES_BACK)
     blocks = triton.cdiv(shape.positions, own)
     d_qkv, levels = torch.empty_like(qkv_BNHK), torch.empty_like(log_sums)
-    sums = shares
-    if shape.has_bias and shares is None:
-        sums = qkv_BNHK.new_empty(batch * blocks, *qkv_BNHK.shape[2:], dtype=torch.float32)
     sizes = {**shape.tile(is_halved=False), "read_heads": qk_BNHK.shape[2]}
     sizes |= {"CAUSAL": shape.is_causal, "OWN": own}
     _query_backward[(blocks * batch * shape.heads,)](

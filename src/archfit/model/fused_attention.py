@@ -10,7 +10,8 @@ from torch import Tensor
 from archfit.model.attention_kernels import attention_backward, attention_forward
 from archfit.model.head_tiles import HeadShape
 from archfit.model.rotary_kernels import Turn, turn_back, turned_heads
-from archfit.model.tiles import Work, Zeros, share_sums
+from archfit.model.tile_attention_kernels import fits_one_tile
+from archfit.model.tiles import Work, Zeros, power_of_two, share_sums
 
 
 class _FusedAttention(torch.autograd.Function):
@@ -77,7 +78,9 @@ def attention_work(shape: HeadShape, zeros: Zeros) -> Work:
     qkv = zeros(1, positions, heads + 2 * shape.groups, head_dim)
     made = zeros(1, positions, heads, head_dim), zeros(1, heads, positions).float()
     tile = shape.tile(is_halved=False)
-    key = "attention", shape.is_causal, shape.has_bias, tile["A"], tile["B"], tile["ALIGN"]
+    longest = power_of_two(16, positions) if fits_one_tile(shape) else 0
+    flags = longest, shape.is_causal, shape.has_bias
+    key = "attention", *flags, tile["A"], tile["B"], tile["ALIGN"]
     work: Work = {
         (*key, 0): lambda: attention_forward(qkv, qkv, 1.0, shape),
         (*key, 1): lambda: attention_backward(qkv, qkv, made, made[0], 1.0, shape, None),

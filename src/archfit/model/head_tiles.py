@@ -20,6 +20,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
 
 
