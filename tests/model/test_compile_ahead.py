@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,46 @@ with open("lock", "w") as again:  # the processes do not hold what this one held
     fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 print("free")
 """
+
+# Whoever asks does not wait for compilers that are gone, and they do not outlive who forked them.
+ORPHANS = """
+import os, signal, sys
+from archfit.model import compile_ahead
+from archfit.spec import standard_architecture
+
+real_fork, forked = os.fork, []
+def fork():
+    forked.append(real_fork())
+    return forked[-1]
+os.fork = fork
+compilers = compile_ahead.CompilerProcesses(90)
+os.kill(forked[0], signal.SIGKILL)
+os.waitpid(forked[0], 0)
+shape = standard_architecture(depth=1, width=20, heads=2, vocab=7, context=33)
+for _ in range(2):
+    compilers.compile(shape, 0).result(20)
+compile_ahead.CompilerProcesses(90)
+print(forked[1], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nobody_waits_for_dead_compilers_and_they_die_with_their_parent(tmp_path: Path) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", ORPHANS], cwd=tmp_path, text=True, capture_output=True, timeout=60
+    )
+    assert program.returncode == -9, program.stderr
+    deadline = time.monotonic() + 10
+    while _is_running(program.stdout.strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_running(process: str) -> bool:
+    try:
+        return "zombie" not in Path("/proc", process, "status").read_text()
+    except OSError:
+        return False
 
 
 def test_kernels_are_compiled_elsewhere_into_the_cache(tmp_path: Path) -> None:

@@ -61,6 +61,23 @@ def test_when_one_row_is_too_much_the_way_out_is_told(
         record_of(tiny_spec(data), data, tmp_path)
 
 
+def test_shares_of_gradients_are_those_of_a_whole_batch(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are added up when the pass is over; smaller batches make their gradients themselves."""
+    spec, done = tiny_spec(data, batch_sequences=4), list[str]()
+    stepper, _ = real_stepper(spec)
+    stepper.shares = SimpleNamespace(  # type: ignore[assignment]
+        add_up=lambda: done.append("add up"), remove=lambda: done.append("remove")
+    )
+    rows_BR = torch.zeros(4, spec.architecture.context + 1, dtype=torch.int64)
+    stepper.plain_step(rows_BR)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    stepper._take_less_memory()
+    stepper.plain_step(rows_BR)
+    assert done == ["add up", "remove"]
+
+
 def stepper_on(device: str, spec: RunSpec, *, world: int = 1) -> Stepper:
     """One whose network is of no matter."""
     stepper = Stepper.__new__(Stepper)

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from archfit.spec import RunRecord, RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, gpu_share
 from archfit.train import Stopped, train_together
 from archfit.train.run import TrainingSteps
+from archfit.train.step import Compiling
 from archfit.train.together import SideBySide
 from tests_training import HERE, Recorder, record_of, tiny_spec
 
@@ -62,6 +64,23 @@ def test_runs_take_turns_on_streams_of_their_own_and_leave_when_they_end(
     ended = [[run.spec for run in runs.advance()] for _ in range(4)]
     assert ended == [[], [specs[0]], [], [specs[1]]]
     assert turns == ["s", "t", "s", "t", "free", "t", "t", "free"]
+
+
+def test_a_run_that_waits_takes_no_turn(
+    data: PreparedData, record: RunRecord, turns: list[str]
+) -> None:
+    kernel: Future[None] = Future()
+
+    def waiting() -> TrainingSteps:
+        yield Compiling([kernel])
+        return record
+
+    runs = SideBySide(GPU)
+    runs.add(tiny_spec(data), waiting)
+    assert not [*runs.advance(), *runs.advance(), *runs.advance()]
+    assert turns == ["s"]
+    kernel.set_result(None)
+    assert [run.record for run in runs.advance()] == [record]
 
 
 @pytest.mark.parametrize("problem", [Stopped(3, 15), MemoryError(), ValueError("x"), OSError()])
