@@ -6,12 +6,13 @@ Prints: million tokens a second, ratios, shares of two limits, seconds to the en
 The path is that of nanoGPT's model.py (MIT; github.com/karpathy/nanoGPT). It is trained as nanoGPT
 trains it: no biases, tied head, its own groups of parameters, fused AdamW, torch.compile. Ours are
 `gpt2` (with biases) and `llama`, heads tied, too. A shape is depth, width, heads, vocabulary, rows,
-context. Every measurement has a process of its own with empty caches; all compile at once, and
-their timings take turns. First step: from before the network is built to the end of that step.
+context. Every measurement has a process of its own with empty caches; those of some shapes compile
+at once, and when all have made their first steps, timings take turns. First step: from before the
+network is built to the end of that step.
 """
 
 import argparse
-import fcntl
+import contextlib
 import importlib.util
 import json
 import os
@@ -20,8 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +38,10 @@ SHAPES = (
     "24,144,2,257,512,128",
     "48,104,2,257,512,128",
     "8,256,2,2000,128,256",
-    "24,480,2,257,512,128",
     "12,768,12,50304,16,1024",
+    "24,480,2,257,512,128",
 )
+TRAINERS = ("nanogpt", "gpt2", "llama")
 LIMIT_FLOPS = 790e12  # that a large bfloat16 product reaches on an H200
 LIMIT_BYTES = 4.2e12  # a second, that a large copy reaches there
 ROUNDS, STEPS = 7, 8
@@ -62,28 +63,33 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("nanogpt", type=Path)
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES))
-    parser.add_argument("--worker", choices=("nanogpt", "gpt2", "llama"))
+    parser.add_argument("--at-once", type=int, default=4, help="shapes; all must fit the memory")
+    parser.add_argument("--worker", choices=TRAINERS)
     chosen = parser.parse_args()
     if chosen.worker:
         shape = Shape(*map(int, chosen.shapes[0].split(",")))
         torch.ones(1, device="cuda").sum().item()  # the context costs the same for everybody
         make = nanogpt_step(chosen.nanogpt) if chosen.worker == "nanogpt" else our_step
-        print(json.dumps(measure(shape, lambda shape: make(shape, chosen.worker))))
+        measure(shape, lambda shape: make(shape, chosen.worker))
         return
-    table(chosen.shapes, chosen.nanogpt)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16")
+    print("                         million tokens a second | over nanoGPT | of limits   | first")
+    print("shape                     nanoGPT   gpt2   llama |  gpt2  llama | flops bytes | step s")
+    for first in range(0, len(chosen.shapes), chosen.at_once):
+        table(chosen.shapes[first : first + chosen.at_once], chosen.nanogpt)
 
 
 def table(shapes: list[str], nanogpt: Path) -> None:
     """All compile at once, then one line a shape."""
-    jobs = [(shape, name) for shape in shapes for name in ("nanogpt", "gpt2", "llama")]
-    with tempfile.NamedTemporaryFile() as turn, ThreadPoolExecutor(len(jobs)) as pool:
-        reports = pool.map(lambda job: report(nanogpt, job[0], job[1], turn.name), jobs)
-        found = dict(zip(jobs, reports, strict=True))
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16")
-    print("                         million tokens a second | over nanoGPT | of limits   | first")
-    print("shape                     nanoGPT   gpt2   llama |  gpt2  llama | flops bytes | step s")
+    jobs = [(shape, name) for shape in shapes for name in TRAINERS]
+    with contextlib.ExitStack() as open_workers:
+        workers = {
+            job: open_workers.enter_context(worker(nanogpt, *job, len(jobs))) for job in jobs
+        }
+        began = {job: said(each) for job, each in workers.items()}
+        found = {job: began[job] | timed(each) for job, each in workers.items()}
     for shape in shapes:
-        rates = {name: found[shape, name]["rate"] for name in ("nanogpt", "gpt2", "llama")}
+        rates = {name: found[shape, name]["rate"] for name in TRAINERS}
         sizes = Shape(*map(int, shape.split(",")))
         flops = (
             rates["gpt2"]
@@ -110,34 +116,62 @@ def bytes_a_token(shape: Shape) -> float:
     return 100.0 * shape.width * shape.depth
 
 
-def report(nanogpt: Path, shape: str, worker: str, turn: str) -> dict[str, float]:
-    """What a process with empty caches reports."""
+@contextlib.contextmanager
+def worker(
+    nanogpt: Path, shape: str, trainer: str, workers: int
+) -> Iterator[subprocess.Popen[str]]:
+    """A process with empty caches and its share of the cores."""
+    threads = str(max(1, len(os.sched_getaffinity(0)) // workers))
     with tempfile.TemporaryDirectory() as caches:
-        fresh = {"TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": caches, "TURN": turn}
-        words = [sys.executable, __file__, str(nanogpt), "--worker", worker, "--shapes", shape]
-        done = subprocess.run(words, env=os.environ | fresh, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{worker} {shape}: {done.stderr[-3000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+        fresh = {"TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": caches}
+        words = [sys.executable, __file__, str(nanogpt), "--worker", trainer, "--shapes", shape]
+        process = subprocess.Popen(
+            words, env=os.environ | fresh | {"TORCHINDUCTOR_COMPILE_THREADS": threads}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
-def measure(shape: Shape, make: Callable[[Shape], Callable[[int], None]]) -> dict[str, float]:
-    """Seconds to the end of the first step, and the median of tokens a second."""
+def said(process: subprocess.Popen[str]) -> dict[str, float]:
+    """The next thing that a worker reports."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("{"):
+            return dict(json.loads(line))
+    raise SystemExit(f"{process.args!r} ended with status {process.wait()}")
+
+
+def timed(process: subprocess.Popen[str]) -> dict[str, float]:
+    """Let a worker time its steps, and end."""
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return said(process)
+
+
+def measure(shape: Shape, make: Callable[[Shape], Callable[[int], None]]) -> None:
+    """Report seconds to the end of the first step and, when asked, tokens a second: a median."""
     began = time.perf_counter()
     steps = make(shape)
     steps(1)
     torch.cuda.synchronize()
     first, seconds = time.perf_counter() - began, []
     steps(2)
-    with open(os.environ["TURN"]) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for _ in range(ROUNDS + 1):
-            torch.cuda.synchronize()
-            began = time.perf_counter()
-            steps(STEPS)
-            torch.cuda.synchronize()
-            seconds.append((time.perf_counter() - began) / STEPS)
-    return {"first": first, "rate": shape.rows * shape.context / statistics.median(seconds[1:])}
+    torch.cuda.synchronize()
+    print(json.dumps({"first": first}), flush=True)
+    input()
+    for _ in range(ROUNDS + 1):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        steps(STEPS)
+        torch.cuda.synchronize()
+        seconds.append((time.perf_counter() - began) / STEPS)
+    rate = shape.rows * shape.context / statistics.median(seconds[1:])
+    print(json.dumps({"rate": rate}), flush=True)
 
 
 def nanogpt_step(path: Path) -> Callable[[Shape, str], Callable[[int], None]]:

@@ -22,7 +22,7 @@ from archfit.model.layers import NORM_EPSILON
 from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
 
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
-NORM_PROGRAMS_A_PROCESSOR, TILES_A_PROGRAM = 8, 4
+NORM_PROGRAMS_A_PROCESSOR = 8
 LONGEST_CHUNK = 4096  # logits that a program reads at a time
 SIZES = ["rows", "width", "vocab", "stride"]
 
@@ -115,8 +115,7 @@ def _norm_tile(width: int, *, forwards: bool) -> dict[str, int]:
 def norm_programs(rows: int, width: int, device: torch.device) -> int:
     """Programs backwards, each of which leaves its share of the gradients of weights."""
     tiles = triton.cdiv(rows, _norm_tile(width, forwards=False)["ROWS"])
-    most = busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)
-    return int(min(triton.cdiv(tiles, TILES_A_PROGRAM), most))
+    return int(min(tiles, busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)))
 
 
 def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
