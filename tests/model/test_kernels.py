@@ -102,6 +102,7 @@ def test_sum_norm_and_their_gradients_are_those_of_torch(
         weight_D,
         bias_D if is_centred else None,
         0.3,
+        width,
     )
     _assert_close(with_gradients(*ours), with_gradients(total_BND, normed_BND))
 
@@ -111,7 +112,7 @@ def test_a_total_that_alone_is_read_passes_its_gradient_on() -> None:
 
     x_BND, branch_BND = _random(1, 5, 8, seed=0), _random(1, 5, 8, seed=1)
     bias_D, weight_D = _random(2, 8, seed=2)
-    total_BND, _ = fused_add_norm(x_BND, branch_BND, bias_D, weight_D, weight_D, 0.3)
+    total_BND, _ = fused_add_norm(x_BND, branch_BND, bias_D, weight_D, weight_D, 0.3, 8)
     slope_BND = _random(1, 5, 8, seed=4).detach()
     slopes = torch.autograd.grad((total_BND * slope_BND).sum(), (x_BND, branch_BND, bias_D))
     _assert_close(slopes, (slope_BND, 0.3 * slope_BND, 0.3 * slope_BND.sum((0, 1))))
@@ -124,7 +125,7 @@ def test_without_a_branch_the_stream_passes_through(is_centred: bool) -> None:
     x_BND, weight_D, bias_D = _random(2, 7, 12, seed=0), _random(12, seed=1), _random(12, seed=2)
     slope_BND, total_slope_BND = _random(2, 2, 7, 12, seed=3).detach()
     total_BND, normed_BND = fused_add_norm(
-        x_BND, None, None, weight_D, bias_D if is_centred else None, 0.3
+        x_BND, None, None, weight_D, bias_D if is_centred else None, 0.3, 12
     )
     expected_BND = (
         F.layer_norm(x_BND, (12,), weight_D, bias_D, 1e-5)
@@ -194,7 +195,9 @@ def _check_attention(
         for each_HK in bias_HK:
             qkv_BNHK, bias = qkv_BNHK + each_HK.detach(), each_HK.flatten()
         turn = None if angles is None else Turn(angles)
-        return fused_attention(qkv_BNHK, bias, heads, scale, turn, is_causal=is_causal)
+        return fused_attention(
+            qkv_BNHK, bias, heads, scale, turn, is_causal=is_causal, true_head_dim=head_dim
+        )
 
     def plain(qkv_BNHK: Tensor, *bias_HK: Tensor) -> Tensor:
         parts = sum(bias_HK, qkv_BNHK).split((heads, groups, groups), dim=2)
@@ -214,7 +217,7 @@ def test_without_a_bias_attention_makes_no_gradient_for_one() -> None:
     from archfit.model.fused_attention import fused_attention
 
     qkv_BNHK = _random(1, 6, 3, 8, seed=0)
-    y_BNHK = fused_attention(qkv_BNHK, None, 1, 0.3, None, is_causal=True)
+    y_BNHK = fused_attention(qkv_BNHK, None, 1, 0.3, None, is_causal=True, true_head_dim=8)
     (slope,) = torch.autograd.grad(y_BNHK.sum(), qkv_BNHK)
     assert slope.shape == qkv_BNHK.shape
 
@@ -398,6 +401,61 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     _assert_within(rounding, losses_and_gradients(True, shares), plain)
     shares.remove()
     assert not [weight for weight in model.parameters() if hasattr(weight, "shares")]
+
+
+@pytest.mark.parametrize("has_shares", [True, False])
+@pytest.mark.parametrize(
+    ("block", "sizes"),  # width, head_dim, hidden units
+    [("gpt2", (12, 7, 30)), ("gpt2", (10, 5, 44)), ("llama", (12, 6, 20)), ("qwen3", (10, 10, 24))],
+)
+def test_a_network_inside_a_larger_one_has_its_losses_and_gradients(
+    block: str, sizes: tuple[int, int, int], has_shares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the weights around it have none."""
+    from archfit.model import layers, loss
+    from archfit.model.gradient_shares import GradientShares
+
+    shape = standard_architecture(depth=2, width=16, heads=2, vocab=7, context=20)
+    shape = replace(shape, width=sizes[0], head_dim=sizes[1], feed_forward=sizes[2])
+    if block != "gpt2":
+        shape = replace(shape, block="llama", positions=Rotary(), kv_heads=1)
+        shape = replace(shape, qk_norm=block == "qwen3")
+    numbers, generator = parametrisation(shape, "completep"), torch.Generator().manual_seed(0)
+    small = Transformer(shape, numbers, dropout=0.0).to(DEVICE)
+    for parameter in small.parameters():
+        parameter.data.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    large = Transformer.around(small, numbers).to(DEVICE)
+    tokens_BS = torch.randint(7, (2, 20), generator=generator).to(DEVICE)
+    results = []
+    for model, fused in ((small, False), (large, True)):
+        for module, name in (
+            (layers, "can_fuse"), (layers, "can_fuse_products"), (loss, "can_fuse"),
+        ):  # fmt: skip
+            monkeypatch.setattr(module, name, lambda _, fused=fused: fused)
+        shares = GradientShares(model, batch=2) if fused and has_shares else None
+        with torch.autocast("cuda", torch.bfloat16, enabled=fused and DEVICE == "cuda"):
+            losses_M = loss.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
+        losses_M.mean().backward()
+        if shares is not None:
+            shares.add_up()
+        results.append(losses_M)
+    rounding = 1e-5 if DEVICE == "cpu" else 5e-2
+    _assert_within(rounding, (results[1],), (results[0],))
+    _assert_gradients_inside(small, large, rounding)
+
+
+def _assert_gradients_inside(small: Transformer, large: Transformer, rounding: float) -> None:
+    from archfit.model.padding import part_inside
+
+    shape = small.architecture
+    for (name, inner), outer in zip(small.named_parameters(), large.parameters(), strict=True):
+        assert inner.grad is not None
+        assert outer.grad is not None
+        part = part_inside(name, outer.grad, shape)
+        _assert_within(rounding, (part.reshape(inner.shape),), (inner.grad,))
+        left = outer.grad.clone()
+        part_inside(name, left, shape).zero_()
+        assert not left.any(), name
 
 
 def _kernels() -> list[tuple[str, Any, dict[str, object]]]:

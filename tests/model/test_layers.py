@@ -16,7 +16,7 @@ ROWS, WIDTH = 12, 8
 @pytest.mark.parametrize("multiplier", [1.0, 0.25])
 def test_the_sum_is_centred_divided_by_its_deviation_scaled_and_shifted(multiplier: float) -> None:
     torch.manual_seed(0)
-    layer = AddNorm(6, is_centred=True, branch_multiplier=multiplier).double()
+    layer = AddNorm(6, is_centred=True, branch_multiplier=multiplier, true_width=6).double()
     assert layer.bias is not None
     layer.weight.data.normal_()
     layer.bias.data.normal_()
@@ -32,7 +32,7 @@ def test_the_sum_is_centred_divided_by_its_deviation_scaled_and_shifted(multipli
 
 def test_an_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
     torch.manual_seed(0)
-    layer = AddNorm(6, is_centred=False, branch_multiplier=0.5).double()
+    layer = AddNorm(6, is_centred=False, branch_multiplier=0.5, true_width=6).double()
     layer.weight.data.normal_()
     x_BND, branch_BND = torch.randn(2, 2, 3, 6, dtype=torch.float64)
     total_BND, normed_BND = layer(x_BND, Branch(branch_BND))
@@ -44,7 +44,9 @@ def test_an_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
 
 def test_without_a_branch_the_stream_stays_as_it_is() -> None:
     x_BND = torch.randn(2, 3, 6, generator=torch.Generator().manual_seed(0))
-    total_BND, normed_BND = AddNorm(6, is_centred=True, branch_multiplier=0.25)(x_BND, None)
+    total_BND, normed_BND = AddNorm(6, is_centred=True, branch_multiplier=0.25, true_width=6)(
+        x_BND, None
+    )
     assert torch.equal(total_BND, x_BND)
     assert normed_BND.mean(-1).abs().max() < 1e-6
 
@@ -52,7 +54,7 @@ def test_without_a_branch_the_stream_stays_as_it_is() -> None:
 def _attention(heads: int, head_dim: int, *, dropout: float = 0.0) -> Attention:
     torch.manual_seed(0)
     shape = replace(SHAPE, heads=heads, head_dim=head_dim)
-    return Attention(shape, score_multiplier=0.7, dropout=dropout).double()
+    return Attention(shape, score_multiplier=0.7, dropout=dropout, true_head_dim=head_dim).double()
 
 
 def _stream() -> Tensor:

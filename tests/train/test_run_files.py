@@ -13,14 +13,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import RunRecord
+from archfit.model import Transformer, initialise, parametrisation
+from archfit.spec import RunRecord, standard_architecture
+from archfit.spec.run_options import RunOptions
 from archfit.train import Stopped, train
+from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import (
     HeldElsewhereError,
+    NamedTensors,
+    Stored,
     _check_size,
     _newest_first,
     _read_tensors,
     held,
+    on_host,
 )
 from tests_training import HERE, Recorder, checkpoints, record_of, tiny_spec
 
@@ -192,7 +198,8 @@ def test_what_a_killed_process_left_half_written_is_removed(
 
 
 def test_a_file_with_the_longest_header_is_read_and_a_longer_one_is_not(tmp_path: Path) -> None:
-    places = {"a": torch.zeros(5), "b": torch.zeros(2, dtype=torch.float64)}
+    tensors = {"a": torch.zeros(5), "b": torch.zeros(2, dtype=torch.float64)}
+    places = {name: Stored(tensor, tensor.shape) for name, tensor in tensors.items()}
     path = tmp_path / "tensors"
     path.write_bytes(bytes(5 * 4 + 2 * 8 + 1000 * 3))
     _check_size(path, places)
@@ -204,7 +211,9 @@ def test_a_file_with_the_longest_header_is_read_and_a_longer_one_is_not(tmp_path
 def test_another_set_of_tensors_is_told_by_the_first_name_that_differs(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1), "c": torch.zeros(1)}, tmp_path / "file")
     with pytest.raises(ValueError, match="file and the network differ in 'b'"):
-        _read_tensors(tmp_path / "file", {"a": torch.zeros(1), "b": torch.zeros(1)})
+        _read_tensors(
+            tmp_path / "file", dict.fromkeys("ab", Stored(torch.zeros(1), torch.Size((1,))))
+        )
 
 
 def test_all_files_of_a_checkpoint_and_their_folder_are_on_the_disk_before_it_counts(
@@ -259,3 +268,28 @@ def test_what_the_system_said_of_a_full_disk_comes_with_the_file(
     monkeypatch.setattr("archfit.train.run_files.save_file", full)
     with pytest.raises(OSError, match=r"model\.safetensors could not be written: No space left"):
         record_of(tiny_spec(data), data, tmp_path)
+
+
+def test_files_hold_the_network_inside_a_larger_one() -> None:
+    """What is saved has its shapes, and what is loaded goes where it was."""
+    shape = standard_architecture(depth=1, width=12, heads=2, vocab=7, context=9)
+    numbers = parametrisation(shape, "standard")
+    small = Transformer(shape, numbers, dropout=0.0)
+    initialise(small, numbers, seed=0)
+    large = Transformer.around(small, numbers)
+    assert large.architecture.width == 16
+    shapes = {name: weight.shape for name, weight in small.named_parameters()}
+    recipe = RunOptions(precision="float32").spec(vocab=7, data_hash="0" * 64, seed=0).recipe
+    tensors = NamedTensors(
+        large, build_optimiser(large, recipe, numbers, torch.device("cpu")), shapes
+    )
+    saved = {name: content.clone() for name, content in on_host(tensors.weights()).items()}
+    for name, weight in small.named_parameters():
+        assert torch.equal(saved[name], weight), name
+    for name, (place, _) in tensors.weights().items():
+        place.copy_(2 * saved[name].view(place.shape))
+    again = on_host(tensors.weights())
+    assert all(torch.equal(again[name], 2 * content) for name, content in saved.items())
+    moments = on_host(tensors.moments())
+    assert moments["embedding.tokens.rows_RI.exp_avg"].shape == (7, 12)
+    assert moments["embedding.tokens.rows_RI.step"].shape == ()

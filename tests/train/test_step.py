@@ -222,7 +222,7 @@ def test_kernels_are_compiled_ahead_where_they_will_be_used(
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "archfit.model.compile_ahead", kernels)
         patch.setattr("archfit.train.step.HAS_TRITON", has_triton)
-        _compile_ahead(spec, torch.device(device))
+        _compile_ahead(spec, spec.architecture, torch.device(device))
     assert compiled == ([(spec.architecture, torch.device(device))] if compiles else [])
 
 

@@ -52,6 +52,7 @@ def fused_attention(
     turn: Turn | None,
     *,
     is_causal: bool,
+    true_head_dim: int,
 ) -> Tensor:
     """softmax(scale q k^T) v of every head, B N H K; queries and keys are turned if asked.
 
@@ -64,6 +65,7 @@ def fused_attention(
         heads=heads,
         groups=(all_heads - heads) // 2,
         head_dim=head_dim,
+        true_head_dim=true_head_dim,
         is_causal=is_causal,
         is_turned=turn is not None,
         is_normed=turn is not None and turn.query_weight is not None,

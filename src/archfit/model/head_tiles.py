@@ -16,7 +16,8 @@ from archfit.model.tiles import alignment, power_of_two
 from archfit.spec import Architecture, Rotary
 
 SIZES = [
-    "positions", "heads", "groups", "head_dim", "half", "sine", "read_heads",
+    "positions", "heads", "groups", "head_dim", "true_head_dim", "half", "sine",
+    "read_heads",
 ]  # fmt: skip
 
 
@@ -32,6 +33,7 @@ class HeadShape:
     heads: int
     groups: int  # that share keys and values
     head_dim: int
+    true_head_dim: int  # the rest are zeros (padding.py)
     is_causal: bool
     is_turned: bool
     is_normed: bool  # queries and keys, before they are turned
@@ -45,6 +47,7 @@ class HeadShape:
             heads=architecture.heads,
             groups=architecture.key_value_heads,
             head_dim=architecture.head_dim,
+            true_head_dim=architecture.head_dim,
             is_causal=architecture.is_causal,
             is_turned=isinstance(architecture.positions, Rotary),
             is_normed=architecture.qk_norm,

@@ -55,8 +55,11 @@ class Branch(NamedTuple):
 class AddNorm(nn.Module):
     """x + branch_multiplier branch, and the norm of that sum: GPT-2's, or Llama's RMS norm."""
 
-    def __init__(self, width: int, *, is_centred: bool, branch_multiplier: float) -> None:
+    def __init__(
+        self, width: int, *, is_centred: bool, branch_multiplier: float, true_width: int
+    ) -> None:
         super().__init__()
+        self.true_width = true_width  # the rest are zeros (padding.py)
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width)) if is_centred else None
         self.branch_multiplier = branch_multiplier
@@ -70,8 +73,9 @@ class AddNorm(nn.Module):
 
             product_BND, bias_D = (None, None) if branch is None else branch
             return fused_add_norm(
-                x_BND, product_BND, bias_D, self.weight, self.bias, self.branch_multiplier
-            )
+                x_BND, product_BND, bias_D, self.weight, self.bias,
+                self.branch_multiplier, self.true_width,
+            )  # fmt: skip
         if branch is not None:
             scale, branch_BND = self.branch_multiplier, branch.whole()
             x_BND = x_BND + (branch_BND if scale == 1 else scale * branch_BND)
@@ -88,10 +92,16 @@ class Attention(nn.Module):
     """
 
     def __init__(
-        self, architecture: Architecture, *, score_multiplier: float, dropout: float
+        self,
+        architecture: Architecture,
+        *,
+        score_multiplier: float,
+        dropout: float,
+        true_head_dim: int,
     ) -> None:
         super().__init__()
         self.heads, self.head_dim = architecture.heads, architecture.head_dim
+        self.true_head_dim = true_head_dim
         self.groups, self.is_causal = architecture.key_value_heads, architecture.is_causal
         has_bias = architecture.block == "gpt2"
         inner = self.heads * self.head_dim  # H K, free of D
@@ -102,7 +112,7 @@ class Attention(nn.Module):
         self.query_norm = HeadNorm(self.head_dim) if architecture.qk_norm else None
         self.key_norm = HeadNorm(self.head_dim) if architecture.qk_norm else None
         self.rotation = (
-            Rotation(architecture.context, self.head_dim)
+            Rotation(architecture.context, self.head_dim, true_head_dim)
             if isinstance(architecture.positions, Rotary)
             else None
         )
@@ -133,8 +143,9 @@ class Attention(nn.Module):
             if self.query_norm is not None and self.key_norm is not None:
                 turn = Turn(turn.angles, self.query_norm.weight, self.key_norm.weight)
         y_BNHK = fused_attention(
-            qkv_BNHK, bias, self.heads, self.score_multiplier, turn, is_causal=self.is_causal
-        )
+            qkv_BNHK, bias, self.heads, self.score_multiplier, turn,
+            is_causal=self.is_causal, true_head_dim=self.true_head_dim,
+        )  # fmt: skip
         return Branch(fused_product(y_BNHK.flatten(2), self.out.weight), self.out.bias)
 
     def _padded_attention(
@@ -185,9 +196,10 @@ class HeadNorm(nn.Module):
 class Rotation(nn.Module):
     """Turn coordinate i and i + K/2 of a vector at position n by the angle n base^(-2i/K)."""
 
-    def __init__(self, context: int, head_dim: int) -> None:
+    def __init__(self, context: int, head_dim: int, true_head_dim: int) -> None:
         super().__init__()
-        rates = ROTARY_BASE ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        pairs = torch.arange(0, head_dim, 2, dtype=torch.float64)  # the last may be zeros
+        rates = ROTARY_BASE ** (-pairs / true_head_dim)
         angles_NK = torch.arange(context, dtype=torch.float64)[:, None] * rates
         both_2NK = torch.stack((angles_NK.cos(), angles_NK.sin()))
         self.register_buffer("angles_2NK", both_2NK.float(), persistent=False)

@@ -27,10 +27,10 @@ class Turn(NamedTuple):
 
 @triton.jit
 @no_type_check
-def _unit(a, b, head_dim, epsilon):
+def _unit(a, b, true_head_dim, epsilon):
     """Rows of size 1 in the mean square, and what they were multiplied by."""
     a, b = a.to(tl.float32), b.to(tl.float32)
-    scale = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / head_dim + epsilon)
+    scale = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / true_head_dim + epsilon)
     return a * scale[:, None], b * scale[:, None], scale
 
 
@@ -45,7 +45,7 @@ def _load_halves(vector, head_dim, half, A: tl.constexpr):
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _turn(
-    qkv, angles, query_weight, key_weight, out, epsilon,
+    qkv, angles, query_weight, key_weight, out, epsilon, true_head_dim,
     positions, heads, groups, head_dim, half, sine,
     BLOCK: tl.constexpr, A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
@@ -59,7 +59,7 @@ def _turn(
     qkv += batch * positions * stride + head * head_dim
     a, b = load_head(qkv, row, positions, stride, head_dim, half, A, B)
     if query_weight is not None:
-        a, b, _ = _unit(a, b, head_dim, epsilon)
+        a, b, _ = _unit(a, b, true_head_dim, epsilon)
         of_query_a, of_query_b = _load_halves(query_weight, head_dim, half, A)
         of_key_a, of_key_b = _load_halves(key_weight, head_dim, half, A)
         a *= tl.where(head < heads, of_query_a, of_key_a)[None, :]
@@ -72,7 +72,7 @@ def _turn(
 @triton.jit
 @no_type_check
 def _heads_back(
-    d_qkv, qkv, angles, weight, sums, epsilon, first, end, row,
+    d_qkv, qkv, angles, weight, sums, epsilon, true_head_dim, first, end, row,
     positions, stride, head_dim, half, sine, A: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """Turn the gradients of some heads back, through their norm if there is one."""
@@ -84,12 +84,12 @@ def _heads_back(
         d_a, d_b = turned(d_a, d_b, angles, row, positions, half, sine, A, True)
         if weight is not None:
             a, b = load_head(qkv + at, row, positions, stride, head_dim, half, A, B)
-            a, b, scale = _unit(a, b, head_dim, epsilon)
+            a, b, scale = _unit(a, b, true_head_dim, epsilon)
             sum_a += tl.sum(d_a * a, 0)
             sum_b += tl.sum(d_b * b, 0)
             weight_a, weight_b = _load_halves(weight, head_dim, half, A)
             d_a, d_b = d_a * weight_a[None, :], d_b * weight_b[None, :]
-            level = (tl.sum(d_a * a, 1) + tl.sum(d_b * b, 1)) / head_dim
+            level = (tl.sum(d_a * a, 1) + tl.sum(d_b * b, 1)) / true_head_dim
             d_a = (d_a - a * level[:, None]) * scale[:, None]
             d_b = (d_b - b * level[:, None]) * scale[:, None]
         store_head(d_qkv, None, at, d_a, d_b, row, positions, stride, head_dim, half, A, B)
@@ -102,7 +102,7 @@ def _heads_back(
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _turn_back(
-    d_qkv, qkv, angles, query_weight, key_weight, sums, epsilon,
+    d_qkv, qkv, angles, query_weight, key_weight, sums, epsilon, true_head_dim,
     positions, heads, groups, head_dim, half, sine,
     BLOCK: tl.constexpr, A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
@@ -118,13 +118,13 @@ def _turn_back(
     if sums is not None:
         sums += tl.program_id(0) * 2 * head_dim
     _heads_back(
-        d_qkv, qkv, angles, query_weight, sums, epsilon, 0, heads, row,
+        d_qkv, qkv, angles, query_weight, sums, epsilon, true_head_dim, 0, heads, row,
         positions, stride, head_dim, half, sine, A, B,
     )  # fmt: skip
     if sums is not None:
         sums += head_dim
     _heads_back(
-        d_qkv, qkv, angles, key_weight, sums, epsilon, heads, heads + groups, row,
+        d_qkv, qkv, angles, key_weight, sums, epsilon, true_head_dim, heads, heads + groups, row,
         positions, stride, head_dim, half, sine, A, B,
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ def turned_heads(qkv_BNHK: Tensor, turn: Turn, shape: HeadShape) -> Tensor:
     batch, heads = len(qkv_BNHK), shape.heads + shape.groups
     out = qkv_BNHK.new_empty(batch, shape.positions, heads, shape.head_dim)
     _turn[(turn_tiles(shape, batch) * heads,)](
-        qkv_BNHK, *turn, out, NORM_EPSILON, **shape.tile(is_halved=True),
+        qkv_BNHK, *turn, out, NORM_EPSILON, shape.true_head_dim, **shape.tile(is_halved=True),
         sine=turn.angles.stride(0), BLOCK=ROWS,
     )  # fmt: skip
     return out
@@ -154,7 +154,7 @@ def turn_back(
     if turn.query_weight is not None and shares is None:
         sums = qkv_BNHK.new_empty(tiles, 2, shape.head_dim, dtype=torch.float32)
     _turn_back[(tiles,)](
-        d_qkv_BNHK, qkv_BNHK, *turn, sums, NORM_EPSILON, **shape.tile(is_halved=True),
-        sine=turn.angles.stride(0), BLOCK=ROWS,
+        d_qkv_BNHK, qkv_BNHK, *turn, sums, NORM_EPSILON, shape.true_head_dim,
+        **shape.tile(is_halved=True), sine=turn.angles.stride(0), BLOCK=ROWS,
     )  # fmt: skip
     return sums

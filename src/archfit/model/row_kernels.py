@@ -24,14 +24,14 @@ from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
 NORM_PROGRAMS_A_PROCESSOR = 8
 LONGEST_CHUNK = 4096  # logits that a program reads at a time
-SIZES = ["rows", "width", "vocab", "stride"]
+SIZES = ["rows", "width", "true_width", "vocab", "stride"]
 
 
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _add_norm_forward(
     x, branch, branch_bias, weight, bias, total, normed, mean, inverse_std,
-    rows, width, multiplier, epsilon,
+    rows, width, true_width, multiplier, epsilon,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
     width = width // ALIGN * ALIGN
@@ -48,11 +48,11 @@ def _add_norm_forward(
         value += multiplier * added
         tl.store(total + at, value, inside)
     if bias is not None:
-        mu = tl.sum(value, 1) / width
+        mu = tl.sum(value, 1) / true_width
         tl.store(mean + row, mu, row < rows)
         value = value - mu[:, None]
-    value = tl.where(inside, value, 0.0)
-    scale = tl.rsqrt(tl.sum(value * value, 1) / width + epsilon)
+    value = tl.where((column < true_width)[None, :], value, 0.0)
+    scale = tl.rsqrt(tl.sum(value * value, 1) / true_width + epsilon)
     value *= scale[:, None] * tl.load(weight + column, own, 0.0)[None, :]
     if bias is not None:
         value += tl.load(bias + column, own, 0.0)[None, :]
@@ -64,7 +64,7 @@ def _add_norm_forward(
 @no_type_check
 def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
-    rows, width, multiplier,
+    rows, width, true_width, multiplier,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
     """`sums`: one program's share of the gradients of weight, bias and branch_bias."""
@@ -87,13 +87,14 @@ def _add_norm_backward(
         if mean is not None:
             unit = unit - tl.load(mean + row, row < rows, 0.0)[:, None]
             bias_sum += d_out
-        unit = tl.where(inside, unit * scale[:, None], 0.0)
+        true = (column < true_width)[None, :]
+        unit = tl.where(true, unit * scale[:, None], 0.0)
         weight_sum += d_out * unit
         d_unit = d_out * gain[None, :]
-        slope = d_unit - unit * (tl.sum(d_unit * unit, 1) / width)[:, None]
+        slope = d_unit - unit * (tl.sum(d_unit * unit, 1) / true_width)[:, None]
         if mean is not None:
-            slope -= (tl.sum(d_unit, 1) / width)[:, None]
-        d_value += slope * scale[:, None]
+            slope -= (tl.sum(d_unit, 1) / true_width)[:, None]
+        d_value += tl.where(true, slope * scale[:, None], 0.0)
         tl.store(d_x + at, d_value, inside)
         if d_branch is not None:
             tl.store(d_branch + at, d_value * multiplier, inside)
@@ -118,7 +119,9 @@ def norm_programs(rows: int, width: int, device: torch.device) -> int:
     return int(min(tiles, busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)))
 
 
-def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
+def add_norm_forward(
+    x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
+):
     """x + multiplier (branch + branch_bias), its norm, mean and inverse deviation of each row."""
     rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
     total = x_BND if branch_BND is None else torch.empty_like(x_BND)
@@ -128,12 +131,12 @@ def add_norm_forward(x_BND, branch_BND, branch_bias, weight, bias, multiplier, o
     tile = _norm_tile(width, forwards=True)
     _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
         x_BND, branch_BND, branch_bias, weight, bias, total, normed, mean, inverse_std,
-        rows, width, multiplier, NORM_EPSILON, **tile,
+        rows, width, true_width, multiplier, NORM_EPSILON, **tile,
     )  # fmt: skip
     return total, normed, mean, inverse_std
 
 
-def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype, shares):
+def add_norm_backward(saved, d_total, d_normed, multiplier, true_width, branch_dtype, shares):
     """Gradients of stream and branch, and of weight, bias and branch_bias where there is no place
     for their shares."""
     total, weight, mean, inverse_std = saved
@@ -147,21 +150,27 @@ def add_norm_backward(saved, d_total, d_normed, multiplier, branch_dtype, shares
         sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
     _add_norm_backward[(programs,)](
         total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
-        rows, width, multiplier, **tile,
+        rows, width, true_width, multiplier, **tile,
     )  # fmt: skip
     return d_x, d_branch, *(share_sums(sums) if shares is None else (None, None, None))
 
 
 class _FusedAddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype):
+    def forward(
+        ctx, x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
+    ):
         x_BND = x_BND.contiguous()
         branch_BND = None if branch_BND is None else branch_BND.contiguous()
         total, normed, mean, inverse_std = add_norm_forward(
-            x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype
+            x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
         )
         ctx.save_for_backward(total, weight, mean, inverse_std)
-        ctx.multiplier, ctx.shares = multiplier, getattr(weight, "shares", None)
+        ctx.true_width, ctx.multiplier, ctx.shares = (
+            true_width,
+            multiplier,
+            getattr(weight, "shares", None),
+        )
         ctx.branch_dtype = None if branch_BND is None else branch_BND.dtype
         return total, normed
 
@@ -169,12 +178,12 @@ class _FusedAddNorm(torch.autograd.Function):
     def backward(ctx, d_total, d_normed):
         d_x, d_branch, d_weight, d_bias, d_branch_bias = add_norm_backward(
             ctx.saved_tensors, d_total.contiguous(), d_normed.contiguous(),
-            ctx.multiplier, ctx.branch_dtype, ctx.shares,
+            ctx.multiplier, ctx.true_width, ctx.branch_dtype, ctx.shares,
         )  # fmt: skip
         needs = ctx.needs_input_grad
         return (
             d_x, d_branch, d_branch_bias if needs[2] else None, d_weight,
-            d_bias if needs[4] else None, None, None,
+            d_bias if needs[4] else None, None, None, None,
         )  # fmt: skip
 
 
@@ -185,12 +194,15 @@ def fused_add_norm(
     weight: Tensor,
     bias: Tensor | None,
     multiplier: float,
+    true_width: int,
 ) -> tuple[Tensor, Tensor]:
     """x + multiplier (branch + branch_bias) in x's precision, and its norm in that of the products
-    around it: a layer norm, or without a bias an RMS norm."""
+    around it: a layer norm, or without a bias an RMS norm. Columns from `true_width` are zeros."""
     in_autocast = torch.is_autocast_enabled("cuda")
     out_dtype = torch.get_autocast_dtype("cuda") if in_autocast else x_BND.dtype
-    return _FusedAddNorm.apply(x_BND, branch_BND, branch_bias, weight, bias, multiplier, out_dtype)
+    return _FusedAddNorm.apply(
+        x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
+    )
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -299,10 +311,10 @@ def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
     loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
     saved = x, gain, mean, row
     return {
-        (*norm, 0): lambda: add_norm_forward(x, None, None, gain, bias, 1.0, bf16),
-        (*norm, 1): lambda: add_norm_forward(x, branch, bias, gain, bias, 1.0, bf16),
-        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, None, None),
-        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, bf16, None),
+        (*norm, 0): lambda: add_norm_forward(x, None, None, gain, bias, 1.0, width, bf16),
+        (*norm, 1): lambda: add_norm_forward(x, branch, bias, gain, bias, 1.0, width, bf16),
+        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, width, None, None),
+        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, width, bf16, None),
         (*loss, 0): lambda: cross_entropy_forward(logits, targets),
         (*loss, 1): lambda: cross_entropy_backward(logits, targets, row, row),
     }

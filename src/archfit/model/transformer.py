@@ -21,6 +21,7 @@ from archfit.model.layers import (
     LinearAttention,
     RowTable,
 )
+from archfit.model.padding import part_inside, widened
 from archfit.model.parametrisation import Parametrisation
 from archfit.model.products import CoarseCopies
 from archfit.spec import Architecture, Linear, Patches, Rotary, Tied
@@ -63,11 +64,12 @@ class Embedding(nn.Module):
         return (levels_BNT - middle) / math.sqrt((self.input.vocab**2 - 1) / 12)
 
 
-def _norm(architecture: Architecture, numbers: Parametrisation) -> AddNorm:
+def _norm(architecture: Architecture, numbers: Parametrisation, inside: Architecture) -> AddNorm:
     return AddNorm(
         architecture.width,
         is_centred=architecture.block == "gpt2",
         branch_multiplier=numbers.residual_multiplier,
+        true_width=inside.width,
     )
 
 
@@ -75,15 +77,23 @@ class Block(nn.Module):
     """x + attention(norm(x)), then x + feed_forward(norm(x)); the last sum is left to the next."""
 
     def __init__(
-        self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
+        self,
+        architecture: Architecture,
+        numbers: Parametrisation,
+        *,
+        dropout: float,
+        inside: Architecture,
     ) -> None:
         super().__init__()
         width = architecture.width
-        self.attention_norm = _norm(architecture, numbers)
+        self.attention_norm = _norm(architecture, numbers, inside)
         self.attention = Attention(
-            architecture, score_multiplier=numbers.score_multiplier, dropout=dropout
+            architecture,
+            score_multiplier=numbers.score_multiplier,
+            dropout=dropout,
+            true_head_dim=inside.head_dim,
         )
-        self.feed_forward_norm = _norm(architecture, numbers)
+        self.feed_forward_norm = _norm(architecture, numbers, inside)
         self.feed_forward = FeedForward(
             width, architecture.feed_forward, is_gated=architecture.style.is_gated
         )
@@ -106,13 +116,19 @@ class SoftmaxTrunk(nn.Module):
     """Pre-norm blocks and the last norm."""
 
     def __init__(
-        self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
+        self,
+        architecture: Architecture,
+        numbers: Parametrisation,
+        *,
+        dropout: float,
+        inside: Architecture,
     ) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
-            Block(architecture, numbers, dropout=dropout) for _ in range(architecture.depth)
+            Block(architecture, numbers, dropout=dropout, inside=inside)
+            for _ in range(architecture.depth)
         )
-        self.norm = _norm(architecture, numbers)
+        self.norm = _norm(architecture, numbers, inside)
 
     def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         """What the head reads."""
@@ -144,27 +160,51 @@ class LinearTrunk(nn.Module):
 class Transformer(nn.Module):
     """A decoder or encoder of any shape that an Architecture can name.
 
-    Its weights mean nothing until `initialise` or a checkpoint fills them.
+    Its weights mean nothing until `initialise` or a checkpoint fills them. With `inside` it is the
+    larger network around that one (padding.py).
     """
 
     def __init__(
-        self, architecture: Architecture, numbers: Parametrisation, *, dropout: float
+        self,
+        architecture: Architecture,
+        numbers: Parametrisation,
+        *,
+        dropout: float,
+        inside: Architecture | None = None,
     ) -> None:
         super().__init__()
         self.architecture = architecture
+        self.inside = inside or architecture
         self.logit_multiplier = numbers.logit_multiplier
         self.embedding = Embedding(architecture)
         self.dropout = nn.Dropout(dropout)
         self.trunk = (
             LinearTrunk(architecture, architecture.attention)
             if isinstance(architecture.attention, Linear)
-            else SoftmaxTrunk(architecture, numbers, dropout=dropout)
+            else SoftmaxTrunk(architecture, numbers, dropout=dropout, inside=self.inside)
         )
         self.head = (
             None
             if isinstance(architecture.head, Tied)
             else RowTable(architecture.input.predictions, architecture.width, architecture.head)
         )
+
+    @classmethod
+    def around(cls, small: "Transformer", numbers: Parametrisation) -> "Transformer":
+        """The same network in sizes that a GPU is fast at; `small` itself where it has them."""
+        shape = small.architecture
+        if widened(shape) == shape:
+            return small
+        large, weights = (
+            cls(widened(shape), numbers, dropout=0.0, inside=shape),
+            dict(small.named_parameters()),
+        )
+        with torch.no_grad():
+            for name, weight in large.named_parameters():
+                weight.zero_()
+                part = part_inside(name, weight, shape)
+                part.copy_(weights[name].view(part.shape))
+        return large
 
     def copy_weights(self) -> None:
         """Keep bfloat16 copies of all matrices in blocks; who calls the network refreshes them."""

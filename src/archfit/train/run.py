@@ -35,7 +35,7 @@ from archfit.train.evaluate import (
 from archfit.train.hardware import ProcessGroup, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
-from archfit.train.step import Compiling, Stepper, steps_that_fit
+from archfit.train.step import Compiling, Stepper, is_fused, steps_that_fit
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
@@ -135,10 +135,13 @@ class TrainingRun:
         numbers = parametrisation(spec.architecture, spec.recipe.learning_rate_rule)
         self.model = Transformer(spec.architecture, numbers, dropout=spec.recipe.dropout)
         initialise(self.model, numbers, seed=spec.seed)
+        shapes = {name: weight.shape for name, weight in self.model.named_parameters()}
+        if is_fused(spec, self.group):
+            self.model = Transformer.around(self.model, numbers)
         self.model.to(device, non_blocking=True)
         called = hardware.distribute(self.model, self.group, context.settings.sharding)
         optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
-        self.tensors = NamedTensors(self.model, optimiser)
+        self.tensors = NamedTensors(self.model, optimiser, shapes)
         self.state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec=spec) or START
         self.group.barrier()  # all have read before anybody writes
         if self.group.is_main:

@@ -11,14 +11,18 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from archfit.model import Transformer
+from archfit.model.padding import part_inside
 from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, files
 from archfit.spec.errors import check_at_least, check_real
 from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
@@ -121,28 +125,52 @@ class CheckpointState:
     optimiser_sha256: str
 
 
+class Stored(NamedTuple):
+    """Where numbers of a run lie, and the shape that they have in files."""
+
+    place: Tensor  # a view of what is trained, perhaps with more dimensions
+    shape: torch.Size
+
+
 class NamedTensors:
-    """The tensors of a run by name: weights, and Adam's moments of each."""
+    """The tensors of a run by name: weights, and Adam's moments of each; those of the network
+    that was asked for, also where it lies inside a larger one."""
 
-    def __init__(self, model: nn.Module, optimiser: AdamW) -> None:
+    def __init__(
+        self, model: nn.Module, optimiser: AdamW, shapes: Mapping[str, torch.Size]
+    ) -> None:
         self._parameters, self._optimiser = dict(model.named_parameters()), optimiser
+        self._inside = model.inside if isinstance(model, Transformer) else None
+        self._shapes = shapes
 
-    def weights(self) -> dict[str, Tensor]:
+    def weights(self) -> dict[str, Stored]:
         """The parameters themselves: what is copied into them is trained."""
-        return {name: parameter.detach() for name, parameter in self._parameters.items()}
+        return {
+            name: self._stored(name, parameter.detach())
+            for name, parameter in self._parameters.items()
+        }
 
-    def moments(self) -> dict[str, Tensor]:
+    def moments(self) -> dict[str, Stored]:
         """Adam's moments and step counts themselves."""
         return {
-            f"{name}.{moment}": self._optimiser.state[parameter][moment]
+            f"{name}.{moment}": self._stored(name, self._optimiser.state[parameter][moment])
             for name, parameter in self._parameters.items()
             for moment in MOMENTS
         }
 
+    def _stored(self, name: str, tensor: Tensor) -> Stored:
+        shape = self._shapes[name] if tensor.ndim else tensor.shape
+        if tensor.shape == shape or self._inside is None:
+            return Stored(tensor, shape)
+        return Stored(part_inside(name, tensor, self._inside), shape)
 
-def on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+
+def on_host(tensors: dict[str, Stored]) -> dict[str, Tensor]:
     """Whole copies in the memory of the host; every process of a group must ask."""
-    return {name: gathered(tensor.detach()).cpu().contiguous() for name, tensor in tensors.items()}
+    return {
+        name: gathered(stored.place.detach()).cpu().reshape(stored.shape).contiguous()
+        for name, stored in tensors.items()
+    }
 
 
 def save_checkpoint(
@@ -244,29 +272,29 @@ def _check_steps(state: RunState, spec: RunSpec, *, named: int) -> None:
         raise ValueError(f"it has evaluations at steps {found}, not every {every}")
 
 
-def _check_size(path: Path, places: dict[str, Tensor]) -> None:
+def _check_size(path: Path, places: dict[str, Stored]) -> None:
     """Refuse what would take long to read and cannot be it: a pipe, or a file far too large."""
-    content = sum(place.numel() * place.element_size() for place in places.values())
+    content = sum(place.numel() * place.element_size() for place, _ in places.values())
     header = LONGEST_ENTRY * (len(places) + 1)
     if path.exists() and not (path.is_file() and path.stat().st_size <= content + header):
         raise ValueError(f"{path.name} is not what was written")
 
 
-def _read_tensors(path: Path, places: dict[str, Tensor]) -> None:
+def _read_tensors(path: Path, places: dict[str, Stored]) -> None:
     """Fill `places` from a safetensors file with exactly these tensors, in place."""
     with safe_open(path, framework="pt") as file:
         names = set(file.keys())
         if names != places.keys():
             odd = sorted(names ^ places.keys())[0]
             raise ValueError(f"{path.name} and the network differ in {odd!r}")
-        for name, place in places.items():
+        for name, (place, expected) in places.items():
             shape = tuple(file.get_slice(name).get_shape())
-            if shape != tuple(place.shape):
-                raise ValueError(f"{name} has shape {shape}, not {tuple(place.shape)}")
+            if shape != tuple(expected):
+                raise ValueError(f"{name} has shape {shape}, not {tuple(expected)}")
             content = file.get_tensor(name)
             if content.dtype != place.dtype:
                 raise ValueError(f"{name} holds {content.dtype}, not {place.dtype}")
-            fill(place, content)
+            fill(place, content.view(place.shape))
 
 
 def _check_is_folder(folder: Path) -> None:

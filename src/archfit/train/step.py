@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from archfit.model import Transformer
 from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD
 from archfit.model.loss import batch_of, token_losses
-from archfit.spec import RunSpec, Softmax
+from archfit.spec import Architecture, RunSpec, Softmax
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, learning_rate
 from archfit.train.replay import Replay
@@ -68,14 +68,14 @@ class Stepper:
         self.model, self.optimiser, self.spec, self.group = model, optimiser, spec, group
         self.notice = notice
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
-        self.compiling = Compiling(_compile_ahead(spec, group.device))
+        shape = model.architecture if isinstance(model, Transformer) else spec.architecture
+        self.compiling = Compiling(_compile_ahead(spec, shape, group.device))
         self.is_queued = group.device.type == "cuda" and group.world == 1
         self.queue: StepQueue | None = None
         self.shares = None
         if self.is_queued and isinstance(model, Transformer):
             model.copy_weights()
-            is_fused = spec.architecture.head_dim <= WIDEST_FUSED_HEAD and not spec.recipe.dropout
-            if self.compiling.kernels and is_fused:
+            if is_fused(spec, group):
                 from archfit.model.gradient_shares import GradientShares
 
                 self.shares = GradientShares(model, self.rows)
@@ -216,16 +216,28 @@ def _pinned(tensor: Tensor) -> Tensor:
     return tensor.pin_memory() if torch.cuda.is_available() else tensor
 
 
-def _compile_ahead(spec: RunSpec, device: torch.device) -> list[Future[None]]:
-    """What is being compiled for this run: nothing where there are no kernels of our own."""
+def is_fused(spec: RunSpec, group: ProcessGroup) -> bool:
+    """Whether all blocks are made of our kernels, on a GPU of the run's own."""
+    is_plain = spec.architecture.head_dim <= WIDEST_FUSED_HEAD and not spec.recipe.dropout
+    return _has_kernels(spec, group.device) and group.world == 1 and is_plain
+
+
+def _has_kernels(spec: RunSpec, device: torch.device) -> bool:
+    """Whether some are for this run."""
     is_softmax = isinstance(spec.architecture.attention, Softmax)
-    if device.type != "cuda" or not HAS_TRITON or not is_softmax:
-        return []
-    if spec.recipe.precision != "bfloat16":
+    is_coarse = spec.recipe.precision == "bfloat16"
+    return device.type == "cuda" and HAS_TRITON and is_softmax and is_coarse
+
+
+def _compile_ahead(
+    spec: RunSpec, architecture: Architecture, device: torch.device
+) -> list[Future[None]]:
+    """What is being compiled for this run, whose network may be a larger one."""
+    if not _has_kernels(spec, device):
         return []
     from archfit.model.compile_ahead import compile_ahead
 
-    return compile_ahead(spec.architecture, device)
+    return compile_ahead(architecture, device)
 
 
 def _mask_seed(seed: int, step: int, rank: int) -> int:
