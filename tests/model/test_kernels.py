@@ -279,7 +279,8 @@ def test_the_gradient_of_a_table_sums_what_was_read_from_each_row(
     monkeypatch.setattr(kernels, "_shares", lambda *_: shares)
     table_RD, slope_MD = _random(rows, width, seed=0), _random(150, width, seed=1).detach()
     generator = torch.Generator().manual_seed(2)
-    ids_MT = torch.randint(rows, (150, together), generator=generator).to(DEVICE)
+    # Rows of a loader have one token more, so those that are read lie apart.
+    ids_MT = torch.randint(rows, (150, together + 1), generator=generator).to(DEVICE)[:, :together]
     ids_MT[40:120] = rows - 1  # one token is frequent
     plain = table_RD[ids_MT].sum(1)
     ours = kernels.fused_look_up(ids_MT, table_RD)
@@ -514,6 +515,27 @@ def _assert_compiled_once(module: Any, block: str, context: int, width: int) -> 
     for other in (replace(shape, depth=3), replace(shape, heads=4)):
         assert module.compile_ahead(other, torch.device(DEVICE)) == first
     assert [kernel.exception() for kernel in first] == [None] * len(first)
+
+
+def test_a_kernel_that_failed_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed for want of memory may not do so later; heads that no kernel takes have none."""
+    from archfit.model import compile_ahead as module
+
+    monkeypatch.setattr(module, "_compiling", {})
+    shape = standard_architecture(depth=1, width=1026, heads=2, vocab=7, context=16)
+    assert not [key for key in module._work(shape, torch.device("cpu")) if key[0] == "attention"]
+    with ThreadPoolExecutor(1) as loader:
+        monkeypatch.setattr(module, "_loaders", lambda _: loader)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_load", lambda *_: 1 / 0)
+            failed = module.compile_ahead(shape, torch.device("cpu"))
+            assert all(kernel.exception() for kernel in failed)
+        monkeypatch.setattr(module, "_load", lambda *_: None)
+        assert not [
+            kernel.exception()
+            for kernel in module.compile_ahead(shape, torch.device("cpu"))
+            if kernel.exception()
+        ]
 
 
 def test_copies_are_what_the_weights_are_and_their_gradients_go_to_the_weights() -> None:

@@ -78,6 +78,22 @@ def test_shares_of_gradients_are_those_of_a_whole_batch(
     assert done == ["add up", "remove"]
 
 
+def test_memory_is_freed_when_the_error_that_holds_it_is_gone(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper, _ = real_stepper(tiny_spec(data, batch_sequences=4))
+    seen, failures = list[bool](), iter([True, False])
+
+    def work() -> torch.Tensor:
+        if next(failures):
+            raise torch.OutOfMemoryError("no more")
+        return torch.zeros(())
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: seen.append(sys.exc_info()[0] is None))
+    stepper._with_enough_memory(work)
+    assert seen == [True]
+
+
 def stepper_on(device: str, spec: RunSpec, *, world: int = 1) -> Stepper:
     """One whose network is of no matter."""
     stepper = Stepper.__new__(Stepper)

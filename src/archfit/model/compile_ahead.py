@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
@@ -24,6 +25,7 @@ from archfit.model.feed_forward_kernels import feed_forward_work
 from archfit.model.fused_attention import attention_work
 from archfit.model.gradient_shares import share_work
 from archfit.model.head_tiles import HeadShape
+from archfit.model.layers import WIDEST_FUSED_HEAD
 from archfit.model.product_kernels import product_work
 from archfit.model.row_kernels import row_work
 from archfit.model.tiles import Work
@@ -43,7 +45,8 @@ def compile_ahead(architecture: Architecture, device: torch.device) -> list[Futu
     """
     found = []
     for at, key in enumerate(_work(architecture, device)):
-        if (device, *key) not in _compiling:
+        known = _compiling.get((device, *key))
+        if known is None or (known.done() and known.exception()):  # memory may be free again
             compiled = (
                 _compilers(device).compile(architecture, at) if device.type == "cuda" else None
             )
@@ -127,6 +130,7 @@ def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
     try:
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        warnings.simplefilter("ignore")  # the parent says them, too
         _close_all_but(jobs, answers)
         torch.set_num_threads(1)  # the parent's threads are not here
         _launch_nothing(capability)
@@ -201,11 +205,11 @@ def _work(architecture: Architecture, device: torch.device) -> Work:
     width, has_bias = architecture.width, architecture.block == "gpt2"
     inner, units = architecture.heads * architecture.head_dim, architecture.feed_forward
     keys_and_values = 2 * architecture.key_value_heads * architecture.head_dim
-    up = units if has_bias else 2 * units
+    up, is_fused = units if has_bias else 2 * units, architecture.head_dim <= WIDEST_FUSED_HEAD
     matrices = (inner + keys_and_values, width), (width, inner), (up, width), (width, units)
     return {
         **row_work(width, architecture.input.vocab, zeros, has_bias=has_bias),
-        **attention_work(HeadShape.of(architecture), zeros),
+        **(attention_work(HeadShape.of(architecture), zeros) if is_fused else {}),
         **feed_forward_work(units, zeros, is_gated=not has_bias),
         **look_up_work(architecture.input.dimensions, width, zeros),
         **{key: run for each in matrices for key, run in product_work(*each, zeros).items()},

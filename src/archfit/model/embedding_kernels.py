@@ -76,7 +76,7 @@ def _shares(device: torch.device, tiles: int, count: int) -> int:
 
 def table_gradient(ids_MT: Tensor, d_out_MD: Tensor, rows: int) -> Tensor:
     """The sum of the gradients of all positions that read a row, for each row; float32."""
-    ids, together, width = ids_MT.flatten(), ids_MT.shape[1], d_out_MD.shape[1]
+    ids, together, width = ids_MT.flatten().contiguous(), ids_MT.shape[1], d_out_MD.shape[1]
     tile, blocks = {"TILE": TILE, "ALIGN": alignment(width)}, triton.cdiv(width, TILE)
     if rows <= MOST_ONE_HOT_ROWS:
         tiles = triton.cdiv(rows, TILE) * blocks

@@ -9,6 +9,7 @@ up in one order, in a third of the time of torch's sum.
 """
 
 import math
+import os
 from collections.abc import Callable
 from typing import no_type_check
 
@@ -16,6 +17,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+# Products and sums are fused into one rounding, whatever the default of a Triton to come.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 Zeros = Callable[..., Tensor]  # a tensor of a shape, in bfloat16
 Work = dict[tuple[object, ...], Callable[[], object]]  # a run of each kernel, by its variant

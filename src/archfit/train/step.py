@@ -10,7 +10,7 @@ parameters.
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 import torch
 from jaxtyping import Float, Int
@@ -78,7 +78,8 @@ class Stepper:
             if is_fused(spec, group):
                 from archfit.model.gradient_shares import GradientShares
 
-                self.shares = GradientShares(model, self.rows)
+                with contextlib.suppress(torch.OutOfMemoryError):
+                    self.shares = GradientShares(model, self.rows)
 
     def __call__(self, step: int, rows_BR: Int[Tensor, "B R"]) -> Tensor:
         """Train on the batch of `step`; return this process's mean loss before it, which stays on
@@ -96,8 +97,7 @@ class Stepper:
             rows = (rows_BR.to(self.group.device, torch.int64) for rows_BR in rows_TBR)
             return torch.stack([self(*each) for each in zip(steps, rows, strict=True)])
         if self.queue is None:
-            for kernel in self.compiling.kernels:
-                kernel.result()
+            wait(self.compiling.kernels)  # what failed is compiled by the step, or fails there
             self.queue = StepQueue(self, rows_TBR[0])
         self.queue.fill(first, rows_TBR)
         for step in range(first, first + len(rows_TBR)):
@@ -108,10 +108,10 @@ class Stepper:
 
     def _with_enough_memory(self, work: Callable[[], Tensor]) -> Tensor:
         while True:
-            try:
+            with contextlib.suppress(torch.OutOfMemoryError):
                 return work()
-            except torch.OutOfMemoryError:
-                self._take_less_memory()
+            # Not while the error is handled: it holds on to the memory of the step that failed.
+            self._take_less_memory()
 
     def _step(self, step: int, rows_BR: Tensor) -> Tensor:
         self.optimiser.set_rate(learning_rate(step, self.spec.recipe))
