@@ -5,6 +5,7 @@ What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -75,16 +76,16 @@ def hash_inputs(source: str, settings: DataSettings) -> dict[str, InputFile]:
     return ledger.files
 
 
-class Documents:
+class Documents(abc.ABC):
     """The documents of a data set, as often as needed."""
 
     def __init__(self, source: str, settings: DataSettings, report: Report) -> None:
         self.source, self.settings, self.report = source, settings, report
         self.facts: Facts = {}  # known after the first block
 
+    @abc.abstractmethod
     def blocks(self, stage: str) -> Blocks:
         """All documents once more."""
-        raise NotImplementedError
 
 
 class SourceDocuments(Documents):
