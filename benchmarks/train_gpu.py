@@ -224,7 +224,7 @@ def our_step(shape: Shape, block: str) -> Callable[[int], None]:
     numbers = parametrisation(spec.architecture, "standard")
     model = Transformer(spec.architecture, numbers, dropout=0.0)
     initialise(model, numbers, seed=0)
-    model.to(device)
+    model = Transformer.around(model, numbers).to(device)
     optimiser = build_optimiser(model, spec.recipe, numbers, device)
     stepper = Stepper(model, optimiser, spec, ProcessGroup(rank=0, world=1, device=device), print)
     rows = torch.randint(0, shape.vocab, (20, shape.rows, shape.context + 1), dtype=torch.int32)
