@@ -4,11 +4,13 @@ Run:    python benchmarks/train_gpu.py NANOGPT_MODEL_PY [--shapes 24,144,2,257,5
 Prints: million tokens a second, ratios, shares of two limits, seconds to the end of the first step.
 
 The path is that of nanoGPT's model.py (MIT; github.com/karpathy/nanoGPT). It is trained as nanoGPT
-trains it: no biases, tied head, its own groups of parameters, fused AdamW, torch.compile. Ours are
-`gpt2` (with biases) and `llama`, heads tied, too. A shape is depth, width, heads, vocabulary, rows,
-context. Every measurement has a process of its own with empty caches; those of some shapes compile
-at once, and when all have made their first steps, timings take turns. First step: from before the
-network is built to the end of that step.
+trains it: no biases, tied head, its own groups of parameters, fused AdamW, torch.compile, batches
+read from a file of tokens while a step is under way. `steps` is the same with all batches on the
+GPU before the clock starts, so its loader costs nothing. Ours are `gpt2` (with biases) and `llama`,
+heads tied, too; they read the same file. A shape is depth, width, heads, vocabulary, rows, context.
+Every measurement has a process of its own with empty caches; those of some shapes compile at once,
+and when all have made their first steps, timings take turns. First step: from before the network is
+built to the end of that step.
 """
 
 import argparse
@@ -25,8 +27,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
+from archfit.data.loader import Loader
 from archfit.model import Transformer, initialise, parametrisation
 from archfit.spec import RunSpec
 from archfit.spec.run_options import RunOptions
@@ -44,7 +48,8 @@ SHAPES = (
 TRAINERS = ("nanogpt", "gpt2", "llama")
 LIMIT_FLOPS = 790e12  # that a large bfloat16 product reaches on an H200
 LIMIT_BYTES = 4.2e12  # a second, that a large copy reaches there
-ROUNDS, STEPS = 7, 8
+ROUNDS, STEPS = 5, 20
+TOKENS = 1 << 24  # of the file
 
 
 class Shape(NamedTuple):
@@ -69,12 +74,21 @@ def main() -> None:
     if chosen.worker:
         shape = Shape(*map(int, chosen.shapes[0].split(",")))
         torch.ones(1, device="cuda").sum().item()  # the context costs the same for everybody
-        make = nanogpt_step(chosen.nanogpt) if chosen.worker == "nanogpt" else our_step
-        measure(shape, lambda shape: make(shape, chosen.worker))
+        with tempfile.NamedTemporaryFile() as file:
+            tokens = np.random.default_rng(0).integers(0, shape.vocab, TOKENS)
+            tokens.astype(np.uint16).tofile(file)
+            file.flush()
+            data = Path(file.name)
+            if chosen.worker == "nanogpt":
+                measure(shape, nanogpt_steps(shape, chosen.nanogpt, data))
+            else:
+                measure(shape, {"rate": our_steps(shape, chosen.worker, data)})
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bfloat16")
-    print("                         million tokens a second | over nanoGPT | of limits   | first")
-    print("shape                     nanoGPT   gpt2   llama |  gpt2  llama | flops bytes | step s")
+    print("                              million tokens a second | over nanoGPT | over steps  | "
+          "of limits   | first")  # fmt: skip
+    print("shape                    nanoGPT   steps  gpt2  llama |  gpt2  llama |  gpt2 llama | "
+          "flops bytes | step s")  # fmt: skip
     for first in range(0, len(chosen.shapes), chosen.at_once):
         table(chosen.shapes[first : first + chosen.at_once], chosen.nanogpt)
 
@@ -97,11 +111,13 @@ def table(shapes: list[str], nanogpt: Path) -> None:
         )
         traffic = rates["gpt2"] * bytes_a_token(sizes)
         firsts = "/".join(f"{found[shape, name]['first']:.0f}" for name in rates)
+        steps = found[shape, "nanogpt"]["steps"]
         print(
-            f"{shape:24} {rates['nanogpt'] / 1e6:8.3f} {rates['gpt2'] / 1e6:6.3f} "
-            f"{rates['llama'] / 1e6:7.3f} | {rates['gpt2'] / rates['nanogpt']:5.2f} "
-            f"{rates['llama'] / rates['nanogpt']:6.2f} | {flops / LIMIT_FLOPS:5.0%} "
-            f"{traffic / LIMIT_BYTES:5.0%} | {firsts}",
+            f"{shape:24} {rates['nanogpt'] / 1e6:7.3f} {steps / 1e6:7.3f} "
+            f"{rates['gpt2'] / 1e6:5.3f} {rates['llama'] / 1e6:6.3f} | "
+            f"{rates['gpt2'] / rates['nanogpt']:5.2f} {rates['llama'] / rates['nanogpt']:6.2f} | "
+            f"{rates['gpt2'] / steps:5.2f} {rates['llama'] / steps:5.2f} | "
+            f"{flops / LIMIT_FLOPS:5.0%} {traffic / LIMIT_BYTES:5.0%} | {firsts}",
             flush=True,
         )
 
@@ -153,60 +169,82 @@ def timed(process: subprocess.Popen[str]) -> dict[str, float]:
     return said(process)
 
 
-def measure(shape: Shape, make: Callable[[Shape], Callable[[int], None]]) -> None:
-    """Report seconds to the end of the first step and, when asked, tokens a second: a median."""
-    began = time.perf_counter()
-    steps = make(shape)
+def measure(shape: Shape, ways: dict[str, Callable[[int], None]]) -> None:
+    """Report seconds to the end of the first step and, when asked, tokens a second of each way of
+    making steps: a median."""
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    input()
+    for _ in range(ROUNDS + 1):
+        for way, steps in ways.items():
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            steps(STEPS)
+            torch.cuda.synchronize()
+            seconds[way].append((time.perf_counter() - began) / STEPS)
+    tokens = shape.rows * shape.context
+    rates = {way: tokens / statistics.median(timed[1:]) for way, timed in seconds.items()}
+    print(json.dumps(rates), flush=True)
+
+
+def warm(steps: Callable[[int], None], began: float) -> None:
+    """Report the seconds from `began` to the end of the first step, and make a few more."""
     steps(1)
     torch.cuda.synchronize()
-    first, seconds = time.perf_counter() - began, []
+    first = time.perf_counter() - began
     steps(2)
     torch.cuda.synchronize()
     print(json.dumps({"first": first}), flush=True)
-    input()
-    for _ in range(ROUNDS + 1):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        steps(STEPS)
-        torch.cuda.synchronize()
-        seconds.append((time.perf_counter() - began) / STEPS)
-    rate = shape.rows * shape.context / statistics.median(seconds[1:])
-    print(json.dumps({"rate": rate}), flush=True)
 
 
-def nanogpt_step(path: Path) -> Callable[[Shape, str], Callable[[int], None]]:
-    """nanoGPT's network and optimiser, with the loop of its train.py."""
+def nanogpt_steps(shape: Shape, path: Path, data: Path) -> dict[str, Callable[[int], None]]:
+    """nanoGPT's network and optimiser, with the loop of its train.py; and without its loader."""
     found = importlib.util.spec_from_file_location("nanogpt", path)
     assert found is not None
     assert found.loader is not None
     nanogpt: Any = importlib.util.module_from_spec(found)
     sys.modules["nanogpt"] = nanogpt
     found.loader.exec_module(nanogpt)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    began = time.perf_counter()
+    config = nanogpt.GPTConfig(
+        block_size=shape.context, vocab_size=shape.vocab, n_layer=shape.depth,
+        n_head=shape.heads, n_embd=shape.width, dropout=0.0, bias=False,
+    )  # fmt: skip
+    network = nanogpt.GPT(config).cuda()
+    optimiser = network.configure_optimizers(0.1, 1e-3, (0.9, 0.95), "cuda")
+    model: Any = torch.compile(network)
 
-    def make(shape: Shape, _: str) -> Callable[[int], None]:
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-        config = nanogpt.GPTConfig(
-            block_size=shape.context, vocab_size=shape.vocab, n_layer=shape.depth,
-            n_head=shape.heads, n_embd=shape.width, dropout=0.0, bias=False,
+    def read_batch() -> tuple[torch.Tensor, torch.Tensor]:
+        tokens = np.memmap(data, dtype=np.uint16, mode="r")
+        starts = torch.randint(len(tokens) - shape.context, (shape.rows,))
+        x, y = (
+            torch.stack([
+                torch.from_numpy(tokens[at + shift : at + shift + shape.context].astype(np.int64))
+                for at in starts
+            ])
+            for shift in (0, 1)
         )  # fmt: skip
-        network = nanogpt.GPT(config).cuda()
-        optimiser = network.configure_optimizers(0.1, 1e-3, (0.9, 0.95), "cuda")
-        model: Any = torch.compile(network)
-        batches = torch.randint(0, shape.vocab, (20, shape.rows, shape.context + 1), device="cuda")
+        return x.pin_memory().cuda(non_blocking=True), y.pin_memory().cuda(non_blocking=True)
 
-        def steps(count: int) -> None:
-            for at in range(count):
-                tokens = batches[at % len(batches)]
-                with torch.autocast("cuda", torch.bfloat16):
-                    _, loss = model(tokens[:, :-1], tokens[:, 1:].contiguous())
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimiser.step()
-                optimiser.zero_grad(set_to_none=True)
+    waiting = [read_batch() for _ in range(STEPS)]
 
-        return steps
+    def train(count: int, next_batch: Callable[[int], tuple[torch.Tensor, torch.Tensor]]) -> None:
+        x, y = waiting[0]
+        for at in range(count):
+            with torch.autocast("cuda", torch.bfloat16):
+                _, loss = model(x, y)
+            x, y = next_batch(at)  # while the GPU is at work
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
 
-    return make
+    ways = {
+        "rate": lambda count: train(count, lambda _: read_batch()),
+        "steps": lambda count: train(count, lambda at: waiting[at]),
+    }
+    warm(ways["rate"], began)
+    return ways
 
 
 def options(shape: Shape, block: str) -> RunOptions:
@@ -217,8 +255,9 @@ def options(shape: Shape, block: str) -> RunOptions:
     )  # fmt: skip
 
 
-def our_step(shape: Shape, block: str) -> Callable[[int], None]:
+def our_steps(shape: Shape, block: str, data: Path) -> Callable[[int], None]:
     """archfit's steps, as `archfit train` makes them."""
+    began = time.perf_counter()
     spec: RunSpec = options(shape, block).spec(vocab=shape.vocab, data_hash="0" * 64, seed=0)
     device = torch.device("cuda", 0)
     numbers = parametrisation(spec.architecture, "standard")
@@ -227,14 +266,28 @@ def our_step(shape: Shape, block: str) -> Callable[[int], None]:
     model = Transformer.around(model, numbers).to(device)
     optimiser = build_optimiser(model, spec.recipe, numbers, device)
     stepper = Stepper(model, optimiser, spec, ProcessGroup(rank=0, world=1, device=device), print)
-    rows = torch.randint(0, shape.vocab, (20, shape.rows, shape.context + 1), dtype=torch.int32)
+    tokens: Any = FileOfTokens(data, shape.vocab)
+    loader = Loader(data=tokens, batch=shape.rows, context=shape.context, seed=0)
     stream = torch.cuda.Stream()  # recorded steps need one of their own
 
     def steps(count: int) -> None:
+        rows = [torch.from_numpy(loader.training_batch(step)).int() for step in range(count)]
         with torch.cuda.stream(stream):
-            stepper.many(0, rows[:count])
+            stepper.many(0, torch.stack(rows))
 
+    warm(steps, began)
     return steps
+
+
+class FileOfTokens(NamedTuple):
+    """What a loader asks of prepared data."""
+
+    folder: Path
+    vocab: int
+
+    def tokens(self, _: str) -> np.ndarray[Any, np.dtype[np.uint16]]:
+        """The ids of either side."""
+        return np.memmap(self.folder, dtype=np.uint16, mode="r")
 
 
 if __name__ == "__main__":

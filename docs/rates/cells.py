@@ -8,8 +8,8 @@ A cell is a block, a shape, a number of tokens, a batch and a data set. Sizes, d
 parameter and batches are drawn evenly on logarithmic scales from a scrambled Sobol sequence, as
 comparisons of shapes need them: blocks of 30k to 2M parameters, 8 to 40 tokens for each, at least
 1M and at most 20M of them. Each is trained at four rates, factors of 2 apart, around a first guess.
-Cells of the check have other draws, other data, two seeds and five rates around that of the rule;
-the line is one shape at 1M to 100M tokens. Blocks and data are dealt out by chance: in the order of
+Cells of the check have other draws, other data, two seeds, at least 400 steps, no more than four
+epochs, and five rates around that of the rule; the line is one shape at 1M to 100M tokens. Blocks and data are dealt out by chance: in the order of
 the sequence, as in the first 452 runs (map.jsonl.xz), they go with halves of its ranges.
 """
 
@@ -34,10 +34,12 @@ RANGES = {
     "tokens_a_param": (8, 40),
     "batch_tokens": (2048, 32768),
 }
-TOKENS = {"fit": (1e6, 20e6), "check": (1.2e6, 12e6)}
+TOKENS = {"fit": (1e6, 20e6), "check": (1.2e6, 8e6)}
+FOUR_EPOCHS = {"music": 3.5e6}
 WIDTHS = (16, 256)
 LINE_SHAPES, LINE_TOKENS, LINE_BATCH = ((4, 64),), (1e6, 3e6, 10e6, 30e6, 100e6), 64
-CONTEXT, LEAST_STEPS, MOST_LAYER_STEPS = 256, 200, 60_000
+LEAST_STEPS = {"fit": 200, "check": 400}
+CONTEXT, MOST_LAYER_STEPS = 256, 60_000
 FACTORS = {
     "fit": (0.35, 0.7, 1.4, 2.8),  # of a first guess
     "check": (0.25, 0.5, 1.0, 2.0, 4.0),  # of the rule
@@ -72,9 +74,7 @@ class RateCell:
     @property
     def by_rule(self) -> float:
         """The rate that `auto` stands for."""
-        batch_tokens = self.batch * CONTEXT
-        sizes = {"width": self.width, "depth": self.depth, "tokens": self.steps * batch_tokens}
-        return auto_rate(self.block, **sizes, batch_tokens=batch_tokens)
+        return auto_rate(self.block, width=self.width, batch_tokens=self.batch * CONTEXT)
 
 
 def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
@@ -97,11 +97,14 @@ def cells(kind: str, data: list[str]) -> Iterator[RateCell]:
         batch = round(drawn["batch_tokens"] / CONTEXT)
         tokens = drawn["tokens_a_param"] * 12 * depth * width**2
         tokens = min(max(tokens, TOKENS[kind][0]), TOKENS[kind][1])
-        steps = max(LEAST_STEPS, round(tokens / (batch * CONTEXT)))
+        block, name = ("gpt2", "llama")[at % 2], data[at // 2 % len(data)]
+        tokens = min(tokens, FOUR_EPOCHS.get(name, tokens))
+        if kind == "check":
+            batch = min(batch, round(tokens / (LEAST_STEPS[kind] * CONTEXT)))
+        steps = max(LEAST_STEPS[kind], round(tokens / (batch * CONTEXT)))
         if steps * depth > MOST_LAYER_STEPS:  # such small batches take a GPU too long
             batch = math.ceil(batch * steps * depth / MOST_LAYER_STEPS)
             steps = round(tokens / (batch * CONTEXT))
-        block, name = ("gpt2", "llama")[at % 2], data[at // 2 % len(data)]
         yield RateCell(data=name, block=block, depth=depth, width=width, batch=batch, steps=steps)
 
 

@@ -1,12 +1,11 @@
 """The rule of automatic learning rates from our runs, and what it costs on others.
 
-    python docs/rates/fit.py docs/rates/map.jsonl.xz       # prints resources/rates.toml
-    python docs/rates/fit.py --check check.jsonl.xz        # the rule that ships, on other networks
+    python docs/rates/fit.py docs/rates/fit.jsonl.xz       # prints resources/rates.toml
+    python docs/rates/fit.py --check docs/rates/check.jsonl.xz   # the rule that ships, on others
 
 Files have one record a line. A network's loss (held-out bits per byte, mean over seeds) is a smooth
 curve through the rates it was trained at, in ln rate; what a rate costs is the curve there over its
-minimum. The rule is the product of powers that costs least: the mean of all costs, none counted
-above 0.15, and a third of the ninth decile.
+minimum. The rule is the product of powers that costs least on average, no cost counted above 0.1.
 """
 
 import argparse
@@ -24,13 +23,11 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize
 
 from archfit.spec import RunRecord, RunSpec, loads
-from archfit.spec.rates import auto_rate
+from archfit.spec.rates import BATCH_TOKENS, WIDTH, auto_rate
 
-LEAST_RATES = 4
+LEAST_RATES, LEAST_STEPS, LEAST_TOKENS_A_PARAMETER = 3, 180, 5  # of networks in the fit
 BLOCKS = ("gpt2", "llama")
-CENTRE = np.log([64, 4, 5e6, 8192])  # width, depth, tokens, tokens a step
-MOST_COST, SLOPE_OUTSIDE = 0.15, 0.15  # bits; a rate beyond those tried costs that per factor of e
-FIRST_GUESS = (-4.9, -4.6, -0.9, -0.2, 0.1, 0.1)
+MOST_COST, SLOPE_OUTSIDE = 0.1, 0.15  # bits; a rate beyond those tried costs that per factor of e
 Array = NDArray[np.float64]
 
 
@@ -41,23 +38,27 @@ class TunedNetwork:
     spec: RunSpec
     log_rates: Array
     losses: Array
+    spread: float  # of seeds, at the middle rate: a standard deviation, nan of a single one
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """What the rule asks about."""
-        shape, recipe = self.spec.architecture, self.spec.recipe
-        batch_tokens = recipe.batch_sequences * shape.context
-        tokens = recipe.steps * batch_tokens
-        return {"width": shape.width, "depth": shape.depth} | {
-            "tokens": tokens,
-            "batch_tokens": batch_tokens,
-        }
+    def batch_tokens(self) -> int:
+        """Positions a step."""
+        return self.spec.recipe.batch_sequences * self.spec.architecture.context
+
+    @property
+    def is_fitted_to(self) -> bool:
+        """Whether the fit takes it: trained for long enough to compare rates."""
+        shape, steps = self.spec.architecture, self.spec.recipe.steps
+        tokens = steps * self.batch_tokens
+        return steps >= LEAST_STEPS and tokens >= LEAST_TOKENS_A_PARAMETER * shape.params
 
     @property
     def features(self) -> Array:
         """What the coefficients of the rule multiply."""
-        is_block = [float(self.spec.architecture.block == block) for block in BLOCKS]
-        return np.array([*is_block, *(np.log([*self.sizes.values()]) - CENTRE)])
+        shape = self.spec.architecture
+        is_block = [float(shape.block == block) for block in BLOCKS]
+        sizes = np.log([shape.width / WIDTH, self.batch_tokens / BATCH_TOKENS])
+        return np.array([*is_block, *sizes])
 
     def cost(self, log_rate: float) -> float:
         """Bits per byte that a rate loses against the best of the curve."""
@@ -67,6 +68,20 @@ class TunedNetwork:
         outside = max(0.0, low - log_rate, log_rate - high)
         here = float(curve(min(max(log_rate, low), high)))
         return float(here - best + SLOPE_OUTSIDE * outside)
+
+    def smoothed_cost(self, log_rate: float) -> float:
+        """The same by a cubic curve near the points, in which chance at single rates counts less.
+
+        Points far above the best count little: no cubic follows a run that diverges.
+        """
+        above = self.losses - self.losses.min()
+        centre = self.log_rates.mean()
+        cubic = np.polynomial.Polynomial.fit(
+            self.log_rates - centre, above, min(3, len(above) - 1), w=1 / (0.02 + above)
+        )
+        grid = np.linspace(self.log_rates[0], self.log_rates[-1], 60)
+        low, high = self.log_rates[[0, -1]]
+        return float(cubic(min(max(log_rate, low), high) - centre) - cubic(grid - centre).min())
 
 
 def read(files: Iterable[Path]) -> list[TunedNetwork]:
@@ -82,14 +97,20 @@ def read(files: Iterable[Path]) -> list[TunedNetwork]:
                 bits = record.evaluations[-1].heldout_bits_per_byte if is_finished else 9.0
                 losses[network][rate].append(bits)
     return [
-        TunedNetwork(
-            spec=spec,
-            log_rates=np.log(sorted(by_rate)),
-            losses=np.array([np.mean(by_rate[rate]) for rate in sorted(by_rate)]),
-        )
-        for spec, by_rate in losses.items()
-        if len(by_rate) >= LEAST_RATES
+        tuned(spec, by_rate) for spec, by_rate in losses.items() if len(by_rate) >= LEAST_RATES
     ]
+
+
+def tuned(spec: RunSpec, by_rate: dict[float, list[float]]) -> TunedNetwork:
+    """The network with its losses by rate, which may have several seeds."""
+    rates = sorted(by_rate)
+    seeds = by_rate[rates[len(rates) // 2]]
+    return TunedNetwork(
+        spec=spec,
+        log_rates=np.log(rates),
+        losses=np.array([np.mean(by_rate[rate]) for rate in rates]),
+        spread=float(np.std(seeds, ddof=1)) if len(seeds) > 1 else math.nan,
+    )
 
 
 def without_rate_and_seed(spec: RunSpec) -> RunSpec:
@@ -98,34 +119,38 @@ def without_rate_and_seed(spec: RunSpec) -> RunSpec:
 
 
 def fit(networks: list[TunedNetwork]) -> Array:
-    """Coefficients: a constant for each block, and the powers of width, depth, tokens, batch."""
+    """Coefficients: ln rate of each block at the reference sizes, powers of width and batch."""
     features = np.array([network.features for network in networks])
 
     def objective(coefficients: Array) -> float:
         rates = features @ coefficients
-        costs = np.array([n.cost(float(rate)) for n, rate in zip(networks, rates, strict=True)])
-        return float(np.minimum(costs, MOST_COST).mean() + np.quantile(costs, 0.9) / 3)
+        costs = [n.cost(float(rate)) for n, rate in zip(networks, rates, strict=True)]
+        return float(np.minimum(costs, MOST_COST).mean())
 
-    starts = np.random.default_rng(0).normal(FIRST_GUESS, 0.1, (4, len(FIRST_GUESS)))
-    found = [
-        minimize(objective, start, method="Nelder-Mead", options={"maxiter": 1200})
-        for start in starts
-    ]
+    best = np.array([n.log_rates[n.losses.argmin()] for n in networks])
+    start = np.linalg.lstsq(features, best, rcond=None)[0]
+    starts = start + np.random.default_rng(0).normal(0, 0.1, (4, len(start)))
+    found = [minimize(objective, each, method="Nelder-Mead") for each in starts]
     return np.asarray(min(found, key=lambda result: result.fun).x)
 
 
 def table(networks: list[TunedNetwork], coefficients: Array) -> str:
     """The content of resources/rates.toml."""
-    powers = coefficients[len(BLOCKS) :]
-    names = ("width", "depth", "tokens", "batch_tokens")
+    width_power, batch_power = coefficients[len(BLOCKS) :]
     lines = ["# The rule of automatic learning rates (archfit/spec/rates.py): see docs/rates.md."]
-    for block, constant in zip(BLOCKS, coefficients, strict=False):
-        lines += [f"[{block}]", f"constant = {constant - float(powers @ CENTRE):.4f}"]
-        lines += [f"{name} = {power:.4f}" for name, power in zip(names, powers, strict=True)] + [""]
-    lines.append("[range]")
-    for name in names:
-        sizes = [network.sizes[name] for network in networks]
-        lines.append(f"{name} = [{min(sizes)}, {max(sizes)}]")
+    lines += [f"width_power = {width_power:.2f}", f"batch_power = {batch_power:.2f}", "", "[rate]"]
+    lines += [f"{b} = {math.exp(c):.3g}" for b, c in zip(BLOCKS, coefficients, strict=False)]
+    recipes = [network.spec.recipe for network in networks]
+    shapes = [network.spec.architecture for network in networks]
+    batches = [network.batch_tokens for network in networks]
+    tokens = [recipe.steps * batch for recipe, batch in zip(recipes, batches, strict=True)]
+    ranges = {
+        "width": [shape.width for shape in shapes], "depth": [shape.depth for shape in shapes],
+        '"tokens a step"': batches, "steps": [recipe.steps for recipe in recipes],
+        '"training tokens"': tokens,
+    }  # fmt: skip
+    lines += ["", "[range]"]
+    lines += [f"{name} = [{min(sizes)}, {max(sizes)}]" for name, sizes in ranges.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -133,13 +158,14 @@ def costs_by(networks: list[TunedNetwork], costs: list[float]) -> str:
     """A line for each block and data set: how many networks, mean, and how many lose how much."""
     groups: dict[str, list[float]] = defaultdict(list)
     for network, cost in zip(networks, costs, strict=True):
-        for name in ("all", network.spec.architecture.block, network.spec.data_hash[:8]):
+        block, data = network.spec.architecture.block, network.spec.data_hash[:8]
+        for name in ("all", block, data, f"{data} {block}"):
             groups[name].append(cost)
-    lines = ["group      networks   mean   median   90 %   within 0.01   over 0.03"]
-    for name, group in groups.items():
+    lines = ["group           networks   mean   median   90 %   within 0.01   over 0.03"]
+    for name, group in sorted(groups.items()):
         few, many = np.mean(np.array(group) <= 0.01), sum(cost > 0.03 for cost in group)
         lines.append(
-            f"{name:10} {len(group):8} {np.mean(group):6.4f} {np.median(group):8.4f} "
+            f"{name:15} {len(group):8} {np.mean(group):6.4f} {np.median(group):8.4f} "
             f"{np.quantile(group, 0.9):6.4f} {few:12.0%} {many:11}"
         )
     return "\n".join(lines)
@@ -154,15 +180,22 @@ def main() -> None:
     networks = read(chosen.files)
     if chosen.check:
         rates = [
-            math.log(auto_rate(network.spec.architecture.block, **network.sizes))
-            for network in networks
-        ]
+            math.log(auto_rate(n.spec.architecture.block, width=n.spec.architecture.width,
+                               batch_tokens=n.batch_tokens))
+            for n in networks
+        ]  # fmt: skip
     else:
+        networks = [network for network in networks if network.is_fitted_to]
         coefficients = fit(networks)
         print(table(networks, coefficients))
         rates = [float(network.features @ coefficients) for network in networks]
-    costs = [network.cost(rate) for network, rate in zip(networks, rates, strict=True)]
-    print(costs_by(networks, costs), file=sys.stderr)
+    for name in ("cost", "smoothed_cost"):
+        costs = [getattr(n, name)(rate) for n, rate in zip(networks, rates, strict=True)]
+        print(f"{name}\n{costs_by(networks, costs)}", file=sys.stderr)
+    spreads = np.array([network.spread for network in networks])
+    if not np.isnan(spreads).all():
+        print(f"seeds: standard deviation {np.sqrt(np.nanmean(spreads**2)):.4f} (root mean square),"
+              f" median {np.nanmedian(spreads):.4f}", file=sys.stderr)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """The peak learning rate that `auto` stands for: a rule fitted to our own runs (docs/rates.md).
 
-    ln rate = constant + a ln width + b ln depth + c ln tokens + d ln batch      for each block
+    rate = constant of the block * (width / 64)^a * (tokens a step / 8192)^b
 
-Coefficients and the range of the runs stand in resources/rates.toml.
+Neither depth nor the number of training tokens made a difference. Powers and the range of the runs
+stand in resources/rates.toml.
 """
 
-import math
 import tomllib
 from functools import cache
 from importlib import resources
@@ -14,7 +14,7 @@ from typing import Any
 from archfit.spec.run import RunSpec
 
 DIGITS = 3  # of a rate: enough, and specs stay readable
-SIZES = ("width", "depth", "tokens", "batch_tokens")
+WIDTH, BATCH_TOKENS = 64, 8192  # where a rate is the constant of its block
 
 
 @cache
@@ -23,11 +23,12 @@ def _table() -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def auto_rate(block: str, *, width: int, depth: int, tokens: int, batch_tokens: int) -> float:
-    """The peak rate for one network, trained on `tokens` positions, `batch_tokens` a step."""
-    rule, sizes = _table()[block], (width, depth, tokens, batch_tokens)
-    terms = [rule[name] * math.log(size) for name, size in zip(SIZES, sizes, strict=True)]
-    return float(f"{math.exp(rule['constant'] + math.fsum(terms)):.{DIGITS}g}")
+def auto_rate(block: str, *, width: int, batch_tokens: int) -> float:
+    """The peak rate for one network, trained on `batch_tokens` positions a step."""
+    rule = _table()
+    by_width = (width / WIDTH) ** rule["width_power"]
+    by_batch = (batch_tokens / BATCH_TOKENS) ** rule["batch_power"]
+    return float(f"{rule['rate'][block] * by_width * by_batch:.{DIGITS}g}")
 
 
 def beyond_rates(spec: RunSpec) -> str | None:
@@ -39,11 +40,12 @@ def beyond_rates(spec: RunSpec) -> str | None:
     if recipe.learning_rate_rule != "fan-in":
         return None
     batch_tokens = recipe.batch_sequences * shape.context
-    tokens = recipe.steps * batch_tokens
-    sizes = dict(zip(SIZES, (shape.width, shape.depth, tokens, batch_tokens), strict=True))
-    words = {"tokens": "training tokens", "batch_tokens": "tokens a step"}
+    sizes = {
+        "width": shape.width, "depth": shape.depth, "tokens a step": batch_tokens,
+        "steps": recipe.steps, "training tokens": recipe.steps * batch_tokens,
+    }  # fmt: skip
     outside = [
-        f"{words.get(name, name)} {size:,} ({low:,} to {high:,})"
+        f"{name} {size:,} ({low:,} to {high:,})"
         for name, size in sizes.items()
         for low, high in [_table()["range"][name]]
         if not low <= size <= high

@@ -146,15 +146,6 @@ class RunOptions:
             return self.learning_rate_rule
         return "fan-in" if self.learning_rate == "auto" else "standard"
 
-    @property
-    def rate_sizes(self) -> dict[str, int]:
-        """What the rule of automatic rates asks about."""
-        batch_tokens = self.batch * self.context
-        tokens = self.steps * batch_tokens
-        return {
-            "width": self.width, "depth": self.depth, "tokens": tokens, "batch_tokens": batch_tokens
-        }  # fmt: skip
-
     def _rate(self) -> float:
         if isinstance(self.learning_rate, int | float):
             return self.learning_rate
@@ -166,7 +157,7 @@ class RunOptions:
             raise InvalidValue("learning_rate", "auto", rule, "leave out {learning_rate_rule}")
         if self.rule != "fan-in":
             return usual_rate(self.width, self.rule)
-        return auto_rate(self.block, **self.rate_sizes)
+        return auto_rate(self.block, width=self.width, batch_tokens=self.batch * self.context)
 
     def neighbours(self) -> tuple["RunOptions", ...]:
         """The same run at half its rate, at its rate and at twice that, under its own rule."""
