@@ -9,8 +9,9 @@ parameter and batches are drawn evenly on logarithmic scales from a scrambled So
 comparisons of shapes need them: blocks of 30k to 2M parameters, 8 to 40 tokens for each, at least
 1M and at most 20M of them. Each is trained at four rates, factors of 2 apart, around a first guess.
 Cells of the check have other draws, other data, two seeds, at least 400 steps, no more than four
-epochs, and five rates around that of the rule; the line is one shape at 1M to 100M tokens. Blocks and data are dealt out by chance: in the order of
-the sequence, as in the first 452 runs (map.jsonl.xz), they go with halves of its ranges.
+epochs, and five rates around that of the rule; the line is one shape at 1M to 100M tokens. Blocks
+and data are dealt out by chance: in the order of the sequence, as in the first 452 runs
+(map.jsonl.xz), they go with halves of its ranges.
 """
 
 import math

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.rates import BATCH_TOKENS, WIDTH, auto_rate
 
-LEAST_RATES, LEAST_STEPS, LEAST_TOKENS_A_PARAMETER = 3, 180, 5  # of networks in the fit
+LEAST_RATES, LEAST_STEPS, LEAST_TOKENS_A_PARAMETER = 3, 180, 2  # of networks in the fit
 BLOCKS = ("gpt2", "llama")
 MOST_COST, SLOPE_OUTSIDE = 0.1, 0.15  # bits; a rate beyond those tried costs that per factor of e
 Array = NDArray[np.float64]
@@ -96,9 +96,7 @@ def read(files: Iterable[Path]) -> list[TunedNetwork]:
                 is_finished = record.status == "finished"
                 bits = record.evaluations[-1].heldout_bits_per_byte if is_finished else 9.0
                 losses[network][rate].append(bits)
-    return [
-        tuned(spec, by_rate) for spec, by_rate in losses.items() if len(by_rate) >= LEAST_RATES
-    ]
+    return [tuned(spec, by_rate) for spec, by_rate in losses.items() if len(by_rate) >= LEAST_RATES]
 
 
 def tuned(spec: RunSpec, by_rate: dict[float, list[float]]) -> TunedNetwork:

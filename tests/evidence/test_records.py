@@ -49,8 +49,9 @@ def corpora(evidence: Evidence, sweep: ShippedSweep) -> list[Corpus]:
 def test_the_documented_command_asks_for_the_very_runs_that_are_shipped(
     sweep: ShippedSweep,
 ) -> None:
-    name = named(sweep)
-    asked = named_sweep(name, "small", corpora(EVIDENCE, sweep), seeds=[0, 1, 2], changes={})
+    name, words = named(sweep), sweep.command.split()
+    rule = {"learning_rate_rule": words[words.index("--learning-rate-rule") + 1]}
+    asked = named_sweep(name, "small", corpora(EVIDENCE, sweep), seeds=[0, 1, 2], changes=rule)
     assert set(asked.specs) == {record.spec for record in EVIDENCE.records(sweep.name)}
 
 

@@ -55,6 +55,7 @@ seeds = 2
 context = 32
 steps = 20
 batch = 4
+learning_rate_rule = "standard"
 
 [[grid]]
 depth = [1, 2]
@@ -77,6 +78,7 @@ seeds = [3]
 context = 12
 steps = 4
 batch = 4
+learning_rate_rule = "standard"
 heads = 2
 evaluation_sequences = 3
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archfit.spec.architecture import gated_units
+from archfit.spec.rates import auto_rate
 from archfit.spec.run_options import RunOptions
 from archfit.sweep.sweep import Corpus, Sweep
 from archfit.sweep.sweep_file import MOST_CELLS, read_sweep_file
@@ -26,7 +27,8 @@ def sweep_of(folder: Path, text: str, *corpora: Corpus) -> Sweep:
 
 
 def asked(corpus: Corpus, seed: int, **values: object) -> object:
-    run = RunOptions(**{"precision": "float32"} | values)  # type: ignore[arg-type]  # any keys
+    usual = {"precision": "float32", "learning_rate": "auto"}
+    run = RunOptions(**usual | values)  # type: ignore[arg-type]  # any keys
     return run.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
 
 
@@ -109,7 +111,21 @@ def test_what_is_left_out_is_usual(tmp_path: Path) -> None:
         (BPE.hash, 0),
     ] * 2
     assert {spec.recipe.precision for spec in sweep.specs} == {"float32"}
-    assert [spec.recipe.peak_learning_rate for spec in sweep.specs[::2]] == [0.004, 0.002]
+    assert [spec.recipe.peak_learning_rate for spec in sweep.specs[::2]] == [
+        auto_rate("gpt2", width=width, batch_tokens=16 * 128) for width in (64, 256)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [('learning_rate_rule = "standard"', "standard"), ("learning_rate = 0.001", "standard"),
+     ('attention = "linear"', "standard"), ("", "fan-in")],
+)  # fmt: skip
+def test_rates_are_automatic_unless_the_file_says_which(
+    tmp_path: Path, said: str, rule: str
+) -> None:
+    (spec,) = sweep_of(tmp_path, GRID + said).specs
+    assert spec.recipe.learning_rate_rule == rule
 
 
 def test_the_file_has_the_last_word_on_precision(tmp_path: Path) -> None:
@@ -167,7 +183,7 @@ def test_matching_finds_the_nearest_width(tmp_path: Path) -> None:
     assert [shape.width for shape in shapes] == expected
     assert {shape.head_dim * shape.heads == shape.width for shape in shapes} == {True}
     rates = [spec.recipe.peak_learning_rate for spec in specs]
-    assert rates == [pytest.approx(0.032 / width**0.5) for width in expected]
+    assert rates == [auto_rate("gpt2", width=width, batch_tokens=16 * 128) for width in expected]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ DATA = word(
     "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
 )
 PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
-RULE = word("standard, completep or fan-in; auto: completep at small, else standard.", WHAT)
+RULE = word("standard, completep or fan-in; auto: fan-in, but the papers' at paper.", WHAT)
 TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
 WORKERS = size(
     f"Worker processes: on each GPU ({WORKERS_ON_A_GPU} if left out; it trains as many cells as "

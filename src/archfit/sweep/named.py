@@ -208,10 +208,12 @@ def named_sweep(
     `changes` are fields of every cell that the user sets: precision or learning_rate_rule.
     """
     numbers, question = sweep_numbers(name, scale), named_sweeps_table()[name]["question"]
-    cells_of = _listed if "runs" in numbers else NAMED[name]
+    cells_of, recipe = _listed if "runs" in numbers else NAMED[name], recipe_of(numbers["recipe"])
+    if "learning_rate_rule" in changes and recipe.learning_rate == "auto":
+        recipe = replace(recipe, learning_rate=None)  # that of the rule
     cells = [
         replace(cell, options=replace(cell.options, **changes))  # type: ignore[arg-type]  # words
-        for cell in cells_of(numbers, recipe_of(numbers["recipe"]), corpora)
+        for cell in cells_of(numbers, recipe, corpora)
     ]
     specs = seeded(cells, seeds)
     data = used_corpora(corpora, specs)

@@ -21,8 +21,9 @@
     width = [200, 144]
 
 Keys are the options of `archfit train` with `_` for `-`, and mean the same where they are left
-out. A grid or list overrides the base. `data` names data sets by their labels; without it a cell
-is trained on every one. A cell that is asked for twice is trained once.
+out; but where neither a learning rate nor a rule is given, rates are `auto`, since a sweep compares
+networks. A grid or list overrides the base. `data` names data sets by their labels; without it a
+cell is trained on every one. A cell that is asked for twice is trained once.
 """
 
 import difflib
@@ -336,6 +337,8 @@ def _refused(
 def _options(row: dict[str, Value]) -> RunOptions:
     """The run that a row asks for, its width found if it is to match a size."""
     values: dict[str, Any] = {k: row[k] for k in row if k not in (DATA, MATCH, BLOCK_PARAMS)}
+    if "learning_rate_rule" not in values and values.get("attention", "softmax") == "softmax":
+        values.setdefault("learning_rate", "auto")
     options = RunOptions(**values)
     if MATCH not in row:
         return options
