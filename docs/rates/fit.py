@@ -1,7 +1,8 @@
 """The rule of automatic learning rates from our runs, and what it costs on others.
 
-    python docs/rates/fit.py docs/rates/fit.jsonl.xz       # prints resources/rates.toml
-    python docs/rates/fit.py --check docs/rates/check.jsonl.xz   # the rule that ships, on others
+    python docs/rates/fit.py docs/rates/{fit,map,cpu}.jsonl.xz     # prints resources/rates.toml
+    python docs/rates/fit.py --check docs/rates/check.jsonl.xz     # the rule that ships, on others
+    python docs/rates/fit.py --chart docs/rates/*.jsonl.xz > docs/rates/map.svg
 
 Files have one record a line. A network's loss (held-out bits per byte, mean over seeds) is a smooth
 curve through the rates it was trained at, in ln rate; what a rate costs is the curve there over its
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import vl_convert
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize
@@ -28,6 +30,7 @@ from archfit.spec.rates import BATCH_TOKENS, WIDTH, auto_rate
 LEAST_RATES, LEAST_STEPS, LEAST_TOKENS_A_PARAMETER = 3, 180, 2  # of networks in the fit
 BLOCKS = ("gpt2", "llama")
 MOST_COST, SLOPE_OUTSIDE = 0.1, 0.15  # bits; a rate beyond those tried costs that per factor of e
+FACTOR = math.log(2)
 Array = NDArray[np.float64]
 
 
@@ -169,13 +172,65 @@ def costs_by(networks: list[TunedNetwork], costs: list[float]) -> str:
     return "\n".join(lines)
 
 
+def mark(network: TunedNetwork) -> dict[str, object]:
+    """Where a network stands."""
+    shape, at = network.spec.architecture, int(network.losses.argmin())
+    rule = [
+        auto_rate(shape.block, width=shape.width, batch_tokens=batch)
+        for batch in (BATCH_TOKENS, network.batch_tokens)
+    ]
+    best = float(np.exp(network.log_rates[at]))
+    wrong = [network.cost(float(network.log_rates[at]) + side) for side in (-FACTOR, FACTOR)]
+    return {
+        "width": shape.width,
+        "rate": best * rule[0] / rule[1],
+        "block": shape.block,
+        "cost": min(0.3, float(np.mean(wrong))),
+    }
+
+
+def chart(networks: list[TunedNetwork]) -> str:
+    """Best rates over width as an SVG picture, and the rule as lines.
+
+    A mark is a network, brought to 8,192 tokens a step by the rule's power of the batch; the larger
+    it is, the more a wrong rate costs there.
+    """
+    marks = [mark(network) for network in networks if network.is_fitted_to]
+    lines = [
+        {"width": w, "rate": auto_rate(b, width=w, batch_tokens=BATCH_TOKENS), "block": b}
+        for b in BLOCKS
+        for w in (16, 32, 64, 128, 256)
+    ]
+    axes = {
+        "x": {"field": "width", "type": "quantitative", "title": "width",
+              "scale": {"type": "log", "domain": [14, 290]}},
+        "y": {"field": "rate", "type": "quantitative",
+              "title": "best peak rate at 8,192 tokens a step",
+              "scale": {"type": "log", "domain": [5e-4, 0.2]}},
+        "color": {"field": "block", "type": "nominal"},
+    }  # fmt: skip
+    size = {"field": "cost", "type": "quantitative", "title": "bits lost at half or twice the rate"}
+    points = {
+        "data": {"values": marks},
+        "mark": {"type": "point", "filled": True, "opacity": 0.55},
+        "encoding": axes | {"size": size},
+    }
+    rule = {"data": {"values": lines}, "mark": "line", "encoding": axes}
+    picture = {"width": 560, "height": 340, "layer": [points, rule]}
+    return str(vl_convert.vegalite_to_svg(picture))
+
+
 def main() -> None:
     """Fit, or check."""
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--chart", action="store_true")
     chosen = parser.parse_args()
     networks = read(chosen.files)
+    if chosen.chart:
+        print(chart(networks))
+        return
     if chosen.check:
         rates = [
             math.log(auto_rate(n.spec.architecture.block, width=n.spec.architecture.width,
