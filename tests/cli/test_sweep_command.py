@@ -124,6 +124,24 @@ def test_tuning_is_three_rates_of_every_cell(archfit: Archfit) -> None:
     assert tuned == 3 * plain
 
 
+def test_the_atlas_reads_no_data_more_than_four_times(archfit: Archfit, tmp_path: Path) -> None:
+    letters = tmp_path / "letters.txt"
+    letters.write_text("ACGTTGCA" * 5_500)  # 44,000 bytes: enough for 150,000 tokens, not 300,000
+    data = tmp_path / "data"
+    archfit("data", "prepare", str(letters), "--kind", "bytes", "--out", str(data))
+    sizes = []
+    for given in ((), ("--data", str(data))):
+        runs = archfit("sweep", "atlas", "--dry-run", "--json", *given).document()["runs"]
+        assert isinstance(runs, list)
+        sizes.append({run["tokens"] for run in runs})
+    assert sizes == [{150_016, 300_032}, {150_016}]
+    letters.write_text("ACGTTGCA" * 500)
+    archfit("data", "prepare", str(letters), "--kind", "bytes", "--out", str(data), "--overwrite")
+    refused = archfit("sweep", "atlas", "--data", str(data), "--out", str(tmp_path / "out"))
+    assert "reads data 4 times at most, and these have too few; give more data" in refused.refusal()
+    assert not list(tmp_path.glob("out/*/spec.json"))
+
+
 def test_slurm_writes_a_batch_file_and_trains_nothing(
     archfit: Archfit, data: PreparedData, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -17,7 +18,14 @@ from archfit.spec.run import LearningRateRule
 from archfit.sweep.devices import gpus
 from archfit.sweep.folder import read_sweep
 from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
-from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates
+from archfit.sweep.sweep import (
+    SCALES,
+    Corpus,
+    Scale,
+    Sweep,
+    at_neighbouring_rates,
+    used_corpora,
+)
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
@@ -58,7 +66,9 @@ class SweepRequest:
         given = given_data(self.data, out, self.scale)
         if self.is_sweep_file:
             return self._tuned(self._from_file(labelled_data(given)))
-        return self._tuned(self._named(data_for_named(self.which, self.scale, given, out)))
+        corpora = data_for_named(self.which, self.scale, given, out)
+        made = [open_prepared(Path(corpus.folder)) for corpus in corpora]
+        return self._tuned(self._not_read_too_often(self._named(corpora), made))
 
     def counted(self) -> Sweep:
         """The sweep on the data given, or on the vocabularies it asks for."""
@@ -66,7 +76,28 @@ class SweepRequest:
             return read_sweep(Path(self.which))
         if self.is_sweep_file:
             return self._tuned(self._from_file(self._counted_corpora("levine-depth")))
-        return self._tuned(self._named(self._counted_corpora(self.which)))
+        given = [open_prepared(folder) for folder in self.data]
+        sweep = self._named(self._counted_corpora(self.which))
+        return self._tuned(self._not_read_too_often(sweep, given))
+
+    def _not_read_too_often(self, sweep: Sweep, data: Sequence[PreparedData]) -> Sweep:
+        """The sweep without runs that would read their data more often than it allows."""
+        epochs = sweep_numbers(self.which, self.scale).get("most_epochs")
+        if epochs is None:
+            return sweep
+        most = {each.data_hash: epochs * len(each.tokens("train")) for each in data}
+        kept = [
+            spec
+            for spec in sweep.specs
+            if spec.training_tokens <= most.get(spec.data_hash, math.inf)
+        ]
+        if not kept:
+            least = min(spec.training_tokens for spec in sweep.specs)
+            raise ValueError(
+                f"{self.which} trains on {least:,} tokens or more and reads data {epochs} times "
+                "at most, and these have too few; give more data"
+            )
+        return replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
 
     def _tuned(self, sweep: Sweep) -> Sweep:
         return at_neighbouring_rates(sweep) if self.tune else sweep

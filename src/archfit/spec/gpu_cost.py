@@ -12,9 +12,11 @@ SLACK = 2.0  # activations beyond the least, and a captured step that keeps its 
 # Operations a second that our training reached on one H200, bfloat16, by width
 # (docs/performance.md: the share of 790 TFLOP/s). Below all of them time goes with memory, so the
 # rate with the width.
-MEASURED_FLOPS = ((0, 0.0), (104, 77e12), (144, 110e12), (480, 349e12), (680, 361e12))
+MEASURED_FLOPS = (
+    (0, 0.0), (104, 79e12), (144, 118e12), (256, 213e12), (480, 340e12), (768, 427e12)
+)  # fmt: skip
 
-SECONDS_A_BLOCK = 0.6e-3  # of one step, however small: measured at 16,384 tokens a step
+SECONDS_A_BLOCK = 0.14e-3  # of one step, however small: measured at 16,384 tokens a step
 
 # Numbers of the stream in one step (batch x context x width) that fill an H200
 # (docs/performance.md).

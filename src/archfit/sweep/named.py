@@ -4,6 +4,7 @@ Questions, sizes, vocabularies and seeds stand in resources/named_sweeps.toml; h
 follow from them. At `paper` most cells are those that the papers list, one by one.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -26,6 +27,7 @@ from archfit.sweep.sweep import (
 BYTES = 257  # the vocabulary of bytes and a separator
 PAPERS_VOCAB = 2000  # of all the papers' experiments that do not say otherwise
 LEVINE_REPEATS = 3
+LEAST_ATLAS_STEPS, FAR_FROM_SIZE, NARROWEST = 600, 0.08, 8
 Numbers: TypeAlias = Mapping[str, Any]  # what the table says of a sweep at one scale
 
 
@@ -181,6 +183,33 @@ def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
         yield Cell(corpus=corpus, options=equal)
 
 
+def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+    """All depths at every size, tables included, on every vocabulary, equally many tokens for each
+    parameter.
+
+    Two heads, or one for every 64 dimensions, as plans choose them; batches that make some 600
+    steps or more. A shape that no width brings to its size is left out, and a vocabulary of BPE
+    where its tables would be more than half of the network.
+    """
+    for corpus, params, depth in product(corpora, numbers["sizes"], numbers["depths"]):
+        tokens = numbers["tokens_a_parameter"] * params
+        rows = tokens / (LEAST_ATLAS_STEPS * recipe.context)
+        batch = min(numbers["most_rows"], max(1, 2 ** round(math.log2(rows))))
+        steps = round(tokens / (batch * recipe.context))
+        options = replace(recipe, depth=depth, batch=batch, steps=steps)
+        options = replace(options, evaluate_every=max(1, steps // 10), heads=2)
+        options = equal_total(options, vocab=corpus.vocab, params=params)
+        if (heads := max(2, round(options.width / 64))) > 2:
+            options = equal_total(replace(options, heads=heads), vocab=corpus.vocab, params=params)
+        shape = options.architecture(corpus.vocab)
+        tables = shape.params - shape.block_params
+        is_large = corpus.vocab > BYTES and 2 * tables > shape.params
+        is_far = abs(shape.params / params - 1) > FAR_FROM_SIZE
+        if not is_far and not is_large and shape.width >= NARROWEST:
+            most_seeds = 1 if params >= numbers["one_seed_from"] else None
+            yield Cell(corpus=corpus, options=options, most_seeds=most_seeds)
+
+
 NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[Cell]]] = {
     "levine-depth": depths_and_sizes,
     "best-depth": depths_and_sizes,
@@ -192,6 +221,7 @@ NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[C
     "repeats": repeats,
     "input-or-output-rank": input_or_output_rank,
     "repairs": repairs,
+    "atlas": atlas,
 }
 
 
