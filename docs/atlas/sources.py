@@ -35,7 +35,9 @@ import numpy as np
 
 DOCUMENT = "\n<|doc|>\n"
 MOLECULES_A_DOCUMENT, LEAST_PAGE = 64, 400
+LONG_LINE = 50  # characters
 SOUND_RATE, LEAST_SOUND = 11_025, 2_000  # samples
+BASES = 4_400_000
 
 
 def main() -> None:
@@ -111,13 +113,17 @@ def prose(language: str) -> Callable[[Path], bytes]:
             gzip.decompress(page).decode("utf-8", "replace")
             for _, page in debian(folder, f"manpages-{language}", "*.gz")
         ]
-        pages = [page for page in pages if not page.startswith(".so ")]
+        pages = [
+            "\n".join(line for line in page.splitlines() if not line.startswith('.\\"'))
+            for page in pages
+            if not page.startswith(".so ")
+        ]
         for _, page in debian(folder, f"libreoffice-help-{language}", "*.html"):
             parser = Paragraphs()
             parser.feed(page.decode("utf-8", "replace"))
             lines = [" ".join(line.split()) for line in parser.lines]
             pages.append("\n".join(line for line in lines if line))
-        return documents(pages, DOCUMENT)
+        return documents(without_repeats(pages), DOCUMENT)
 
     return make
 
@@ -129,12 +135,23 @@ def documents(pages: list[str], separator: str) -> bytes:
     return separator.join(once).encode()
 
 
+def without_repeats(pages: list[str]) -> list[str]:
+    """Long lines only where they stand first: licences and standing phrases are on every page."""
+    seen: set[str] = set()
+    kept = []
+    for page in sorted(set(pages)):
+        lines = [line for line in page.splitlines() if len(line) < LONG_LINE or line not in seen]
+        seen.update(lines)
+        kept.append("\n".join(lines))
+    return kept
+
+
 def javascript(folder: Path) -> bytes:
     """Source files, none of them minified."""
     files = [*npm(folder, "monaco-editor", r"/esm/.*\.js$"), *npm(folder, "three", r"/src/.*\.js$")]
     pages = [content.decode("utf-8", "replace") for _, content in files]
     plain = [page for page in pages if max(map(len, page.splitlines()), default=0) < 1000]
-    return documents(plain, DOCUMENT)
+    return documents(without_repeats(plain), DOCUMENT)
 
 
 def molecules(folder: Path) -> bytes:
@@ -148,9 +165,9 @@ def molecules(folder: Path) -> bytes:
 
 
 def tunes(folder: Path) -> bytes:
-    """ABC tunes: the fields that music needs, and the notes."""
+    """Folk songs in ABC: the fields that music needs, and the notes."""
     pages = []
-    for _, content in wheel(folder, "music21", r"/corpus/.*\.abc$"):
+    for _, content in wheel(folder, "music21", r"/corpus/essenFolksong/.*\.abc$"):
         for tune in re.split(r"\n\s*\n|\n(?=X:)", content.decode("utf-8", "replace")):
             kept = [
                 line.split("%")[0].rstrip()
@@ -196,9 +213,14 @@ def sounds(folder: Path) -> bytes:
 
 
 def genome(folder: Path) -> bytes:
-    """Escherichia coli 536, as FASTA."""
+    """Escherichia coli 536 without its end, as FASTA.
+
+    K-12 from base 4.4M on is held out, and the end of this strain's genome is like it: 37 % of the
+    31-mers held out occur in the whole, 1.7 % in the rest (1.2 % in K-12 itself).
+    """
     ((_, packed),) = debian(folder, "bowtie-examples", "NC_008253.fna.gz")
-    return gzip.decompress(packed)
+    title, *lines = gzip.decompress(packed).splitlines()
+    return title + b"\n" + b"".join(lines)[:BASES] + b"\n"
 
 
 def digits(folder: Path) -> bytes:

@@ -200,6 +200,10 @@ def _wanted(
     if len(given) > 1 or not takes_several:
         return [(data.folder.resolve().name, data, AsGiven()) for data in given]
     (data,) = given
+    if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
+        if data.kind != "text" and data.units != "letters":
+            return [("as given", data, AsGiven())]
+        wanted = numbers["groups"]
     if wanted == "as given and larger":
         larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
         return [("as given", data, AsGiven()), *((tokens.label, data, tokens) for tokens in larger)]

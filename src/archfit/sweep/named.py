@@ -254,6 +254,7 @@ def counted_corpora(name: str, scale: Scale) -> tuple[Corpus, ...]:
     """The data that a sweep asks for, where none are at hand and its cells are only counted."""
     wanted = sweep_numbers(name, scale)["vocabularies"]
     usual = {"as given": (BYTES,), "as given and larger": (BYTES, PAPERS_VOCAB)}
+    usual["as given and grouped"] = tuple(sweep_numbers(name, scale).get("groups", ()))
     sizes = usual[wanted] if isinstance(wanted, str) else wanted
     return tuple(
         Corpus(
