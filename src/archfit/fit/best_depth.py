@@ -1,0 +1,184 @@
+"""The best depth at each size: smooth curves over ln depth through networks of equal size.
+
+Networks of one size miss it by some per cent, since widths are whole numbers; their losses are
+brought to it by the slope of the loss over ln size between best networks. As in curves.py no form
+is chosen: polynomials of degree 2 to 4 take part in as many resamples as the data speak for them,
+and an interval holds what best depths the resamples have.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from archfit.fit.curves import (
+    CUBIC,
+    QUADRATIC,
+    QUARTIC,
+    RESAMPLES,
+    CurveForm,
+    Reals,
+    fit_form,
+    form_weights,
+    generator,
+    scales,
+    values,
+    variance_inflation,
+)
+from archfit.fit.noise import LEAST_DEGREES, TAIL
+from archfit.spec.estimate import Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
+
+LEAST_DEPTHS = 5
+GRID = 241  # depths at which a curve is looked at
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DepthPoint:
+    """A depth at one size: the network's parameters and its loss by seed."""
+
+    depth: int
+    params: int
+    losses: tuple[float, ...]  # bits per byte, or per symbol
+
+    @property
+    def mean(self) -> float:
+        """Over seeds."""
+        return math.fsum(self.losses) / len(self.losses)
+
+    @property
+    def squares(self) -> float:
+        """Sum of squares about the mean."""
+        return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DepthCurve:
+    """What depths of one size lose."""
+
+    size: int
+    points: tuple[DepthPoint, ...]  # by depth
+    depths: Reals  # of the grid
+    losses: Reals  # the curve there
+    best: Estimate  # depth; open at an end of the grid that it may lie beyond
+    least: float  # the loss of the curve at the best depth
+    noise: float  # standard deviation of one run
+    explained: float  # by the curve, of the variance between depths that seeds do not explain
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the best depth lies between depths that were trained."""
+        depths = [point.depth for point in self.points]
+        return self.best.value is not None and min(depths) < self.best.value < max(depths)
+
+    def regret(self, depth: float) -> float:
+        """What a depth loses against the best one, by the curve."""
+        at = np.interp(math.log(depth), np.log(self.depths), self.losses)
+        return float(at - self.least)
+
+
+def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[DepthCurve, ...]:
+    """A curve for each size of one kind of data that has depths and seeds enough.
+
+    `name` seeds the resamples.
+    """
+    noise = _noises(sizes)
+    known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in sorted(noise)}
+    slopes = dict.fromkeys(known, 0.0)
+    curves: list[DepthCurve] = []
+    for _ in range(2):  # the slope between sizes comes from the first curves
+        curves = [
+            _curve(f"{name}/{size}", size, points, slopes[size], noise[size])
+            for size, points in known.items()
+        ]
+        slopes = _slopes(curves)
+    return tuple(curves)
+
+
+def _noises(sizes: Mapping[int, Sequence[DepthPoint]]) -> dict[int, tuple[float, int]]:
+    """Standard deviation of a run and its degrees of freedom, for each size; where too few cells
+    were repeated, those of the nearest size."""
+    own = {}
+    for size, points in sizes.items():
+        degrees = sum(len(point.losses) - 1 for point in points)
+        if degrees >= LEAST_DEGREES:
+            squares = math.fsum(point.squares for point in points)
+            own[size] = math.sqrt(squares / degrees), degrees
+    if not own:
+        return {}
+    return {
+        size: own[min(own, key=lambda other: abs(math.log(other / size)))]
+        for size, points in sizes.items()
+        if len(points) >= LEAST_DEPTHS
+    }
+
+
+def _slopes(curves: Sequence[DepthCurve]) -> dict[int, float]:
+    """The change of the least loss over ln size, around each size."""
+    if len(curves) < 2:
+        return {curve.size: 0.0 for curve in curves}
+    logs = np.log([curve.size for curve in curves])
+    slopes = np.gradient(np.array([curve.least for curve in curves]), logs)
+    return {curve.size: float(slope) for curve, slope in zip(curves, slopes, strict=True)}
+
+
+def _forms(depths: int) -> tuple[CurveForm, ...]:
+    return tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if depths >= f.free + 2)
+
+
+def _curve(
+    name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
+) -> DepthCurve:
+    std, degrees = noise
+    logs = np.log([point.depth for point in points])
+    middle, u = float(logs.mean()), logs - logs.mean()
+    losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
+    precisions = np.array([len(point.losses) / std**2 for point in points])
+    forms = _forms(len(points))
+    fits = [fit_form(form, u, losses[None], precisions) for form in forms]
+    misfits = [float(left[0]) for _, left in fits]
+    inflation, free = variance_inflation(misfits, forms, len(u), degrees)
+    weights = form_weights([each / inflation for each in misfits], forms, len(u), degrees)
+    rows = np.concatenate([row for row, _ in fits])
+    grid = np.linspace(logs[0], logs[-1], GRID)
+    curve = np.asarray(np.array(weights) @ values(rows, grid - middle))
+    at_points = np.asarray(np.array(weights) @ values(rows, u))
+    errors = np.outer(scales(0, name, free), np.sqrt(inflation / precisions))
+    drawn_losses = generator(0, name).standard_normal(errors.shape) * errors
+    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
+    lowest = []
+    for form, row, some in zip(forms, rows, np.split(np.arange(RESAMPLES), cuts), strict=True):
+        drawn, _ = fit_form(form, u, values(row[None], u) + drawn_losses[some], precisions)
+        lowest.append(grid[values(drawn, grid - middle).argmin(axis=1)])
+    return DepthCurve(
+        size=size,
+        points=points,
+        depths=np.exp(grid),
+        losses=curve,
+        best=_best(float(grid[curve.argmin()]), np.concatenate(lowest), grid),
+        least=float(curve.min()),
+        noise=std,
+        explained=_explained(losses, at_points, precisions, max(1, len(u) - 3)),
+    )
+
+
+def _best(value: float, draws: Reals, grid: Reals) -> Estimate:
+    """The depth at the minimum; an end of the interval that is an end of the grid is open."""
+    low, high = (float(end) for end in np.quantile(draws, [TAIL, 1 - TAIL]))
+    return Estimate(
+        value=math.exp(value),
+        low=math.exp(min(low, value)) if low > grid[0] else None,
+        high=math.exp(max(high, value)) if high < grid[-1] else None,
+    )
+
+
+def _explained(losses: Reals, curve: Reals, precisions: Reals, free: int) -> float:
+    """1 less what the curve leaves, over what depths differ by, both without the seeds' part."""
+    middle = (losses * precisions).sum() / precisions.sum()
+    total = float(((losses - middle) ** 2 * precisions).sum()) - (len(losses) - 1)
+    left = float(((losses - curve) ** 2 * precisions).sum()) - free
+    return 1 - max(0.0, left) / total if total > 0 else 1.0

@@ -1,0 +1,85 @@
+"""Best depths of planted curves: found, covered by their intervals, brought to one size."""
+
+import math
+
+import numpy as np
+import pytest
+
+from archfit.fit.best_depth import DepthPoint, depth_curves
+
+DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+NOISE = 0.01
+
+
+def planted(depth: float, size: float, best: float) -> float:
+    """A loss whose least is at `best` layers: steep below, gentle above."""
+    away = math.log(depth / best)
+    return 3 - 0.15 * math.log(size / 1e5) + 0.08 * away**2 - 0.01 * away**3
+
+
+def points(
+    size: int, best: float, random: np.random.Generator, *, seeds: int = 2, miss: float = 0.0
+) -> list[DepthPoint]:
+    found = []
+    for depth in DEPTHS:
+        params = round(size * math.exp(miss * random.uniform(-1, 1)))
+        mean = planted(depth, params, best)
+        losses = tuple(mean + NOISE * random.standard_normal() for _ in range(seeds))
+        found.append(DepthPoint(depth=depth, params=params, losses=losses))
+    return found
+
+
+def test_intervals_hold_the_planted_depth_nine_times_of_ten() -> None:
+    inside = []
+    for trial in range(60):
+        random = np.random.default_rng(trial)
+        best = math.exp(random.uniform(math.log(3), math.log(14)))
+        (curve,) = depth_curves(str(trial), {100_000: points(100_000, best, random)})
+        assert curve.explained > 0.8
+        inside.append(curve.best.contains(best))
+        assert curve.best.value == pytest.approx(best, rel=0.6)
+    assert 0.8 <= np.mean(inside) <= 1.0
+
+
+def test_networks_that_miss_their_size_are_brought_to_it() -> None:
+    exact, missed = (
+        depth_curves(
+            "x",
+            {
+                size: points(size, 6.0, np.random.default_rng(size), miss=miss)
+                for size in (60_000, 125_000, 250_000)
+            },
+        )[1]
+        for miss in (0.0, 0.3)
+    )
+    assert missed.least == pytest.approx(exact.least, abs=0.02)
+    assert missed.noise < 0.02  # of seeds, not of sizes
+    assert missed.best.contains(6.0)
+
+
+def test_a_best_depth_beyond_the_grid_is_an_open_end() -> None:
+    (deep,) = depth_curves("x", {10_000: points(10_000, 60.0, np.random.default_rng(1))})
+    assert deep.best.high is None
+    assert not deep.is_inside
+    (shallow,) = depth_curves("x", {10_000: points(10_000, 0.5, np.random.default_rng(1))})
+    assert shallow.best.low is None
+
+
+def test_a_size_without_repeats_takes_the_noise_of_its_neighbour() -> None:
+    random = np.random.default_rng(2)
+    sizes = {
+        125_000: points(125_000, 4.0, random),
+        1_000_000: points(1_000_000, 8.0, random, seeds=1),
+    }
+    small, large = depth_curves("x", sizes)
+    assert large.noise == small.noise > 0
+    assert large.best.contains(8.0)
+    assert depth_curves("x", {1_000_000: sizes[1_000_000]}) == ()
+
+
+def test_regret_is_nought_at_the_best_depth_and_grows_away_from_it() -> None:
+    (curve,) = depth_curves("x", {10_000: points(10_000, 5.0, np.random.default_rng(3))})
+    assert curve.best.value is not None
+    assert curve.regret(curve.best.value) == pytest.approx(0, abs=1e-4)
+    assert 0 < curve.regret(8) < curve.regret(16) < curve.regret(32)
+    assert curve.regret(2) == pytest.approx(planted(2, 1, 5.0) - planted(5, 1, 5.0), abs=0.02)
