@@ -1,0 +1,136 @@
+"""The atlas: depths at equal size on many kinds of data, and the best depth of each.
+
+Records ship in resources/atlas (docs/atlas/pack.py puts them there), kinds are described in
+kinds.toml. A series is what may be compared: one kind and vocabulary, one block, context, rank and
+number of tokens a parameter; in it every size has its depths.
+"""
+
+import lzma
+import math
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+
+from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.spec import RunRecord, RunSpec, loads
+from archfit.spec.architecture import BlockFamily
+
+RECORDS, KINDS = "records.jsonl.xz", "kinds.toml"
+DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
+ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AtlasKind:
+    """A kind of data."""
+
+    name: str
+    family: str  # text, code, pixels …
+    unit: str  # that a bit of loss is counted per
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AtlasRun:
+    """A line of the packed records."""
+
+    kind: str
+    vocabulary: str  # bytes, bpe-2000, 2-mers, 16 levels
+    record: RunRecord
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was trained."""
+        return self.record.spec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """What depths and sizes are compared within."""
+
+    kind: str
+    vocabulary: str
+    block: BlockFamily
+    context: int
+    rank: int  # of the input embedding; the vocabulary's where nothing caps it
+    tokens_a_parameter: int
+
+    @classmethod
+    def of(cls, run: AtlasRun) -> "Series":
+        """The series of a run."""
+        shape = run.spec.architecture
+        is_capped = shape.embedding_rank < min(shape.width, shape.input.vocab)
+        return cls(
+            kind=run.kind,
+            vocabulary=run.vocabulary,
+            block=shape.block,
+            context=shape.context,
+            rank=shape.embedding_rank if is_capped else shape.input.vocab,
+            tokens_a_parameter=round(run.spec.training_tokens / size_of(run.spec)),
+        )
+
+
+def size_of(spec: RunSpec) -> int:
+    """The size that a network was meant to have: 1M times a power of 2, the nearest."""
+    doublings = round(math.log2(spec.architecture.params / DOUBLINGS))
+    exact = round(DOUBLINGS * 2.0**doublings)
+    return ROUND.get(exact, exact)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Atlas:
+    """Kinds, and runs on them."""
+
+    kinds: tuple[AtlasKind, ...]
+    runs: tuple[AtlasRun, ...]
+
+    def curves(self) -> dict[Series, tuple[DepthCurve, ...]]:
+        """The curve of each size in each series."""
+        cells: dict[Series, dict[int, dict[RunSpec, list[RunRecord]]]]
+        cells = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        for run in self.runs:
+            if run.record.status == "finished":
+                series, cell = Series.of(run), _without_seed(run.spec)
+                cells[series][size_of(run.spec)][cell].append(run.record)
+        return {
+            series: depth_curves(
+                repr(series),
+                {size: [_point(*each) for each in found.items()] for size, found in sizes.items()},
+            )
+            for series, sizes in sorted(cells.items(), key=lambda item: repr(item[0]))
+        }
+
+
+def _without_seed(spec: RunSpec) -> RunSpec:
+    return replace(spec, seed=0)
+
+
+def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
+    losses = tuple(record.evaluations[-1].heldout_bits_per_byte for record in records)
+    shape = spec.architecture
+    return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
+
+
+@cache
+def read_atlas() -> Atlas:
+    """What ships with this version."""
+    table = tomllib.loads(packed_file(KINDS).read_text(encoding="utf-8"))
+    kinds = tuple(AtlasKind(name=name, **facts) for name, facts in table.items())
+    return Atlas(kinds=kinds, runs=tuple(packed_runs()))
+
+
+def packed_runs() -> Iterator[AtlasRun]:
+    """The packed records."""
+    file = packed_file(RECORDS)
+    if file.is_file():
+        for text in lzma.decompress(file.read_bytes()).decode().splitlines():
+            yield loads(AtlasRun, text)
+
+
+def packed_file(name: str) -> "resources.abc.Traversable":
+    """A file of the atlas, as the package has it."""
+    return resources.files("archfit.resources").joinpath(f"atlas/{name}")

@@ -1,0 +1,77 @@
+"""The atlas: runs are put into series and sizes, and planted best depths come out."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archfit.fit.atlas import Atlas, AtlasRun, Series, read_atlas, size_of
+from archfit.spec import RunSpec
+from archfit.sweep.named import named_sweep
+from archfit.sweep.sweep import Corpus
+from tests_curves import record
+
+DATA = Corpus(label="as given", kind="abc", vocab=28, hash="e" * 64, folder="")
+FAMILIES = {"text", "code", "protein", "DNA", "signal", "pixels", "music", "molecules"}
+
+
+def asked(vocab: int = 28) -> tuple[RunSpec, ...]:
+    corpus = replace(DATA, vocab=vocab)
+    return named_sweep("atlas", "small", [corpus], seeds=[0, 1], changes={}).specs
+
+
+def planted_run(spec: RunSpec, best: float, noise: float, kind: str = "planted") -> AtlasRun:
+    shape = spec.architecture
+    bits = 2 - 0.2 * math.log(shape.params / 1e5) + 0.05 * math.log(shape.depth / best) ** 2
+    made = record(shape, (bits + noise) * math.log(2), spec.seed, recipe=spec.recipe)
+    return AtlasRun(kind=kind, vocabulary="as given", record=made)
+
+
+def test_every_size_of_a_sweep_has_its_planted_best_depth() -> None:
+    random = np.random.default_rng(0)
+    bests = {60_000: 3.0, 125_000: 4.0, 250_000: 5.0, 500_000: 7.0, 1_000_000: 9.0}
+    runs = [
+        planted_run(spec, bests[size_of(spec)], 0.005 * random.standard_normal())
+        for spec in asked()
+    ]
+    found = Atlas(kinds=(), runs=tuple(runs)).curves()
+    (series,) = found
+    assert (series.kind, series.tokens_a_parameter, series.rank) == ("planted", 20, 28)
+    curves = {curve.size: curve for curve in found[series]}
+    assert curves.keys() == bests.keys()
+    for size, best in bests.items():
+        assert curves[size].best.value == pytest.approx(best, rel=0.25)
+        assert curves[size].explained > 0.9
+        assert curves[size].is_inside
+        assert len(curves[size].points) >= 7
+
+
+def test_what_must_not_be_mixed_is_apart() -> None:
+    spec = asked()[0]
+    shape, recipe = spec.architecture, spec.recipe
+    others = [
+        spec,
+        replace(spec, architecture=replace(shape, context=128)),
+        replace(spec, recipe=replace(recipe, steps=3 * recipe.steps)),
+    ]
+    series = {Series.of(planted_run(each, 4.0, 0.0)) for each in others}
+    assert len(series) == 3
+    assert Series.of(planted_run(spec, 4.0, 0.0)) != Series.of(planted_run(spec, 4.0, 0.0, "other"))
+
+
+def test_runs_that_diverged_are_in_no_curve() -> None:
+    runs = [planted_run(spec, 4.0, 0.01 * (spec.seed - 0.5)) for spec in asked()]
+    bad = replace(runs[0], record=record(runs[0].spec.architecture, 1.0, 7, diverged=True))
+    plain, more = (Atlas(kinds=(), runs=tuple(each)).curves() for each in (runs, [*runs, bad]))
+    assert [c.best for c in next(iter(plain.values()))] == [
+        c.best for c in next(iter(more.values()))
+    ]
+
+
+def test_kinds_say_what_they_are() -> None:
+    kinds = read_atlas().kinds
+    assert len({kind.name for kind in kinds}) == len(kinds) >= 11
+    assert {kind.family for kind in kinds} == FAMILIES
+    assert all(kind.source and kind.licence and kind.unit for kind in kinds)
+    assert {run.kind for run in read_atlas().runs} <= {kind.name for kind in kinds}
