@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from archfit.spec import Factorised, RunRecord
+from archfit.sweep.named import named_sweep
+from archfit.sweep.sweep import Corpus
 from tests_curves import (
     MIDDLE,
     OTHER_DATA,
@@ -103,3 +105,31 @@ def test_the_shipped_runs_are_fitted_without_a_folder() -> None:
 def test_folders_and_the_shipped_runs_are_not_fitted_together(folder: Path) -> None:
     assert "folders and --evidence are both given" in archfit(folder, "--evidence").refusal()
     assert "neither folders nor --evidence is given" in archfit().refusal()
+
+
+def test_own_sweeps_join_the_atlas_under_the_names_of_their_folders(tmp_path: Path) -> None:
+    corpus = Corpus(label="x", kind="abc", vocab=28, hash="e" * 64, folder="")
+    specs = named_sweep("atlas", "smoke", [corpus], seeds=[0, 1], changes={}).specs
+    made = [
+        record(spec.architecture, 2 + 0.1 * np.log(spec.architecture.depth / 3) ** 2
+               + 0.001 * spec.seed, spec.seed, recipe=spec.recipe)
+        for spec in specs
+    ]  # fmt: skip
+    write_runs(tmp_path / "mine", made)
+    document = archfit("--atlas", tmp_path / "mine", "--json").document()
+    kinds = document["kinds"]
+    assert isinstance(kinds, list)
+    (size,) = kinds[-1]["series"][0]["sizes"]
+    assert (kinds[-1]["name"], size["params"]) == ("mine", 30_000)
+    assert size["best_depth"]["low"] < 3 < size["best_depth"]["high"]
+    assert [depth["seeds"] for depth in size["depths"]] == [2] * len(size["depths"])
+    listed = archfit("--atlas", tmp_path / "mine").out
+    assert "mine" in listed
+    assert "30k" in listed
+
+
+def test_an_own_kind_needs_a_name_of_its_own(tmp_path: Path) -> None:
+    write_runs(tmp_path / "dna", [record(shape(2, 64), 2.0, 0)])
+    refused = archfit("--atlas", tmp_path / "dna").refusal()
+    assert "dna is a kind of the atlas already; rename the folder" in refused
+    assert "both given" in archfit("--atlas", "--evidence").refusal()

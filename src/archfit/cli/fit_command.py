@@ -1,5 +1,6 @@
 """`archfit fit` and `archfit report`: what folders of runs say, in words and on a page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,9 @@ import typer
 
 from archfit.cli.options import AsJson, flag, word
 from archfit.cli.output import print_json, show, version_line
+from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
+from archfit.report.atlas_document import atlas_document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
 from archfit.report.page import check_page_file, save_report
 from archfit.spec.files import ADVICE, SWEEP
@@ -17,20 +20,26 @@ RUNS = typer.Argument(metavar="DIR…", help="Folders of runs on the same data."
 RUNS_OR_ADVICE = typer.Argument(
     metavar="DIR…", help="Folders of runs on the same data, or of one advice."
 )
+ATLAS = (
+    "Of the atlas: the best depth by kind of data and size; folders join it as kinds of their own."
+)
 EVIDENCE = "Of the runs that ship with archfit: what they say about the papers' findings."
 
 
 def fit(
     folders: Annotated[list[Path] | None, RUNS] = None,
     evidence: Annotated[bool, flag("--evidence", EVIDENCE)] = False,
+    atlas: Annotated[bool, flag("--atlas", ATLAS)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Crossing points, redundancies and laws from runs, with 90 % intervals."""
-    if evidence == bool(folders):
+    if atlas and not evidence:
+        return show(atlas_document(_atlas(folders or [])), as_json=as_json)
+    if evidence == bool(folders or atlas):
         both, none = "folders and --evidence are both", "neither folders nor --evidence is"
         raise ValueError(
-            f"{both if folders else none} given; name folders of runs, or give --evidence alone "
-            "for the runs that ship with archfit"
+            f"{both if folders or atlas else none} given; name folders of runs, or give --evidence "
+            "alone for the runs that ship with archfit"
         )
     if evidence:
         from archfit.evidence.evidence_json import all_findings
@@ -40,7 +49,21 @@ def fit(
         document = evidence_document(shipped, all_findings(shipped), rows=as_json)
     else:
         document = fit_document(read_folders(folders or []).fits())
-    show(document, as_json=as_json)
+    return show(document, as_json=as_json)
+
+
+def _atlas(folders: Sequence[Path]) -> Atlas:
+    """What ships, and somebody's own sweeps of depths, each under the name of its folder."""
+    atlas = read_atlas()
+    for folder in folders:
+        records = read_folders([folder]).records
+        atlas = with_own(atlas, folder.resolve().name, records, _origin(folder).labels)
+    if not atlas.runs:
+        raise ValueError(
+            "no runs of the atlas ship with this version; give folders of your own, which "
+            "`archfit sweep atlas --data DIR --out FOLDER` trains"
+        )
+    return atlas
 
 
 def report(

@@ -9,15 +9,17 @@ import lzma
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.architecture import BlockFamily
 
+Labels: TypeAlias = Mapping[str, str]
 RECORDS, KINDS = "records.jsonl.xz", "kinds.toml"
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
 ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
@@ -113,6 +115,60 @@ def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
     losses = tuple(record.evaluations[-1].heldout_bits_per_byte for record in records)
     shape = spec.architecture
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
+
+
+def atlas_json(atlas: Atlas) -> dict[str, object]:
+    """Everything that the runs say, kind by kind."""
+    curves = atlas.curves()
+    return {
+        "runs": len(atlas.runs),
+        "kinds": [
+            {
+                **{name: getattr(kind, name) for name in ("name", "family", "unit")},
+                **{name: getattr(kind, name) for name in ("source", "licence")},
+                "runs": sum(run.kind == kind.name for run in atlas.runs),
+                "series": [
+                    _series_json(series, found)
+                    for series, found in curves.items()
+                    if series.kind == kind.name
+                ],
+            }
+            for kind in atlas.kinds
+        ],
+    }
+
+
+def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, object]:
+    names = ("vocabulary", "block", "context", "rank", "tokens_a_parameter")
+    return {name: getattr(series, name) for name in names} | {
+        "sizes": [
+            {
+                "params": curve.size,
+                "best_depth": curve.best.row(),
+                "is_inside": curve.is_inside,
+                "bits": curve.least,
+                "std_of_seeds": curve.noise,
+                "explained": curve.explained,
+                "depths": [
+                    {"depth": p.depth, "params": p.params, "bits": p.mean, "seeds": len(p.losses)}
+                    for p in curve.points
+                ],
+            }
+            for curve in curves
+        ]
+    }
+
+
+def with_own(atlas: Atlas, name: str, records: Iterable[RunRecord], labels: Labels) -> Atlas:
+    """The atlas with runs on somebody's own data as one more kind; `labels` by hash of the data."""
+    if any(kind.name == name for kind in atlas.kinds):
+        raise ValueError(f"{name} is a kind of the atlas already; rename the folder")
+    kind = AtlasKind(name=name, family="own", unit="byte", source="your runs", licence="yours")
+    runs = [
+        AtlasRun(kind=name, vocabulary=labels.get(each.spec.data_hash, "as given"), record=each)
+        for each in records
+    ]
+    return replace(atlas, kinds=(*atlas.kinds, kind), runs=(*atlas.runs, *runs))
 
 
 @cache
