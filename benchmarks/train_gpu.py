@@ -98,7 +98,7 @@ def table(shapes: list[str], nanogpt: Path) -> None:
     jobs = [(shape, name) for shape in shapes for name in TRAINERS]
     with contextlib.ExitStack() as open_workers:
         workers = {
-            job: open_workers.enter_context(worker(nanogpt, *job, len(jobs))) for job in jobs
+            job: open_workers.enter_context(worker(nanogpt, *job, len(shapes))) for job in jobs
         }
         began = {job: said(each) for job, each in workers.items()}
         found = {job: began[job] | timed(each) for job, each in workers.items()}
@@ -134,10 +134,10 @@ def bytes_a_token(shape: Shape) -> float:
 
 @contextlib.contextmanager
 def worker(
-    nanogpt: Path, shape: str, trainer: str, workers: int
+    nanogpt: Path, shape: str, trainer: str, compilers: int
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process with empty caches and its share of the cores."""
-    threads = str(max(1, len(os.sched_getaffinity(0)) // workers))
+    """A process with empty caches and, to compile nanoGPT, its share of the cores."""
+    threads = str(max(1, len(os.sched_getaffinity(0)) // compilers))
     with tempfile.TemporaryDirectory() as caches:
         fresh = {"TORCHINDUCTOR_CACHE_DIR": caches, "TRITON_CACHE_DIR": caches}
         words = [sys.executable, __file__, str(nanogpt), "--worker", trainer, "--shapes", shape]
