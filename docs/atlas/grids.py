@@ -13,7 +13,7 @@ from pathlib import Path
 
 from archfit.fit.public_grids import COLUMNS, GRIDS
 
-HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources" / "atlas"
+HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 Row = tuple[object, ...]
 
 

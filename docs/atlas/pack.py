@@ -9,10 +9,11 @@ import lzma
 import sys
 from pathlib import Path
 
-from archfit.fit.atlas import RECORDS, AtlasRun, packed_runs
+from archfit.fit.atlas import RECORDS, AtlasRun
 from archfit.spec import RunRecord, loads, to_json
+from archfit.spec.files import packed_lines
 
-HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources" / "atlas"
+HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 KIND_OF = {"mnist-16": "mnist", "mnist-256": "mnist"} | {
     f"fashion-{levels}": "fashion-mnist" for levels in (16, 256)
 }
@@ -24,7 +25,7 @@ def main(folder: Path) -> None:
     for file in sorted((folder / "data").glob("*.json")):
         data = json.loads(file.read_text(encoding="utf-8"))
         labels[data["data_hash"]] = label_of(data)
-    runs = {run.spec: run for run in packed_runs()}
+    runs = {run.spec: run for run in packed_lines(AtlasRun, RECORDS)}
     for file in sorted(folder.glob("*/*.json")):
         name = file.parent.name
         if name != "data":

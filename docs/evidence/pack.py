@@ -9,18 +9,18 @@ import lzma
 import sys
 from pathlib import Path
 
-from archfit.evidence.records import RECORDS, SWEEPS, PackedRun, packed_lines
+from archfit.evidence.records import RECORDS, SWEEPS, PackedRun
 from archfit.spec import RunSpec, from_json, to_json
-from archfit.spec.files import SWEEP, read_records, read_sweep_json
+from archfit.spec.files import SWEEP, packed_lines, read_records, read_sweep_json
 
-HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources" / "evidence"
+HERE = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 
 
 def main(folder: Path) -> None:
     """Read, merge, write."""
     names = [entry["name"] for entry in json.loads((HERE / SWEEPS).read_text())["sweeps"]]
     fresh = {name: folder / name for name in names if (folder / name).is_dir()}
-    lines = [line for line in packed_lines() if line.sweep not in fresh]
+    lines = [line for line in packed_lines(PackedRun, RECORDS) if line.sweep not in fresh]
     for name, path in fresh.items():
         asked = read_sweep_json(path / SWEEP)["specs"]
         assert isinstance(asked, list)

@@ -99,7 +99,7 @@ def test_the_runner_cost_less_than_a_seventh_on_top_of_training() -> None:
 
 
 def test_the_file_is_small_and_plain_json_lines() -> None:
-    file = resources.files("archfit.resources").joinpath(f"evidence/{RECORDS}")
+    file = resources.files("archfit.resources").joinpath(RECORDS)
     packed = file.read_bytes()
     assert len(packed) < SMALL
     lines = lzma.decompress(packed).decode().splitlines()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import Blocks, ByteSeparator, DocumentBlock, Ledger, SourceFile
-from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
 
@@ -102,7 +102,7 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kmers(Vocabulary):
+class Kmers(UnitVocabulary):
     """Groups of `k` letters, single letters for what is left over at the end, and the separator.
 
     With A letters the ids are A^k groups (the first letter weighs most), then, if k > 1, A single

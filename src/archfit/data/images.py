@@ -25,7 +25,7 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder, encode_upper_bits
+from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder, encode_upper_bits
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(Vocabulary):
+class Levels(UnitVocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -239,7 +239,7 @@ class Levels(Vocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(Vocabulary):
+class Palette(UnitVocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -252,16 +252,17 @@ class Palette(Vocabulary):
         """The id after the last colour."""
         return len(self.colours)
 
-    def ids_of(self, content: bytes) -> Ids:
+    def encode(self, block: DocumentBlock) -> Ids:
         """The nearest colour of each pixel."""
         from scipy.spatial import KDTree
 
+        content = b"".join(block.parts)
         pixels = np.frombuffer(content, np.uint8).reshape(-1, 3).astype(np.uint32)
         packed = pixels @ np.array([65536, 256, 1], np.uint32)
         different, places = np.unique(packed, return_inverse=True)
         unpacked = different[:, None] >> np.array([16, 8, 0]) & 255
         _, nearest = KDTree(np.array(self.colours)).query(unpacked)
-        return np.asarray(nearest, np.uint32)[places]
+        return self.with_ends(np.asarray(nearest, np.uint32)[places], block)
 
     def content_of(self, ids: Ids) -> bytes:
         """RGB pixels."""

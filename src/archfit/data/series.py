@@ -16,7 +16,7 @@ from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
 from archfit.data.text import checked_utf8
-from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +150,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(Vocabulary):
+class Bins(UnitVocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -163,10 +163,11 @@ class Bins(Vocabulary):
         """The id after the last bin."""
         return len(self.edges) - 1
 
-    def ids_of(self, content: bytes) -> Ids:
+    def encode(self, block: DocumentBlock) -> Ids:
         """The bin of each value."""
-        values = np.frombuffer(content, "<f8")
-        return np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
+        values = np.frombuffer(b"".join(block.parts), "<f8")
+        bins = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
+        return self.with_ends(bins, block)
 
     def content_of(self, ids: Ids) -> bytes:
         """The middle of each value's bin, as little-endian float64."""

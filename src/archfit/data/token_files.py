@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
-from archfit.data.vocabulary import Ids, Vocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _whole_ids(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlainIds(Vocabulary):
+class PlainIds(UnitVocabulary):
     """Ids as they came, with the separator they came with, if any."""
 
     name: ClassVar[str] = "ids"
@@ -78,9 +78,9 @@ class PlainIds(Vocabulary):
     size: int
     separator: int | None
 
-    def ids_of(self, content: bytes) -> Ids:
+    def encode(self, block: DocumentBlock) -> Ids:
         """The ids themselves, from little-endian uint32."""
-        return np.frombuffer(content, "<u4")
+        return self.with_ends(np.frombuffer(b"".join(block.parts), "<u4"), block)
 
     def content_of(self, ids: Ids) -> bytes:
         """The ids as little-endian uint32."""

@@ -7,6 +7,7 @@ of the documents in a stream of ids (which may start inside one).
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -30,11 +31,8 @@ FORMAT_VERSION = 1
 WORDS = 0  # in place of the size of a unit: the content is text
 
 
-class Vocabulary:
-    """What every vocabulary can do; those other than BPE have units of one size.
-
-    A child has `ids_of`, unless it encodes blocks itself, and `content_of`, its inverse.
-    """
+class Vocabulary(abc.ABC):
+    """What every vocabulary can do."""
 
     name: ClassVar[str]  # the word for it in data.json
     unit_bytes: ClassVar[int] = WORDS  # of one unit of content: a pixel, a value, a letter
@@ -54,22 +52,13 @@ class Vocabulary:
             return character_cut(part, limit)
         return limit - limit % self.unit_bytes
 
+    @abc.abstractmethod
     def encode(self, block: DocumentBlock) -> Ids:
         """The ids of a block, a separator after each document that ends in it."""
-        counts = [len(part) // self.unit_bytes for part in block.parts]
-        return with_separators(self.ids_of(b"".join(block.parts)), counts, block, self.separator)
 
+    @abc.abstractmethod
     def decode(self, ids: Ids) -> list[bytes]:
         """The documents of a stream of ids; the last may be unfinished."""
-        return [self.content_of(document) for document in split_ids(ids, self.separator)]
-
-    def ids_of(self, content: bytes) -> Ids:
-        """The ids of whole units."""
-        raise NotImplementedError
-
-    def content_of(self, ids: Ids) -> bytes:
-        """The content of ids, none of which is the separator."""
-        raise NotImplementedError
 
     def as_json(self) -> str:
         """The content of tokenizer.json: its name and its fields."""
@@ -78,18 +67,35 @@ class Vocabulary:
         return json.dumps(document, indent=1) + "\n"
 
 
-class VocabularyBuilder:
+class UnitVocabulary(Vocabulary):
+    """One whose documents are decoded one by one: all but BPE."""
+
+    def with_ends(self, ids: Ids, block: DocumentBlock) -> Ids:
+        """The ids of a block's units, a separator after each document that ends in it."""
+        counts = [len(part) // self.unit_bytes for part in block.parts]
+        return with_separators(ids, counts, block, self.separator)
+
+    def decode(self, ids: Ids) -> list[bytes]:
+        """The documents of a stream of ids; the last may be unfinished."""
+        return [self.content_of(document) for document in split_ids(ids, self.separator)]
+
+    @abc.abstractmethod
+    def content_of(self, ids: Ids) -> bytes:
+        """The content of ids, none of which is the separator."""
+
+
+class VocabularyBuilder(abc.ABC):
     """Looks at all content, a block at a time, remembers little, and chooses a vocabulary."""
 
     def __init__(self, settings: DataSettings) -> None:
         self.settings = settings
 
-    def add(self, content: bytes) -> None:
+    def add(self, content: bytes) -> None:  # noqa: B027  # bytes are what they are
         """Look at the content of a block; here nothing depends on it."""
 
+    @abc.abstractmethod
     def build(self) -> Vocabulary | None:
         """The vocabulary, or None where a BPE has to be trained first."""
-        raise NotImplementedError
 
     def rows(self, needed: int, what: str) -> int:
         """Rows of the table: as many as needed, or as many as asked for if that is enough."""
@@ -131,7 +137,7 @@ def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bytes(Vocabulary):
+class Bytes(UnitVocabulary):
     """The 256 bytes by their value, and the separator."""
 
     name: ClassVar[str] = "bytes"
@@ -148,7 +154,7 @@ class Bytes(Vocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Characters(Vocabulary):
+class Characters(UnitVocabulary):
     """The characters of `alphabet` in its order, and the separator."""
 
     name: ClassVar[str] = "characters"

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from archfit.evidence.records import packed_file
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
 from archfit.spec.estimate import Estimate
+from archfit.spec.files import packed_file
 
-CLAIMS = "claims.toml"
+CLAIMS = "evidence/claims.toml"
 BYTES, BPE = 257, 2000  # vocabularies of the English text
 NEAR = 1.5  # "about" a number: within this factor
 PAIR = (2, 8)  # depths that several sweeps compare

@@ -3,15 +3,13 @@
 `docs/evidence/pack.py` puts them into the package.
 """
 
-import lzma
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib import resources
 
 from archfit.fit.fitted import Fits, fitted
 from archfit.spec import RunRecord, loads
+from archfit.spec.files import packed_file, packed_lines
 
-SWEEPS, RECORDS = "sweeps.json", "records.jsonl.xz"
+SWEEPS, RECORDS = "evidence/sweeps.json", "evidence/records.jsonl.xz"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,18 +85,5 @@ class Evidence:
 
 def read_evidence() -> Evidence:
     """What ships with this version."""
-    text = packed_file(SWEEPS).read_text(encoding="utf-8")
-    return Evidence(manifest=loads(Manifest, text), lines=tuple(packed_lines()))
-
-
-def packed_lines() -> Iterator[PackedRun]:
-    """The packed records; none before the first are packed."""
-    file = packed_file(RECORDS)
-    if file.is_file():
-        for text in lzma.decompress(file.read_bytes()).decode().splitlines():
-            yield loads(PackedRun, text)
-
-
-def packed_file(name: str) -> "resources.abc.Traversable":
-    """A file of the evidence, as the package has it."""
-    return resources.files("archfit.resources").joinpath(f"evidence/{name}")
+    manifest = loads(Manifest, packed_file(SWEEPS).read_text(encoding="utf-8"))
+    return Evidence(manifest=manifest, lines=tuple(packed_lines(PackedRun, RECORDS)))

@@ -5,22 +5,21 @@ kinds.toml. A series is what may be compared: one kind and vocabulary, one block
 number of tokens a parameter; in it every size has its depths.
 """
 
-import lzma
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
-from archfit.spec import RunRecord, RunSpec, loads
+from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
+from archfit.spec.files import packed_file, packed_lines
 
 Labels: TypeAlias = Mapping[str, str]
-RECORDS, KINDS = "records.jsonl.xz", "kinds.toml"
+RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
 ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
 
@@ -176,17 +175,4 @@ def read_atlas() -> Atlas:
     """What ships with this version."""
     table = tomllib.loads(packed_file(KINDS).read_text(encoding="utf-8"))
     kinds = tuple(AtlasKind(name=name, **facts) for name, facts in table.items())
-    return Atlas(kinds=kinds, runs=tuple(packed_runs()))
-
-
-def packed_runs() -> Iterator[AtlasRun]:
-    """The packed records."""
-    file = packed_file(RECORDS)
-    if file.is_file():
-        for text in lzma.decompress(file.read_bytes()).decode().splitlines():
-            yield loads(AtlasRun, text)
-
-
-def packed_file(name: str) -> "resources.abc.Traversable":
-    """A file of the atlas, as the package has it."""
-    return resources.files("archfit.resources").joinpath(f"atlas/{name}")
+    return Atlas(kinds=kinds, runs=tuple(packed_lines(AtlasRun, RECORDS)))

@@ -4,9 +4,10 @@ import csv
 import lzma
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
-GRIDS = "public_grids.csv.xz"
+from archfit.spec.files import packed_file
+
+GRIDS = "atlas/public_grids.csv.xz"
 COLUMNS = ("grid", "setting", "depth", "width", "params", "tokens", "loss")
 SOURCES = {
     "gemstones": "McLeish et al. 2025, Gemstones; github.com/mcleish7/gemstone-scaling-laws (MIT)",
@@ -31,8 +32,7 @@ class PublicNetwork:
 @cache
 def public_networks() -> tuple[PublicNetwork, ...]:
     """All of them."""
-    file = resources.files("archfit.resources").joinpath(f"atlas/{GRIDS}")
-    rows = csv.DictReader(lzma.decompress(file.read_bytes()).decode().splitlines())
+    text = lzma.decompress(packed_file(GRIDS).read_bytes()).decode()
     return tuple(
         PublicNetwork(
             grid=row["grid"],
@@ -43,5 +43,5 @@ def public_networks() -> tuple[PublicNetwork, ...]:
             tokens=int(row["tokens"]),
             loss=float(row["loss"]),
         )
-        for row in rows
+        for row in csv.DictReader(text.splitlines())
     )

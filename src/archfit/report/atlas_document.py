@@ -1,7 +1,8 @@
 """The atlas in words: which depth is best at each size, kind by kind."""
 
 from archfit.fit.atlas import Atlas, Series, atlas_json
-from archfit.fit.best_depth import DepthCurve
+from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
+from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import Document, Section, Table
 
 
@@ -22,7 +23,10 @@ def atlas_document(atlas: Atlas) -> Document:
             Section(
                 sentences=(
                     "Layers that lose least at equal total size, with 90 % intervals; < and > "
-                    "where the best may lie beyond the depths trained.",
+                    "where the best may lie beyond the depths trained."
+                    if rows
+                    else f"No size has {LEAST_DEPTHS} depths and {LEAST_DEGREES} repeats by other "
+                    "seeds, which a best depth needs.",
                 ),
                 tables=(Table(title="Best depth", columns=columns, rows=rows),),
             ),

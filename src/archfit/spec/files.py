@@ -3,10 +3,12 @@
 import contextlib
 import fcntl
 import json
+import lzma
 import os
 import shutil
 import stat
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -111,6 +113,19 @@ def read_records(out: Path) -> tuple[RunRecord, ...]:
             )
         found.append(record)
     return tuple(found)
+
+
+def packed_file(name: str) -> "resources.abc.Traversable":
+    """A file that ships in the package, by its place under resources."""
+    return resources.files("archfit.resources").joinpath(name)
+
+
+def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
+    """The values, one a line, of a packed file that ships; none before the first are packed."""
+    file = packed_file(name)
+    if file.is_file():
+        for text in lzma.decompress(file.read_bytes()).decode().splitlines():
+            yield loads(kind, text)
 
 
 def read_sweep_json(path: Path) -> dict[str, object]:
