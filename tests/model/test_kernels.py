@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(
 )
 KERNEL_FILES = (
     "attention_kernels", "embedding_kernels", "feed_forward_kernels", "gradient_shares",
-    "head_tiles", "product_kernels", "rotary_kernels", "row_kernels",
-    "tile_attention_kernels", "tiles",
+    "head_tiles", "narrow_feed_forward_kernels", "product_kernels", "rotary_kernels",
+    "row_kernels", "tile_attention_kernels", "tiles",
 )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
     width: int, units: int, is_gated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from archfit.model import feed_forward_kernels
-    from archfit.model.feed_forward_kernels import fused_feed_forward
+    from archfit.model.fused_feed_forward import fused_feed_forward
 
     monkeypatch.setattr(feed_forward_kernels, "MOST_SUMS", 2)  # each sums several tiles
     up = _random(units * (1 + is_gated), width, seed=2) / math.sqrt(width)

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from archfit.model.embedding_kernels import look_up_work
-from archfit.model.feed_forward_kernels import feed_forward_work
 from archfit.model.fused_attention import attention_work
+from archfit.model.fused_feed_forward import feed_forward_work
 from archfit.model.gradient_shares import share_work
 from archfit.model.head_tiles import HeadShape
 from archfit.model.layers import WIDEST_FUSED_HEAD
@@ -210,7 +210,7 @@ def _work(architecture: Architecture, device: torch.device) -> Work:
     return {
         **row_work(width, architecture.input.vocab, zeros, has_bias=has_bias),
         **(attention_work(HeadShape.of(architecture), zeros) if is_fused else {}),
-        **feed_forward_work(units, zeros, is_gated=not has_bias),
+        **feed_forward_work(width, units, zeros, is_gated=not has_bias),
         **look_up_work(architecture.input.dimensions, width, zeros),
         **{key: run for each in matrices for key, run in product_work(*each, zeros).items()},
         **share_work(device),

@@ -1,21 +1,17 @@
-"""Triton kernels of the feed-forward layer: its activation, one pass each way.
+"""Triton kernels of the feed-forward layer's activation, one pass each way.
 
-Backwards the gradient of the bias costs no pass of its own. Products are torch's; one of our own
-with the activation in it was slower at every width from 16 to 256 (docs/performance.md).
-
-Shape letters: M rows, D width, U hidden units (twice as many rows in a gated `up`: gates first).
+Backwards the gradient of the bias costs no pass of its own. Narrow layers make the activation
+between their products (narrow_feed_forward_kernels.py); wide ones have torch's products around it.
 """
 
 from typing import no_type_check
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.products import coarse, weight_gradient
-from archfit.model.tiles import Work, Zeros, alignment, share_sums
+from archfit.model.tiles import alignment, share_sums
 
 ROWS, UNITS = 32, 64
 MOST_SUMS, MOST_PROGRAMS = 512, 4608  # more sums would take longer to add up than to make
@@ -39,26 +35,30 @@ def _normal(value):
 
 @triton.jit
 @no_type_check
-def _write_gradient(
-    d_hidden, pre, d_pre, row, unit, rows, units, GATED: tl.constexpr
-):  # fmt: skip
-    """The gradient of what the activation reads; returns that of an ungated one."""
-    inside = (row < rows)[:, None] & (unit < units)[None, :]
+def activation(gate, value, GATED: tl.constexpr):
+    """silu(gate) value and its slopes by gate and value; or gelu(gate) and its slope, twice."""
     if GATED:
-        at = row[:, None].to(tl.int64) * 2 * units + unit[None, :]
-        gate = tl.load(pre + at, inside, 0.0).to(tl.float32)
-        value = tl.load(pre + at + units, inside, 0.0).to(tl.float32)
         share = tl.sigmoid(gate)
-        d_value = d_hidden * gate * share
-        tl.store(d_pre + at, d_hidden * value * share * (1 + gate * (1 - share)), inside)
-        tl.store(d_pre + at + units, d_value, inside)
+        made, by_value = gate * share * value, gate * share
+        by_gate = value * share * (1 + gate * (1 - share))
     else:
-        at = row[:, None].to(tl.int64) * units + unit[None, :]
-        value = tl.load(pre + at, inside, 0.0).to(tl.float32)
-        below, density = _normal(value)
-        d_value = d_hidden * (below + value * density)
-        tl.store(d_pre + at, d_value, inside)
-    return d_value
+        below, density = _normal(gate)
+        made, by_gate = gate * below, below + gate * density
+        by_value = by_gate
+    return made, by_gate, by_value
+
+
+@triton.jit
+@no_type_check
+def _read(pre, row, unit, rows, units, GATED: tl.constexpr):
+    """Gate and value of some units, the same number if they have no gate; where they lie, too."""
+    inside = (row < rows)[:, None] & (unit < units)[None, :]
+    at = row[:, None].to(tl.int64) * (2 * units if GATED else units) + unit[None, :]
+    gate = tl.load(pre + at, inside, 0.0).to(tl.float32)
+    value = gate
+    if GATED:
+        value = tl.load(pre + at + units, inside, 0.0).to(tl.float32)
+    return gate, value, at, inside
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -70,14 +70,8 @@ def _activation_forward(
     units = units // ALIGN * ALIGN
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    inside = (row < rows)[:, None] & (unit < units)[None, :]
-    at = row[:, None].to(tl.int64) * (2 * units if GATED else units) + unit[None, :]
-    value = tl.load(pre + at, inside, 0.0).to(tl.float32)
-    if GATED:
-        made = value * tl.sigmoid(value) * tl.load(pre + at + units, inside, 0.0).to(tl.float32)
-    else:
-        below, _ = _normal(value)
-        made = value * below
+    gate, value, _, inside = _read(pre, row, unit, rows, units, GATED)
+    made, _, _ = activation(gate, value, GATED)
     tl.store(hidden + row[:, None].to(tl.int64) * units + unit[None, :], made, inside)
 
 
@@ -92,17 +86,21 @@ def _activation_backward(
     total = tl.zeros((ROWS, UNITS), tl.float32)
     for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
         row = first + tl.arange(0, ROWS)
-        inside = (row < rows)[:, None] & (unit < units)[None, :]
-        at = row[:, None].to(tl.int64) * units + unit[None, :]
-        slope = tl.load(d_hidden + at, inside, 0.0).to(tl.float32)
-        d_value = _write_gradient(slope, pre, d_pre, row, unit, rows, units, GATED)
+        gate, value, at, inside = _read(pre, row, unit, rows, units, GATED)
+        _, by_gate, by_value = activation(gate, value, GATED)
+        own = row[:, None].to(tl.int64) * units + unit[None, :]
+        slope = tl.load(d_hidden + own, inside, 0.0).to(tl.float32)
+        tl.store(d_pre + at, slope * by_gate, inside)
+        if GATED:
+            tl.store(d_pre + at + units, slope * by_value, inside)
         if sums is not None:
-            total += d_value
+            total += slope * by_gate
     if sums is not None:
         tl.store(sums + tl.program_id(0) * units + unit, tl.sum(total, 0), unit < units)
 
 
-def _tile(units: int, *, is_gated: bool) -> dict[str, int]:
+def activation_tile(units: int, *, is_gated: bool) -> dict[str, int]:
+    """What is compiled in."""
     return {"GATED": is_gated, "ROWS": ROWS, "UNITS": UNITS, "ALIGN": alignment(units)}
 
 
@@ -111,7 +109,7 @@ def activated(pre: Tensor, units: int) -> Tensor:
     rows = len(pre)
     hidden_MU = pre.new_empty(rows, units)
     grid = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
-    tile = _tile(units, is_gated=pre.shape[1] != units)
+    tile = activation_tile(units, is_gated=pre.shape[1] != units)
     _activation_forward[grid](pre, hidden_MU, rows, units, **tile)
     return hidden_MU
 
@@ -137,49 +135,6 @@ def activated_backward(
     d_pre, sums = torch.empty_like(pre), shares
     if has_bias and shares is None:
         sums = pre.new_empty(programs, units, dtype=torch.float32)
-    tile = _tile(units, is_gated=pre.shape[1] != units)
+    tile = activation_tile(units, is_gated=pre.shape[1] != units)
     _activation_backward[programs, blocks](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
     return d_pre, None if sums is None or sums is shares else share_sums(sums)
-
-
-class _FusedFeedForward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, up, bias, down_DU):
-        x_MD = x.reshape(-1, x.shape[-1])
-        ctx.shares = [getattr(weight, "shares", None) for weight in (up, bias, down_DU)]
-        up, down_DU = coarse(up, x.dtype), coarse(down_DU, x.dtype)
-        pre = F.linear(x_MD, up, None if bias is None else coarse(bias, x.dtype))
-        hidden_MU = activated(pre, down_DU.shape[1])
-        ctx.save_for_backward(x_MD, up, down_DU, pre, hidden_MU)
-        ctx.has_bias = bias is not None
-        return torch.mm(hidden_MU, down_DU.t()).view(x.shape)
-
-    @staticmethod
-    def backward(ctx, d_out):
-        x_MD, up, down_DU, pre, hidden_MU = ctx.saved_tensors
-        d_out_MD = d_out.reshape(x_MD.shape).contiguous()
-        d_hidden_MU = torch.mm(d_out_MD, down_DU)
-        for_up, for_bias, for_down = ctx.shares
-        d_pre, d_bias = activated_backward(d_hidden_MU, pre, has_bias=ctx.has_bias, shares=for_bias)
-        d_x = torch.mm(d_pre, up).view(d_out.shape)
-        d_up, d_down = (
-            weight_gradient(d_pre, x_MD, for_up),
-            weight_gradient(d_out_MD, hidden_MU, for_down),
-        )
-        return d_x, d_up, d_bias, d_down
-
-
-def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor) -> Tensor:
-    """gelu(x up^T + bias) down^T, or silu(gate) value down^T where `up` has twice as many rows as
-    `down` has columns; in the precision of x, without the last bias."""
-    return _FusedFeedForward.apply(x, up, bias, down)
-
-
-def feed_forward_work(units: int, zeros: Zeros, *, is_gated: bool) -> Work:
-    """A run each way."""
-    pre, slope = zeros(16, units * (1 + is_gated)), zeros(16, units)
-    key = "feed forward", *_tile(units, is_gated=is_gated).values()
-    return {
-        (*key, 0): lambda: activated(pre, units),
-        (*key, 1): lambda: activated_backward(slope, pre, has_bias=not is_gated, shares=None),
-    }

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from archfit.model.attention_kernels import gradient_tiles
-from archfit.model.feed_forward_kernels import activation_programs
+from archfit.model.fused_feed_forward import bias_shares
 from archfit.model.head_tiles import HeadShape
 from archfit.model.layers import AddNorm
 from archfit.model.product_kernels import is_narrow, product_count
@@ -121,7 +121,7 @@ def _places(model: Transformer, batch: int) -> Iterator[Place]:
             tiles = gradient_tiles(HeadShape.of(shape), batch)
             yield Place(owner=attention.qkv.bias, shares=tiles, weights=(attention.qkv.bias,))
         if feed_forward.up.bias is not None:
-            count = activation_programs(rows, shape.feed_forward, has_bias=True)
+            count = bias_shares(rows, shape.width, shape.feed_forward)
             yield Place(owner=feed_forward.up.bias, shares=count, weights=(feed_forward.up.bias,))
         for layer in (attention.qkv, attention.out, feed_forward.up, feed_forward.down):
             if is_narrow(*layer.weight.shape):

@@ -25,6 +25,16 @@ LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
 
 
+def cut(columns: int) -> tuple[int, int]:
+    """Columns of both tiles; fewer than 16 are no product."""
+    whole = power_of_two(16, columns)
+    first = whole // 2
+    if first < LEAST_TO_CUT:
+        return whole, 0
+    rest = power_of_two(16, columns - first)
+    return (first, rest) if first + rest < whole else (whole, 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeadShape:
     """What decides the kernels of attention and their tiles."""
@@ -57,17 +67,7 @@ class HeadShape:
     @property
     def columns(self) -> int:
         """Of the tiles of a head that is not turned."""
-        return sum(self._parts)
-
-    @property
-    def _parts(self) -> tuple[int, int]:
-        """Columns of both tiles; fewer than 16 are no product."""
-        whole = power_of_two(16, self.head_dim)
-        first = whole // 2
-        if first < LEAST_TO_CUT:
-            return whole, 0
-        rest = power_of_two(16, self.head_dim - first)
-        return (first, rest) if first + rest < whole else (whole, 0)
+        return sum(cut(self.head_dim))
 
     def tile(self, *, is_halved: bool) -> dict[str, int]:
         """The arguments of kernels that cut a head where it is turned, or where it suits them."""
@@ -75,7 +75,7 @@ class HeadShape:
             half = self.head_dim // 2
             parts = (power_of_two(16, half),) * 2
         else:
-            parts = self._parts
+            parts = cut(self.head_dim)
             half = min(self.head_dim, parts[0])
         sizes = {"positions": self.positions, "heads": self.heads, "groups": self.groups}
         sizes |= {"head_dim": self.head_dim, "half": half}

@@ -262,7 +262,7 @@ class FeedForward(nn.Module):
     def forward(self, x_BND: Float[Tensor, "B N D"]) -> Branch:
         """Return what the layer adds to the residual stream."""
         if can_fuse_products(x_BND):
-            from archfit.model.feed_forward_kernels import fused_feed_forward
+            from archfit.model.fused_feed_forward import fused_feed_forward
 
             y_BND = fused_feed_forward(x_BND, self.up.weight, self.up.bias, self.down.weight)
             # The next block reads this bias, and a sharded block takes its own back before that.
