@@ -19,13 +19,12 @@ from archfit.model.feed_forward_kernels import activation
 from archfit.model.head_tiles import added, cut, empty_head, load_head, products, store_head
 from archfit.model.tiles import alignment, share_sums
 
-WIDEST_NARROW = 128
 # For rows of at most so many columns: rows and units of a tile, warps and stages, both ways.
 TILES = {
-    32: ((64, 64, 4, 2), (64, 64, 4, 2)),
-    64: ((64, 64, 4, 2), (64, 64, 4, 2)),
-    128: ((64, 64, 4, 2), (64, 32, 4, 2)),
-    256: ((64, 64, 4, 2), (64, 32, 4, 2)),
+    32: ((64, 64, 4, 2), (64, 32, 4, 2)),
+    64: ((64, 64, 4, 2), (64, 32, 4, 2)),
+    160: ((128, 32, 8, 2), (64, 32, 4, 2)),
+    256: ((128, 16, 8, 2), (128, 16, 8, 2)),
 }
 FORWARDS, BACK = range(2)
 SIZES = ["rows", "width", "half", "units"]
@@ -46,16 +45,6 @@ def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr)
     return a, b
 
 
-@triton.jit
-@no_type_check
-def _gate(x_a, x_b, u_a, u_b, bias, unit, units, B: tl.constexpr):
-    """What the activation reads first."""
-    gate = products(x_a, x_b, u_a, u_b, B)
-    if bias is not None:
-        gate += tl.load(bias + unit, unit < units, 0.0).to(tl.float32)[None, :]
-    return gate
-
-
 @triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def _narrow_forward(
@@ -70,9 +59,13 @@ def _narrow_forward(
     y_a, y_b = empty_head(ROWS, A, B)
     for first in range(0, units, UNITS):
         unit = first + tl.arange(0, UNITS)
+        if bias is not None:
+            shift = tl.load(bias + unit, unit < units, 0.0)
         u_a, u_b = load_head(up, unit, units, width, width, half, A, B)
         d_a, d_b = _load_down(down, unit, units, width, half, A, B)
-        gate = _gate(x_a, x_b, u_a, u_b, bias, unit, units, B)
+        gate = products(x_a, x_b, u_a, u_b, B)
+        if bias is not None:
+            gate += shift.to(tl.float32)[None, :]
         value = gate
         if GATED:
             v_a, v_b = load_head(up + units * width, unit, units, width, width, half, A, B)
@@ -101,11 +94,15 @@ def _narrow_backward(
     dx_a, dx_b = empty_head(ROWS, A, B)
     for first in range(0, units, UNITS):
         unit = first + tl.arange(0, UNITS)
+        if bias is not None:
+            shift = tl.load(bias + unit, unit < units, 0.0)
         inside = (row < left)[:, None] & (unit < units)[None, :]
         u_a, u_b = load_head(up, unit, units, width, width, half, A, B)
         d_a, d_b = _load_down(down, unit, units, width, half, A, B)
         d_hidden = products(dy_a, dy_b, d_a, d_b, B)
-        gate = _gate(x_a, x_b, u_a, u_b, bias, unit, units, B)
+        gate = products(x_a, x_b, u_a, u_b, B)
+        if bias is not None:
+            gate += shift.to(tl.float32)[None, :]
         value = gate
         if GATED:
             v_a, v_b = load_head(up + units * width, unit, units, width, width, half, A, B)
