@@ -89,7 +89,7 @@ def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -
         }
     weights = zeros(len(pre[0]), width), None if is_gated else zeros(units), zeros(width, units)
     keys = [
-        ("narrow", *[*narrow_tile(width, units, is_gated=is_gated, way=way).values()][3:], way)
+        ("narrow", *narrow_tile(width, units, is_gated=is_gated, way=way).values(), way)
         for way in (FORWARDS, BACK)
     ]
     return {

@@ -124,15 +124,12 @@ def _narrow_backward(
 
 
 def narrow_tile(width: int, units: int, *, is_gated: bool, way: int) -> dict[str, int]:
-    """The arguments of a kernel, without its rows."""
+    """What is compiled in."""
     a, b = cut(width)
-    half = min(width, a)
     rows, block, warps, stages = next(tile[way] for most, tile in TILES.items() if a + b <= most)
-    return {
-        "width": width, "half": half, "units": units, "GATED": is_gated, "ROWS": rows,
-        "UNITS": block, "A": a, "B": b, "ALIGN": alignment(width, half, units),
-        "num_warps": warps, "num_stages": stages,
-    }  # fmt: skip
+    tile = {"GATED": is_gated, "ROWS": rows, "UNITS": block, "A": a, "B": b}
+    align = alignment(width, min(width, a), units)
+    return {**tile, "ALIGN": align, "num_warps": warps, "num_stages": stages}
 
 
 def narrow_programs(rows: int, width: int, units: int) -> int:
@@ -144,8 +141,10 @@ def narrow_forward(x_MD: Tensor, up: Tensor, bias: Tensor | None, down_DU: Tenso
     """The whole layer, without the last bias."""
     (rows, width), units = x_MD.shape, down_DU.shape[1]
     tile = narrow_tile(width, units, is_gated=len(up) != units, way=FORWARDS)
-    y_MD = torch.empty_like(x_MD)
-    _narrow_forward[(triton.cdiv(rows, tile["ROWS"]),)](x_MD, up, bias, down_DU, y_MD, rows, **tile)
+    y_MD, half = torch.empty_like(x_MD), min(width, tile["A"])
+    _narrow_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+        x_MD, up, bias, down_DU, y_MD, rows, width, half, units, **tile
+    )
     return y_MD
 
 
@@ -157,12 +156,13 @@ def narrow_backward(
     x_MD, up, bias, down_DU = saved
     (rows, width), units = x_MD.shape, down_DU.shape[1]
     tile = narrow_tile(width, units, is_gated=len(up) != units, way=BACK)
-    programs = triton.cdiv(rows, tile["ROWS"])
+    programs, half = triton.cdiv(rows, tile["ROWS"]), min(width, tile["A"])
     d_x_MD, sums = torch.empty_like(x_MD), shares
     d_pre, hidden_MU = x_MD.new_empty(rows, len(up)), x_MD.new_empty(rows, units)
     if bias is not None and shares is None:
         sums = x_MD.new_empty(programs, units, dtype=torch.float32)
     _narrow_backward[(programs,)](
-        x_MD, up, bias, down_DU, d_y_MD, d_x_MD, d_pre, hidden_MU, sums, rows, **tile
-    )
+        x_MD, up, bias, down_DU, d_y_MD, d_x_MD, d_pre, hidden_MU, sums,
+        rows, width, half, units, **tile,
+    )  # fmt: skip
     return d_x_MD, d_pre, hidden_MU, None if sums is None or sums is shares else share_sums(sums)
