@@ -251,7 +251,7 @@ def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
     from archfit.model.fused_feed_forward import fused_feed_forward
 
     monkeypatch.setattr(feed_forward_kernels, "MOST_SUMS", 2)  # each sums several tiles
-    monkeypatch.setattr(module, "WIDEST_FUSED", 256)
+    monkeypatch.setattr(module, "WIDEST", module.WIDEST_GATED)
     up = _random(units * (1 + is_gated), width, seed=2) / math.sqrt(width)
     down, bias = _random(width, units, seed=3) / math.sqrt(units), _random(units, seed=4)
     biases = () if is_gated else (bias,)
@@ -374,7 +374,9 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     from archfit.model import fused_feed_forward, layers, loss
     from archfit.model.gradient_shares import GradientShares
 
-    monkeypatch.setattr(fused_feed_forward, "WIDEST_FUSED", 128 if objective == "causal" else 0)
+    if objective == "masked":
+        monkeypatch.setattr(fused_feed_forward, "WIDEST", 0)
+        monkeypatch.setattr(fused_feed_forward, "WIDEST_GATED", 0)
     shape = standard_architecture(depth=2, width=8, heads=2, vocab=7, context=context)
     shape = replace(shape, objective=objective)
     if block != "gpt2":

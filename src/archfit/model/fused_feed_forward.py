@@ -25,7 +25,12 @@ from archfit.model.narrow_feed_forward_kernels import (
 from archfit.model.products import coarse, weight_gradient
 from archfit.model.tiles import Work, Zeros
 
-WIDEST_FUSED = 128  # beyond it torch's products around the activation are faster
+WIDEST, WIDEST_GATED = 80, 128  # beyond them torch's products around the activation are faster
+
+
+def is_one_kernel(width: int, *, is_gated: bool) -> bool:
+    """Each way, products included."""
+    return width <= (WIDEST_GATED if is_gated else WIDEST)
 
 
 class _FusedFeedForward(torch.autograd.Function):
@@ -35,7 +40,7 @@ class _FusedFeedForward(torch.autograd.Function):
         ctx.shares = [getattr(weight, "shares", None) for weight in (up, bias, down_DU)]
         up, down_DU = coarse(up, x.dtype), coarse(down_DU, x.dtype)
         bias = None if bias is None else coarse(bias, x.dtype)
-        if x.shape[-1] <= WIDEST_FUSED:
+        if is_one_kernel(x.shape[-1], is_gated=len(up) != down_DU.shape[1]):
             ctx.save_for_backward(x_MD, up, bias, down_DU)
             return narrow_forward(x_MD, up, bias, down_DU).view(x.shape)
         pre = F.linear(x_MD, up, bias)
@@ -73,7 +78,7 @@ def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor)
 
 def bias_shares(rows: int, width: int, units: int) -> int:
     """Of the gradient of the bias of `up`."""
-    if width <= WIDEST_FUSED:
+    if is_one_kernel(width, is_gated=False):
         return narrow_programs(rows, width, units)
     return activation_programs(rows, units, has_bias=True)
 
@@ -82,7 +87,7 @@ def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -
     """A run each way."""
     x, slope, pre = zeros(16, width), zeros(16, units), zeros(16, units * (1 + is_gated))
     key = "feed forward", *activation_tile(units, is_gated=is_gated).values()
-    if width > WIDEST_FUSED:
+    if not is_one_kernel(width, is_gated=is_gated):
         return {
             (*key, 0): lambda: activated(pre, units),
             (*key, 1): lambda: activated_backward(slope, pre, has_bias=not is_gated, shares=None),

@@ -21,10 +21,9 @@ from archfit.model.tiles import alignment, share_sums
 
 # For rows of at most so many columns: rows and units of a tile, warps and stages, both ways.
 TILES = {
-    32: ((64, 64, 4, 2), (64, 32, 4, 2)),
-    64: ((64, 64, 4, 2), (64, 32, 4, 2)),
-    160: ((128, 32, 8, 2), (64, 32, 4, 2)),
-    256: ((128, 16, 8, 2), (128, 16, 8, 2)),
+    32: ((64, 64, 4, 1), (64, 32, 4, 2)),
+    64: ((128, 32, 8, 2), (64, 32, 4, 1)),
+    128: ((64, 64, 4, 2), (64, 32, 4, 2)),
 }
 FORWARDS, BACK = range(2)
 SIZES = ["rows", "width", "half", "units"]
