@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,25 @@ def test_kernels_are_compiled_elsewhere_into_the_cache(tmp_path: Path) -> None:
     assert said == "free\n", problem or program.stderr
     made = {file.name for file in (tmp_path / "cache").rglob("*.cubin")}
     assert made == {"_add_norm_forward.cubin", "_add_norm_backward.cubin", "_share_sums.cubin"}
+
+
+def test_launchers_are_built_one_at_a_time() -> None:
+    from archfit.model.compile_ahead import in_turn
+
+    inside: list[int] = []
+    most: list[int] = []
+
+    class Launcher:
+        def __init__(self, name: int) -> None:
+            inside.append(name)
+            most.append(len(inside))
+            time.sleep(0.01)
+            inside.remove(name)
+            self.name = name
+
+    in_turn(Launcher)
+    with ThreadPoolExecutor(4) as threads:
+        built = list(threads.map(Launcher, range(8)))
+
+    assert [each.name for each in built] == list(range(8))
+    assert max(most) == 1

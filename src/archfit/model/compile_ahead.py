@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -72,9 +72,29 @@ def _run(architecture: Architecture, device: torch.device, at: int) -> None:
 
 @cache
 def _loaders(device: torch.device) -> ThreadPoolExecutor:
+    if device.type != "cuda":
+        return ThreadPoolExecutor(LOADERS)
+    from triton.backends.nvidia.driver import CudaLauncher
+
+    in_turn(CudaLauncher)
     # A new thread starts on the first GPU of the machine, whichever this process trains on.
-    initialise = partial(torch.cuda.set_device, device) if device.type == "cuda" else None
-    return ThreadPoolExecutor(LOADERS, initializer=initialise)
+    return ThreadPoolExecutor(LOADERS, initializer=partial(torch.cuda.set_device, device))
+
+
+def in_turn(launcher: type) -> None:
+    """Let one thread at a time build a launcher.
+
+    Until Triton 3.6 launchers are C modules of one name. Python, asked for such a file again, puts
+    its functions into the module that was loaded last under that name; a thread that has just
+    loaded that one would take the launcher of another kernel out of it.
+    """
+    build, lock = launcher.__init__, threading.Lock()  # type: ignore[misc]
+
+    def build_alone(self: object, *given: object) -> None:
+        with lock:
+            build(self, *given)
+
+    launcher.__init__ = build_alone  # type: ignore[misc]
 
 
 @cache
@@ -188,12 +208,20 @@ class _NoGpu:
 
 def _launch_nothing(capability: int) -> None:
     """Let kernels of this process be compiled for a GPU, and none be launched."""
+    from triton.backends.nvidia.driver import CudaLauncher
     from triton.runtime import driver
     from triton.runtime.jit import JITFunction
 
     driver.set_active(_NoGpu(capability))
     run = JITFunction.run
-    JITFunction.run = lambda *given, **options: run(*given, **options | {"warmup": True})
+
+    def compile_only(*given: Any, **options: Any) -> Any:
+        kernel = run(*given, **options | {"warmup": True})
+        with contextlib.suppress(Exception):  # newer Tritons have one launcher, on a GPU
+            CudaLauncher(kernel.src, kernel.metadata)
+        return kernel
+
+    JITFunction.run = compile_only
 
 
 def _work(architecture: Architecture, device: torch.device) -> Work:
