@@ -162,11 +162,13 @@ def said(process: subprocess.Popen[str]) -> dict[str, float]:
 
 
 def timed(process: subprocess.Popen[str]) -> dict[str, float]:
-    """Let a worker time its steps, and end."""
+    """Let a worker time its steps, and end: while it gives its memory back, others are slow."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
-    return said(process)
+    rates = said(process)
+    process.wait()
+    return rates
 
 
 def measure(shape: Shape, ways: dict[str, Callable[[int], None]]) -> None:
