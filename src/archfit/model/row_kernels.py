@@ -106,10 +106,10 @@ def _add_norm_backward(
 
 
 def _norm_tile(width: int, *, forwards: bool) -> dict[str, int]:
-    """Few rows backwards, where a program also sums them."""
+    """Few rows backwards, where a program also sums them: a warp alone waits for no other."""
     block = power_of_two(64, width)
     rows = max(1, (2048 if forwards else 1024) // block)
-    warps = 2 if not forwards and 64 < block < 512 else 4
+    warps = 1 if not forwards and block < 512 else 4
     return {"BLOCK": block, "ROWS": rows, "ALIGN": alignment(width), "num_warps": warps}
 
 
