@@ -61,20 +61,43 @@ def test_a_best_depth_beyond_the_grid_is_an_open_end() -> None:
     (deep,) = depth_curves("x", {10_000: points(10_000, 60.0, np.random.default_rng(1))})
     assert deep.best.high is None
     assert not deep.is_inside
-    (shallow,) = depth_curves("x", {10_000: points(10_000, 0.5, np.random.default_rng(1))})
+    two_and_more = points(10_000, 1.5, np.random.default_rng(1))[1:]
+    (shallow,) = depth_curves("x", {10_000: two_and_more})
     assert shallow.best.low is None
+    assert not shallow.is_inside
 
 
-def test_a_size_without_repeats_takes_the_noise_of_its_neighbour() -> None:
+def test_no_network_is_less_deep_than_one_layer() -> None:
+    (shallow,) = depth_curves("x", {10_000: points(10_000, 0.5, np.random.default_rng(1))})
+    assert shallow.best.low == shallow.best.value == 1
+    assert shallow.is_inside
+
+
+def test_without_repeats_noise_is_what_a_quartic_leaves() -> None:
     random = np.random.default_rng(2)
-    sizes = {
-        125_000: points(125_000, 4.0, random),
-        1_000_000: points(1_000_000, 8.0, random, seeds=1),
-    }
-    small, large = depth_curves("x", sizes)
+    (curve,) = depth_curves("x", {1_000_000: points(1_000_000, 8.0, random, seeds=1)})
+    assert NOISE / 2 < curve.noise < 2 * NOISE
+    assert curve.best.contains(8.0)
+
+
+def test_few_depths_without_repeats_take_the_noise_of_the_nearest_size() -> None:
+    random = np.random.default_rng(2)
+    few = points(1_000_000, 6.0, random, seeds=1)[2:9]
+    small, large = depth_curves("x", {125_000: points(125_000, 4.0, random), 1_000_000: few})
     assert large.noise == small.noise > 0
-    assert large.best.contains(8.0)
-    assert depth_curves("x", {1_000_000: sizes[1_000_000]}) == ()
+    assert depth_curves("x", {1_000_000: few}) == ()
+
+
+def test_nine_of_ten_new_runs_lie_where_they_are_predicted() -> None:
+    inside = []
+    for trial in range(40):
+        random = np.random.default_rng(trial)
+        sizes = {size: points(size, 5.0, random, miss=0.05) for size in (60_000, 125_000)}
+        curve = depth_curves(str(trial), sizes)[1]
+        for depth in (2, 6, 16):
+            again = planted(depth, 120_000, 5.0) + NOISE * random.standard_normal()
+            inside.append(curve.predicted(depth, 120_000).contains(again))
+    assert 0.84 <= np.mean(inside) <= 0.98
 
 
 def test_regret_is_nought_at_the_best_depth_and_grows_away_from_it() -> None:

@@ -3,7 +3,8 @@
 Networks of one size miss it by some per cent, since widths are whole numbers; their losses are
 brought to it by the slope of the loss over ln size between best networks. As in curves.py no form
 is chosen: polynomials of degree 2 to 4 take part in as many resamples as the data speak for them,
-and an interval holds what best depths the resamples have.
+and an interval holds what best depths the resamples have. Where few networks were repeated by other
+seeds, what the highest polynomial leaves is the noise.
 """
 
 import math
@@ -64,21 +65,39 @@ class DepthCurve:
     points: tuple[DepthPoint, ...]  # by depth
     depths: Reals  # of the grid
     losses: Reals  # the curve there
+    errors: Reals  # standard errors of the curve there
     best: Estimate  # depth; open at an end of the grid that it may lie beyond
     least: float  # the loss of the curve at the best depth
+    slope: float  # of the loss over ln size
     noise: float  # standard deviation of one run
+    scatter: float  # that of one run about the curve, where noise does not explain it all
+    degrees: int  # of freedom, of the scatter
     explained: float  # by the curve, of the variance between depths that seeds do not explain
 
     @property
     def is_inside(self) -> bool:
-        """Whether the best depth lies between depths that were trained."""
+        """Whether the best depth lies between depths that were trained, or no network is less
+        deep."""
         depths = [point.depth for point in self.points]
-        return self.best.value is not None and min(depths) < self.best.value < max(depths)
+        least = min(depths) if min(depths) > 1 else 0
+        return self.best.value is not None and least < self.best.value < max(depths)
+
+    def at(self, depth: float) -> float:
+        """The loss of a depth, by the curve."""
+        return float(np.interp(math.log(depth), np.log(self.depths), self.losses))
 
     def regret(self, depth: float) -> float:
         """What a depth loses against the best one, by the curve."""
-        at = np.interp(math.log(depth), np.log(self.depths), self.losses)
-        return float(at - self.least)
+        return self.at(depth) - self.least
+
+    def predicted(self, depth: float, params: int) -> Estimate:
+        """The loss of one more run of a network of about this size."""
+        from scipy.special import stdtrit
+
+        error = np.interp(math.log(depth), np.log(self.depths), self.errors)
+        middle = self.at(depth) + self.slope * math.log(params / self.size)
+        half = float(stdtrit(self.degrees, 1 - TAIL)) * math.hypot(error, self.scatter)
+        return Estimate(value=middle, low=middle - half, high=middle + half)
 
 
 def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[DepthCurve, ...]:
@@ -100,21 +119,37 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
 
 
 def _noises(sizes: Mapping[int, Sequence[DepthPoint]]) -> dict[int, tuple[float, int]]:
-    """Standard deviation of a run and its degrees of freedom, for each size; where too few cells
-    were repeated, those of the nearest size."""
-    own = {}
-    for size, points in sizes.items():
-        degrees = sum(len(point.losses) - 1 for point in points)
-        if degrees >= LEAST_DEGREES:
-            squares = math.fsum(point.squares for point in points)
-            own[size] = math.sqrt(squares / degrees), degrees
-    if not own:
+    """Standard deviation of a run and its degrees of freedom, for each size; where it cannot be
+    known, those of the nearest size."""
+    known = {size: found for size, points in sizes.items() if (found := _noise(points)) is not None}
+    if not known:
         return {}
     return {
-        size: own[min(own, key=lambda other: abs(math.log(other / size)))]
+        size: known[min(known, key=lambda other: abs(math.log(other / size)))]
         for size, points in sizes.items()
         if len(points) >= LEAST_DEPTHS
     }
+
+
+def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
+    degrees = sum(len(point.losses) - 1 for point in points)
+    if degrees >= LEAST_DEGREES:
+        return math.sqrt(math.fsum(point.squares for point in points) / degrees), degrees
+    spare = len(points) - QUARTIC.free
+    if spare < LEAST_DEGREES:
+        return None
+    logs = np.log([point.depth for point in points])
+    losses, weights = (np.array([f(p) for p in points]) for f in (_mean, _seeds))
+    _, left = fit_form(QUARTIC, logs - logs.mean(), losses[None], weights)
+    return math.sqrt(float(left[0]) / spare), spare
+
+
+def _mean(point: DepthPoint) -> float:
+    return point.mean
+
+
+def _seeds(point: DepthPoint) -> float:
+    return float(len(point.losses))
 
 
 def _slopes(curves: Sequence[DepthCurve]) -> dict[int, float]:
@@ -150,28 +185,34 @@ def _curve(
     errors = np.outer(scales(0, name, free), np.sqrt(inflation / precisions))
     drawn_losses = generator(0, name).standard_normal(errors.shape) * errors
     cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
-    lowest = []
+    parts = []
     for form, row, some in zip(forms, rows, np.split(np.arange(RESAMPLES), cuts), strict=True):
         drawn, _ = fit_form(form, u, values(row[None], u) + drawn_losses[some], precisions)
-        lowest.append(grid[values(drawn, grid - middle).argmin(axis=1)])
+        parts.append(values(drawn, grid - middle))
+    resampled = np.concatenate(parts)
     return DepthCurve(
         size=size,
         points=points,
         depths=np.exp(grid),
         losses=curve,
-        best=_best(float(grid[curve.argmin()]), np.concatenate(lowest), grid),
+        errors=resampled.std(axis=0),
+        best=_best(float(grid[curve.argmin()]), grid[resampled.argmin(axis=1)], grid),
         least=float(curve.min()),
+        slope=slope,
         noise=std,
+        scatter=std * math.sqrt(inflation),
+        degrees=free,
         explained=_explained(losses, at_points, precisions, max(1, len(u) - 3)),
     )
 
 
 def _best(value: float, draws: Reals, grid: Reals) -> Estimate:
-    """The depth at the minimum; an end of the interval that is an end of the grid is open."""
+    """The depth at the minimum; an end of the interval that is an end of the grid is open, but for
+    a depth of 1."""
     low, high = (float(end) for end in np.quantile(draws, [TAIL, 1 - TAIL]))
     return Estimate(
         value=math.exp(value),
-        low=math.exp(min(low, value)) if low > grid[0] else None,
+        low=math.exp(min(low, value)) if low > grid[0] or grid[0] == 0 else None,
         high=math.exp(max(high, value)) if high < grid[-1] else None,
     )
 
