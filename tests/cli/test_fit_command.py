@@ -1,11 +1,13 @@
 """`archfit fit`, run as a user runs it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from archfit.fit.atlas import read_atlas
 from archfit.spec import Factorised, RunRecord
 from archfit.sweep.named import named_sweep
 from archfit.sweep.sweep import Corpus
@@ -128,8 +130,22 @@ def test_own_sweeps_join_the_atlas_under_the_names_of_their_folders(tmp_path: Pa
     assert "30k" in listed
 
 
+def test_runs_on_data_of_the_atlas_are_more_seeds_of_its_kind(tmp_path: Path) -> None:
+    shipped = next(run for run in read_atlas().runs if run.kind == "music")
+    again = replace(shipped.record, spec=replace(shipped.spec, seed=9))
+    write_runs(tmp_path / "music", [again])
+    plain, more = (
+        next(kind for kind in document["kinds"] if kind["name"] == "music")  # type: ignore[attr-defined]
+        for document in (
+            archfit("--atlas", "--json").document(),
+            archfit("--atlas", tmp_path / "music", "--json").document(),
+        )
+    )
+    assert more["runs"] == plain["runs"] + 1
+
+
 def test_an_own_kind_needs_a_name_of_its_own(tmp_path: Path) -> None:
     write_runs(tmp_path / "dna", [record(shape(2, 64), 2.0, 0)])
     refused = archfit("--atlas", tmp_path / "dna").refusal()
-    assert "dna is a kind of the atlas already; rename the folder" in refused
+    assert "dna is a kind of the atlas, and these runs were trained on other data" in refused
     assert "both given" in archfit("--atlas", "--evidence").refusal()

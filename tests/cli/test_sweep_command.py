@@ -143,6 +143,19 @@ def test_the_atlas_reads_no_data_more_than_four_times(archfit: Archfit, tmp_path
     assert not list(tmp_path.glob("out/*/spec.json"))
 
 
+def test_a_sweep_of_the_atlas_has_a_kind(archfit: Archfit, tmp_path: Path) -> None:
+    letters, data = tmp_path / "letters.txt", tmp_path / "data"
+    letters.write_text("ACGTTGCA" * 50_000)
+    archfit("data", "prepare", str(letters), "--kind", "bytes", "--out", str(data))
+    words = ("sweep", "atlas", "--data", str(data), "--dry-run")
+    assert archfit(*words, "--kind", "mine").status == 0
+    assert "holds other data than dna of the atlas" in archfit(*words, "--kind", "dna").refusal()
+    missing = archfit("sweep", "atlas", "--kind", "dna", "--dry-run").refusal()
+    assert "the data of dna do not ship (Escherichia coli" in missing
+    other = archfit("sweep", "repeats", "--kind", "mine", "--dry-run").refusal()
+    assert "repeats belongs to no atlas; leave it out" in other
+
+
 def test_slurm_writes_a_batch_file_and_trains_nothing(
     archfit: Archfit, data: PreparedData, tmp_path: Path
 ) -> None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from archfit.fit.atlas import size_of
 from archfit.spec import Architecture, Factorised, Full, RunSpec
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.matching import equal_total, ranks_below
-from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
+from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.sweep import SCALES, Cell, Corpus, Scale, recipe_of, seeded
 
 DNA = Corpus(label="dna", kind="fasta", vocab=6, hash="d" * 64, folder="")
@@ -111,7 +112,7 @@ def test_repeats_has_three_runs_of_eleven_networks_and_five_of_eight() -> None:
     assert {shape.input.vocab for shape in runs} == {257, 500, 2000, 50257}
 
 
-@pytest.mark.parametrize("name", sorted({*NAMED} - {"atlas"}))  # nobody's paper
+@pytest.mark.parametrize("name", sorted({*NAMED} - {*ATLAS}))  # nobody's paper
 def test_the_paper_scale_has_the_published_steps_and_batch(name: str) -> None:
     for spec in specs_of(name, "paper"):
         recipe = spec.recipe
@@ -126,7 +127,7 @@ def test_the_paper_scale_has_the_published_steps_and_batch(name: str) -> None:
 def test_small_takes_less_than_a_quarter_of_an_hour_of_one_gpu(name: str) -> None:
     seeds = sweep_numbers(name, "small")["seeds"]
     specs = specs_of(name, "small", seeds)
-    assert seeds >= (2 if name == "atlas" else 3)
+    assert seeds >= (1 if name in ATLAS else 3)
     assert sum(1.3 * gpu_seconds(spec) for spec in specs) < 15 * 60
 
 
@@ -243,6 +244,21 @@ def test_the_atlas_compares_depths_at_equal_totals_and_tokens_a_parameter(scale:
     assert all(len(found) >= 3 for (vocab, _), found in depths.items() if vocab == 257)
     if scale == "small":
         assert all(len(found) >= 7 for (vocab, _), found in depths.items() if vocab == 257)
+
+
+def test_parts_of_the_atlas_differ_from_it_in_one_thing() -> None:
+    def shapes(name: str) -> set[object]:
+        return {(s.architecture.block, s.architecture.context) for s in specs_of(name, "small")}
+
+    assert shapes("atlas") == shapes("atlas-tokens") == shapes("atlas-ranks") == {("gpt2", 256)}
+    assert shapes("atlas-llama") == {("llama", 256)}
+    assert shapes("atlas-context") == {("gpt2", 1024)}
+    longer = {
+        round(spec.training_tokens / size_of(spec)) for spec in specs_of("atlas-tokens", "small")
+    }
+    assert longer == {60}
+    ranks = {spec.architecture.embedding_rank for spec in specs_of("atlas-ranks", "small")}
+    assert ranks == {8, 16, 32, 64}
 
 
 def test_large_sizes_of_the_atlas_have_one_seed() -> None:

@@ -53,11 +53,12 @@ def fit(
 
 
 def _atlas(folders: Sequence[Path]) -> Atlas:
-    """What ships, and somebody's own sweeps of depths, each under the name of its folder."""
+    """What ships, and somebody's own sweeps of depths, each under its kind or else its folder's
+    name."""
     atlas = read_atlas()
     for folder in folders:
-        records = read_folders([folder]).records
-        atlas = with_own(atlas, folder.resolve().name, records, _origin(folder).labels)
+        records, origin = read_folders([folder]).records, _origin(folder)
+        atlas = with_own(atlas, origin.kind or folder.resolve().name, records, origin.labels)
     if not atlas.runs:
         raise ValueError(
             "no runs of the atlas ship with this version; give folders of your own, which "
@@ -117,4 +118,5 @@ def _origin(folder: Path) -> Origin:
         question=sweep.question,
         labels={place.hash: place.label for place in sweep.data},
         planned=len(sweep.specs),
+        kind=sweep.kind,
     )

@@ -36,6 +36,7 @@ DATA = word(
 )
 PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
 RULE = word("standard, completep or fan-in; auto: fan-in, but the papers' at paper.", WHAT)
+KIND = word("Of an atlas: the kind of data, one of its own or a new name.", WHAT, "NAME")
 TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
 WORKERS = size(
     f"Worker processes: on each GPU ({WORKERS_ON_A_GPU} if left out; it trains as many cells as "
@@ -78,6 +79,7 @@ def sweep(
     precision: Annotated[str, PRECISION] = "auto",
     learning_rate_rule: Annotated[str, RULE] = "auto",
     tune: Annotated[bool, TUNE] = False,
+    kind: Annotated[str | None, KIND] = None,
     workers: Annotated[int | None, WORKERS] = None,
     threads: Annotated[int, THREADS] = 1,
     device: Annotated[str, DEVICE] = "auto",

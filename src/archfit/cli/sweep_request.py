@@ -13,11 +13,12 @@ from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
+from archfit.fit.atlas import read_atlas
 from archfit.spec.errors import check_choice
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.devices import gpus
 from archfit.sweep.folder import read_sweep
-from archfit.sweep.named import NAMED, counted_corpora, named_sweep, sweep_numbers
+from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.sweep import (
     SCALES,
     Corpus,
@@ -43,6 +44,7 @@ class SweepRequest:
     precision: str
     learning_rate_rule: str
     tune: bool
+    kind: str | None
 
     def __post_init__(self) -> None:
         check_choice(SCALES, scale=self.scale)
@@ -56,6 +58,7 @@ class SweepRequest:
                 f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
             )
         self._check_is_not_said_by_the_file()
+        self._check_kind()
 
     def with_data(self, out: Path) -> Sweep:
         """The sweep on its data, which are prepared where they are missing."""
@@ -118,12 +121,40 @@ class SweepRequest:
             "--learning-rate-rule": self.learning_rate_rule != "auto",
             "--precision": self.precision != "auto" and self.is_stored,
             "--tune": self.tune and self.is_stored,
+            "--kind": self.kind is not None,
         }
         said = [option for option, is_given in given.items() if is_given]
         if said and (self.is_sweep_file or self.is_stored):
             raise ValueError(
                 f"{said[0]} is for named sweeps, and {self.which} says itself what is trained; "
                 "change it there"
+            )
+
+    def _check_kind(self) -> None:
+        """Refuse data under the name of a kind that was trained on others."""
+        if self.kind is None:
+            return
+        if self.which not in ATLAS:
+            raise ValueError(
+                f"--kind {self.kind} is for {', '.join(ATLAS)}, and {self.which} belongs to no "
+                "atlas; leave it out"
+            )
+        atlas = read_atlas()
+        known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
+        source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)
+        if source is None:
+            return
+        if not self.data:
+            raise ValueError(
+                f"the data of {self.kind} do not ship ({source}); prepare them as docs/atlas.md "
+                "says, and give --data DIR"
+            )
+        if foreign := [
+            folder for folder in self.data if open_prepared(folder).data_hash not in known
+        ]:
+            raise ValueError(
+                f"--data {foreign[0]} holds other data than {self.kind} of the atlas; give them a "
+                "name of their own by --kind NAME"
             )
 
     @property
@@ -138,13 +169,14 @@ class SweepRequest:
 
     def _named(self, corpora: tuple[Corpus, ...]) -> Sweep:
         changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
-        return named_sweep(
+        sweep = named_sweep(
             self.which,
             self.scale,
             corpora,
             seeds=range(self.seeds or sweep_numbers(self.which, self.scale)["seeds"]),
             changes={name: word for name, word in changes.items() if word != "auto"},
         )
+        return replace(sweep, kind=self.kind or "")
 
     def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
         usual = "bfloat16" if gpus() else "float32"

@@ -159,15 +159,24 @@ def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, obje
 
 
 def with_own(atlas: Atlas, name: str, records: Iterable[RunRecord], labels: Labels) -> Atlas:
-    """The atlas with runs on somebody's own data as one more kind; `labels` by hash of the data."""
-    if any(kind.name == name for kind in atlas.kinds):
-        raise ValueError(f"{name} is a kind of the atlas already; rename the folder")
+    """The atlas with somebody's own runs: on data of a kind it has, or as one more kind.
+
+    `labels` names data by their hash; those of the atlas have theirs.
+    """
+    known = {run.spec.data_hash: run.vocabulary for run in atlas.runs if run.kind == name}
+    found = {run.spec: run for run in atlas.runs}
+    for record in records:
+        if known and record.spec.data_hash not in known:
+            raise ValueError(
+                f"{name} is a kind of the atlas, and these runs were trained on other data; rename "
+                "the folder, or give the sweep another --kind"
+            )
+        label = (known or labels).get(record.spec.data_hash, "as given")
+        found[record.spec] = AtlasRun(kind=name, vocabulary=label, record=record)
+    if known:
+        return replace(atlas, runs=tuple(found.values()))
     kind = AtlasKind(name=name, family="own", unit="byte", source="your runs", licence="yours")
-    runs = [
-        AtlasRun(kind=name, vocabulary=labels.get(each.spec.data_hash, "as given"), record=each)
-        for each in records
-    ]
-    return replace(atlas, kinds=(*atlas.kinds, kind), runs=(*atlas.runs, *runs))
+    return replace(atlas, kinds=(*atlas.kinds, kind), runs=tuple(found.values()))
 
 
 @cache

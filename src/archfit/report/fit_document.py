@@ -32,6 +32,7 @@ class Origin:
     question: str = ""
     labels: Mapping[str, str]  # of data sets, by hash
     planned: int = 0  # runs
+    kind: str = ""  # of an atlas
 
     def __post_init__(self) -> None:
         """What comes from files is cut to a length that a page can hold."""
@@ -39,6 +40,7 @@ class Origin:
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "question", printable(self.question, LONGEST_QUESTION))
         object.__setattr__(self, "name", printable(self.name, LONGEST_LABEL))
+        object.__setattr__(self, "kind", printable(self.kind, LONGEST_LABEL))
 
 
 def printable(text: str, longest: int) -> str:

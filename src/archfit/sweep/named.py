@@ -34,7 +34,9 @@ Numbers: TypeAlias = Mapping[str, Any]  # what the table says of a sweep at one 
 def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
     """What the table says of a sweep at a scale: recipe, vocabularies, seeds, and its own sizes."""
     table = named_sweeps_table()
-    return {**table["usual"][scale], **table[name].get(scale, {})}
+    own, like = table[name], table.get(table[name].get("like"), {})
+    parts = table["usual"][scale], like.get(scale, {}), own.get("always", {}), own.get(scale, {})
+    return {key: value for part in parts for key, value in part.items()}
 
 
 def _runs(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -184,19 +186,22 @@ def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
 
 
 def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
-    """All depths at every size, tables included, on every vocabulary, equally many tokens for each
-    parameter.
+    """All depths at every size, tables included, on every vocabulary (and at every rank of its
+    embedding), equally many tokens for each parameter.
 
     Two heads, or one for every 64 dimensions, as plans choose them; batches that make some 600
     steps or more. A shape that no width brings to its size is left out, and a vocabulary of BPE
     where its tables would be more than half of the network.
     """
-    for corpus, params, depth in product(corpora, numbers["sizes"], numbers["depths"]):
+    recipe, ranks = replace(recipe, **numbers.get("options", {})), numbers.get("ranks", [None])
+    for corpus, params, depth, rank in product(corpora, numbers["sizes"], numbers["depths"], ranks):
+        if rank is not None and rank >= corpus.vocab:
+            continue
         tokens = numbers["tokens_a_parameter"] * params
         rows = tokens / (LEAST_ATLAS_STEPS * recipe.context)
         batch = min(numbers["most_rows"], max(1, 2 ** round(math.log2(rows))))
         steps = round(tokens / (batch * recipe.context))
-        options = replace(recipe, depth=depth, batch=batch, steps=steps)
+        options = replace(recipe, depth=depth, batch=batch, steps=steps, embedding_inner=rank)
         options = replace(options, evaluate_every=max(1, steps // 10), heads=2)
         options = equal_total(options, vocab=corpus.vocab, params=params)
         if (heads := max(2, round(options.width / 64))) > 2:
@@ -205,7 +210,8 @@ def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> It
         tables = shape.params - shape.block_params
         is_large = corpus.vocab > BYTES and 2 * tables > shape.params
         is_far = abs(shape.params / params - 1) > FAR_FROM_SIZE
-        if not is_far and not is_large and shape.width >= NARROWEST:
+        is_wide = shape.width >= NARROWEST and (rank is None or rank < shape.width)
+        if not is_far and not is_large and is_wide:
             most_seeds = 1 if params >= numbers["one_seed_from"] else None
             yield Cell(corpus=corpus, options=options, most_seeds=most_seeds)
 
@@ -222,7 +228,12 @@ NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[C
     "input-or-output-rank": input_or_output_rank,
     "repairs": repairs,
     "atlas": atlas,
+    "atlas-llama": atlas,
+    "atlas-tokens": atlas,
+    "atlas-context": atlas,
+    "atlas-ranks": atlas,
 }
+ATLAS = tuple(name for name, cells in NAMED.items() if cells is atlas)
 
 
 def named_sweep(

@@ -1,7 +1,7 @@
 """What a sweep is: a question, the data it is asked on, its cells, and how they are trained."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -39,9 +39,10 @@ class Sweep:
     question: str
     data: tuple[Corpus, ...]
     specs: tuple[RunSpec, ...]  # each once
+    kind: str = ""  # under which its runs join the atlas, if they do
 
     def __post_init__(self) -> None:
-        check_text(name=self.name, scale=self.scale, question=self.question)
+        check_text(name=self.name, scale=self.scale, question=self.question, kind=self.kind)
         if not self.specs:
             raise ValueError(f"sweep {self.name} has no cells; give it at least one")
         if len(set(self.specs)) < len(self.specs):
@@ -51,6 +52,16 @@ class Sweep:
             raise ValueError(
                 f"sweep {self.name} has cells on data {min(foreign)[:16]} that it does not name"
             )
+
+    @staticmethod
+    def shortened(document: dict[str, Any]) -> dict[str, Any]:
+        """JSON without an empty kind."""
+        return {key: part for key, part in document.items() if key != "kind" or part}
+
+    @staticmethod
+    def completed(document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What was left out."""
+        return {"kind": ""} | dict(document)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
