@@ -11,6 +11,7 @@ from archfit.cli.output import print_json, show, version_line
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
+from archfit.report.document import Document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
 from archfit.report.page import check_page_file, save_report
 from archfit.spec.files import ADVICE, SWEEP
@@ -68,12 +69,27 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
 
 
 def report(
-    folders: Annotated[list[Path], RUNS_OR_ADVICE],
     out: Annotated[Path, word("The page, FILE.html; its charts go beside it.")],
+    folders: Annotated[list[Path] | None, RUNS_OR_ADVICE] = None,
+    atlas: Annotated[bool, flag("--atlas", ATLAS)] = False,
     as_json: AsJson = False,
 ) -> None:
     """One page with what runs say: conclusions, figures with intervals, tables."""
     check_page_file(out)
+    document = atlas_document(_atlas(folders or [])) if atlas else _report(folders or [], out)
+    written = save_report(document, out)
+    if as_json:
+        return print_json({"file": str(out), "figures": figures_json(written)})
+    typer.echo(f"{out}: {len(written)} figures, each also as SVG and PNG beside it")
+    for name in written:
+        typer.echo(f"  {name}")
+    return None
+
+
+def _report(folders: list[Path], out: Path) -> Document:
+    """The page of an advice, or of folders of runs."""
+    if not folders:
+        raise ValueError("no folder is given; name folders of runs or of an advice, or --atlas")
     advices = [folder for folder in folders if (folder / ADVICE).is_file()]
     if advices and len(folders) > 1:
         raise ValueError(
@@ -86,17 +102,9 @@ def report(
 
         advice, data, plan, check = read_advice(advices[0])
         said = {"command": advice.command, "version": version_line()}
-        document = advice_of(advice.wish, data, plan, check, **said)
-    else:
-        runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
-        document = sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
-    written = save_report(document, out)
-    if as_json:
-        return print_json({"file": str(out), "figures": figures_json(written)})
-    typer.echo(f"{out}: {len(written)} figures, each also as SVG and PNG beside it")
-    for name in written:
-        typer.echo(f"  {name}")
-    return None
+        return advice_of(advice.wish, data, plan, check, **said)
+    runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
+    return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
 
 def figures_json(written: dict[str, list[Path]]) -> list[dict[str, object]]:

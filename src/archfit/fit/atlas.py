@@ -14,6 +14,7 @@ from functools import cache
 from typing import TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import packed_file, packed_lines
@@ -57,8 +58,14 @@ class Series:
     vocabulary: str
     block: BlockFamily
     context: int
-    rank: int  # of the input embedding; the vocabulary's where nothing caps it
+    rank: int | None  # of the input embedding, where a factorised table caps it
     tokens_a_parameter: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is what most runs of the atlas are; others differ from it in one thing."""
+        facts = self.block, self.rank, self.context, self.tokens_a_parameter
+        return facts == ("gpt2", None, 256, 20)
 
     @classmethod
     def of(cls, run: AtlasRun) -> "Series":
@@ -70,7 +77,7 @@ class Series:
             vocabulary=run.vocabulary,
             block=shape.block,
             context=shape.context,
-            rank=shape.embedding_rank if is_capped else shape.input.vocab,
+            rank=shape.embedding_rank if is_capped else None,
             tokens_a_parameter=round(run.spec.training_tokens / size_of(run.spec)),
         )
 
@@ -80,6 +87,11 @@ def size_of(spec: RunSpec) -> int:
     doublings = round(math.log2(spec.architecture.params / DOUBLINGS))
     exact = round(DOUBLINGS * 2.0**doublings)
     return ROUND.get(exact, exact)
+
+
+def size_words(size: int) -> str:
+    """60k, 125k, 1M."""
+    return f"{size / 1e6:g}M" if size >= 1e6 else f"{size / 1e3:g}k"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +117,39 @@ class Atlas:
             for series, sizes in sorted(cells.items(), key=lambda item: repr(item[0]))
         }
 
+    def features(self, kind: str) -> dict[str, float] | None:
+        """What the data of a kind are like, in the vocabulary that they were given in."""
+        table = shipped_fingerprints()
+        hashes = (run.spec.data_hash for run in self.runs if run.kind == kind)
+        return next((table[each] for each in hashes if each in table), None)
+
+
+def plain_of_kinds(
+    atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]
+) -> dict[str, tuple[DepthCurve, ...]]:
+    """For each kind, the curves of its plain series that has most runs."""
+    found = {}
+    for kind in atlas.kinds:
+        plain = [s for s in curves if s.kind == kind.name and s.is_plain and curves[s]]
+        if plain:
+            found[kind.name] = max(
+                (curves[series] for series in plain),
+                key=lambda curves: sum(len(p.losses) for c in curves for p in c.points),
+            )
+    return found
+
+
+def foretold_by_fingerprints(
+    atlas: Atlas, plain: Mapping[str, tuple[DepthCurve, ...]]
+) -> tuple[Foretold, ...]:
+    """Whether fingerprints foretell the best depths of a family left out."""
+    kinds = [
+        KindCurves(kind=kind.name, family=kind.family, curves=plain[kind.name], features=features)
+        for kind in atlas.kinds
+        if kind.name in plain and (features := atlas.features(kind.name)) is not None
+    ]
+    return foretold(kinds)
+
 
 def _without_seed(spec: RunSpec) -> RunSpec:
     return replace(spec, seed=0)
@@ -116,9 +161,8 @@ def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
 
 
-def atlas_json(atlas: Atlas) -> dict[str, object]:
+def atlas_json(atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]) -> dict[str, object]:
     """Everything that the runs say, kind by kind."""
-    curves = atlas.curves()
     return {
         "runs": len(atlas.runs),
         "kinds": [

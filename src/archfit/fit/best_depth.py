@@ -23,7 +23,6 @@ from archfit.fit.curves import (
     form_weights,
     generator,
     scales,
-    values,
     variance_inflation,
 )
 from archfit.fit.noise import LEAST_DEGREES, TAIL
@@ -36,6 +35,7 @@ else:
 
 LEAST_DEPTHS = 5
 GRID = 241  # depths at which a curve is looked at
+NO_DEPTH = 1e-9  # ln of 1, but for rounding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +86,10 @@ class DepthCurve:
         """The loss of a depth, by the curve."""
         return float(np.interp(math.log(depth), np.log(self.depths), self.losses))
 
+    def brought(self, point: DepthPoint) -> float:
+        """The mean loss of a depth, brought to the size."""
+        return point.mean - self.slope * math.log(point.params / self.size)
+
     def regret(self, depth: float) -> float:
         """What a depth loses against the best one, by the curve."""
         return self.at(depth) - self.least
@@ -107,15 +111,12 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
     """
     noise = _noises(sizes)
     known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in sorted(noise)}
-    slopes = dict.fromkeys(known, 0.0)
-    curves: list[DepthCurve] = []
-    for _ in range(2):  # the slope between sizes comes from the first curves
-        curves = [
-            _curve(f"{name}/{size}", size, points, slopes[size], noise[size])
-            for size, points in known.items()
-        ]
-        slopes = _slopes(curves)
-    return tuple(curves)
+    flat = {size: _fit(points, size, 0.0, noise[size]) for size, points in known.items()}
+    slopes = _slopes({size: float(fit.curve.min()) for size, fit in flat.items()})
+    return tuple(
+        _curve(f"{name}/{size}", size, points, slopes[size], noise[size])
+        for size, points in known.items()
+    )
 
 
 def _noises(sizes: Mapping[int, Sequence[DepthPoint]]) -> dict[int, tuple[float, int]]:
@@ -152,44 +153,88 @@ def _seeds(point: DepthPoint) -> float:
     return float(len(point.losses))
 
 
-def _slopes(curves: Sequence[DepthCurve]) -> dict[int, float]:
+def _slopes(least: Mapping[int, float]) -> dict[int, float]:
     """The change of the least loss over ln size, around each size."""
-    if len(curves) < 2:
-        return {curve.size: 0.0 for curve in curves}
-    logs = np.log([curve.size for curve in curves])
-    slopes = np.gradient(np.array([curve.least for curve in curves]), logs)
-    return {curve.size: float(slope) for curve, slope in zip(curves, slopes, strict=True)}
+    if len(least) < 2:
+        return dict.fromkeys(least, 0.0)
+    slopes = np.gradient(np.array([*least.values()]), np.log([*least]))
+    return dict(zip(least, map(float, slopes), strict=True))
 
 
 def _forms(depths: int) -> tuple[CurveForm, ...]:
     return tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if depths >= f.free + 2)
 
 
-def _curve(
-    name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
-) -> DepthCurve:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Fit:
+    """Polynomials through the depths of one size, and their mean."""
+
+    u: Reals  # ln depth about its mean
+    grid: Reals  # of the same
+    losses: Reals  # brought to the size
+    precisions: Reals
+    forms: tuple[CurveForm, ...]
+    weights: tuple[float, ...]
+    rows: Reals
+    inflation: float
+    degrees: int
+
+    @property
+    def curve(self) -> Reals:
+        """On the grid."""
+        return np.asarray(np.array(self.weights) @ _polynomials(self.rows, self.grid))
+
+
+def _fit(points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[float, int]) -> _Fit:
     std, degrees = noise
     logs = np.log([point.depth for point in points])
-    middle, u = float(logs.mean()), logs - logs.mean()
+    u = logs - logs.mean()
     losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
     precisions = np.array([len(point.losses) / std**2 for point in points])
     forms = _forms(len(points))
     fits = [fit_form(form, u, losses[None], precisions) for form in forms]
     misfits = [float(left[0]) for _, left in fits]
     inflation, free = variance_inflation(misfits, forms, len(u), degrees)
-    weights = form_weights([each / inflation for each in misfits], forms, len(u), degrees)
-    rows = np.concatenate([row for row, _ in fits])
-    grid = np.linspace(logs[0], logs[-1], GRID)
-    curve = np.asarray(np.array(weights) @ values(rows, grid - middle))
-    at_points = np.asarray(np.array(weights) @ values(rows, u))
-    errors = np.outer(scales(0, name, free), np.sqrt(inflation / precisions))
+    return _Fit(
+        u=u,
+        grid=np.linspace(u[0], u[-1], GRID),
+        losses=losses,
+        precisions=precisions,
+        forms=forms,
+        weights=form_weights([each / inflation for each in misfits], forms, len(u), degrees),
+        rows=np.concatenate([row for row, _ in fits]),
+        inflation=inflation,
+        degrees=free,
+    )
+
+
+def _polynomials(rows: Reals, u: Reals) -> Reals:
+    """The loss of each row of curves.py at each u; none of them is a power law."""
+    level, slope, _, *higher = rows.T
+    return np.array([level, slope, *higher]).T @ np.vander(u, len(higher) + 2, increasing=True).T
+
+
+def _resampled(fit: _Fit, name: str) -> Reals:
+    """Curves on the grid that chance might have given instead."""
+    errors = np.outer(scales(0, name, fit.degrees), np.sqrt(fit.inflation / fit.precisions))
     drawn_losses = generator(0, name).standard_normal(errors.shape) * errors
-    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
-    parts = []
-    for form, row, some in zip(forms, rows, np.split(np.arange(RESAMPLES), cuts), strict=True):
-        drawn, _ = fit_form(form, u, values(row[None], u) + drawn_losses[some], precisions)
-        parts.append(values(drawn, grid - middle))
-    resampled = np.concatenate(parts)
+    cuts = np.round(np.cumsum(fit.weights)[:-1] * RESAMPLES).astype(int)
+    parts, shares = [], np.split(np.arange(RESAMPLES), cuts)
+    for form, row, some in zip(fit.forms, fit.rows, shares, strict=True):
+        around = _polynomials(row[None], fit.u) + drawn_losses[some]
+        drawn, _ = fit_form(form, fit.u, around, fit.precisions)
+        parts.append(_polynomials(drawn, fit.grid))
+    return np.concatenate(parts)
+
+
+def _curve(
+    name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
+) -> DepthCurve:
+    fit, std = _fit(points, size, slope, noise), noise[0]
+    resampled, curve = _resampled(fit, name), fit.curve
+    grid = fit.grid + float(np.log([point.depth for point in points]).mean())
+    at_points = np.asarray(np.array(fit.weights) @ _polynomials(fit.rows, fit.u))
+    spare = max(1, len(points) - QUADRATIC.free)
     return DepthCurve(
         size=size,
         points=points,
@@ -200,9 +245,9 @@ def _curve(
         least=float(curve.min()),
         slope=slope,
         noise=std,
-        scatter=std * math.sqrt(inflation),
-        degrees=free,
-        explained=_explained(losses, at_points, precisions, max(1, len(u) - 3)),
+        scatter=std * math.sqrt(fit.inflation),
+        degrees=fit.degrees,
+        explained=_explained(fit.losses, at_points, fit.precisions, spare),
     )
 
 
@@ -212,7 +257,7 @@ def _best(value: float, draws: Reals, grid: Reals) -> Estimate:
     low, high = (float(end) for end in np.quantile(draws, [TAIL, 1 - TAIL]))
     return Estimate(
         value=math.exp(value),
-        low=math.exp(min(low, value)) if low > grid[0] or grid[0] == 0 else None,
+        low=math.exp(min(low, value)) if low > grid[0] or grid[0] < NO_DEPTH else None,
         high=math.exp(max(high, value)) if high < grid[-1] else None,
     )
 

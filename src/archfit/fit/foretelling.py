@@ -1,0 +1,156 @@
+"""Does a fingerprint of the data foretell the best depth of a kind that was left out?
+
+Best depths are fitted by ln depth = a + b ln size + c feature on all families of data but one, and
+asked for the kinds of that one; what counts is the loss by the kind's own curve. A feature helps if
+it loses less than size alone, over families, beyond chance and beyond our having tried several.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from archfit.fit.best_depth import DepthCurve
+from archfit.fit.noise import TAIL
+from archfit.spec.files import packed_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from archfit.spec import lazy_numpy as np
+
+FINGERPRINTS = "atlas/fingerprints.json"
+SPREAD = 0.5  # of ln depth between kinds that nothing here explains
+STANDARD_ERRORS = 3.29  # in a 90 % interval
+LEAST_FAMILIES = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindCurves:
+    """The curves of one kind of data, and what its data are like."""
+
+    kind: str
+    family: str
+    curves: tuple[DepthCurve, ...]
+    features: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foretold:
+    """What a feature is worth on families that it was not fitted to."""
+
+    feature: str  # empty: size alone
+    regret: float  # mean over kinds and sizes, in bits
+    error: float  # root of the mean square, in ln depth
+    gain: float  # of regret over size alone, mean over families
+    low: float  # of that gain; the tail is shared among all features
+    high: float
+
+    @property
+    def helps(self) -> bool:
+        """Beyond doubt."""
+        return self.low > 0
+
+
+@cache
+def shipped_fingerprints() -> dict[str, dict[str, float]]:
+    """The features of each data set by its hash."""
+    table = json.loads(packed_file(FINGERPRINTS).read_text(encoding="utf-8"))
+    return {data_hash: features_of(found) for data_hash, found in table.items()}
+
+
+def features_of(fingerprint: Mapping[str, object]) -> dict[str, float]:
+    """Numbers of a fingerprint, on scales on which a straight line may make sense."""
+    number = {name: value for name, value in fingerprint.items() if isinstance(value, int | float)}
+    information = fingerprint["information"]
+    assert isinstance(information, list | tuple)
+    first, far = float(information[0]), float(information[-3])
+    return {
+        "ln of tokens that occur": math.log(number["vocab"]),
+        "entropy of a token": float(number["entropy"]),
+        "entropy after two tokens": float(number["entropy_after_two"]),
+        "what two tokens tell": float(number["entropy"] - number["entropy_after_two"]),
+        "information at distance 1": first,
+        "information at distance 64": far,
+        "decay of information": float(number["decay"]),
+        "copies": float(number["copied"]),
+        "bits by LZMA": float(number["packed"]),
+    }
+
+
+def foretold(kinds: Sequence[KindCurves]) -> tuple[Foretold, ...]:
+    """Size alone first, then each feature; nothing where there are too few families."""
+    families = sorted({kind.family for kind in kinds})
+    if len(families) < LEAST_FAMILIES:
+        return ()
+    names = [*kinds[0].features]
+    alone = _left_out(kinds, families, None)
+    found = []
+    for feature in (None, *names):
+        tried = _left_out(kinds, families, feature)
+        gains = np.array([alone[family][0] - tried[family][0] for family in families])
+        low, high = _mean_interval(gains, TAIL / len(names))
+        regrets, squares = (np.concatenate([tried[f][part] for f in families]) for part in (1, 2))
+        found.append(
+            Foretold(
+                feature=feature or "",
+                regret=float(regrets.mean()),
+                error=math.sqrt(float(squares.mean())),
+                gain=float(gains.mean()),
+                low=low,
+                high=high,
+            )
+        )
+    return tuple(found)
+
+
+def _left_out(
+    kinds: Sequence[KindCurves], families: Sequence[str], feature: str | None
+) -> dict[str, tuple[float, "NDArray[np.float64]", "NDArray[np.float64]"]]:
+    """For each family, fitted to the others: mean regret, regrets, squared errors of ln depth."""
+    found = {}
+    for family in families:
+        known = [(kind, curve) for kind in kinds for curve in kind.curves if kind.family != family]
+        asked = [(kind, curve) for kind in kinds for curve in kind.curves if kind.family == family]
+        weights = np.sqrt([_weight(curve) for _, curve in known])
+        targets = np.log([_best(curve) for _, curve in known])
+        design = np.array([_row(*each, feature) for each in known])
+        solved = np.linalg.lstsq(design * weights[:, None], targets * weights, rcond=None)[0]
+        logs = np.array([_row(*each, feature) for each in asked]) @ solved
+        regrets, squares = [], []
+        for log, (_, curve) in zip(logs, asked, strict=True):
+            depth = min(max(math.exp(log), float(curve.depths[0])), float(curve.depths[-1]))
+            regrets.append(curve.regret(depth))
+            squares.append((math.log(depth) - math.log(_best(curve))) ** 2)
+        found[family] = float(np.mean(regrets)), np.array(regrets), np.array(squares)
+    return found
+
+
+def _row(kind: KindCurves, curve: DepthCurve, feature: str | None) -> list[float]:
+    plain = [1.0, math.log(curve.size)]
+    return plain if feature is None else [*plain, kind.features[feature]]
+
+
+def _best(curve: DepthCurve) -> float:
+    assert curve.best.value is not None  # of every curve
+    return curve.best.value
+
+
+def _weight(curve: DepthCurve) -> float:
+    """The less, the wider the interval of the best depth; an open end is the end of the grid."""
+    low = curve.best.low or float(curve.depths[0])
+    high = curve.best.high or float(curve.depths[-1])
+    error = math.log(max(high / low, 1.0)) / STANDARD_ERRORS
+    return 1 / (error**2 + SPREAD**2)
+
+
+def _mean_interval(values: "NDArray[np.float64]", tail: float) -> tuple[float, float]:
+    """The interval of a mean of few values (Student)."""
+    from scipy.special import stdtrit
+
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    half = float(stdtrit(len(values) - 1, 1 - tail)) * error
+    return float(values.mean()) - half, float(values.mean()) + half
