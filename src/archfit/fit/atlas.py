@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import packed_file, packed_lines
+from archfit.spec.frames import frame_of
 
 Labels: TypeAlias = Mapping[str, str]
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
@@ -48,6 +49,24 @@ class AtlasRun:
     def spec(self) -> RunSpec:
         """What was trained."""
         return self.record.spec
+
+    def row(self) -> dict[str, object]:
+        """Its network, training and loss, in plain values."""
+        shape, recipe, record = self.spec.architecture, self.spec.recipe, self.record
+        names = ("depth", "width", "heads", "block", "context", "embedding_rank", "params")
+        last = record.evaluations[-1] if record.status == "finished" else None
+        return {
+            "vocabulary": self.vocabulary,
+            "size": size_of(self.spec),
+            **{name: getattr(shape, name) for name in names},
+            "vocab": shape.input.vocab,
+            "tokens": self.spec.training_tokens,
+            "steps": recipe.steps,
+            "learning_rate": recipe.peak_learning_rate,
+            "seed": self.spec.seed,
+            "status": record.status,
+            "bits": last and last.heldout_bits_per_byte,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +119,26 @@ class Atlas:
 
     kinds: tuple[AtlasKind, ...]
     runs: tuple[AtlasRun, ...]
+
+    def __repr__(self) -> str:
+        kinds = len({run.kind for run in self.runs})
+        return f"Atlas({len(self.runs):,} runs on {kinds} kinds of data; to_frame() has them)"
+
+    def rows(self) -> list[dict[str, object]]:
+        """A run a row, with its loss."""
+        families = {kind.name: kind for kind in self.kinds}
+        return [
+            {"kind": run.kind, "family": families[run.kind].family, **run.row()}
+            for run in self.runs
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """What `archfit fit --atlas --json` says of the curves."""
+        return atlas_json(self, self.curves())
+
+    def to_frame(self) -> Any:
+        """The rows as a DataFrame, of pandas or else of polars."""
+        return frame_of(self.rows())
 
     def curves(self) -> dict[Series, tuple[DepthCurve, ...]]:
         """The curve of each size in each series."""

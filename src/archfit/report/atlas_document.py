@@ -28,6 +28,7 @@ RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020
 SOME_DEPTHS = (2, 8, 32)
 EXPLAINED = 0.9  # of the variance, below which a curve is an exception
 MOST_SURPRISES = 12
+OF_A_KIND = "depth-"  # how the name of the figure of a kind begins
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -344,7 +345,7 @@ def _kind_section(view: AtlasView, kind: AtlasKind) -> Section:
 
     best = ", ".join(f"{size_words(curve.size)}: {_interval(curve)}" for curve in curves)
     figure = Figure(
-        name=f"depth-{kind.name}",
+        name=f"{OF_A_KIND}{kind.name}",
         title=f"{kind.name}, {_name(series)}",
         caption="Points are means over seeds, brought to the size; lines are fitted curves. A "
         "diamond marks the best depth, the bar its 90 % interval.",

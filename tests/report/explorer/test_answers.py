@@ -178,6 +178,7 @@ def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
         f"/audit?config=%7B%22n_embd%22%3A%22{EVIL}%22%7D",
         f"/gallery?find={EVIL}",
         f"/gallery?sort={EVIL}",
+        f"/atlas?kind={EVIL}",
     ],
 )
 def test_whatever_a_page_shows_is_escaped(address: str) -> None:
@@ -193,9 +194,16 @@ def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
     assert "layers \N{MULTIPLICATION SIGN} 8" in text
 
 
-@pytest.mark.parametrize("chart", ["wide/shapes", "narrow/shapes", "wide/bounds", "narrow/models"])
+@pytest.mark.parametrize(
+    "chart",
+    [
+        "wide/shapes", "narrow/shapes", "wide/bounds", "narrow/models", "wide/depth",
+        "narrow/best-depth",
+    ],
+)  # fmt: skip
 def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
-    query = "" if "models" in chart else "?budget=100M&of=block_params&vocab=257"
+    is_of_a_plan = chart.endswith(("/shapes", "/bounds"))
+    query = "?budget=100M&of=block_params&vocab=257" if is_of_a_plan else ""
     document = json.loads(asked(f"/chart/{chart}{query}").content)
     assert document["title"]
     assert document["description"]
@@ -224,6 +232,16 @@ def test_the_gallery_sorts_and_finds() -> None:
     names = [line.partition(">ALBERT-")[2].partition("<")[0] for line in text.splitlines()]
     assert next(name for name in names if name) == "xxlarge-v1"
     assert "ESM-2" not in text.partition("All models")[2]
+
+
+def test_the_atlas_shows_the_kind_that_is_asked_for() -> None:
+    text = asked("/atlas?kind=proteins").content.decode()
+    assert "<option selected>proteins</option>" in text
+    assert "UniProtKB" in text
+    assert "Best depth" in text
+    drawing = json.loads(asked("/chart/wide/depth?kind=proteins").content)
+    assert drawing["description"].startswith("Loss over depth of proteins.")
+    assert asked("/atlas?kind=none").status == 400
 
 
 OPENAPI = openapi_document()

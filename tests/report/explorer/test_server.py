@@ -53,7 +53,15 @@ def raw(port: int, request: bytes) -> bytes:
 
 
 def test_pages_and_documents_carry_the_headers_that_keep_others_out(port: int) -> None:
-    for path in ("/", "/audit", "/gallery", "/api/plan?params=1M", "/nowhere", "/api/plan?x=1"):
+    for path in (
+        "/",
+        "/audit",
+        "/gallery",
+        "/atlas",
+        "/api/plan?params=1M",
+        "/nowhere",
+        "/api/plan?x=1",
+    ):
         _, headers, _ = ask(port, "GET", path)
         policy = headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")

@@ -18,6 +18,7 @@ from archfit.report.explorer.api import (
     bounds_document,
     plan_document,
 )
+from archfit.report.explorer.atlas_page import ATLAS_CHARTS, atlas_page
 from archfit.report.explorer.exchange import HEAD, ExplorerRequest, Reply, json_reply, refusal
 from archfit.report.explorer.pages import CHARTS, audit_page, gallery_page, plan_page
 from archfit.spec.errors import one_line
@@ -31,13 +32,16 @@ PAGES: dict[str, Callable[[ExplorerRequest], Reply]] = {
     "/": plan_page,
     "/audit": audit_page,
     "/gallery": gallery_page,
+    "/atlas": atlas_page,
 }
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
-# Plans and audits take milliseconds; bounds, which may not, and charts have processes of their own.
+# Plans and audits take milliseconds; bounds, which may not, charts, and the atlas, which takes
+# seconds to be read, have processes of their own.
 POOLS = {
-    "answers": (*PAGES, "/api/plan", "/api/audit"),
+    "answers": ("/", "/audit", "/gallery", "/api/plan", "/api/audit"),
     "bounds": ("/api/bounds",),
     "charts": tuple(CHARTS),
+    "atlas": ("/atlas", *ATLAS_CHARTS),
 }
 
 _SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
@@ -45,6 +49,7 @@ FIRST = {  # what a process asks itself before others may
     "answers": ExplorerRequest(path="/", query=(), body=b""),
     "bounds": ExplorerRequest(path="/api/bounds", query=_SMALL, body=b""),
     "charts": ExplorerRequest(path="/chart/wide/shapes", query=(), body=b""),
+    "atlas": ExplorerRequest(path="/chart/wide/depth", query=(), body=b""),
 }
 
 
@@ -53,7 +58,7 @@ def answer(request: ExplorerRequest) -> Reply:
     try:
         if request.path in PAGES:
             return PAGES[request.path](request)
-        return json_reply((DOCUMENTS | CHARTS)[request.path](request))
+        return json_reply((DOCUMENTS | CHARTS | ATLAS_CHARTS)[request.path](request))
     except TooLargeError as problem:
         return refusal(request.path, 422, one_line(str(problem)))
     except ValueError as problem:

@@ -5,7 +5,7 @@ where they wrap and are read aloud; the drawings go without.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata, resources
@@ -113,7 +113,7 @@ def plan_page(request: ExplorerRequest) -> Reply:
         query = plan_query(form)
         plan = plan_of(query)
     except ValueError as problem:
-        return _page("plan.html", values, problem)
+        return page_reply("plan.html", values, problem)
     document = plan_document(plan)
     sections = [part for part in document.sections if not part.is_detail]
     if plan.leads_with_repairs:  # else the headline is the shape, which the page shows above
@@ -128,7 +128,7 @@ def plan_page(request: ExplorerRequest) -> Reply:
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
-    return _page("plan.html", values)
+    return page_reply("plan.html", values)
 
 
 def audit_page(request: ExplorerRequest) -> Reply:
@@ -140,20 +140,20 @@ def audit_page(request: ExplorerRequest) -> Reply:
     names = sorted(zoo_names().values(), key=str.casefold)
     values: dict[str, object] = {"form": form.fields, "names": names, "model": None}
     if not (name or config or form.problem):
-        return _page("audit.html", values)
+        return page_reply("audit.html", values)
     try:
         form.check()
         if name and config:
             raise ValueError("a name and a config are given; give one of them")
         audited = audited_name(name) if name else audited_config(config.encode())
     except ValueError as problem:
-        return _page("audit.html", values, problem)
+        return page_reply("audit.html", values, problem)
     values |= {
         "model": audited.model,
         "sections": fragment(model_sections(audited)),
         "api": f"api/audit?{urlencode({'name': name})}" if name else "",
     }
-    return _page("audit.html", values)
+    return page_reply("audit.html", values)
 
 
 COLUMNS = (*MODEL_COLUMNS, "findings")
@@ -191,14 +191,14 @@ def gallery_page(request: ExplorerRequest) -> Reply:
     find, sort = form.fields["find"], form.fields["sort"]
     if form.problem or sort not in SLUGS:
         problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
-        return _page("gallery.html", values, ValueError(problem))
+        return page_reply("gallery.html", values, ValueError(problem))
     rows = [
         GalleryRow([say(audited) for say in MODEL_COLUMNS.values()], audited.findings)
         for audited in models
     ]
     found = [row for row in rows if row.has(find)]
     ordered = _sorted(found, SLUGS.index(sort), down=bool(form.fields["down"]))
-    return _page("gallery.html", values | {"rows": ordered, "total": len(rows)})
+    return page_reply("gallery.html", values | {"rows": ordered, "total": len(rows)})
 
 
 @cache
@@ -218,11 +218,13 @@ def _sorted(rows: Sequence[GalleryRow], at: int, *, down: bool) -> list[GalleryR
     return known + [row for row in rows if not row.columns[at]]
 
 
-def _page(template: str, values: dict[str, object], problem: ValueError | None = None) -> Reply:
+def page_reply(
+    template: str, values: Mapping[str, object], problem: ValueError | None = None
+) -> Reply:
     """The page of these values, or what is wrong with the request above its form."""
     words = {"problem": one_line(str(problem)) if problem else ""}
     always = words | {"version": __version__, "links": links()}
-    text = _templates().get_template(template).render(always | values)
+    text = _templates().get_template(template).render({**always, **values})
     return Reply(status=400 if problem else 200, media=HTML, content=text.encode())
 
 
@@ -248,7 +250,7 @@ NARROW_BARS = 130  # pixels, beside the names of models
 def plan_chart(at: int, request: ExplorerRequest, *, is_narrow: bool) -> object:
     """A figure of the plan that the page shows: all shapes of its size, or bounds over depth."""
     plan = plan_of(plan_query(read_form(request.query, PLAN_FIELDS)))
-    spec = _spec(plan_figures(plan)[at].chart(NARROW if is_narrow else WIDE))
+    spec = chart_spec(plan_figures(plan)[at].chart(NARROW if is_narrow else WIDE))
     return _titled(spec, [spec])
 
 
@@ -256,7 +258,7 @@ def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
     """The published models of the gallery."""
     from archfit.report.charts.audit import gallery_chart
 
-    spec = _spec(gallery_chart(_published_models()))
+    spec = chart_spec(gallery_chart(_published_models()))
     if not is_narrow:
         return _titled(spec, [spec])
     shapes, ratios = spec["vconcat"]
@@ -276,7 +278,8 @@ def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
     return _titled(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
 
 
-def _spec(chart: "Drawing") -> Json:
+def chart_spec(chart: "Drawing") -> Json:
+    """What Vega-Lite draws."""
     spec: Json = chart.to_dict()
     del spec["$schema"]  # an address; the page names the grammar itself
     return spec

@@ -127,7 +127,7 @@ class Explorer:
         """Its processes, from start to end; who asks for a chart first waits for the slow ones."""
         loop = asyncio.get_running_loop()
         self._vega = loop.create_task(_vega_script())
-        later = [loop.create_task(self._pools[name].start()) for name in ("bounds", "charts")]
+        later = [loop.create_task(self._pools[name].start()) for name in POOLS if name != "answers"]
         try:
             await self._pools["answers"].start()
             yield
@@ -208,7 +208,7 @@ async def _openapi(_request: Request) -> Response:
 
 async def _refused(request: Request, problem: HTTPException) -> Response:
     sentences = {
-        404: f"nothing is here; the pages are /, /audit and /gallery, the API is in {ADDRESS}",
+        404: f"nothing is here; pages are /, /audit, /gallery, /atlas, and the API is in {ADDRESS}",
         405: f"{request.method[:20]} is not for this address; its description is in {ADDRESS}",
     }
     sentence = sentences.get(problem.status_code, problem.detail)

@@ -1,0 +1,112 @@
+"""The atlas in words and figures: planted best depths come out of tables and charts."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun
+from archfit.fit.best_depth import DepthCurve
+from archfit.report.atlas_document import AtlasView, atlas_document, rule_depths
+from archfit.report.document import NARROW, WIDE, Document, Table
+from archfit.sweep.named import named_sweep
+from archfit.sweep.sweep import Corpus
+from tests_curves import record
+
+BESTS = {"tales": 8.0, "waves": 3.0}
+NATS = 3 * math.log(2)  # of a token that records take for a bit of each byte
+
+
+def planted(kind: str, best: float, hash_of: str) -> list[AtlasRun]:
+    random = np.random.default_rng(len(kind))
+    corpus = Corpus(label="x", kind="abc", vocab=28, hash=hash_of * 64, folder="")
+    runs = []
+    for spec in named_sweep("atlas", "small", [corpus], seeds=[0, 1], changes={}).specs:
+        shape = spec.architecture
+        bits = 2 - 0.2 * math.log(shape.params / 1e5) + 0.05 * math.log(shape.depth / best) ** 2
+        bits += 0.003 * random.standard_normal()
+        made = record(shape, bits * NATS, spec.seed, recipe=spec.recipe)
+        runs.append(AtlasRun(kind=kind, vocabulary="characters", record=made))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def atlas() -> Atlas:
+    facts = {"unit": "byte", "source": "somewhere", "licence": "MIT"}
+    kinds = tuple(AtlasKind(name=name, family=name, **facts) for name in BESTS)
+    runs = [run for (name, best), h in zip(BESTS.items(), "ab", strict=True)
+            for run in planted(name, best, h)]  # fmt: skip
+    return Atlas(kinds=kinds, runs=tuple(runs))
+
+
+@pytest.fixture(scope="module")
+def document(atlas: Atlas) -> Document:
+    return atlas_document(atlas)
+
+
+def table(document: Document, title: str) -> Table:
+    return next(t for part in document.sections for t in part.tables if t.title == title)
+
+
+def test_best_depths_stand_in_the_first_table(document: Document) -> None:
+    best = table(document, "Best depth")
+    assert best.columns == ("kind", "tokens", "60k", "125k", "250k", "500k", "1M")
+    for row in best.rows:
+        for cell in row[2:]:
+            assert float(cell.split()[0]) == pytest.approx(BESTS[row[0]], rel=0.3)
+
+
+def test_rules_lose_what_the_curves_say(atlas: Atlas, document: Document) -> None:
+    view = AtlasView.of(atlas)
+    eight = [each for each in view.rules if each.rule == "always 8 layers"]
+    by_kind = {name: [e.loses for e in eight if e.kind == name] for name in BESTS}
+    assert max(by_kind["tales"]) < 0.01
+    assert min(by_kind["waves"]) == pytest.approx(0.05 * math.log(8 / 3) ** 2, abs=0.02)
+    rows = {row[0]: row for row in table(document, "Mean loss of rules, bits (kinds)").rows}
+    said = float(rows["always 8 layers"][-1].split()[0])
+    assert said == pytest.approx(np.mean([by_kind[name][-1] for name in BESTS]), abs=1e-3)
+
+
+def test_rules_of_others_are_those_of_their_papers() -> None:
+    depths = rule_depths(12 * 8 * 512**2)
+    assert depths["always 8 layers"] == 8
+    assert depths["nanochat 2026"] == pytest.approx(8)  # 8 x 512: width / depth is 64
+
+
+def drawn(document: Document, name: str, layout: Any = WIDE) -> list[dict[str, Any]]:
+    datasets = document.figure(name).chart(layout).to_dict()["datasets"]
+    return [row for rows in datasets.values() for row in rows]
+
+
+def test_the_figure_of_a_kind_shows_every_depth_and_marks_the_best(document: Document) -> None:
+    rows = drawn(document, "depth-waves")
+    points = [row for row in rows if "runs" in row]
+    assert {row["depth"] for row in points} == {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
+    bests = [row for row in rows if "low" in row and row["bits"] > 0.5]
+    assert len(bests) == 5
+    assert all(row["low"] <= row["depth"] <= row["high"] for row in bests)
+    assert all(row["depth"] == pytest.approx(3, rel=0.3) for row in bests)
+
+
+@pytest.mark.parametrize("layout", [WIDE, NARROW])
+def test_best_depths_and_rules_are_drawn_by_family(document: Document, layout: Any) -> None:
+    rows = drawn(document, "best-depth", layout)
+    assert {row["kind"] for row in rows if "kind" in row} == set(BESTS)
+    assert {row["rule"] for row in rows if "rule" in row} >= {"always 8 layers", "nanochat 2026"}
+
+
+def test_one_vocabulary_is_compared_with_none(document: Document) -> None:
+    assert "vocabularies" not in {figure.name for figure in document.figures}
+
+
+def test_an_atlas_of_few_runs_says_what_is_missing(atlas: Atlas) -> None:
+    few = Atlas(kinds=atlas.kinds, runs=atlas.runs[:3])
+    said = atlas_document(few)
+    assert "which a best depth needs" in said.sections[0].sentences[0]
+    assert not said.figures
+
+
+def test_curves_know_what_other_depths_lose(atlas: Atlas) -> None:
+    curve: DepthCurve = AtlasView.of(atlas).plain["waves"][-1]
+    assert curve.regret(12) == pytest.approx(0.05 * math.log(4) ** 2, abs=0.02)
