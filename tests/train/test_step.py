@@ -138,7 +138,7 @@ def test_queued_steps_are_those_made_one_by_one(
     queued, other = real_stepper(spec)
     queued.is_queued, queued.optimiser.rates = True, [*queued.optimiser.rates_G.unbind()]
     losses = torch.cat((queued.many(0, rows_TBR[:4].int()), queued.many(4, rows_TBR[4:].int())))
-    torch.testing.assert_close(losses, expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(losses, expected, rtol=1e-5, atol=0)
     for mine, theirs in zip(other.parameters(), network.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=5e-4)  # rates are float32
 
