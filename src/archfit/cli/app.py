@@ -25,6 +25,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
     "report": ("fit_command", "report"),
+    "backtest": ("backtest_command", "back_test"),
     "measure": ("exact_commands", "measure"),
     "witness": ("exact_commands", "witness"),
     "serve": ("serve_command", "serve"),

@@ -8,7 +8,7 @@ number of tokens a parameter; in it every size has its depths.
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -155,6 +155,13 @@ class Atlas:
             )
             for series, sizes in sorted(cells.items(), key=lambda item: repr(item[0]))
         }
+
+    def points(self) -> Iterator[tuple[Series, int, DepthPoint, int, int]]:
+        """Every finished run alone: its series, size, loss, seed and vocabulary."""
+        for run in self.runs:
+            if run.record.status == "finished":
+                point, vocab = _point(run.spec, [run.record]), run.spec.architecture.input.vocab
+                yield Series.of(run), size_of(run.spec), point, run.spec.seed, vocab
 
     def features(self, kind: str) -> dict[str, float] | None:
         """What the data of a kind are like, in the vocabulary that they were given in."""

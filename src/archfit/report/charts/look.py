@@ -29,6 +29,7 @@ FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
 SHAPE_OF_ROW = altair.Shape("shape:N", scale=None, legend=None)  # each row names its own
+COLOUR_OF_ROW = altair.Color("colour:N", scale=None, legend=None)
 
 
 def series_channels(

@@ -1,0 +1,358 @@
+"""What advice is worth: the regret of rules, of the prior and of a ladder, on data left out.
+
+A setting is one kind of data (or public schedule) and size. Regret is what a depth loses there
+against the best depth. Never against the luckiest run: where seeds allow, the reference depth is
+the best of a smooth curve through one half of them, and rule and reference are scored by the curve
+of the other half; else both by one curve. The prior has not seen the family of the setting.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from archfit.advise.prior import (
+    ShippedPrior,
+    grid_settings,
+    observed_points,
+    outlook,
+    shipped_prior,
+)
+from archfit.advise.surface import Observed, Surface
+from archfit.fit.atlas import Atlas, Series
+from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.noise import TAIL
+from archfit.fit.public_grids import SOURCES, PublicNetwork
+from archfit.plan.advisers import NetworkFacts, all_advice
+from archfit.spec.estimate import UNKNOWN, Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
+
+Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
+ATLAS = "atlas"
+LEAST_SIZE = 250_000  # below it networks hardly learn
+FIXED = (4, 6, 8, 12, 16, 24)
+PRIOR, LADDER = "archfit: prior", "archfit: ladder"  # in `plan` and `advise` they come next
+GRID_POINTS = 120
+SIZES_OF_A_GRID = 6
+NEAR_SIZE = 1.6  # networks within this factor say which depths a size has
+LADDER_SHARE = 0.5  # of the operations of the network that is asked about
+LADDER_DEPTHS = 6
+LEAST_FAMILIES = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting:
+    """Networks of one size on one kind of data."""
+
+    grid: str
+    family: str  # left out together
+    name: str
+    size: int
+    ends: tuple[float, float]  # depths trained
+    halves: tuple[tuple[float, Score], ...]  # a reference depth, and the curve that scores it
+    lower: Observed | None  # runs of smaller networks that a ladder could have made
+    vocab: int
+
+    def regret(self, depth: float) -> float:
+        """Of a depth, against the reference; a mean over halves."""
+        return math.fsum(score(depth) - score(best) for best, score in self.halves) / len(
+            self.halves
+        )
+
+    def has(self, depth: float) -> bool:
+        """Whether such a depth was trained, or lies between two that were."""
+        return self.ends[0] <= depth * 1.0001 and depth <= self.ends[1] * 1.0001
+
+    @property
+    def oracle(self) -> float:
+        """What the reference itself loses against the best of the curve that scores it."""
+        depths = _depths(self.ends)
+        lost = [score(best) - min(map(score, depths)) for best, score in self.halves]
+        return math.fsum(lost) / len(lost)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pick:
+    """A rule's depth in a setting; no regret where such a depth was not trained."""
+
+    setting: Setting
+    depth: float
+    regret: float | None
+    at_most: float | None = None  # with 90 %, where the rule says so
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleScore:
+    """What a rule loses on a grid: means over families, each counted once."""
+
+    rule: str
+    picks: tuple[Pick, ...]
+    mean: float | None
+    worst: float | None
+    low: float | None  # of the mean, over families
+    high: float | None
+    outside: int  # settings whose depths do not reach the pick
+    more: Estimate  # regret than the prior's in the same settings, a mean over families
+
+    @property
+    def covered(self) -> float | None:
+        """The share of settings in which "at most" held."""
+        held = [p.regret <= p.at_most for p in self.picks if p.regret is not None and p.at_most]
+        return sum(held) / len(held) if held else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backtest:
+    """All rules on one grid."""
+
+    grid: str
+    unit: str
+    settings: tuple[Setting, ...]
+    scores: tuple[RuleScore, ...]  # least regret first
+
+
+def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
+    """Every rule on the atlas and on public grids."""
+    prior, found = shipped_prior(), []
+    for grid in grids:
+        settings = atlas_settings(atlas) if grid == ATLAS else public_settings(grid)
+        unit = "bits per byte or symbol" if grid == ATLAS else "nats per token"
+        if settings:
+            scores = sorted(_scores(settings, prior), key=_order)
+            made = Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores))
+            found.append(made)
+    return tuple(found)
+
+
+def _order(score: RuleScore) -> float:
+    return math.inf if score.mean is None else score.mean
+
+
+def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
+    """The plain series of every kind, from LEAST_SIZE on."""
+    family = {kind.name: kind.family for kind in atlas.kinds}
+    runs: dict[Series, list[tuple[int, DepthPoint, int]]] = defaultdict(list)
+    vocabs = {}
+    for series, size, point, seed, vocab in atlas.points():
+        if series.is_plain:
+            runs[series].append((size, point, seed))
+            vocabs[series] = vocab
+    found = []
+    for series, points in runs.items():
+        whole = _curves(repr(series), points)
+        halves = [
+            _curves(repr(series), [each for each in points if each[2] % 2 == half])
+            for half in (0, 1)
+        ]
+        for size, curve in whole.items():
+            if size >= LEAST_SIZE:
+                found.append(
+                    Setting(
+                        grid=ATLAS,
+                        family=family[series.kind],
+                        name=f"{series.kind}, {series.vocabulary}",
+                        size=size,
+                        ends=(float(curve.depths[0]), float(curve.depths[-1])),
+                        halves=_halves(curve, [half.get(size) for half in halves]),
+                        lower=_ladder(points, whole, size),
+                        vocab=vocabs[series],
+                    )
+                )
+    return tuple(found)
+
+
+def _curves(name: str, points: Iterable[tuple[int, DepthPoint, int]]) -> dict[int, DepthCurve]:
+    sizes: dict[int, dict[tuple[int, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for size, point, _ in points:
+        sizes[size][point.depth, point.params] += point.losses
+    merged = {
+        size: [
+            DepthPoint(depth=depth, params=params, losses=tuple(losses))
+            for (depth, params), losses in cells.items()
+        ]
+        for size, cells in sizes.items()
+    }
+    return {curve.size: curve for curve in depth_curves(name, merged)}
+
+
+def _halves(
+    whole: DepthCurve, halves: Sequence[DepthCurve | None]
+) -> tuple[tuple[float, Score], ...]:
+    first, second = halves
+    same = first and second and len(first.points) == len(second.points) == len(whole.points)
+    if first is None or second is None or not same:
+        return ((_best(whole), whole.at),)
+    return (_best(first), second.at), (_best(second), first.at)
+
+
+def _best(curve: DepthCurve) -> float:
+    assert curve.best.value is not None
+    return curve.best.value
+
+
+def _ladder(
+    points: Iterable[tuple[int, DepthPoint, int]], curves: Mapping[int, DepthCurve], size: int
+) -> Observed | None:
+    """One seed of smaller sizes, the largest first, six depths each, until the share is spent."""
+    spent, chosen = 0.0, defaultdict(list)
+    smaller = sorted({each for each, _, _ in points if each <= size / 4 * 1.1}, reverse=True)
+    for each in smaller:
+        own = sorted(
+            (point for at, point, seed in points if at == each and seed == 0),
+            key=lambda point: point.depth,
+        )
+        for point in _spread(own, LADDER_DEPTHS):
+            cost = (each / size) ** 2  # operations go with parameters times tokens
+            if spent + cost <= LADDER_SHARE and each in curves:
+                spent += cost
+                chosen[each].append(point)
+    if not chosen:
+        return None
+    noises = {each: curves[each].noise / curves[each].least for each in chosen}
+    return observed_points(chosen, noises, {each: curves[each].slope for each in chosen})
+
+
+def _spread(points: Sequence[DepthPoint], count: int) -> list[DepthPoint]:
+    """So many of them, evenly."""
+    if len(points) <= count:
+        return list(points)
+    places = np.linspace(0, len(points) - 1, count).round().astype(int)
+    return [points[at] for at in places]
+
+
+def public_settings(grid: str) -> tuple[Setting, ...]:
+    """Sizes of each schedule of a public grid, scored by a quadratic through its networks."""
+    found = []
+    for name, networks in grid_settings(grid).items():
+        sizes = np.log([network.params for network in networks])
+        score = _quadratic(networks)
+        for log_size in np.quantile(sizes, np.linspace(0.1, 0.9, SIZES_OF_A_GRID)):
+            near = [n.depth for n, s in zip(networks, sizes, strict=True)
+                    if abs(s - log_size) <= math.log(NEAR_SIZE)]  # fmt: skip
+            if len(set(near)) >= LEAST_FAMILIES:
+                ends = float(min(near)), float(max(near))
+                loss = partial(score, float(log_size))
+                best = min(_depths(ends), key=loss)
+                found.append(
+                    Setting(
+                        grid=grid,
+                        family=name,
+                        name=name,
+                        size=round(math.exp(log_size)),
+                        ends=ends,
+                        halves=((best, loss),),
+                        lower=None,
+                        vocab=0,
+                    )
+                )
+    return tuple(found)
+
+
+def _depths(ends: tuple[float, float]) -> list[float]:
+    """Many, evenly in their logarithms."""
+    low, high = map(math.log, ends)
+    return [float(depth) for depth in np.exp(np.linspace(low, high, GRID_POINTS))]
+
+
+def _quadratic(networks: Sequence[PublicNetwork]) -> Callable[[float, float], float]:
+    """The loss by ln size and depth, whose logarithm is quadratic."""
+
+    def row(log_size: float, depth: float) -> list[float]:
+        s, x = log_size - middle, math.log(depth)
+        return [1.0, s, s * s, x, x * x, x * s]
+
+    middle = math.fsum(math.log(n.params) for n in networks) / len(networks)
+    design = np.array([row(math.log(n.params), n.depth) for n in networks])
+    logs = np.log([n.loss for n in networks])
+    solved = np.linalg.lstsq(design, logs, rcond=None)[0]
+    return lambda log_size, depth: math.exp(float(np.dot(solved, row(log_size, depth))))
+
+
+def _scores(settings: Sequence[Setting], prior: ShippedPrior) -> Iterable[RuleScore]:
+    picks: dict[str, list[Pick]] = defaultdict(list)
+    for setting in settings:
+        for rule, depth in _rules(setting).items():
+            picks[rule].append(_pick(setting, depth))
+        surface = _unseen(setting, prior)
+        picks[PRIOR].append(_outlook_pick(setting, surface, None))
+        if setting.lower is not None:
+            picks[LADDER].append(_outlook_pick(setting, surface, setting.lower))
+    ours = {pick.setting: pick for pick in picks[PRIOR]}
+    for rule, made in picks.items():
+        yield _score(rule, made, ours)
+
+
+def _unseen(setting: Setting, prior: ShippedPrior) -> Surface:
+    """The surface that was fitted without the family, or the grid, of the setting."""
+    return prior.families[setting.family] if setting.grid == ATLAS else prior.grids[setting.grid]
+
+
+def _rules(setting: Setting) -> dict[str, float]:
+    facts = NetworkFacts(
+        block_params=setting.size,
+        rank_limit=setting.vocab or setting.size,
+        vocab=setting.vocab,
+        is_text=setting.grid != ATLAS or setting.family == "text",
+        is_vision=False,
+    )
+    others = {each.name: each.depth for each in all_advice(facts) if each.depth is not None}
+    fixed = {f"always {depth} layers": float(depth) for depth in FIXED}
+    return {name: max(1.0, depth) for name, depth in (others | fixed).items()}
+
+
+def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
+    regret = setting.regret(depth) if setting.has(depth) else None
+    return Pick(setting=setting, depth=depth, regret=regret, at_most=at_most)
+
+
+def _outlook_pick(setting: Setting, surface: Surface, runs: Observed | None) -> Pick:
+    found = outlook([surface.given(runs)], setting.size, setting.ends)
+    best, score = setting.halves[0]
+    return _pick(setting, found.depth, found.regret_at_most * score(best))
+
+
+def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> RuleScore:
+    lost: dict[str, list[float]] = defaultdict(list)
+    more: dict[str, list[float]] = defaultdict(list)
+    for pick in picks:
+        prior = ours[pick.setting].regret
+        if pick.regret is not None and prior is not None:
+            lost[pick.setting.family].append(pick.regret)
+            more[pick.setting.family].append(pick.regret - prior)
+    found = _over_families(lost)
+    return RuleScore(
+        rule=rule,
+        picks=tuple(picks),
+        mean=found.value,
+        worst=max((each for some in lost.values() for each in some), default=None),
+        low=found.low,
+        high=found.high,
+        outside=sum(pick.regret is None for pick in picks),
+        more=_over_families(more),
+    )
+
+
+def _over_families(numbers: Mapping[str, Sequence[float]]) -> Estimate:
+    """The mean of the means of families, and its interval by how they differ."""
+    from scipy.special import stdtrit
+
+    means = [math.fsum(some) / len(some) for some in numbers.values()]
+    if not means:
+        return UNKNOWN
+    mean = math.fsum(means) / len(means)
+    if len(means) < LEAST_FAMILIES:
+        return Estimate(value=mean, low=None, high=None)
+    error = float(np.std(means, ddof=1)) / math.sqrt(len(means))
+    half = float(stdtrit(len(means) - 1, 1 - TAIL)) * error
+    return Estimate(value=mean, low=mean - half, high=mean + half)
+
+
+def all_grids() -> tuple[str, ...]:
+    """The atlas, and the public ones."""
+    return (ATLAS, *SOURCES)

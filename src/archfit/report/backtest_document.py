@@ -1,0 +1,122 @@
+"""What rules, the prior and a ladder lose on data left out, in words and a figure."""
+
+from archfit.advise.backtest import PRIOR, Backtest, RuleScore
+from archfit.report.document import Document, Figure, Section, Table, loaded
+
+UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
+PROTOCOL = (
+    "Regret is what a depth loses against the best at the same size, by smooth curves: where seeds "
+    "allow, the best is chosen on one half of them and scored, as every rule is, on the other.",
+    "Each family of data counts once. The prior has not seen the family, or the grid, it is scored "
+    "on. A depth beyond those trained is listed apart, and not scored; so means are of different "
+    "settings, and the column beside them compares each rule with the prior where both are scored.",
+    "The ladder is one seed of six depths at a quarter of the size and less, until half of the "
+    "operations of the network are spent.",
+)
+
+
+def backtest_document(tests: tuple[Backtest, ...]) -> Document:
+    """A table a grid, best rule first."""
+    return Document(
+        title="What advice is worth",
+        headline="; ".join(_headline(test) for test in tests),
+        sections=(
+            *(_section(test) for test in tests),
+            Section(title="How it was scored", sentences=PROTOCOL, is_detail=True),
+        ),
+        data={"grids": [_json(test) for test in tests]},
+    )
+
+
+def _headline(test: Backtest) -> str:
+    best = test.scores[0]
+    return f"{test.grid}: {best.rule} loses least, {_number(best.mean)} {UNITS[test.unit]}"
+
+
+def _section(test: Backtest) -> Section:
+    families = len({setting.family for setting in test.settings})
+    kinds = "families of data" if test.settings[0].lower else "schedules"
+    oracle = sum(setting.oracle for setting in test.settings) / len(test.settings)
+    return Section(
+        title=test.grid,
+        sentences=(
+            f"{len(test.settings)} settings of {families} {kinds}, {test.unit}; the best depth, "
+            f"chosen and scored the same way, loses {oracle:.4f}.",
+        ),
+        tables=(
+            Table.of(
+                f"Regret on {test.grid}",
+                test.scores,
+                {
+                    "rule": lambda score: score.rule,
+                    "mean": lambda score: _number(score.mean),
+                    "90 % interval": _interval,
+                    "worst": lambda score: _number(score.worst),
+                    "more than the prior": _more,
+                    "not scored": lambda score: f"{score.outside} of {len(score.picks)}",
+                    "“at most” held": lambda score: (
+                        "" if score.covered is None else f"{score.covered:.0%}"
+                    ),
+                },
+                narrow=("rule", "mean", "worst", "more than the prior", "not scored"),
+            ),
+        ),
+        figures=(
+            Figure(
+                name=f"regret-{test.grid}",
+                title=f"Regret on {test.grid}",
+                caption="Small points are families or schedules, diamonds their mean with its 90 % "
+                "interval. Rules that are scored nowhere are left out.",
+                description=f"Mean regret on {test.grid}: "
+                + ", ".join(f"{score.rule} {_number(score.mean)}" for score in test.scores),
+                chart=lambda page: loaded("report.charts.backtest").regret_chart(test, page),
+            ),
+        ),
+    )
+
+
+def _number(number: float | None) -> str:
+    return "" if number is None else f"{number:.4f}"
+
+
+def _interval(score: RuleScore) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f"{score.low:.4f} to {score.high:.4f}"
+
+
+def _more(score: RuleScore) -> str:
+    """In the settings in which both are scored."""
+    more = score.more
+    if more.value is None or score.rule == PRIOR:
+        return ""
+    return f"{more.value:+.4f}" + (f" ± {more.high - more.value:.4f}" if more.high else "")
+
+
+def _json(test: Backtest) -> dict[str, object]:
+    return {
+        "name": test.grid,
+        "unit": test.unit,
+        "settings": len(test.settings),
+        "oracle": sum(setting.oracle for setting in test.settings) / len(test.settings),
+        "rules": [
+            {
+                "name": score.rule,
+                **{name: getattr(score, name) for name in ("mean", "worst", "low", "high")},
+                "not_scored": score.outside,
+                "more_than_prior": score.more.row("mean"),
+                "at_most_held": score.covered,
+                "picks": [
+                    {
+                        "setting": pick.setting.name,
+                        "family": pick.setting.family,
+                        "params": pick.setting.size,
+                        "depth": pick.depth,
+                        "regret": pick.regret,
+                    }
+                    for pick in score.picks
+                ],
+            }
+            for score in test.scores
+        ],
+    }

@@ -1,0 +1,125 @@
+"""Back-tests: planted best depths, rules scored where they can be, nobody scored on luck."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archfit.advise.backtest import (
+    ATLAS,
+    LADDER,
+    PRIOR,
+    Backtest,
+    all_grids,
+    atlas_settings,
+    backtest,
+    public_settings,
+)
+from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun, read_atlas
+from archfit.report.backtest_document import backtest_document
+from archfit.report.document import WIDE
+from archfit.sweep.named import named_sweep
+from archfit.sweep.sweep import Corpus
+from tests_curves import record
+
+NATS = 3 * math.log(2)  # of a token that records take for a bit of each byte
+
+
+def planted_atlas(best: float, noise: float) -> Atlas:
+    """Families of the shipped prior, all with one best depth."""
+    families = ("DNA", "protein", "music", "signal")
+    random = np.random.default_rng(0)
+    kinds, runs = [], []
+    for at, family in enumerate(families):
+        corpus = Corpus(label="x", kind="abc", vocab=28, hash=f"{at:064x}", folder="")
+        kinds.append(
+            AtlasKind(name=f"k{at}", family=family, unit="byte", source="none", licence="MIT")
+        )
+        for spec in named_sweep("atlas", "small", [corpus], seeds=[0, 1], changes={}).specs:
+            shape = spec.architecture
+            away = math.log(shape.depth / best)
+            bits = 2 - 0.2 * math.log(shape.params / 1e5) + 0.05 * away**2
+            bits += noise * random.standard_normal()
+            made = record(shape, bits * NATS, spec.seed, recipe=spec.recipe)
+            made = replace(made, spec=replace(made.spec, data_hash=corpus.hash))
+            runs.append(AtlasRun(kind=f"k{at}", vocabulary="characters", record=made))
+    return Atlas(kinds=tuple(kinds), runs=tuple(runs))
+
+
+@pytest.fixture(scope="module")
+def planted() -> Backtest:
+    (found,) = backtest(planted_atlas(8.0, 0.004), (ATLAS,))
+    return found
+
+
+def test_a_rule_that_is_right_loses_nothing_and_others_what_was_planted(planted: Backtest) -> None:
+    scores = {score.rule: score for score in planted.scores}
+    assert scores["always 8 layers"].mean == pytest.approx(0, abs=0.004)
+    assert scores["always 4 layers"].mean == pytest.approx(0.05 * math.log(2) ** 2, abs=0.008)
+    assert scores["always 24 layers"].mean == pytest.approx(0.05 * math.log(3) ** 2, abs=0.012)
+    assert planted.scores[0].mean == min(score.mean for score in planted.scores if score.mean)
+
+
+def test_a_ladder_on_smaller_networks_comes_near(planted: Backtest) -> None:
+    scores = {score.rule: score for score in planted.scores}
+    ladder, prior = scores[LADDER], scores[PRIOR]
+    assert ladder.mean is not None
+    assert ladder.mean < 0.01
+    assert prior.mean is not None
+    assert prior.more.value == 0
+    assert ladder.more.value == pytest.approx(ladder.mean - prior.mean, abs=0.01)
+
+
+def test_references_are_chosen_on_one_half_of_the_seeds_and_scored_on_the_other() -> None:
+    settings = atlas_settings(planted_atlas(8.0, 0.02))
+    both = [setting for setting in settings if setting.size < 1_000_000]
+    single = [setting for setting in settings if setting.size == 1_000_000]
+    assert all(len(setting.halves) == 2 for setting in both)
+    assert all(len(setting.halves) == 1 for setting in single)
+    assert np.mean([setting.oracle for setting in both]) > 0
+    assert all(setting.oracle == pytest.approx(0, abs=1e-4) for setting in single)
+
+
+def test_a_depth_that_was_not_trained_is_not_scored(planted: Backtest) -> None:
+    setting = planted.settings[0]
+    assert not setting.has(64)
+    assert setting.has(setting.ends[1])
+    outside = [pick for score in planted.scores for pick in score.picks if pick.regret is None]
+    assert all(not pick.setting.has(pick.depth) for pick in outside)
+
+
+def test_the_prior_is_one_that_has_not_seen_the_family() -> None:
+    families = {setting.family for setting in atlas_settings(read_atlas())}
+    from archfit.advise.prior import shipped_prior
+
+    assert families <= set(shipped_prior().families)
+    assert set(all_grids()[1:]) == set(shipped_prior().grids)
+
+
+def test_public_grids_are_scored_by_a_smooth_surface_through_fair_networks() -> None:
+    settings = public_settings("archai")
+    assert settings
+    assert all(setting.name.startswith("random_") for setting in settings)
+    for setting in settings[:5]:
+        (best, score) = setting.halves[0]
+        assert setting.ends[0] <= best <= setting.ends[1]
+        assert score(best) <= score(setting.ends[0])
+        assert setting.regret(best) == 0
+
+
+def test_the_document_has_a_row_a_rule_and_its_figure(planted: Backtest) -> None:
+    document = backtest_document((planted,))
+    (table,) = document.sections[0].tables
+    assert len(table.rows) == len(planted.scores)
+    rows = [
+        row
+        for rows in document.figures[0].chart(WIDE).to_dict()["datasets"].values()
+        for row in rows
+    ]
+    drawn = {row["row"] for row in rows if "low" in row}
+    assert drawn == {score.rule for score in planted.scores if score.mean is not None}
+    data = document.data
+    assert isinstance(data, dict)
+    rules = data["grids"][0]["rules"]
+    assert {"name", "mean", "worst", "low", "high"} <= set(rules[0])
