@@ -1,7 +1,7 @@
 """Fit the prior to the atlas and the public grids: OMP_NUM_THREADS=1 python docs/atlas/prior.py
 
-Writes resources/prior.json: the surface of all, and with each family and each grid left out. It fills
-the cores itself; with more threads it takes five times as long.
+Writes resources/prior.json: the surface of all, and with each family and each grid left out. It
+fills the cores itself; with more threads it takes five times as long.
 """
 
 import json
