@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from archfit.advise.prior import PRIOR, atlas_families, last_settings
+from archfit.advise.prior import PRIOR, atlas_families, grid_kinds
 from archfit.advise.surface import Observed, Surface, fit_surface, rounded
 from archfit.fit.atlas import read_atlas
 from archfit.fit.public_grids import SOURCES
@@ -23,7 +23,7 @@ def main() -> None:
     """Fit, in as many processes as there are cores."""
     began, atlas = time.perf_counter(), read_atlas()
     families = atlas_families(atlas, atlas.curves())
-    grids = {grid: last_settings(grid) for grid in SOURCES}
+    grids = {grid: grid_kinds(grid) for grid in SOURCES}
     text = "text"  # public grids are text
     everything = {**families, **grids}
     all_kinds = fit_surface([kind for some in everything.values() for kind in some])

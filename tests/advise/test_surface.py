@@ -81,7 +81,7 @@ def test_runs_of_smaller_networks_lower_the_regret_at_a_larger_size() -> None:
         lower = smaller(kind)
         _, true = best_at(kind, 0.0)
         for lost, runs in ((prior_lost, None), (ladder_lost, lower)):
-            found = outlook([PLANTED.given(runs)], 1e6, (1.0, 32.0))
+            found = outlook(PLANTED.given(runs), 1e6, (1.0, 32.0))
             at = np.interp(math.log(found.depth), DEPTHS, true)
             lost.append(math.expm1(at - true.min()))
             held.append(lost[-1] <= found.regret_at_most + 0.004)  # the noise of single runs
@@ -100,24 +100,22 @@ def test_a_fit_makes_its_data_likelier_than_the_start_and_finds_the_planted_tren
     usual = fit_surface([])
     gain = sum(fitted().log_evidence(kind) - usual.log_evidence(kind) for kind in kinds)
     assert gain > 0  # on kinds that it has not seen
-    found = outlook([fitted().given(None)], 1e6, (1.0, 32.0))
-    wanted = outlook([PLANTED.given(None)], 1e6, (1.0, 32.0))
+    found = outlook(fitted().given(None), 1e6, (1.0, 32.0))
+    wanted = outlook(PLANTED.given(None), 1e6, (1.0, 32.0))
     assert found.depth == pytest.approx(wanted.depth, rel=0.6)
 
 
 def test_the_outlook_without_runs_is_wider_than_with_them() -> None:
     kind = planted_kind(3)
-    alone, told = (outlook([PLANTED.given(runs)], 1e6, (1.0, 32.0)) for runs in (None, kind))
+    alone, told = (outlook(PLANTED.given(runs), 1e6, (1.0, 32.0)) for runs in (None, kind))
     assert told.expected_regret < alone.expected_regret
-    assert alone.low <= alone.depth <= alone.high
     assert told.expected_regret <= told.regret_at_most
-    assert 0 <= told.halved <= 1
 
 
 def test_the_shipped_prior_is_deeper_for_larger_networks_and_rounds_to_itself() -> None:
     prior = shipped_prior()
     depths = [
-        outlook([prior.all.given(None)], size, (1.0, 96.0)).depth
+        outlook(prior.all.given(None), size, (1.0, 96.0)).depth
         for size in (2.5e5, 1e6, 1e7, 1e8, 1e9)
     ]
     assert depths == sorted(depths)

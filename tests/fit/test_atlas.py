@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archfit.fit.atlas import Atlas, AtlasRun, Series, read_atlas, size_of
+from archfit.fit.atlas import Atlas, AtlasRun, Series, read_atlas, size_of, with_own
 from archfit.spec import RunSpec
 from archfit.sweep.named import named_sweep
 from archfit.sweep.sweep import Corpus
@@ -68,6 +68,44 @@ def test_runs_that_diverged_are_in_no_curve() -> None:
     assert [c.best for c in next(iter(plain.values()))] == [
         c.best for c in next(iter(more.values()))
     ]
+
+
+def test_of_two_rates_of_a_network_the_better_one_counts() -> None:
+    def at_rate(run: AtlasRun, factor: float, lost: float) -> AtlasRun:
+        recipe = run.spec.recipe
+        other = replace(recipe, peak_learning_rate=factor * recipe.peak_learning_rate)
+        shape, seed = run.spec.architecture, run.spec.seed
+        loss = run.record.evaluations[-1].heldout_nats_per_token + lost
+        return replace(run, record=record(shape, loss, seed, recipe=other))
+
+    runs = [planted_run(spec, 4.0, 0.01 * (spec.seed - 0.5)) for spec in asked()]
+    tuned = [*runs, *(at_rate(run, 2.0, 0.3) for run in runs)]
+    plain, other = (
+        next(iter(Atlas(kinds=(), runs=tuple(some)).curves().values())) for some in (runs, tuned)
+    )
+    assert [curve.best for curve in plain] == [curve.best for curve in other]
+    assert all(len({p.depth for p in c.points}) == len(c.points) for c in other)
+
+
+def test_runs_on_data_of_the_atlas_are_its_kind_whatever_they_are_called() -> None:
+    atlas = read_atlas()
+    shipped = next(run for run in atlas.runs if run.kind == "music")
+    again = replace(shipped.record, spec=replace(shipped.spec, seed=9))
+    joined = with_own(atlas, "mine", [again], {})
+    assert len(joined.runs) == len(atlas.runs) + 1
+    assert joined.kinds == atlas.kinds
+    assert joined.runs[-1].kind == "music"
+
+
+def test_names_of_kinds_are_names_of_files() -> None:
+    atlas = read_atlas()
+    for name in ("../x", "a/b", "", "x" * 100):
+        with pytest.raises(ValueError, match="is no name of a kind"):
+            with_own(atlas, name, [planted_run(asked()[0], 4.0, 0.0).record], {})
+    mine = with_own(atlas, "mine", [planted_run(asked()[0], 4.0, 0.0).record], {})
+    other = replace(planted_run(asked()[0], 4.0, 0.0).record)
+    with pytest.raises(ValueError, match="two folders are called mine"):
+        with_own(mine, "mine", [replace(other, spec=replace(other.spec, data_hash="f" * 64))], {})
 
 
 def test_kinds_say_what_they_are() -> None:

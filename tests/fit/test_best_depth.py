@@ -67,6 +67,19 @@ def test_a_best_depth_beyond_the_grid_is_an_open_end() -> None:
     assert not shallow.is_inside
 
 
+def test_a_best_depth_at_the_end_of_the_grid_is_not_inside_by_rounding() -> None:
+    three_and_more = points(10_000, 0.5, np.random.default_rng(1))[2:]
+    (curve,) = depth_curves("x", {10_000: three_and_more})
+    assert curve.best.value == curve.depths[0] == 3
+    assert not curve.is_inside
+
+
+def test_data_learnt_by_heart_have_a_curve() -> None:
+    perfect = [DepthPoint(depth=depth, params=10_000, losses=(0.0, 0.0)) for depth in DEPTHS]
+    (curve,) = depth_curves("x", {10_000: perfect})
+    assert curve.least == pytest.approx(0, abs=1e-9)
+
+
 def test_no_network_is_less_deep_than_one_layer() -> None:
     (shallow,) = depth_curves("x", {10_000: points(10_000, 0.5, np.random.default_rng(1))})
     assert shallow.best.low == shallow.best.value == 1

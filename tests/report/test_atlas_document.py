@@ -108,5 +108,6 @@ def test_an_atlas_of_few_runs_says_what_is_missing(atlas: Atlas) -> None:
 
 
 def test_curves_know_what_other_depths_lose(atlas: Atlas) -> None:
-    curve: DepthCurve = AtlasView.of(atlas).plain["waves"][-1]
+    view = AtlasView.of(atlas)
+    curve: DepthCurve = view.curves[view.plain["waves"]][-1]
     assert curve.regret(12) == pytest.approx(0.05 * math.log(4) ** 2, abs=0.02)

@@ -18,6 +18,7 @@ from archfit.advise.prior import (
     grid_settings,
     observed_points,
     outlook,
+    schedule_groups,
     shipped_prior,
 )
 from archfit.advise.surface import Observed, Surface
@@ -51,7 +52,7 @@ class Setting:
     """Networks of one size on one kind of data."""
 
     grid: str
-    family: str  # left out together
+    family: str  # left out together; of public grids, schedules of the same networks
     name: str
     size: int
     ends: tuple[float, float]  # depths trained
@@ -70,8 +71,11 @@ class Setting:
         return self.ends[0] <= depth * 1.0001 and depth <= self.ends[1] * 1.0001
 
     @property
-    def oracle(self) -> float:
-        """What the reference itself loses against the best of the curve that scores it."""
+    def oracle(self) -> float | None:
+        """What the reference itself loses against the best of the curve that scores it; where they
+        are one curve, nobody knows."""
+        if len(self.halves) < 2:
+            return None
         depths = _depths(self.ends)
         lost = [score(best) - min(map(score, depths)) for best, score in self.halves]
         return math.fsum(lost) / len(lost)
@@ -97,13 +101,17 @@ class RuleScore:
     worst: float | None
     low: float | None  # of the mean, over families
     high: float | None
-    outside: int  # settings whose depths do not reach the pick
+    scored: int  # settings in which it names a depth that was trained
     more: Estimate  # regret than the prior's in the same settings, a mean over families
 
     @property
     def covered(self) -> float | None:
         """The share of settings in which "at most" held."""
-        held = [p.regret <= p.at_most for p in self.picks if p.regret is not None and p.at_most]
+        held = [
+            pick.regret <= pick.at_most
+            for pick in self.picks
+            if pick.regret is not None and pick.at_most is not None
+        ]
         return sum(held) / len(held) if held else None
 
 
@@ -114,7 +122,18 @@ class Backtest:
     grid: str
     unit: str
     settings: tuple[Setting, ...]
-    scores: tuple[RuleScore, ...]  # least regret first
+    scores: tuple[RuleScore, ...]  # least regret first, each beside the prior's where both are
+
+    @property
+    def oracle(self) -> float | None:
+        """The mean of that of settings which have one."""
+        known = [each.oracle for each in self.settings if each.oracle is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    @property
+    def in_halves(self) -> int:
+        """Settings whose best depth is chosen on one half of the seeds, and scored on the other."""
+        return sum(len(setting.halves) == 2 for setting in self.settings)
 
 
 def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
@@ -131,7 +150,8 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
 
 
 def _order(score: RuleScore) -> float:
-    return math.inf if score.mean is None else score.mean
+    """Means of rules are of different settings; what they lose more than the prior is not."""
+    return math.inf if score.more.value is None else score.more.value
 
 
 def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
@@ -228,8 +248,9 @@ def _spread(points: Sequence[DepthPoint], count: int) -> list[DepthPoint]:
 
 def public_settings(grid: str) -> tuple[Setting, ...]:
     """Sizes of each schedule of a public grid, scored by a quadratic through its networks."""
-    found = []
-    for name, networks in grid_settings(grid).items():
+    found, settings = [], grid_settings(grid)
+    groups = schedule_groups(settings)
+    for name, networks in settings.items():
         sizes = np.log([network.params for network in networks])
         score = _quadratic(networks)
         for log_size in np.quantile(sizes, np.linspace(0.1, 0.9, SIZES_OF_A_GRID)):
@@ -242,7 +263,7 @@ def public_settings(grid: str) -> tuple[Setting, ...]:
                 found.append(
                     Setting(
                         grid=grid,
-                        family=name,
+                        family=groups[name],
                         name=name,
                         size=round(math.exp(log_size)),
                         ends=ends,
@@ -290,7 +311,9 @@ def _scores(settings: Sequence[Setting], prior: ShippedPrior) -> Iterable[RuleSc
 
 def _unseen(setting: Setting, prior: ShippedPrior) -> Surface:
     """The surface that was fitted without the family, or the grid, of the setting."""
-    return prior.families[setting.family] if setting.grid == ATLAS else prior.grids[setting.grid]
+    if setting.grid == ATLAS:
+        return prior.families.get(setting.family, prior.all)  # a family of the user's is in none
+    return prior.grids[setting.grid]
 
 
 def _rules(setting: Setting) -> dict[str, float]:
@@ -312,7 +335,7 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, surface: Surface, runs: Observed | None) -> Pick:
-    found = outlook([surface.given(runs)], setting.size, setting.ends)
+    found = outlook(surface.given(runs), setting.size, setting.ends)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
 
@@ -333,7 +356,7 @@ def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> Ru
         worst=max((each for some in lost.values() for each in some), default=None),
         low=found.low,
         high=found.high,
-        outside=sum(pick.regret is None for pick in picks),
+        scored=sum(len(some) for some in lost.values()),
         more=_over_families(more),
     )
 

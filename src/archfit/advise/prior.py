@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from archfit.advise.surface import Observed, Posterior, Reals, Surface, of_sizes
+from archfit.advise.surface import Observed, Posterior, Surface, of_sizes
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve, DepthPoint
 from archfit.fit.public_grids import PublicNetwork, public_networks
@@ -31,8 +31,6 @@ LEAST_NETWORKS = 8  # of a public setting
 GRID_DEPTHS = 64  # at which a decision looks
 DRAWS = 1000
 SURE = 0.9
-NEAR = 0.01  # bits per byte, or of the loss where bits are not known: not worth a thought
-BETTER = 0.01  # of the loss
 
 
 def observed_points(
@@ -126,15 +124,31 @@ def observed_grid(networks: Sequence[PublicNetwork]) -> Observed:
     )
 
 
-def last_settings(grid: str, most: int = 3) -> list[Observed]:
-    """The largest settings of a grid, which are all that a prior takes: others are the same
-    networks earlier in training."""
-    settings = sorted(grid_settings(grid).values(), key=_weight, reverse=True)
-    return [observed_grid(networks) for networks in settings[:most]]
+def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str, str]:
+    """Settings that train the same networks, by the largest of them: they are one experiment."""
+
+    def worth(name: str) -> tuple[int, int, int]:
+        networks = settings[name]
+        depths = len({network.depth for network in networks})
+        return depths, len(networks), max(network.tokens for network in networks)
+
+    shapes = {name: {(n.depth, n.width, n.params) for n in some} for name, some in settings.items()}
+    groups: dict[str, str] = {}
+    for name in sorted(settings, key=worth, reverse=True):
+        known = (each for each in groups.values() if _overlap(shapes[name], shapes[each]))
+        groups[name] = next(known, name)
+    return groups
 
 
-def _weight(networks: Sequence[PublicNetwork]) -> tuple[int, int]:
-    return len({n.depth for n in networks}), len(networks) + max(n.tokens for n in networks)
+def _overlap(some: set[tuple[int, int, int]], others: set[tuple[int, int, int]]) -> bool:
+    return 2 * len(some & others) > len(some)
+
+
+def grid_kinds(grid: str) -> list[Observed]:
+    """One setting of each experiment of a grid: others are the same networks again."""
+    settings = grid_settings(grid)
+    chosen = dict.fromkeys(schedule_groups(settings).values())
+    return [observed_grid(settings[name]) for name in chosen]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,42 +177,18 @@ class DepthOutlook:
     """What is known of the best depth at one size. Losses are shares of the loss."""
 
     depth: float
-    low: float  # depths from here …
-    high: float  # … to here are near enough to the best with a probability of a half
     expected_regret: float
     regret_at_most: float  # with 90 %
-    halved: float  # probability that half the depth would be better by more than 1 %
-    doubled: float
 
 
-def outlook(
-    posteriors: Sequence[Posterior], size: float, ends: tuple[float, float], near: float = NEAR
-) -> DepthOutlook:
-    """The depth of least expected loss between two ends, by equal shares of these posteriors."""
+def outlook(posterior: Posterior, size: float, ends: tuple[float, float]) -> DepthOutlook:
+    """The depth of least expected loss between two ends."""
     depths = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), GRID_DEPTHS))
-    share = max(1, DRAWS // len(posteriors))
-    drawn = np.concatenate([
-        each.draws(size, depths, share, seed=at) for at, each in enumerate(posteriors)
-    ])  # fmt: skip
+    drawn = posterior.draws(size, depths, DRAWS)
     regrets = np.expm1(drawn - drawn.min(axis=1, keepdims=True))
     best = int(regrets.mean(axis=0).argmin())
-    is_near = np.flatnonzero((regrets <= near).mean(axis=0) >= 0.5)
-    reach = is_near if len(is_near) else np.array([best])
-    depth = float(depths[best])
     return DepthOutlook(
-        depth=depth,
-        low=float(depths[min(best, reach[0])]),
-        high=float(depths[max(best, reach[-1])]),
+        depth=float(depths[best]),
         expected_regret=float(regrets[:, best].mean()),
         regret_at_most=float(np.quantile(regrets[:, best], SURE)),
-        halved=_better(drawn, depths, depth, depth / 2),
-        doubled=_better(drawn, depths, depth, depth * 2),
     )
-
-
-def _better(drawn: Reals, depths: Reals, depth: float, other: float) -> float:
-    """How likely another depth is better by more than a hundredth; one outside is not."""
-    if not depths[0] <= other <= depths[-1]:
-        return 0.0
-    here, there = (np.abs(depths - each).argmin() for each in (depth, other))
-    return float((drawn[:, here] - drawn[:, there] > math.log1p(BETTER)).mean())

@@ -13,7 +13,7 @@ from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
-from archfit.fit.atlas import read_atlas
+from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.spec.errors import check_choice
 from archfit.spec.run import LearningRateRule
 from archfit.sweep.devices import gpus
@@ -139,6 +139,7 @@ class SweepRequest:
                 f"--kind {self.kind} is for {', '.join(ATLAS)}, and {self.which} belongs to no "
                 "atlas; leave it out"
             )
+        check_kind_name(self.kind)
         atlas = read_atlas()
         known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
         source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)

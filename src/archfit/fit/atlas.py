@@ -6,6 +6,7 @@ number of tokens a parameter; in it every size has its depths.
 """
 
 import math
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +18,14 @@ from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.foretelling import Foretold, KindCurves, foretold, shipped_fingerprints
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.architecture import BlockFamily
+from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file, packed_lines
 from archfit.spec.frames import frame_of
 
 Labels: TypeAlias = Mapping[str, str]
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
+OWN = "own"  # the family of kinds that users add
+KIND_NAME = re.compile(r"\w[\w .-]{0,60}")
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
 ROUND = {62_500: 60_000, 31_250: 30_000, 15_625: 15_000}
 
@@ -79,12 +83,13 @@ class Series:
     context: int
     rank: int | None  # of the input embedding, where a factorised table caps it
     tokens_a_parameter: int
+    precision: str
 
     @property
     def is_plain(self) -> bool:
         """Whether it is what most runs of the atlas are; others differ from it in one thing."""
-        facts = self.block, self.rank, self.context, self.tokens_a_parameter
-        return facts == ("gpt2", None, 256, 20)
+        facts = self.block, self.rank, self.context, self.tokens_a_parameter, self.precision
+        return facts == ("gpt2", None, 256, 20, "bfloat16")
 
     @classmethod
     def of(cls, run: AtlasRun) -> "Series":
@@ -98,6 +103,7 @@ class Series:
             context=shape.context,
             rank=shape.embedding_rank if is_capped else None,
             tokens_a_parameter=round(run.spec.training_tokens / size_of(run.spec)),
+            precision=run.spec.recipe.precision,
         )
 
 
@@ -106,6 +112,9 @@ def size_of(spec: RunSpec) -> int:
     doublings = round(math.log2(spec.architecture.params / DOUBLINGS))
     exact = round(DOUBLINGS * 2.0**doublings)
     return ROUND.get(exact, exact)
+
+
+CurvesOfSeries: TypeAlias = Mapping[Series, tuple[DepthCurve, ...]]
 
 
 def size_words(size: int) -> str:
@@ -151,7 +160,10 @@ class Atlas:
         return {
             series: depth_curves(
                 repr(series),
-                {size: [_point(*each) for each in found.items()] for size, found in sizes.items()},
+                {
+                    size: _tuned(_point(*each) for each in found.items())
+                    for size, found in sizes.items()
+                },
             )
             for series, sizes in sorted(cells.items(), key=lambda item: repr(item[0]))
         }
@@ -163,42 +175,52 @@ class Atlas:
                 point, vocab = _point(run.spec, [run.record]), run.spec.architecture.input.vocab
                 yield Series.of(run), size_of(run.spec), point, run.spec.seed, vocab
 
-    def features(self, kind: str) -> dict[str, float] | None:
-        """What the data of a kind are like, in the vocabulary that they were given in."""
-        table = shipped_fingerprints()
-        hashes = (run.spec.data_hash for run in self.runs if run.kind == kind)
+    def features(self, series: Series) -> dict[str, float] | None:
+        """What the data of a series are like, where that was counted."""
+        table, which = shipped_fingerprints(), (series.kind, series.vocabulary)
+        hashes = (r.spec.data_hash for r in self.runs if (r.kind, r.vocabulary) == which)
         return next((table[each] for each in hashes if each in table), None)
 
 
-def plain_of_kinds(
-    atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]
-) -> dict[str, tuple[DepthCurve, ...]]:
-    """For each kind, the curves of its plain series that has most runs."""
+def plain_of_kinds(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, Series]:
+    """For each kind, its plain series that has most runs."""
+
+    def runs(series: Series) -> int:
+        return sum(len(point.losses) for curve in curves[series] for point in curve.points)
+
     found = {}
     for kind in atlas.kinds:
         plain = [s for s in curves if s.kind == kind.name and s.is_plain and curves[s]]
         if plain:
-            found[kind.name] = max(
-                (curves[series] for series in plain),
-                key=lambda curves: sum(len(p.losses) for c in curves for p in c.points),
-            )
+            found[kind.name] = max(plain, key=runs)
     return found
 
 
 def foretold_by_fingerprints(
-    atlas: Atlas, plain: Mapping[str, tuple[DepthCurve, ...]]
+    atlas: Atlas, curves: CurvesOfSeries, plain: Mapping[str, Series]
 ) -> tuple[Foretold, ...]:
     """Whether fingerprints foretell the best depths of a family left out."""
+    families = {kind.name: kind.family for kind in atlas.kinds}
     kinds = [
-        KindCurves(kind=kind.name, family=kind.family, curves=plain[kind.name], features=features)
-        for kind in atlas.kinds
-        if kind.name in plain and (features := atlas.features(kind.name)) is not None
+        KindCurves(kind=kind, family=families[kind], curves=curves[series], features=features)
+        for kind, series in plain.items()
+        if (features := atlas.features(series)) is not None
     ]
     return foretold(kinds)
 
 
 def _without_seed(spec: RunSpec) -> RunSpec:
     return replace(spec, seed=0)
+
+
+def _tuned(points: Iterable[DepthPoint]) -> list[DepthPoint]:
+    """One network a depth: where some differ in their rate or batch, the best."""
+    found: dict[int, DepthPoint] = {}
+    for point in points:
+        known = found.get(point.depth)
+        if known is None or point.mean < known.mean:
+            found[point.depth] = point
+    return list(found.values())
 
 
 def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
@@ -228,7 +250,7 @@ def atlas_json(atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]) ->
 
 
 def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, object]:
-    names = ("vocabulary", "block", "context", "rank", "tokens_a_parameter")
+    names = ("vocabulary", "block", "context", "rank", "tokens_a_parameter", "precision")
     return {name: getattr(series, name) for name in names} | {
         "sizes": [
             {
@@ -249,24 +271,50 @@ def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, obje
 
 
 def with_own(atlas: Atlas, name: str, records: Iterable[RunRecord], labels: Labels) -> Atlas:
-    """The atlas with somebody's own runs: on data of a kind it has, or as one more kind.
+    """The atlas with somebody's own runs: more of a kind that it has, or one more kind.
 
-    `labels` names data by their hash; those of the atlas have theirs.
+    On the atlas's own data they are runs of that kind, whatever their name. `labels` names data by
+    their hash; those of the atlas have theirs.
     """
-    known = {run.spec.data_hash: run.vocabulary for run in atlas.runs if run.kind == name}
-    found = {run.spec: run for run in atlas.runs}
-    for record in records:
-        if known and record.spec.data_hash not in known:
-            raise ValueError(
-                f"{name} is a kind of the atlas, and these runs were trained on other data; rename "
-                "the folder, or give the sweep another --kind"
-            )
-        label = (known or labels).get(record.spec.data_hash, "as given")
-        found[record.spec] = AtlasRun(kind=name, vocabulary=label, record=record)
-    if known:
-        return replace(atlas, runs=tuple(found.values()))
-    kind = AtlasKind(name=name, family="own", unit="byte", source="your runs", licence="yours")
-    return replace(atlas, kinds=(*atlas.kinds, kind), runs=tuple(found.values()))
+    given = list(records)
+    known = {run.spec.data_hash: (run.kind, run.vocabulary) for run in atlas.runs}
+    hashes = {record.spec.data_hash for record in given}
+    kinds = {known[each][0] for each in hashes if each in known}
+    if len(kinds) == 1 and hashes <= known.keys():
+        (name,) = kinds
+        labels = {each: known[each][1] for each in hashes}
+    else:
+        _check_new_kind(atlas, name, is_mixed=bool(kinds))
+    runs = {(run.kind, run.spec): run for run in atlas.runs}
+    for record in given:
+        label = labels.get(record.spec.data_hash, "as given")
+        runs[name, record.spec] = AtlasRun(kind=name, vocabulary=label, record=record)
+    kind = AtlasKind(name=name, family=OWN, unit="byte", source="your runs", licence="yours")
+    more = () if name in {known.name for known in atlas.kinds} else (kind,)
+    return replace(atlas, kinds=(*atlas.kinds, *more), runs=tuple(runs.values()))
+
+
+def check_kind_name(name: str) -> None:
+    """Refuse a name that would be no name of a file, which figures are."""
+    if not KIND_NAME.fullmatch(name):
+        rule = "is no name of a kind"
+        raise InvalidValue("kind", name, rule, "use letters, digits, spaces, dots and dashes")
+
+
+def _check_new_kind(atlas: Atlas, name: str, *, is_mixed: bool) -> None:
+    check_kind_name(name)
+    if is_mixed:
+        raise ValueError(
+            f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
+        )
+    taken = next((kind for kind in atlas.kinds if kind.name == name), None)
+    if taken is not None and taken.family == OWN:
+        raise ValueError(f"two folders are called {name}; rename one of them")
+    if taken is not None:
+        raise ValueError(
+            f"{name} is a kind of the atlas, and these runs were trained on other data; rename "
+            "the folder, or give the sweep another --kind"
+        )
 
 
 @cache

@@ -43,7 +43,7 @@ class RuleLoss:
     @property
     def is_trained(self) -> bool:
         """Whether the rule's depth lies among those trained."""
-        return float(self.curve.depths[0]) <= self.depth <= float(self.curve.depths[-1])
+        return bool(self.curve.depths[0] <= self.depth <= self.curve.depths[-1])
 
     @property
     def loses(self) -> float:
@@ -57,7 +57,7 @@ class AtlasView:
 
     atlas: Atlas
     curves: Mapping[Series, Curves]
-    plain: Mapping[str, Curves]
+    plain: Mapping[str, Series]
     rules: tuple[RuleLoss, ...]
     foretold: tuple[Foretold, ...]
 
@@ -68,17 +68,21 @@ class AtlasView:
         plain = plain_of_kinds(atlas, curves)
         rules = tuple(
             RuleLoss(rule=rule, kind=kind, curve=curve, depth=depth)
-            for kind, found in plain.items()
-            for curve in found
+            for kind, series in plain.items()
+            for curve in curves[series]
             for rule, depth in rule_depths(curve.size).items()
         )
-        told = foretold_by_fingerprints(atlas, plain)
+        told = foretold_by_fingerprints(atlas, curves, plain)
         return cls(atlas=atlas, curves=curves, plain=plain, rules=rules, foretold=told)
 
     @property
     def kinds(self) -> tuple[AtlasKind, ...]:
         """Those that have a curve."""
         return tuple(kind for kind in self.atlas.kinds if kind.name in self.plain)
+
+    def of_kind(self, kind: AtlasKind) -> Curves:
+        """Its plain curves."""
+        return self.curves[self.plain[kind.name]]
 
     @property
     def sizes(self) -> list[int]:
@@ -159,6 +163,7 @@ def _name(series: Series) -> str:
         parts += [f"rank {series.rank}"] * (series.rank is not None)
         more = series.tokens_a_parameter
         parts += [f"{more} tokens a parameter"] * (more != 20)
+        parts += [series.precision] * (series.precision != "bfloat16")
     return ", ".join(parts)
 
 
@@ -176,7 +181,7 @@ def _interval(curve: DepthCurve) -> str:
 def _cost_section(view: AtlasView) -> Section:
     rows = []
     for kind in view.kinds:
-        curve = view.plain[kind.name][-1]
+        curve = view.of_kind(kind)[-1]
         lost = (_loss_at(curve, depth) for depth in SOME_DEPTHS)
         least = f"{curve.least:.3f} per {kind.unit}"
         rows.append((kind.name, size_words(curve.size), _interval(curve), least, *lost))
@@ -192,7 +197,7 @@ def _cost_section(view: AtlasView) -> Section:
 
 
 def _loss_at(curve: DepthCurve, depth: float) -> str:
-    inside = curve.depths[0] <= depth <= curve.depths[-1] * 1.0001
+    inside = curve.depths[0] <= depth <= curve.depths[-1]
     return f"{curve.regret(depth):.3f}" if inside else ""
 
 
@@ -224,14 +229,14 @@ def _rules_section(view: AtlasView) -> Section:
 def _best_figure(view: AtlasView) -> Iterator[Figure]:
     families: dict[str, dict[str, Curves]] = {}
     for kind in view.kinds:
-        families.setdefault(kind.family, {})[kind.name] = view.plain[kind.name]
+        families.setdefault(kind.family, {})[kind.name] = view.of_kind(kind)
     if not families:
         return
     rules: dict[str, dict[int, float]] = {}
     for each in view.rules:
         rules.setdefault(each.rule, {})[each.curve.size] = each.depth
 
-    last = {kind.name: _interval(view.plain[kind.name][-1]) for kind in view.kinds}
+    last = {kind.name: _interval(view.of_kind(kind)[-1]) for kind in view.kinds}
     yield Figure(
         name="best-depth",
         title="Best depth against size",
@@ -294,7 +299,11 @@ def _variants_section(view: AtlasView) -> Section:
     columns = ("kind", "tokens", *map(size_words, view.sizes))
     return Section(
         title="Vocabularies and other variants",
-        sentences=("Bits of the best depth, at equal size, tables included.",) * bool(rows),
+        sentences=(
+            "Bits of the best depth, at equal size, tables included. Levels of grey are other "
+            "data, whose bits cannot be compared.",
+        )
+        * bool(rows),
         tables=(Table(title="Least loss", columns=columns, rows=tuple(rows)),),
         figures=(figure,) * bool(several),
         is_detail=True,
@@ -340,8 +349,7 @@ def _foretold_section(view: AtlasView) -> Section:
 
 
 def _kind_section(view: AtlasView, kind: AtlasKind) -> Section:
-    curves = view.plain[kind.name]
-    (series,) = [s for s, found in view.curves.items() if found is curves]
+    series, curves = view.plain[kind.name], view.of_kind(kind)
 
     best = ", ".join(f"{size_words(curve.size)}: {_interval(curve)}" for curve in curves)
     figure = Figure(

@@ -1,6 +1,6 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
-from archfit.advise.backtest import PRIOR, Backtest, RuleScore
+from archfit.advise.backtest import ATLAS, PRIOR, Backtest, RuleScore
 from archfit.report.document import Document, Figure, Section, Table, loaded
 
 UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
@@ -8,8 +8,10 @@ PROTOCOL = (
     "Regret is what a depth loses against the best at the same size, by smooth curves: where seeds "
     "allow, the best is chosen on one half of them and scored, as every rule is, on the other.",
     "Each family of data counts once. The prior has not seen the family, or the grid, it is scored "
-    "on. A depth beyond those trained is listed apart, and not scored; so means are of different "
-    "settings, and the column beside them compares each rule with the prior where both are scored.",
+    "on. A depth beyond those trained is not scored; so means are of different settings, and rules "
+    "stand in the order of what they lose more than the prior where both are scored.",
+    "Public schedules that train the same networks count as one set, and sizes are scored by a "
+    "quadratic through each schedule.",
     "The ladder is one seed of six depths at a quarter of the size and less, until half of the "
     "operations of the network are spent.",
 )
@@ -29,20 +31,27 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
 
 
 def _headline(test: Backtest) -> str:
-    best = test.scores[0]
-    return f"{test.grid}: {best.rule} loses least, {_number(best.mean)} {UNITS[test.unit]}"
+    best, unit = test.scores[0], UNITS[test.unit]
+    prior = next(score for score in test.scores if score.rule == PRIOR)
+    said = f"{test.grid}: the prior loses {_number(prior.mean)} {unit}"
+    if best.more.is_below(0):
+        return f"{said}, {best.rule} {-(best.more.value or 0):.4f} less"
+    return f"{said}, and no rule is known to lose less"
 
 
 def _section(test: Backtest) -> Section:
-    families = len({setting.family for setting in test.settings})
-    kinds = "families of data" if test.settings[0].lower else "schedules"
-    oracle = sum(setting.oracle for setting in test.settings) / len(test.settings)
+    families, settings = len({setting.family for setting in test.settings}), len(test.settings)
+    one, many = ("family", "families") if test.grid == ATLAS else ("set", "sets")
+    kinds = f"{one if families == 1 else many} of {'data' if test.grid == ATLAS else 'networks'}"
+    halves = (
+        f"{test.in_halves} of them have seeds enough to choose the best depth on one half and "
+        f"score it on the other, where it loses {test.oracle:.4f} itself."
+        if test.oracle is not None
+        else "All are scored by one curve, against its own best."
+    )
     return Section(
         title=test.grid,
-        sentences=(
-            f"{len(test.settings)} settings of {families} {kinds}, {test.unit}; the best depth, "
-            f"chosen and scored the same way, loses {oracle:.4f}.",
-        ),
+        sentences=(f"{settings} settings of {families} {kinds}, {test.unit}. {halves}",),
         tables=(
             Table.of(
                 f"Regret on {test.grid}",
@@ -53,12 +62,12 @@ def _section(test: Backtest) -> Section:
                     "90 % interval": _interval,
                     "worst": lambda score: _number(score.worst),
                     "more than the prior": _more,
-                    "not scored": lambda score: f"{score.outside} of {len(score.picks)}",
+                    "scored in": lambda score: f"{score.scored} of {settings}",
                     "“at most” held": lambda score: (
                         "" if score.covered is None else f"{score.covered:.0%}"
                     ),
                 },
-                narrow=("rule", "mean", "worst", "more than the prior", "not scored"),
+                narrow=("rule", "mean", "worst", "more than the prior", "scored in"),
             ),
         ),
         figures=(
@@ -90,7 +99,8 @@ def _more(score: RuleScore) -> str:
     more = score.more
     if more.value is None or score.rule == PRIOR:
         return ""
-    return f"{more.value:+.4f}" + (f" ± {more.high - more.value:.4f}" if more.high else "")
+    half = "" if more.high is None else f" ± {more.high - more.value:.4f}"
+    return f"{more.value:+.4f}{half}"
 
 
 def _json(test: Backtest) -> dict[str, object]:
@@ -98,12 +108,13 @@ def _json(test: Backtest) -> dict[str, object]:
         "name": test.grid,
         "unit": test.unit,
         "settings": len(test.settings),
-        "oracle": sum(setting.oracle for setting in test.settings) / len(test.settings),
+        "settings_in_halves": test.in_halves,
+        "oracle": test.oracle,
         "rules": [
             {
                 "name": score.rule,
                 **{name: getattr(score, name) for name in ("mean", "worst", "low", "high")},
-                "not_scored": score.outside,
+                "scored": score.scored,
                 "more_than_prior": score.more.row("mean"),
                 "at_most_held": score.covered,
                 "picks": [

@@ -33,7 +33,7 @@ def _kind(request: ExplorerRequest) -> str:
     """The kind that the form says; without one, the first."""
     form, kinds = read_form(request.query, FIELDS), _sections_of_kinds()
     form.check()
-    kind = form.fields["kind"] or next(iter(kinds))
+    kind = form.fields["kind"] or next(iter(kinds), "")
     if kind not in kinds:
         raise ValueError(f"kind={kind[:40]!r} is no kind of the atlas; use {', '.join(kinds)}")
     return kind
