@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-slow bench gallery evidence clean
 
 demo: .venv/.demo-ready
-	$(BIN)/archfit advise --params 1M --check --minutes 2 --out $(OUT)
+	$(BIN)/archfit advise --params 250k --vocab 257 --minutes-to-measure 2 --out $(OUT)
 	@echo "Open $(OUT)/report.html in a browser."
 
 test: .venv/.test-ready

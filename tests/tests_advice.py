@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import CheckCell, Design, check_cells
-from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import DataFacts, PlanRequest, TotalParams, VocabularySize
+from archfit.advise.planner import Plan, make_plan
+from archfit.advise.plan_request import DataFacts, PlanRequest, TotalParams, VocabularySize
 from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
 from archfit.sweep.sweep import Corpus
 

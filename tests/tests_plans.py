@@ -1,6 +1,6 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.plan.request import BlockParams, Budget, PlanRequest, VocabularySize
+from archfit.advise.plan_request import BlockParams, Budget, PlanRequest, VocabularySize
 
 
 def question(

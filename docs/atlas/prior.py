@@ -1,7 +1,8 @@
 """Fit the prior to the atlas and the public grids: OMP_NUM_THREADS=1 python docs/atlas/prior.py
 
-Writes resources/prior.json: the surface of all, and with each family and each grid left out. It
-fills the cores itself; with more threads it takes five times as long.
+Writes resources/prior.json: the surface of all, and with each family and each grid left out, and
+the runs that they were fitted to. It fills the cores itself; with more threads it takes five times
+as long.
 """
 
 import json
@@ -10,8 +11,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from archfit.advise.prior import PRIOR, atlas_families, grid_kinds
-from archfit.advise.surface import Observed, Surface, fit_surface, rounded
+from archfit.advise.prior import PRIOR, TEXT, KindRuns, atlas_runs, grid_runs, law_runs
+from archfit.advise.surface import Observed, fit_surface, joined, rounded
 from archfit.fit.atlas import read_atlas
 from archfit.fit.public_grids import SOURCES
 from archfit.spec import to_json
@@ -22,36 +23,38 @@ RESOURCES = Path(__file__).parents[2] / "src" / "archfit" / "resources"
 def main() -> None:
     """Fit, in as many processes as there are cores."""
     began, atlas = time.perf_counter(), read_atlas()
-    families = atlas_families(atlas, atlas.curves())
-    grids = {grid: grid_kinds(grid) for grid in SOURCES}
-    text = "text"  # public grids are text
-    everything = {**families, **grids}
-    all_kinds = fit_surface([kind for some in everything.values() for kind in some])
+    runs = atlas_runs(atlas, atlas.curves())
+    grids = {grid: grid_runs(grid) for grid in SOURCES}
+    groups = {family: [together(kinds)] for family, kinds in runs.items()}
+    groups |= {grid: [together([kind]) for kind in kinds] for grid, kinds in grids.items()}
+    all_kinds = fit_surface([each for some in groups.values() for each in some])
     print(f"{time.perf_counter() - began:.0f} s: {all_kinds}", flush=True)
-    jobs: dict[tuple[str, str], list[Observed]] = {}
-    for family in families:
-        left = {family, *(grids if family == text else ())}
-        jobs["families", family] = kinds_but(everything, left)
-    for grid in grids:
-        jobs["grids", grid] = kinds_but(everything, {grid})
+    left_out = {family: {family, *(grids if family == TEXT else ())} for family in runs}
+    left_out |= {grid: {grid} for grid in grids}
+    jobs = {name: but(groups, left) for name, left in left_out.items()}
     with ProcessPoolExecutor() as processes:
         fitted = processes.map(fit_surface, jobs.values(), [all_kinds] * len(jobs))
-        found = dict(zip(jobs, map(as_json, fitted), strict=True))
-    table = {"all": as_json(all_kinds), "families": {}, "grids": {}}
-    for (part, name), surface in found.items():
-        table[part][name] = surface  # type: ignore[index]
-    (RESOURCES / PRIOR).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        found = dict(zip(jobs, map(rounded, fitted), strict=True))
+    table = {
+        "all": to_json(rounded(all_kinds)),
+        "families": {family: to_json(found[family]) for family in runs},
+        "grids": {grid: to_json(found[grid]) for grid in grids},
+        "runs": {family: list(map(to_json, kinds)) for family, kinds in runs.items()},
+        "grid_runs": {grid: list(map(to_json, kinds)) for grid, kinds in grids.items()}
+        | {"law": [to_json(law_runs())]},
+    }
+    (RESOURCES / PRIOR).write_text(json.dumps(table) + "\n", encoding="utf-8")
     print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
 
 
-def kinds_but(kinds: dict[str, list[Observed]], left: set[str]) -> list[Observed]:
+def together(kinds: tuple[KindRuns, ...] | list[KindRuns]) -> Observed:
+    """Kinds of one family."""
+    return joined([kind.observed for kind in kinds])
+
+
+def but(groups: dict[str, list[Observed]], left: set[str]) -> list[Observed]:
     """All but those left out."""
-    return [kind for name, some in kinds.items() if name not in left for kind in some]
-
-
-def as_json(surface: Surface) -> object:
-    """With the digits that ship."""
-    return to_json(rounded(surface))
+    return [each for name, some in groups.items() if name not in left for each in some]
 
 
 if __name__ == "__main__":

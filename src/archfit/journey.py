@@ -19,40 +19,24 @@ from archfit.spec import Full
 from archfit.spec.files import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
-    from archfit.advise.request import AdviceRequest
-    from archfit.advise.verdict import CheckResult
+    from archfit.advise.advice import Advice
+    from archfit.advise.planner import Plan
     from archfit.data.prepared import PreparedData
-    from archfit.plan.planner import Plan
     from archfit.report.document import Document
 
 FORMAT = "hf-gpt2"
 FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)  # all that a config may have beside it
 
 
-def advice_of(
-    request: AdviceRequest,
-    data: PreparedData,
-    plan: Plan,
-    check: CheckResult | None,
-    *,
-    command: str,
-    version: str,
-) -> Document:
+def advice_of(advice: Advice, *, command: str, version: str) -> Document:
     """What is said about a source; `command` is what was typed."""
     from archfit.data.sources import is_sample
-    from archfit.data.statistics import normalised_spectrum
-    from archfit.report.advice_document import AdvisedData, advice_document
+    from archfit.report.advice_document import AdviceOrigin, advice_document
 
-    source = request.source.words
-    about = AdvisedData(
-        name="the English sample"
-        if is_sample(source)
-        else Path(source).name or Path(source).resolve().name,
-        folder=str(data.folder),
-        description=data.description,
-        spectrum=normalised_spectrum(data.tokens("train")),
-    )
-    return advice_document(about, plan, check, command=command, version=version)
+    source = advice.source.words
+    name = Path(source).name or Path(source).resolve().name
+    name = "the English sample" if is_sample(source) else name
+    return advice_document(advice, AdviceOrigin(name=name, command=command, version=version))
 
 
 def check_replaceable(out: Path) -> None:

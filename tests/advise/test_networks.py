@@ -6,7 +6,7 @@ import pytest
 
 from archfit.advise.design import Network, binds, networks, untested
 from archfit.data.retokenise import InBpe, InKmers
-from archfit.plan.planner import Plan
+from archfit.advise.planner import Plan
 from tests_advice import plan_of
 
 KINDS = ["fasta", "text", "images", "bytes"]

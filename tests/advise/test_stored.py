@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.advise.request import AdviceRequest, Source, planned, prepared_source
+from archfit.advise.source import AdviceRequest, Source, planned, prepared_source
 from archfit.advise.stored import check_place, read_advice, store
 from archfit.data.prepare import silent
 from archfit.journey import check_replaceable, write_config

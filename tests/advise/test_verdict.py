@@ -6,7 +6,7 @@ import pytest
 
 from archfit.advise.design import networks
 from archfit.advise.verdict import Verdict, verdict_of
-from archfit.plan.planner import Plan
+from archfit.advise.planner import Plan
 from archfit.report.advice_words import check_sentences, headline, limits_of
 from tests_advice import made_check, plan_of
 

@@ -9,8 +9,8 @@ from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import Claim, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models
-from archfit.plan.law import IdealShape
-from archfit.plan.redundancy import Redundancy
+from archfit.advise.law import IdealShape
+from archfit.advise.redundancy import Redundancy
 
 RESULTS = tuple(map(audit_model, zoo_models()))
 

@@ -13,8 +13,8 @@ from archfit.audit.findings import IDS, RULES, Finding, Found, Rule, Subject, fi
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
 from archfit.cli.app import program
-from archfit.plan.law import IdealShape
-from archfit.plan.redundancy import Redundancy
+from archfit.advise.law import IdealShape
+from archfit.advise.redundancy import Redundancy
 
 STACK = Stack(
     role="decoder",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archfit.plan.planner import make_plan
+from archfit.advise.planner import make_plan
 from archfit.report.document import Command
 from archfit.report.plan_document import plan_document
 from tests_plans import question

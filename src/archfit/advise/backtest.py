@@ -10,23 +10,26 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.advise.prior import (
-    ShippedPrior,
+    LEAST_SIZE,
+    TEXT,
+    FamilyPrior,
     grid_settings,
-    observed_points,
     outlook,
     schedule_groups,
     shipped_prior,
 )
-from archfit.advise.surface import Observed, Surface
+from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
+from archfit.advise.shapes import Knowledge
+from archfit.advise.surface import joined
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
-from archfit.plan.advisers import NetworkFacts, all_advice
+from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 if TYPE_CHECKING:
@@ -36,14 +39,14 @@ else:
 
 Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
 ATLAS = "atlas"
-LEAST_SIZE = 250_000  # below it networks hardly learn
 FIXED = (4, 6, 8, 12, 16, 24)
-PRIOR, LADDER = "archfit: prior", "archfit: ladder"  # in `plan` and `advise` they come next
+PRIOR, LADDER = "archfit plan", "archfit advise"
 GRID_POINTS = 120
 SIZES_OF_A_GRID = 6
 NEAR_SIZE = 1.6  # networks within this factor say which depths a size has
-LADDER_SHARE = 0.5  # of the operations of the network that is asked about
-LADDER_DEPTHS = 6
+LADDER_SHARE, LARGE_SHARE = 0.5, 0.15  # of the operations of the network that is asked about
+LARGE = 8_000_000  # parameters, from which on a ladder may cost the lesser share
+LEAST_LADDER = 1_000_000  # with smaller budgets a ladder has no rung
 LEAST_FAMILIES = 3
 
 
@@ -57,7 +60,7 @@ class Setting:
     size: int
     ends: tuple[float, float]  # depths trained
     halves: tuple[tuple[float, Score], ...]  # a reference depth, and the curve that scores it
-    lower: Observed | None  # runs of smaller networks that a ladder could have made
+    runs: tuple[LadderRun, ...]  # of smaller networks, that a ladder could have made
     vocab: int
 
     def regret(self, depth: float) -> float:
@@ -138,12 +141,12 @@ class Backtest:
 
 def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
     """Every rule on the atlas and on public grids."""
-    prior, found = shipped_prior(), []
+    found = []
     for grid in grids:
         settings = atlas_settings(atlas) if grid == ATLAS else public_settings(grid)
         unit = "bits per byte or symbol" if grid == ATLAS else "nats per token"
         if settings:
-            scores = sorted(_scores(settings, prior), key=_order)
+            scores = sorted(_scores(settings), key=_order)
             made = Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores))
             found.append(made)
     return tuple(found)
@@ -180,7 +183,7 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
                         size=size,
                         ends=(float(curve.depths[0]), float(curve.depths[-1])),
                         halves=_halves(curve, [half.get(size) for half in halves]),
-                        lower=_ladder(points, whole, size),
+                        runs=_smaller(points, size),
                         vocab=vocabs[series],
                     )
                 )
@@ -216,34 +219,39 @@ def _best(curve: DepthCurve) -> float:
     return curve.best.value
 
 
-def _ladder(
-    points: Iterable[tuple[int, DepthPoint, int]], curves: Mapping[int, DepthCurve], size: int
-) -> Observed | None:
-    """One seed of smaller sizes, the largest first, six depths each, until the share is spent."""
-    spent, chosen = 0.0, defaultdict(list)
-    smaller = sorted({each for each, _, _ in points if each <= size / 4 * 1.1}, reverse=True)
-    for each in smaller:
-        own = sorted(
-            (point for at, point, seed in points if at == each and seed == 0),
-            key=lambda point: point.depth,
+def _smaller(
+    points: Iterable[tuple[int, DepthPoint, int]], size: int
+) -> tuple[LadderRun, ...]:
+    return tuple(
+        LadderRun(
+            size=each, depth=point.depth, seed=seed, params=point.params, bits=point.losses[0]
         )
-        for point in _spread(own, LADDER_DEPTHS):
-            cost = (each / size) ** 2  # operations go with parameters times tokens
-            if spent + cost <= LADDER_SHARE and each in curves:
-                spent += cost
-                chosen[each].append(point)
-    if not chosen:
-        return None
-    noises = {each: curves[each].noise / curves[each].least for each in chosen}
-    return observed_points(chosen, noises, {each: curves[each].slope for each in chosen})
+        for each, point, seed in points
+        if LEAST_SIZE <= each < size
+    )
 
 
-def _spread(points: Sequence[DepthPoint], count: int) -> list[DepthPoint]:
-    """So many of them, evenly."""
-    if len(points) <= count:
-        return list(points)
-    places = np.linspace(0, len(points) - 1, count).round().astype(int)
-    return [points[at] for at in places]
+def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
+    """What a ladder of the setting's smaller networks tells, at a share of the operations."""
+    there = {(run.size, run.depth, run.seed): run for run in setting.runs}
+    share = LADDER_SHARE if setting.size < LARGE else LARGE_SHARE
+    spent: list[float] = []
+
+    def cost(rung: Rung) -> float:  # operations go with parameters times tokens
+        return len(rung.depths) * (rung.size / setting.size) ** 2
+
+    def trained(rung: Rung) -> list[LadderRun]:
+        spent.append(cost(rung))
+        keys = [(rung.size, depth, rung.seed) for depth in rung.depths]
+        return [there[key] for key in keys if key in there]
+
+    limits = LadderLimits(
+        budget=setting.size,
+        deepest=setting.ends[1],
+        depths=lambda size: sorted({depth for each, depth, _ in there if each == size}),
+        pays=lambda rung: math.fsum(spent) + cost(rung) <= share,
+    )
+    return knowledge(prior, climbed(prior, (), limits, trained))
 
 
 def public_settings(grid: str) -> tuple[Setting, ...]:
@@ -268,7 +276,7 @@ def public_settings(grid: str) -> tuple[Setting, ...]:
                         size=round(math.exp(log_size)),
                         ends=ends,
                         halves=((best, loss),),
-                        lower=None,
+                        runs=(),
                         vocab=0,
                     )
                 )
@@ -295,25 +303,32 @@ def _quadratic(networks: Sequence[PublicNetwork]) -> Callable[[float, float], fl
     return lambda log_size, depth: math.exp(float(np.dot(solved, row(log_size, depth))))
 
 
-def _scores(settings: Sequence[Setting], prior: ShippedPrior) -> Iterable[RuleScore]:
+def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
     picks: dict[str, list[Pick]] = defaultdict(list)
     for setting in settings:
         for rule, depth in _rules(setting).items():
             picks[rule].append(_pick(setting, depth))
-        surface = _unseen(setting, prior)
-        picks[PRIOR].append(_outlook_pick(setting, surface, None))
-        if setting.lower is not None:
-            picks[LADDER].append(_outlook_pick(setting, surface, setting.lower))
+        prior = _unseen(setting.grid, setting.family if setting.grid == ATLAS else "")
+        picks[PRIOR].append(_outlook_pick(setting, Knowledge.of_prior(prior)))
+        if setting.runs and setting.size >= LEAST_LADDER:
+            picks[LADDER].append(_outlook_pick(setting, _climbed(setting, prior)))
     ours = {pick.setting: pick for pick in picks[PRIOR]}
     for rule, made in picks.items():
         yield _score(rule, made, ours)
 
 
-def _unseen(setting: Setting, prior: ShippedPrior) -> Surface:
-    """The surface that was fitted without the family, or the grid, of the setting."""
-    if setting.grid == ATLAS:
-        return prior.families.get(setting.family, prior.all)  # a family of the user's is in none
-    return prior.grids[setting.grid]
+@cache
+def _unseen(grid: str, family: str) -> FamilyPrior:
+    """What is known without the family, or the grid, of a setting."""
+    prior = shipped_prior()
+    if grid == ATLAS:  # a family of the user's is in none
+        kinds = [kind for name, some in prior.runs.items() if name != family for kind in some]
+        posterior = prior.families.get(family, prior.all).given(None)
+        return FamilyPrior(family=None, posterior=posterior, kinds=tuple(kinds))
+    others = [kind for name, some in prior.grid_runs.items() if name != grid for kind in some]
+    text = *prior.runs[TEXT], *others
+    posterior = prior.grids[grid].given(joined([kind.observed for kind in text]))
+    return FamilyPrior(family=TEXT, posterior=posterior, kinds=text)
 
 
 def _rules(setting: Setting) -> dict[str, float]:
@@ -334,8 +349,8 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
     return Pick(setting=setting, depth=depth, regret=regret, at_most=at_most)
 
 
-def _outlook_pick(setting: Setting, surface: Surface, runs: Observed | None) -> Pick:
-    found = outlook(surface.given(runs), setting.size, setting.ends)
+def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
+    found = outlook(known.posterior, setting.size, setting.ends, kind=known.kind)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
 

@@ -1,7 +1,8 @@
 """The prior: the surface that the atlas and public grids give, and what it says of depths.
 
-It ships fitted (resources/prior.json; docs/atlas/prior.py fits it), also with each family of data
-and each public grid left out, for back-tests.
+It ships fitted, with the runs of every family (resources/prior.json; docs/atlas/prior.py makes it),
+also with each family of data and each public grid left out, for back-tests. Data of a family that
+the atlas has are one more kind of it; other data are a kind of a family of their own.
 """
 
 import json
@@ -10,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from archfit.advise.surface import Observed, Posterior, Surface, of_sizes
+from archfit.advise.law import ideal_shape
+from archfit.advise.surface import NEW, Observed, Posterior, Reals, Surface, joined, of_sizes
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve, DepthPoint
 from archfit.fit.public_grids import PublicNetwork, public_networks
@@ -28,9 +30,17 @@ PRIOR = "prior.json"
 LEAST_NOISE = 5e-4  # of ln loss: what no number of seeds takes away
 GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may have
 LEAST_NETWORKS = 8  # of a public setting
+SPAN = 3  # the deepest of them over the shallowest, at least
 GRID_DEPTHS = 64  # at which a decision looks
 DRAWS = 1000
+LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
+LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
+LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
 SURE = 0.9
+NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
+CLOSE = 0.01  # bits per byte: depths this near the best are as good
+CLEAR = 0.01  # of the loss: what a better depth must gain
+FAR = 8  # times the largest run: beyond it nobody has looked
 
 
 def observed_points(
@@ -49,15 +59,33 @@ def observed_points(
         for size, found in points.items()
         for point in found
     ]
-    sizes, depths, losses, variances = np.array(rows).reshape(-1, 4).T
+    return observed_rows(rows)
+
+
+def observed_rows(rows: Sequence[tuple[float, float, float, float]]) -> Observed:
+    """Rows of ln size, ln depth, ln loss and its variance, of one kind of data."""
+    return _observed(np.array(rows).reshape(-1, 4), is_grid=False)
+
+
+def _observed(rows: Reals, *, is_grid: bool) -> Observed:
+    """In a public grid hardly two networks have one size, so levels are parabolas.
+    """
+    sizes, depths, losses, variances = rows.T
+    about = sizes - sizes.mean() if is_grid else sizes
+    levels = np.array([np.ones_like(about), about, about**2]).T if is_grid else of_sizes(sizes)
     return Observed(
-        sizes=sizes, depths=depths, losses=losses, variances=variances, levels=of_sizes(sizes)
+        sizes=sizes,
+        depths=depths,
+        losses=losses,
+        variances=variances,
+        levels=levels,
+        kinds=np.zeros(len(sizes)),
     )
 
 
 def observed_curves(curves: Iterable[DepthCurve]) -> Observed:
     """All runs behind these curves."""
-    found = {curve.size: curve for curve in curves}
+    found = {curve.size: curve for curve in curves if curve.size >= LEAST_SIZE}
     return observed_points(
         {size: curve.points for size, curve in found.items()},
         {size: curve.noise / curve.least for size, curve in found.items()},
@@ -65,16 +93,67 @@ def observed_curves(curves: Iterable[DepthCurve]) -> Observed:
     )
 
 
-def atlas_families(
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindRuns:
+    """What was trained on one kind of data, as the prior keeps it."""
+
+    name: str
+    is_grid: bool
+    rows: tuple[tuple[float, float, float, float], ...]  # ln size, depth, loss, and its variance
+
+    @classmethod
+    def of(cls, name: str, observed: Observed, *, is_grid: bool = False) -> "KindRuns":
+        """With as many digits as a file keeps."""
+        columns = observed.sizes, observed.depths, observed.losses, observed.variances
+        rows = zip(*columns, strict=True)
+        short = tuple(tuple(float(f"{number:.6g}") for number in row) for row in rows)
+        return cls(name=name, is_grid=is_grid, rows=short)  # type: ignore[arg-type]
+
+    @property
+    def observed(self) -> Observed:
+        """For the surface."""
+        return _observed(np.array(self.rows), is_grid=self.is_grid)
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """The smallest and the largest network, in parameters."""
+        logs = [row[0] for row in self.rows]
+        return 1e6 * math.exp(min(logs)), 1e6 * math.exp(max(logs))
+
+    @property
+    def shallowest(self) -> int:
+        """Layers."""
+        return round(math.exp(min(row[1] for row in self.rows)))
+
+    @property
+    def deepest(self) -> int:
+        """Layers."""
+        return round(math.exp(max(row[1] for row in self.rows)))
+
+    def line(self) -> tuple[float, float]:
+        """ln of the least loss over ln size: the slope of a line, and its height at 1M."""
+        bins: dict[int, tuple[float, float]] = {}
+        for size, _, loss, _ in self.rows:
+            place = round(2 * size)
+            bins[place] = min(bins.get(place, (size, math.inf)), (size, loss), key=lambda b: b[1])
+        sizes, least = zip(*bins.values(), strict=True)
+        if len(sizes) == 1:
+            return 0.0, least[0]
+        slope, start = np.polyfit(sizes, least, 1)
+        return float(slope), float(start)
+
+
+def atlas_runs(
     atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]
-) -> dict[str, list[Observed]]:
+) -> dict[str, tuple[KindRuns, ...]]:
     """The plain series of each family of data."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    found: dict[str, list[Observed]] = defaultdict(list)
+    found: dict[str, list[KindRuns]] = defaultdict(list)
     for series, own in curves.items():
-        if series.is_plain and own:
-            found[family[series.kind]].append(observed_curves(own))
-    return dict(found)
+        if series.is_plain and any(curve.size >= LEAST_SIZE for curve in own):
+            name = f"{series.kind}, {series.vocabulary}"
+            found[family[series.kind]].append(KindRuns.of(name, observed_curves(own)))
+    return {name: tuple(kinds) for name, kinds in found.items()}
 
 
 def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
@@ -102,26 +181,20 @@ def _setting(network: PublicNetwork) -> str:
 
 
 def observed_grid(networks: Sequence[PublicNetwork]) -> Observed:
-    """A setting of a public grid: hardly two networks have one size, so levels are parabolas.
+    """A setting of a public grid, in bits per byte.
 
     Its networks differ in more than depth and width, so noise is what a quadratic leaves.
     """
     sizes = np.log([network.params / 1e6 for network in networks])
     depths = np.log([network.depth for network in networks])
-    losses = np.log([network.loss for network in networks])
+    losses = np.log([network.loss / NATS_A_BYTE for network in networks])
     about = sizes - sizes.mean()
-    levels = np.array([np.ones_like(about), about, about**2]).T
-    design = np.column_stack([levels, depths, depths**2, depths * about])
+    design = np.array([about**0, about, about**2, depths, depths**2, depths * about]).T
     left = losses - design @ np.linalg.lstsq(design, losses, rcond=None)[0]
     spare = max(1, len(losses) - design.shape[1])
     variance = max(float(left @ left) / spare, GRID_NOISE**2)
-    return Observed(
-        sizes=sizes,
-        depths=depths,
-        losses=losses,
-        variances=np.full(len(losses), variance),
-        levels=levels,
-    )
+    rows = np.array([sizes, depths, losses, np.full(len(losses), variance)]).T
+    return _observed(rows, is_grid=True)
 
 
 def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str, str]:
@@ -144,32 +217,148 @@ def _overlap(some: set[tuple[int, int, int]], others: set[tuple[int, int, int]])
     return 2 * len(some & others) > len(some)
 
 
-def grid_kinds(grid: str) -> list[Observed]:
-    """One setting of each experiment of a grid: others are the same networks again."""
+def grid_runs(grid: str) -> tuple[KindRuns, ...]:
+    """One setting of each experiment of a grid, where depths differ enough to tell of them.
+
+    Other settings are the same networks again.
+    """
     settings = grid_settings(grid)
     chosen = dict.fromkeys(schedule_groups(settings).values())
-    return [observed_grid(settings[name]) for name in chosen]
+    kinds = [KindRuns.of(name, observed_grid(settings[name]), is_grid=True) for name in chosen]
+    return tuple(kind for kind in kinds if kind.deepest >= SPAN * kind.shallowest)
+
+
+def law_runs() -> KindRuns:
+    """The law of Levine et al. 2020, fitted to 10 networks and more at each size, as if trained:
+    its best depth, and half and twice of it worse by LAW_COST."""
+    rows = []
+    for size in LAW_SIZES:
+        best = math.log(ideal_shape(size).depth)
+        for doublings in (-1.0, -0.5, 0.0, 0.5, 1.0):
+            loss = LAW_COST * doublings**2
+            rows.append((math.log(size / 1e6), best + doublings * math.log(2), loss, LAW_NOISE**2))
+    short = [tuple(float(f"{number:.6g}") for number in row) for row in rows]
+    return KindRuns(name="Levine et al. 2020", is_grid=True, rows=tuple(short))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShippedPrior:
-    """Surfaces by what they were not fitted to."""
+    """Surfaces by what they were not fitted to, and the runs of each family."""
 
     all: Surface
     families: Mapping[str, Surface]
     grids: Mapping[str, Surface]
+    runs: Mapping[str, tuple[KindRuns, ...]]
+    grid_runs: Mapping[str, tuple[KindRuns, ...]]
 
 
 @cache
 def shipped_prior() -> ShippedPrior:
     """The one of this version."""
     table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
-    parts = {name: table[name] for name in ("families", "grids")}
-    left_out = {
-        part: {name: from_json(Surface, found) for name, found in some.items()}
-        for part, some in parts.items()
+    surfaces = {
+        part: {name: from_json(Surface, found) for name, found in table[part].items()}
+        for part in ("families", "grids")
     }
-    return ShippedPrior(all=from_json(Surface, table["all"]), **left_out)
+    runs = {
+        part: {name: tuple(map(_kind, found)) for name, found in table[part].items()}
+        for part in ("runs", "grid_runs")
+    }
+    return ShippedPrior(all=from_json(Surface, table["all"]), **surfaces, **runs)
+
+
+def _kind(found: Mapping[str, Any]) -> KindRuns:
+    """Without the codec's checks of every number: there are thousands, and the file is ours."""
+    rows = tuple(map(tuple, found["rows"]))
+    return KindRuns(name=found["name"], is_grid=found["is_grid"], rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FamilyPrior:
+    """What is known of a family of data, or of data of no known family."""
+
+    family: str | None
+    posterior: Posterior
+    kinds: tuple[KindRuns, ...]  # of the family; of all where it is not known
+
+    @property
+    def runs(self) -> int:
+        """Networks that it rests on."""
+        return sum(len(kind.rows) for kind in self.kinds)
+
+    @property
+    def largest(self) -> float:
+        """The largest network trained, in parameters."""
+        return max(kind.sizes[1] for kind in self.kinds)
+
+    @property
+    def deepest(self) -> int:
+        """The deepest network trained."""
+        return max(kind.deepest for kind in self.kinds)
+
+    def level(self, size: float) -> float:
+        """Bits per byte (or symbol) of a good network: the mean of the kinds nearest in size."""
+        log_size = math.log(size / 1e6)
+        levels = []
+        for kind in self._nearest(size):
+            low, high = (math.log(end / 1e6) for end in kind.sizes)
+            slope, start = kind.line()
+            reach = min(max(log_size, low - math.log(FAR)), high + math.log(FAR))
+            levels.append(start + slope * reach)
+        return math.exp(math.fsum(levels) / len(levels))
+
+    def slope(self, size: float) -> float:
+        """How ln loss falls with ln size about there."""
+        slopes = [kind.line()[0] for kind in self._nearest(size)]
+        return math.fsum(slopes) / len(slopes)
+
+    def _nearest(self, size: float) -> list[KindRuns]:
+        """The kinds whose networks are nearest in size."""
+
+        def distance(kind: KindRuns) -> float:
+            low, high = kind.sizes
+            return abs(math.log(size / min(max(size, low), high)))
+
+        least = min(map(distance, self.kinds))
+        return [kind for kind in self.kinds if distance(kind) <= least + 1e-9]
+
+    def with_runs(self, own: Observed) -> Posterior:
+        """After runs on new data, whose kind is the last number."""
+        kinds = [kind.observed for kind in self.kinds] if self.family else []
+        return self.posterior.surface.given(joined([*kinds, own]))
+
+    @property
+    def own_kind(self) -> int:
+        """The number of new data in that."""
+        return len(self.kinds) if self.family else 0
+
+
+TEXT = "text"  # the family of public grids
+
+
+@cache
+def rule_regrets() -> Mapping[str, float]:
+    """What the rules of others lost in back-tests on the atlas, as docs/atlas/prior.py found."""
+    table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
+    return dict(table.get("rules", {}))
+
+
+def known_families() -> tuple[str, ...]:
+    """That the atlas has."""
+    return tuple(shipped_prior().runs)
+
+
+@cache
+def family_prior(family: str | None) -> FamilyPrior:
+    """The prior of a family that the atlas has; of any other, or None, that of all kinds."""
+    prior = shipped_prior()
+    grids = tuple(kind for some in prior.grid_runs.values() for kind in some)
+    if family not in prior.runs:
+        kinds = tuple(kind for some in prior.runs.values() for kind in some)
+        return FamilyPrior(family=None, posterior=prior.all.given(None), kinds=kinds)
+    kinds = prior.runs[family] + (grids if family == TEXT else ())
+    posterior = prior.all.given(joined([kind.observed for kind in kinds]))
+    return FamilyPrior(family=family, posterior=posterior, kinds=kinds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,18 +366,43 @@ class DepthOutlook:
     """What is known of the best depth at one size. Losses are shares of the loss."""
 
     depth: float
+    low: float  # depths from here to `high` are as good as the best, more likely than not
+    high: float
     expected_regret: float
     regret_at_most: float  # with 90 %
+    half_better: float  # probability that half the depth is better by more than 1 %
+    double_better: float
+    regrets: tuple[tuple[float, float], ...]  # depths, and what each is expected to lose
 
 
-def outlook(posterior: Posterior, size: float, ends: tuple[float, float]) -> DepthOutlook:
-    """The depth of least expected loss between two ends."""
+def outlook(
+    posterior: Posterior,
+    size: float,
+    ends: tuple[float, float],
+    *,
+    close: float = CLOSE,
+    kind: int = NEW,
+) -> DepthOutlook:
+    """The depth of least expected loss between two ends; `close` is a share of the loss."""
     depths = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), GRID_DEPTHS))
-    drawn = posterior.draws(size, depths, DRAWS)
+    drawn = posterior.draws(size, depths, DRAWS, kind)
     regrets = np.expm1(drawn - drawn.min(axis=1, keepdims=True))
-    best = int(regrets.mean(axis=0).argmin())
+    means = regrets.mean(axis=0)
+    best = int(means.argmin())
+    near = np.flatnonzero((regrets <= close).mean(axis=0) >= 0.5)
+    near = np.append(near, best)
+
+    def better(factor: float) -> float:
+        other = int(np.abs(depths - factor * depths[best]).argmin())
+        return float((drawn[:, best] - drawn[:, other] > CLEAR).mean())
+
     return DepthOutlook(
         depth=float(depths[best]),
-        expected_regret=float(regrets[:, best].mean()),
+        low=float(depths[near.min()]),
+        high=float(depths[near.max()]),
+        expected_regret=float(means[best]),
         regret_at_most=float(np.quantile(regrets[:, best], SURE)),
+        half_better=better(0.5),
+        double_better=better(2.0),
+        regrets=tuple((float(d), float(m)) for d, m in zip(depths, means, strict=True)),
     )

@@ -1,30 +1,37 @@
 """What an advice was, beside its report: enough to write the report again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archfit import __version__
-from archfit.advise.check import read_check
-from archfit.advise.request import AdviceRequest, plan_for
-from archfit.advise.verdict import CheckResult, judged
-from archfit.data.prepared import PreparedData, open_prepared
-from archfit.plan.planner import Plan
+from archfit.advise.advice import Advice, decided
+from archfit.advise.ladder import LadderRun
+from archfit.advise.measure import VocabularyTrial
+from archfit.advise.plan_request import PlanOptions, TrainingMinutes
+from archfit.advise.source import Source
+from archfit.advise.speed import Speed
+from archfit.data.prepared import open_prepared
 from archfit.spec import canonical_json, load_file, write_whole
 from archfit.spec.files import ADVICE, LARGEST_ADVICE
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAdvice:
-    """A request, and where its data and its check lie."""
+    """A request, where its data lie, and what was measured."""
 
     format: int
     archfit: str
-    wish: AdviceRequest  # what was asked, under the key that folders of 0.1 have
+    source: Source
+    options: PlanOptions
+    family: str | None
     data: str  # within the folder of the advice, so that it can be moved, or a whole path
-    check: str | None  # the name of its folder; None: not checked
+    trials: tuple[VocabularyTrial, ...]
+    runs: tuple[LadderRun, ...]
+    failures: tuple[str, ...]
+    speed: Speed | None  # of the machine, where the budget is time on it
     command: str
 
 
@@ -38,39 +45,42 @@ def check_place(out: Path, names: Sequence[str]) -> None:
         )
 
 
-def store(
-    out: Path, request: AdviceRequest, data: PreparedData, check: CheckResult | None, command: str
-) -> None:
-    """Write what was asked and where its data and check lie, so that a page can be made again."""
-    folder, within = data.folder.resolve(), out.resolve()
-    advice = StoredAdvice(
+def store(out: Path, advice: Advice, options: PlanOptions, command: str) -> None:
+    """Write what was asked and found, so that a page can be made again."""
+    folder, within = advice.data.folder.resolve(), out.resolve()
+    budget = advice.plan.request.budget
+    stored = StoredAdvice(
         format=FORMAT,
         archfit=__version__,
-        wish=request,
+        source=advice.source,
+        options=options,
+        family=advice.plan.request.family,
         data=str(folder.relative_to(within) if folder.is_relative_to(within) else folder),
-        check=check.folder.name if check else None,
+        trials=advice.trials,
+        runs=advice.runs,
+        failures=advice.failures,
+        speed=budget.speed if isinstance(budget, TrainingMinutes) else None,
         command=command,
     )
-    write_whole(out / ADVICE, (canonical_json(advice) + "\n").encode())
+    write_whole(out / ADVICE, (canonical_json(stored) + "\n").encode())
 
 
-def read_advice(out: Path) -> tuple[StoredAdvice, PreparedData, Plan, CheckResult | None]:
-    """The advice in a folder, with its plan and what its check says; nothing is trained."""
+def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
+    """The advice in a folder; nothing is trained."""
     path = out / ADVICE
     try:
-        advice = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
+        stored = load_file(StoredAdvice, path, most_bytes=LARGEST_ADVICE)
     except ValueError as problem:
         raise ValueError(
-            f"{path} holds no advice: {problem}; run archfit advise again"
+            f"{path} holds no advice of this version: {problem}; run archfit advise again"
         ) from problem
-    if (advice.format, advice.archfit) != (FORMAT, __version__):
+    if (stored.format, stored.archfit) != (FORMAT, __version__):
         raise ValueError(
-            f"{path} is written by archfit {advice.archfit:.20}, and this is archfit "
+            f"{path} is written by archfit {stored.archfit:.20}, and this is archfit "
             f"{__version__}; run archfit advise again"
         )
-    data = open_prepared(out / advice.data)
-    plan = plan_for(advice.wish, data, out)
-    if advice.check is None:
-        return advice, data, plan, None
-    folder = out / Path(advice.check).name
-    return advice, data, plan, judged(plan, read_check(plan, data, folder), folder)
+    data = open_prepared(out / stored.data)
+    advice = decided(
+        stored.source, stored.options, data, stored.family, stored.runs, stored.speed
+    )
+    return replace(advice, trials=stored.trials, failures=stored.failures), stored

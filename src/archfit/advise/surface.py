@@ -2,13 +2,15 @@
 
 For one kind of data, with s = ln(parameters / 1M) and z = ln depth - (centre + growth s),
 
-    ln loss = level + a (coefficients . (z, z^2, z t, e^-z, t e^-z) + wave(s, ln depth)) + noise
+    ln loss = level + a e^(-f s) (coefficients . (z, z^2, z t, e^-z, t e^-z) + wave(s, ln depth))
 
-where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever. Levels are
-free: only differences between depths of one size count. The coefficients have a normal distribution
-over kinds of data, the wave is a Gaussian process for what those few terms miss, and a, how much a
-kind answers to depth at all, is one of a few scales with weights of their own. All of that is
-fitted to many kinds; given runs on new data, or none, it says which depths may be best.
+and noise, where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever,
+and with the fading f depth matters less in large networks than in small ones. Levels are free: only differences between depths of one size count. The coefficients have a normal distribution
+over kinds of data, the wave is a Gaussian process for what those few terms miss, and a, how much
+data answer to depth at all, is one of a few scales with weights of their own. Two kinds of one
+family (two languages, two vocabularies of one text) share `kinship` of that distribution, and the
+scale, but no wave. All of that is fitted to many families; given runs on kinds of a family, on new data, or
+none, it says which depths may be best.
 """
 
 import math
@@ -35,26 +37,37 @@ USUAL_MEAN = (0.02, 0.003, 0.004, 0.03, 0.008)
 USUAL_SPREAD = (0.02, 0.005, 0.01, 0.02, 0.005)
 USUAL_WAVE = (0.015, 0.5, 0.5, 0.003)  # its size, lengths in s and ln depth, and the misfit
 USUAL_CENTRE = (2.0, 0.25)  # ln depth at 1M parameters; its growth as in Levine et al. 2020
-LIKELY_FACTOR, LIKELY_CENTRE, LIKELY_GROWTH = 1.5, 0.7, 0.08
+USUAL_FADING, USUAL_HURRY = 0.15, 1.2
+LIKELY_FACTOR, LIKELY_LAST = 1.5, (0.7, 0.08, 0.15, 0.4)  # centre, growth, fading, hurry
 UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
 LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
+NEW = -1  # the number of a kind without runs
 
 
-def terms(centre: tuple[float, float], sizes: Reals, depths: Reals) -> Reals:
-    """Those that coefficients multiply, a row a network."""
-    z, t = depths - (centre[0] + centre[1] * sizes), REACH * np.tanh(sizes / REACH)
-    return np.array([z, z * z, z * t, np.exp(-z), t * np.exp(-z)]).T
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+class Places:
+    """Networks on the surface."""
+
+    sizes: Reals  # ln(parameters / 1M)
+    depths: Reals  # ln
+    kinds: Reals  # numbers of kinds of one family
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Observed:
-    """Runs on one kind of data."""
+    """Runs on kinds of one family of data."""
 
     sizes: Reals  # ln(parameters / 1M)
     depths: Reals  # ln
     losses: Reals  # ln
     variances: Reals  # of those, by seeds
     levels: Reals  # a column for each free level: networks that share one, or powers of the size
+    kinds: Reals  # which kind of the family each is of, by number
+
+    @property
+    def places(self) -> "Places":
+        """Where they are on the surface."""
+        return Places(sizes=self.sizes, depths=self.depths, kinds=self.kinds)
 
     @cached_property
     def free(self) -> Reals:
@@ -68,12 +81,28 @@ def of_sizes(sizes: Reals) -> Reals:
     return np.asarray(sizes[:, None] == np.unique(sizes)[None], dtype=float)
 
 
+def joined(kinds: Sequence[Observed]) -> Observed:
+    """Kinds of one family, numbered as they come, each with its own levels."""
+    names = ("sizes", "depths", "losses", "variances")
+    columns = {name: np.concatenate([getattr(kind, name) for kind in kinds]) for name in names}
+    numbers = np.repeat(np.arange(len(kinds)), [len(kind.sizes) for kind in kinds])
+    levels = np.zeros((len(numbers), sum(kind.levels.shape[1] for kind in kinds)))
+    row = column = 0
+    for kind in kinds:
+        rows, columns_of = kind.levels.shape
+        levels[row : row + rows, column : column + columns_of] = kind.levels
+        row, column = row + rows, column + columns_of
+    return Observed(**columns, levels=levels, kinds=numbers.astype(float))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surface:
     """What is known of all kinds together."""
 
     centre: float  # ln depth, at 1M parameters
     growth: float  # of that, by ln size
+    fading: float  # of all that depth does, by ln size
+    hurry: float  # with which what depth costs small networks goes away, by ln size
     mean: tuple[float, ...]  # of the coefficients
     spread: tuple[float, ...]  # their standard deviations
     wave: float  # standard deviation of the wave
@@ -81,24 +110,31 @@ class Surface:
     depth_length: float
     misfit: float  # standard deviation of a network about the surface, seeds aside
     weights: tuple[float, ...]  # of the scales
+    kinship: float  # what kinds of one family share of the spread
 
     def terms(self, sizes: Reals, depths: Reals) -> Reals:
-        """Those that coefficients multiply, about its centre."""
-        return terms((self.centre, self.growth), sizes, depths)
+        """Those that coefficients multiply, a row a network."""
+        z, t = depths - (self.centre + self.growth * sizes), REACH * np.tanh(sizes / REACH)
+        faded = np.exp(-self.fading * sizes)
+        return (faded * np.array([z, z * z, z * np.exp(-self.hurry * sizes), np.exp(-z), t * np.exp(-z)])).T
 
-    def covariance(self, sizes: Reals, depths: Reals, others: tuple[Reals, Reals]) -> Reals:
+    def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""
         spread = np.array(self.spread) ** 2
-        linear = (self.terms(sizes, depths) * spread) @ self.terms(*others).T
-        away = ((sizes[:, None] - others[0]) / self.size_length) ** 2
-        away += ((depths[:, None] - others[1]) / self.depth_length) ** 2
-        return np.asarray(linear + self.wave**2 * np.exp(-away / 2))
+        terms = self.terms(some.sizes, some.depths)
+        linear = (terms * spread) @ self.terms(others.sizes, others.depths).T
+        away = ((some.sizes[:, None] - others.sizes) / self.size_length) ** 2
+        away += ((some.depths[:, None] - others.depths) / self.depth_length) ** 2
+        same = some.kinds[:, None] == others.kinds
+        faded = np.exp(-self.fading * (some.sizes[:, None] + others.sizes))
+        wave = np.where(same, faded * self.wave**2 * np.exp(-away / 2), 0.0)
+        return np.asarray(np.where(same, 1.0, self.kinship) * linear + wave)
 
     def given(self, observed: Observed | None) -> "Posterior":
-        """What it says of a kind after these runs."""
+        """What it says of kinds of a family after these runs."""
         if observed is None or not len(observed.sizes):
             return Posterior(surface=self, observed=None, solved=(), weights=self.weights)
-        solved = tuple(self._solved(observed, scale) for scale in SCALES)
+        solved = self._solved(observed)
         logs = np.array([each.evidence for each in solved]) + np.log(self.weights)
         likely = np.exp(logs - logs.max())
         weights = tuple(float(weight) for weight in likely / likely.sum())
@@ -106,82 +142,86 @@ class Surface:
 
     def log_evidence(self, observed: Observed) -> float:
         """ln of the probability of these runs."""
-        logs = np.array([self._solved(observed, scale).evidence for scale in SCALES])
+        logs = np.array([each.evidence for each in self._solved(observed)])
         logs = logs + np.log(self.weights)
         return float(logs.max() + math.log(np.exp(logs - logs.max()).sum()))
 
-    def _solved(self, observed: Observed, scale: float) -> "_Solved":
-        from scipy.linalg import cho_factor, cho_solve
-
-        places = observed.sizes, observed.depths
-        own = scale**2 * self.covariance(*places, places)
-        own += observed.free + np.diag(observed.variances + self.misfit**2)
-        factor = cho_factor(own, lower=True)
-        left = observed.losses - scale * self.terms(*places) @ np.array(self.mean)
-        solution = cho_solve(factor, left)
-        evidence = -left @ solution / 2 - np.log(np.diag(factor[0])).sum()
-        return _Solved(scale=scale, factor=factor, solution=solution, evidence=float(evidence))
+    def _solved(self, observed: Observed) -> "tuple[_Solved, ...]":
+        places, found = observed.places, []
+        shared = self.covariance(places, places)
+        alone = observed.free + np.diag(observed.variances + self.misfit**2)
+        middle = self.terms(places.sizes, places.depths) @ np.array(self.mean)
+        for scale in SCALES:
+            root = np.linalg.cholesky(scale**2 * shared + alone)
+            left = np.linalg.solve(root, observed.losses - scale * middle)
+            evidence = float(-left @ left / 2 - np.log(np.diag(root)).sum())
+            found.append(_Solved(root=root, left=left, evidence=evidence))
+        return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Solved:
     """Runs, at one scale."""
 
-    scale: float
-    factor: tuple[Reals, bool]  # of their covariance
-    solution: Reals  # its inverse times what the mean leaves
+    root: Reals  # of their covariance
+    left: Reals  # its inverse times what the mean leaves
     evidence: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Posterior:
-    """A surface after runs on one kind of data, or without any."""
+    """A surface after runs on kinds of one family, or without any."""
 
     surface: Surface
     observed: Observed | None
     solved: tuple[_Solved, ...]
     weights: tuple[float, ...]  # of the scales
 
-    def draws(self, size: float, depths: Reals, count: int, seed: int = 0) -> Reals:
-        """ln loss at these depths (layers) up to a level, as it may be: `count` rows."""
-        random = np.random.default_rng(seed)
-        logs, sizes = np.log(depths), np.full(len(depths), math.log(size / 1e6))
+    def draws(self, size: float, depths: Reals, count: int, kind: int = NEW) -> Reals:
+        """ln loss at these depths (layers) up to a level, as it may be: `count` rows.
+
+        `kind` is the number of one that was observed, or a new one of the family.
+        """
+        random = np.random.default_rng(0)
+        ones = np.ones(len(depths))
+        places = Places(
+            sizes=math.log(size / 1e6) * ones, depths=np.log(depths), kinds=kind * ones
+        )
         counts = random.multinomial(count, self.weights)
         parts = [
-            self._drawn(at, sizes, logs, random.standard_normal((some, len(depths))))
+            self._drawn(at, places, random.standard_normal((some, len(depths))))
             for at, some in enumerate(counts)
             if some
         ]
         return np.concatenate(parts)
 
-    def _drawn(self, at: int, sizes: Reals, logs: Reals, normal: Reals) -> Reals:
-        from scipy.linalg import cho_solve
-
+    def _drawn(self, at: int, places: Places, normal: Reals) -> Reals:
         surface, scale = self.surface, SCALES[at]
-        mean = scale * surface.terms(sizes, logs) @ np.array(surface.mean)
-        own = scale**2 * surface.covariance(sizes, logs, (sizes, logs))
+        mean = scale * surface.terms(places.sizes, places.depths) @ np.array(surface.mean)
+        own = scale**2 * surface.covariance(places, places)
         if self.observed is not None:
             solved = self.solved[at]
-            places = self.observed.sizes, self.observed.depths
-            cross = scale**2 * surface.covariance(sizes, logs, places)
-            mean = mean + cross @ solved.solution
-            own = own - cross @ cho_solve(solved.factor, cross.T)
+            cross = scale**2 * surface.covariance(places, self.observed.places)
+            known = np.linalg.solve(solved.root, cross.T)
+            mean = mean + solved.left @ known
+            own = own - known.T @ known
         roots, directions = np.linalg.eigh((own + own.T) / 2 + NUGGET * np.eye(len(own)))
-        return np.asarray(mean + (normal * np.sqrt(np.clip(roots, 0, None))) @ directions.T)
+        root = (directions * np.sqrt(np.clip(roots, 0, None))) @ directions.T  # the one of no sign
+        return np.asarray(mean + normal @ root)
 
 
-def fit_surface(kinds: Sequence[Observed], start: Surface | None = None) -> Surface:
-    """The surface under which these kinds are most likely, weakly held to the usual one."""
+def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> Surface:
+    """The surface under which these families are most likely, weakly held to the usual one."""
     from scipy.optimize import minimize
 
     usual = _usual()
     likely = np.full(len(usual), LIKELY_FACTOR)
-    likely[-2:] = LIKELY_CENTRE, LIKELY_GROWTH
+    likely[-4:] = LIKELY_LAST
 
     def cost(numbers: Reals) -> float:
         surface = _surface(numbers)
         away = ((numbers - usual) / likely) ** 2
-        return float(away.sum() / 2) - math.fsum(surface.log_evidence(kind) for kind in kinds)
+        return float(away.sum() / 2) - math.fsum(map(surface.log_evidence, families))
 
     begin = usual if start is None else _numbers(start)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(begin)
@@ -195,24 +235,27 @@ def fit_surface(kinds: Sequence[Observed], start: Surface | None = None) -> Surf
 def _usual() -> Reals:
     spread, wave = np.log(USUAL_SPREAD), np.log(USUAL_WAVE)
     mean = np.array(USUAL_MEAN) / UNIT
-    return np.concatenate([mean, spread, wave, np.zeros(len(SCALES) - 1), USUAL_CENTRE])
+    return np.concatenate([mean, spread, wave, np.zeros(len(SCALES)), (*USUAL_CENTRE, USUAL_FADING, USUAL_HURRY)])
 
 
 def _numbers(surface: Surface) -> Reals:
     wave = surface.wave, surface.size_length, surface.depth_length, surface.misfit
     odds = np.log(surface.weights[:-1]) - math.log(surface.weights[-1])
     mean = np.array(surface.mean) / UNIT
-    centre = surface.centre, surface.growth
-    return np.concatenate([mean, np.log(surface.spread), np.log(wave), odds, centre])
+    kinship = math.log(surface.kinship / (1 - surface.kinship))
+    last = kinship, surface.centre, surface.growth, surface.fading, surface.hurry
+    return np.concatenate([mean, np.log(surface.spread), np.log(wave), odds, last])
 
 
 def _surface(numbers: Reals) -> Surface:
     mean, spread, rest = np.split(numbers, [TERMS, 2 * TERMS])
     wave, size_length, depth_length, misfit = map(float, np.exp(rest[:4]))
-    odds = np.exp(np.append(rest[4:-2], 0.0))
+    odds = np.exp(np.append(rest[4:-5], 0.0))
     return Surface(
-        centre=float(rest[-2]),
-        growth=float(rest[-1]),
+        centre=float(rest[-4]),
+        growth=float(rest[-3]),
+        fading=float(rest[-2]),
+        hurry=float(rest[-1]),
         mean=tuple(float(UNIT * number) for number in mean),
         spread=tuple(map(float, np.exp(spread))),
         wave=wave,
@@ -220,6 +263,7 @@ def _surface(numbers: Reals) -> Surface:
         depth_length=depth_length,
         misfit=misfit,
         weights=tuple(map(float, odds / odds.sum())),
+        kinship=1 / (1 + math.exp(-float(rest[-5]))),
     )
 
 
@@ -234,6 +278,8 @@ def rounded(surface: Surface, digits: int = 6) -> Surface:
         surface,
         centre=short(surface.centre),
         growth=short(surface.growth),
+        fading=short(surface.fading),
+        hurry=short(surface.hurry),
         mean=tuple(map(short, surface.mean)),
         spread=tuple(map(short, surface.spread)),
         wave=short(surface.wave),
@@ -241,4 +287,5 @@ def rounded(surface: Surface, digits: int = 6) -> Surface:
         depth_length=short(surface.depth_length),
         misfit=short(surface.misfit),
         weights=(*weights, 1 - math.fsum(weights)),
+        kinship=short(surface.kinship),
     )

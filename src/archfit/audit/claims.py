@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archfit.audit.auditor import AuditResult
-from archfit.plan.law import WEIGHTS, ideal_shape
+from archfit.advise.law import WEIGHTS, ideal_shape
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 `RULES` is the table of findings, in the order and the words of `resources/findings.toml`. A rule
 has the id that a linter can fail on, the function that looks at a model or a stack of it and
 returns what it found there, and the sentences that the found numbers go into. Redundancy is given
-only where measurements of archfit or of the papers support it (`archfit.plan.redundancy`).
+only where measurements of archfit or of the papers support it (`archfit.advise.redundancy`).
 """
 
 import math
@@ -14,8 +14,8 @@ from importlib import resources
 from typing import Literal
 
 from archfit.audit.model import TABLES, Model, Stack
-from archfit.plan.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
-from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
+from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
+from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")

@@ -5,23 +5,22 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archfit.advise.request import AdviceRequest, Source, planned
-from archfit.advise.stored import check_place, store
-from archfit.advise.verdict import check_folder, checked
+from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
+from archfit.advise.source import DATA, Source, prepared_source
 from archfit.cli import options
 from archfit.cli.fit_command import figures_json
-from archfit.cli.options import AsJson, chosen, flag, size, word
+from archfit.cli.options import AsJson, Why, byte_option, chosen, flag, size, word
 from archfit.cli.output import bar, print_json, version_line
+from archfit.cli.plan_command import FAMILY
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
-from archfit.plan.law import DEEPEST_TRAINED
 from archfit.report.page import save_report
 from archfit.report.terminal import text_of
 from archfit.spec.data_kinds import DATA_KINDS
@@ -30,63 +29,66 @@ from archfit.sweep.local import usual_slots
 from archfit.sweep.runner import DEVICES, SweepStopped
 
 if TYPE_CHECKING:
-    from archfit.advise.verdict import CheckResult
-    from archfit.data.prepared import PreparedData
-    from archfit.plan.planner import Plan
+    from archfit.advise.measure import LadderRunner
 
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
-CHECK = "The check"
+BUDGET, MEASURING = "Budget", "Measuring"
+USUAL_MINUTES = {True: 2.0, False: 5.0}  # with a GPU, and without
+USUAL_PARAMS = 10_000_000
 SOURCE = typer.Argument(
     help="File, folder, 'pattern', hf:NAME, or a folder that data prepare made; left out: the "
     "sample archfit ships with."
 )
-TRAIN = flag("--check", "Train the sweep that could refute the advice.")
-SEEDS = size("Seeds of every network; else as many as fit into --minutes.", "N", CHECK)
-WORKERS = size("Networks trained at a time; else as many as cores.", "N", CHECK)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckOptions:
-    """How a check is trained, and for how long."""
-
-    minutes: float
-    seeds: int | None  # None: as many as the minutes allow
-    device: str
-    workers: int | None  # None: as many as there are cores
-
-    def __post_init__(self) -> None:
-        check_real(0.1, 1e5, minutes=self.minutes)
-        check_choice(DEVICES, device=self.device)
-        if self.seeds is not None:
-            check_real(2, options.MOST_SEEDS, seeds=self.seeds)  # one says nothing about noise
-        if self.workers is not None:
-            check_at_least(1, workers=self.workers)
+NO_MEASURE = flag("--no-measure", "Train nothing: what the atlas says.", MEASURING)
+TO_MEASURE = word("How long to train small networks; else 2 on a GPU, 5 without.", MEASURING)
+WORKERS = size("Networks trained at a time; else as many as cores.", "N", MEASURING)
+PARAMS = size("All parameters; 10M if no budget is given.", "N", BUDGET)
+BYTES = typer.Option(
+    parser=byte_option, metavar="16MB", help="Room for the weights.", rich_help_panel=BUDGET
+)
 
 
 def advise(
     invocation: typer.Context,
     source: Annotated[str, SOURCE] = SAMPLE,
-    params: Annotated[int, options.PARAMS] = 10_000_000,
     out: Annotated[Path | None, word("Folder of the advice; else advice-SOURCE.")] = None,
-    check: Annotated[bool, TRAIN] = False,
-    minutes: Annotated[float, word("How long the check may train.", CHECK)] = 10.0,
-    seeds: Annotated[int | None, SEEDS] = None,
+    params: Annotated[int | None, PARAMS] = None,
+    flops: Annotated[int | None, size("Operations of the training.", "C", BUDGET)] = None,
+    minutes: Annotated[float | None, word("Time of the training.", BUDGET)] = None,
+    gpu: Annotated[str, word("Whose minutes: h200, cpu; else this machine.", BUDGET)] = "",
+    bytes: Annotated[int | None, BYTES] = None,
+    weight_bits: Annotated[int, word("Of a weight, for --bytes.", BUDGET)] = 16,
+    tokens: Annotated[int | None, size("Tokens of data, read up to 4 times.", "N", BUDGET)] = None,
+    minutes_to_measure: Annotated[float | None, TO_MEASURE] = None,
+    no_measure: Annotated[bool, NO_MEASURE] = False,
     device: Annotated[str, options.DEVICE] = "auto",
     workers: Annotated[int | None, WORKERS] = None,
     kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", options.DATA)] = "",
-    vocab: Annotated[int | None, size("Tokens to prepare.", "V", options.DATA)] = None,
+    family: Annotated[str, FAMILY] = "",
+    vocab: Annotated[int | None, size("Tokens; else the best tried.", "V", options.DATA)] = None,
     heldout: Annotated[str, word("Held-out source; else 5 % by content.", options.DATA)] = "",
     field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", options.DATA)] = "",
     context: Annotated[int, options.CONTEXT] = 1024,
     max_depth: Annotated[int, options.MAX_DEPTH] = DEEPEST_TRAINED,
+    block: Annotated[str, options.BLOCK] = "gpt2",
+    tokens_per_param: Annotated[float, word("Training tokens each.")] = CHINCHILLA_TOKENS,
+    why: Why = False,
     as_json: AsJson = False,
 ) -> None:
-    """Which Transformer fits my data? Prepare, plan, check by experiment, and write a report."""
+    """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
+    from archfit.advise.advice import AdviceRequest, advised
+    from archfit.advise.measure import Measuring
+    from archfit.advise.stored import check_place, store
+
+    _check_measuring(minutes, minutes_to_measure, device, workers, no_measure=no_measure)
     optional = {"heldout": heldout or None, "field": field or None}
     named = Source(words=source, kind=kind, vocab=vocab, **optional)
-    request = chosen(AdviceRequest, invocation, source=named)
-    how = chosen(CheckOptions, invocation)
+    budgets = (params, flops, minutes, bytes, tokens)
+    usual = {"params": USUAL_PARAMS} if all(given is None for given in budgets) else {}
+    request = AdviceRequest(
+        source=named, options=chosen(PlanOptions, invocation, vocab=None, **usual)
+    )
     if importlib.util.find_spec("altair") is None:  # a bare checkout: nothing could be drawn
         raise ValueError(
             "altair is missing, which draws the report; pip install archfit, or use archfit plan "
@@ -96,39 +98,76 @@ def advise(
     check_place(folder, (REPORT, MODEL))
     check_replaceable(folder / MODEL)
     with bar("reading", of_bytes=True) as report:
-        data, plan = planned(request, folder, report)
+        data = prepared_source(named, folder / DATA, report)
     folder.mkdir(parents=True, exist_ok=True)
-    found = _checked(plan, data, folder, how, silent=as_json) if check else None
+    try:
+        measuring = None
+        if not no_measure and _can_train():
+            runner = _runner(folder, device, workers, silent=as_json)
+            usual_minutes = USUAL_MINUTES[runner.scale == "small"]
+            seconds = 60 * (usual_minutes if minutes_to_measure is None else minutes_to_measure)
+            measuring = Measuring(runner=runner, data=data, seconds=seconds)
+        found = advised(request, data, folder, measuring)
+    except SweepStopped as stopped:
+        typer.echo(f"archfit: {stopped}", err=True)
+        raise SystemExit(128 + stopped.signal_number) from stopped
     command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
-    store(folder, request, data, found, command)  # first: it says whose the other files are
-    files = [str(file) for file in write_config(plan, data, folder / MODEL)]
-    document = advice_of(request, data, plan, found, command=command, version=version_line())
+    store(folder, found, request.options, command)  # first: it says whose the other files are
+    files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
+    document = advice_of(found, command=command, version=version_line())
     page = str(folder / REPORT)
     written = {"file": page, "figures": figures_json(save_report(document, Path(page)))}
     if as_json:
         assert isinstance(document.data, dict)
         print_json(document.data | {"export": {"files": files}, "report": written})
     else:
-        typer.echo(f"{text_of(document)}\nReport: {page}, config: {files[0]}")
-    if found is not None and found.runs.failures:
+        typer.echo(f"{text_of(document, why=why)}\nReport: {page}, config: {files[0]}")
+    if found.failures and not found.runs:
         raise SystemExit(SOME_FAILED)
 
 
-def _checked(
-    plan: Plan, data: PreparedData, out: Path, how: CheckOptions, *, silent: bool
-) -> CheckResult:
-    from archfit.advise.check import CheckRunner
+def _check_measuring(
+    minutes: float | None,
+    to_measure: float | None,
+    device: str,
+    workers: int | None,
+    *,
+    no_measure: bool,
+) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    if minutes is not None and to_measure is None and not no_measure:
+        raise ValueError(
+            f"--minutes {minutes:g} is now the time of the training that advice is for, and was "
+            "the time to measure: add --minutes-to-measure M for that, or --no-measure"
+        )
+    if to_measure is not None:
+        if no_measure:
+            raise ValueError("--minutes-to-measure and --no-measure are given; give one of them")
+        check_real(0.1, 1e5, minutes_to_measure=to_measure)
+    check_choice(DEVICES, device=device)
+    if workers is not None:
+        check_at_least(1, workers=workers)
 
-    folder = check_folder(out, plan, data, how.minutes)
-    try:
-        with watched(silent=silent) as watch:
-            runner = CheckRunner(
-                folder=folder,
-                device=how.device,
-                where=lambda: usual_slots(how.device, how.workers, threads=1),
-                watch=watch,
-            )
-            return checked(plan, data, runner, minutes=how.minutes, seeds=how.seeds)
-    except SweepStopped as stopped:
-        typer.echo(f"archfit: {stopped}", err=True)
-        raise SystemExit(128 + stopped.signal_number) from stopped
+
+def _can_train() -> bool:
+    """Whether torch is there; the line says what to install where it is not."""
+    if importlib.util.find_spec("torch") is not None:
+        return True
+    typer.echo(
+        "archfit: torch is missing, so nothing is measured and the atlas answers; "
+        "pip install 'archfit[train]'",
+        err=True,
+    )
+    return False
+
+
+def _runner(folder: Path, device: str, workers: int | None, *, silent: bool) -> LadderRunner:
+    from archfit.advise.measure import LADDER, LadderRunner
+
+    return LadderRunner(
+        folder=folder / LADDER,
+        device=device,
+        where=lambda: usual_slots(device, workers, threads=1),
+        watch=lambda: watched(silent=silent),
+        say=lambda sentence: None if silent else typer.echo(sentence, err=True),
+    )

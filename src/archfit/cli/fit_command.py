@@ -94,15 +94,14 @@ def _report(folders: list[Path], out: Path) -> Document:
     if advices and len(folders) > 1:
         raise ValueError(
             f"{advices[0]} is an advice, which has a page of its own; give it alone, or the folder "
-            "of its check"
+            "of its ladder"
         )
     if advices:
         from archfit.advise.stored import read_advice
         from archfit.journey import advice_of
 
-        advice, data, plan, check = read_advice(advices[0])
-        said = {"command": advice.command, "version": version_line()}
-        return advice_of(advice.wish, data, plan, check, **said)
+        advice, stored = read_advice(advices[0])
+        return advice_of(advice, command=stored.command, version=version_line())
     runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
     return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 

@@ -32,6 +32,14 @@ def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
     return option
 
 
+def byte_option(given: str | int) -> int:
+    """Bytes as people write them: 16MB, 500k, 1.5 GB."""
+    if isinstance(given, int):
+        return given
+    bare = given.strip().lower().removesuffix("b").removesuffix("i").strip()
+    return size_option(bare[:-1] + "B" if bare.endswith("g") else bare)
+
+
 def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:
     """An option for a word, a path or a number that is not whole."""
     option: OptionInfo = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
@@ -75,6 +83,7 @@ MAX_DEPTH = size("Layers that you would train.", "L")
 DEVICE = word("auto, cuda, mps or cpu.")
 CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
 
+Why = Annotated[bool, flag("--why", "What the answer rests on, and what others advise.")]
 AsJson = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 Chart = Annotated[
     Path | None,

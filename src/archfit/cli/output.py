@@ -33,7 +33,14 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def show(document: Document, *, as_json: bool, chart: Path | None = None, figure: str = "") -> None:
+def show(
+    document: Document,
+    *,
+    as_json: bool,
+    why: bool = True,
+    chart: Path | None = None,
+    figure: str = "",
+) -> None:
     """The result, for a program or for people; `figure` of it is drawn to the file `chart`."""
     if chart is not None and figure:
         from archfit.report.page import save_figure
@@ -44,7 +51,7 @@ def show(document: Document, *, as_json: bool, chart: Path | None = None, figure
         return print_json(
             document.data | more if isinstance(document.data, dict) else document.data
         )
-    typer.echo(text_of(document))
+    typer.echo(text_of(document, why=why))
     if chart is not None:
         typer.echo(f"Chart: {chart}")
     return None

@@ -15,21 +15,26 @@ from archfit.cli.options import (
     PARAMS,
     AsJson,
     Chart,
+    Why,
+    byte_option,
     chosen,
     flag,
     size,
     word,
 )
 from archfit.cli.output import show
-from archfit.plan.law import DEEPEST_TRAINED
-from archfit.plan.planner import make_plan
-from archfit.plan.request import CHINCHILLA_TOKENS, PlanOptions
+from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.planner import make_plan
+from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
 from archfit.report.plan_document import plan_document
 
 PATCH = word("Values embedded at a position, as numbers.", metavar="16x16x3")
 TOKENIZER = word("A tokenizer.json, for its vocabulary.", metavar="FILE")
 DATA = word("Prepared data: used vocabulary, tokens.", metavar="DIR")
-TOKENS = word("Training tokens for each parameter.")
+TOKENS_PER_PARAM = word("Training tokens for each parameter.")
+BYTES = typer.Option(parser=byte_option, metavar="16MB", help="Budget: room for the weights.")
+MINUTES = word("Budget: training time on --gpu.")
+FAMILY = word("Of the data: text, code, protein, DNA, music …; any: none of them.")
 
 
 def plan(
@@ -37,7 +42,13 @@ def plan(
     params: Annotated[int | None, PARAMS] = None,
     block_params: Annotated[int | None, size("Budget: blocks alone, 12 L d^2.")] = None,
     flops: Annotated[int | None, size("Budget: operations of the training.", "C")] = None,
-    vocab: Annotated[int | None, size("Tokens; else 50257, GPT-2's.", "V")] = None,
+    minutes: Annotated[float | None, MINUTES] = None,
+    gpu: Annotated[str, word("A machine that was timed: h200, cpu.", metavar="NAME")] = "",
+    bytes: Annotated[int | None, BYTES] = None,
+    weight_bits: Annotated[int, word("Of a weight, for --bytes.")] = 16,
+    tokens: Annotated[int | None, size("Budget: tokens of data, read up to 4 times.")] = None,
+    family: Annotated[str, FAMILY] = "",
+    vocab: Annotated[int | None, size("Tokens; else as the budget allows.", "V")] = None,
     rank: Annotated[int | None, size("Inner size of a factorised embedding.", "R")] = None,
     patch: Annotated[str, PATCH] = "",
     tokenizer: Annotated[Path | None, TOKENIZER] = None,
@@ -48,21 +59,23 @@ def plan(
     block: Annotated[str, BLOCK] = "gpt2",
     objective: Annotated[str, OBJECTIVE] = "causal",
     multiple_of: Annotated[int | None, size("Of the width; else as GPUs like it.", "M")] = None,
-    tokens_per_param: Annotated[float, TOKENS] = CHINCHILLA_TOKENS,
+    tokens_per_param: Annotated[float, TOKENS_PER_PARAM] = CHINCHILLA_TOKENS,
+    why: Why = False,
     chart: Chart = None,
     as_json: AsJson = False,
 ) -> None:
-    """The shape that a budget and your data ask for, and why."""
+    """The shape for a budget and your data, and how sure that is; nothing is trained."""
     options = chosen(PlanOptions, invocation, vocab=_one_vocab(vocab, tokenizer, data))
     if data is None:
         request = options.request()
     else:
-        from archfit.advise.request import facts_of, vocabulary_of
+        from archfit.advise.source import facts_of, vocabulary_of
         from archfit.data.prepared import open_prepared
 
         prepared = open_prepared(data)
         request = options.request(vocabulary_of(prepared), facts_of(prepared))
-    show(plan_document(make_plan(request)), as_json=as_json, chart=chart, figure="shapes")
+    document = plan_document(make_plan(request))
+    show(document, as_json=as_json, why=why, chart=chart, figure="depths")
 
 
 def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> int | None:

@@ -29,9 +29,9 @@ from archfit.model.tile_attention_kernels import fits_one_tile, tile_backward
 # (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
 # of queries and for those of keys, which share rows of sums and so have equally many rows.
 TILES = {
-    32: ((128, 64, 4, 2), (64, 32, 4, 1), (64, 64, 4, 1)),
-    64: ((64, 64, 4, 3), (64, 64, 4, 1), (64, 64, 4, 1)),
-    128: ((64, 32, 4, 3), (64, 64, 4, 1), (64, 32, 4, 1)),
+    32: ((64, 64, 4, 1), (64, 64, 4, 1), (64, 64, 4, 1)),
+    64: ((64, 32, 4, 2), (64, 32, 4, 2), (64, 64, 4, 1)),
+    128: ((64, 64, 4, 1), (64, 32, 4, 2), (64, 64, 4, 1)),
     256: ((64, 32, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1)),
     512: ((32, 32, 8, 2), (32, 16, 8, 2), (32, 16, 8, 2)),  # fits 99 kB, what some GPUs have
 }

@@ -20,7 +20,7 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.plan.advisers import NetworkFacts, all_advice
+from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.report.document import Document, Figure, Section, Table, loaded
 
 Curves: TypeAlias = tuple[DepthCurve, ...]

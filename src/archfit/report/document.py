@@ -115,6 +115,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     is_detail: bool = False  # for pages: a terminal leaves it out
+    is_why: bool = False  # for a terminal only where somebody asks why
     status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
 
 

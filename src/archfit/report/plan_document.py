@@ -1,56 +1,116 @@
-"""A plan as a document: the shape, why, what others say, repairs, costs, and how to test it."""
+"""A plan as a document: the shape, how sure it is, what to do next; then why, and what it takes."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from archfit.plan.advisers import Advice, evidence_against
-from archfit.plan.law import IdealShape
-from archfit.plan.planner import Plan
-from archfit.plan.request import PlanRequest
-from archfit.plan.shapes import RoundedShape
+from archfit.advise.advisers import Advice, evidence_against
+from archfit.advise.law import IdealShape
+from archfit.advise.plan_request import PlanRequest
+from archfit.advise.planner import Plan
+from archfit.advise.shapes import RoundedShape
 from archfit.report.document import Command, Document, Figure, Section, Table, loaded
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
 Json = dict[str, object]
-NO_REPAIR = "No repair that we know of removes it at this budget and context."
+TITLE = "Which Transformer architecture fits my data?"
+MANY_KINDS = 4  # that are named one by one
 
 
 def plan_document(plan: Plan) -> Document:
-    """What `archfit plan` says; where no repair leads, the shape comes first."""
-    shape = f"{shape_words(plan)} for {plan.request.budget}"
-    repairs = _repairs(plan)
-    first: tuple[Section, ...] = (Section(sentences=tuple(_about_shape(plan))),)
-    headline = shape
-    if plan.leads_with_repairs:
-        headline = bottleneck_sentence(plan)
-        title = f"If you cannot repair it: the best shape within {plan.request.max_depth} layers"
-        first = (repairs, Section(title=title, sentences=(shape, *_about_shape(plan))))
-    elif plan.bottleneck:
-        first += (Section(sentences=(bottleneck_sentence(plan),)), repairs)
-    export = () if plan.export_command is None else (Command(plan.export_command),)
-    refuted = f"The plan is refuted if {plan.check.refuted_if}."
+    """What `archfit plan` says."""
     return Document(
-        title="Which Transformer architecture fits my data?",
-        headline=headline,
+        title=TITLE,
+        headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            *first,
-            *adviser_sections(plan),
-            Section(title="Training", sentences=tuple(_training(plan))),
-            Section(sentences=tuple(f"Note: {warning}." for warning in plan.warnings)),
-            Section(title="Test it", sentences=(Command(plan.check.command), refuted)),
-            Section(title="Export it", sentences=export),
-            *detail_sections(plan),
+            Section(sentences=(*confidence(plan), *map(_warning, plan.warnings))),
+            Section(title="Next", sentences=tuple(_next(plan))),
+            *why_sections(plan),
         ),
-        data=_plan_json(plan),
+        data=plan_json(plan),
+    )
+
+
+def why_sections(plan: Plan) -> tuple[Section, ...]:
+    """What stands behind the answer."""
+    return (
+        Section(title="Depths", sentences=tuple(_depths(plan)), is_why=True),
+        replace(_repairs(plan), is_why=True),
+        *adviser_sections(plan),
+        Section(title="Training", sentences=tuple(_training(plan)), is_why=True),
+        Section(title="Figures", figures=plan_figures(plan), is_detail=True),
     )
 
 
 def shape_words(plan: Plan) -> str:
     """The shape in a line."""
-    shape = plan.shape
-    heads = f"{shape.heads} heads of {shape.head_dim}"
-    return f"{shape.depth} layers x width {shape.width}, {heads}"
+    shape, layers = plan.shape, "layer" if plan.shape.depth == 1 else "layers"
+    heads = f"{shape.heads} {'head' if shape.heads == 1 else 'heads'} of {shape.head_dim}"
+    return f"{shape.depth} {layers} of width {shape.width}, {heads}"
+
+
+def depth_words(low: int, high: int) -> str:
+    """1 layer, or 6 to 15 layers."""
+    if low == high:
+        return f"{low} layer{'' if low == 1 else 's'}"
+    return f"{low} to {high} layers"
+
+
+def confidence(plan: Plan) -> Iterator[str]:
+    """How large the network is, how sure its depth, and what that rests on."""
+    regret, basis = plan.regret, plan.basis
+    yield f"{plan.params.total:,} parameters, {plan.params.embedding:,} of them in embeddings."
+    low, high = plan.depth_range
+    if low < high:
+        yield f"{depth_words(low, high)} are about as good: within 0.01 bits per byte."
+    yield (
+        f"Expected to lose {regret.expected:.3f} {regret.unit} against the best depth, and less "
+        f"than {regret.at_most:.3f} with 90 %."
+    )
+    where = f"{basis.family} data" if basis.family else "data of all kinds"
+    if basis.source == "ladder":
+        yield f"Measured: {basis.runs} networks of up to {_size(basis.largest)} on your data."
+    else:
+        yield (
+            f"It rests on {basis.runs} trained networks of up to {_size(basis.largest)} on {where}; "
+            "none on yours."
+        )
+
+
+def _size(params: float) -> str:
+    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M parameters"
+
+
+def _warning(text: str) -> str:
+    return f"Note: {text}."
+
+
+def _next(plan: Plan) -> Iterator[str]:
+    if plan.basis.source == "prior" and plan.request.patch is None:
+        budget = plan.request.budget.option
+        yield Command(f"archfit advise YOUR-DATA {budget}  # measures on your data")
+    if plan.export_command is not None:
+        yield Command(plan.export_command)
+
+
+def _depths(plan: Plan) -> Iterator[str]:
+    """What more and less depth would do, the papers' law, and what caps the input's rank."""
+    outlook, ideal, request = plan.best.outlook, plan.ideal, plan.request
+    yield (
+        f"best depth {outlook.depth:.1f} before rounding; half of it is better by over 1 % of loss "
+        f"with {outlook.half_better:.0%}, twice of it with {outlook.double_better:.0%}"
+    )
+    yield f"the papers' law would take {ideal.depth:,.1f} layers of width {ideal.width:,.0f}"
+    kinds = plan.basis.kinds
+    named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
+    yield f"prior: {named} (docs/atlas.md; what it is worth: archfit backtest)"
+    if words := network_words(plan):
+        yield words
+    if plan.bottleneck is not None:
+        yield (
+            f"a {request.limit.kind} of {request.limit.limit:,} caps the rank of the input below "
+            f"the width of {plan.shape.width:,}: the papers call that a bottleneck"
+        )
 
 
 def network_words(plan: Plan) -> str:
@@ -64,35 +124,6 @@ def network_words(plan: Plan) -> str:
     return "; ".join(parts)
 
 
-def bottleneck_sentence(plan: Plan) -> str:
-    """What caps the rank of the input, and what that does to the shape; or that nothing does."""
-    limit, width = plan.request.limit, f"{plan.text_shape.width:,.0f}"
-    if plan.bottleneck is None:
-        return (
-            f"No bottleneck: the input has a rank of up to {limit.limit:,}, and text of this size "
-            f"would use a width of {width}."
-        )
-    return (
-        f"Bottleneck: a {limit.kind} of {limit.limit:,} caps the rank of the input, and text of "
-        f"this size would use a width of {width}; width beyond the cap is wasted. The law asks for "
-        f"{plan.ideal.depth:,.0f} layers."
-    )
-
-
-def effect_sentence(plan: Plan) -> str:
-    """What the shape is expected to gain over a text-shaped one of its size."""
-    effect = plan.effect
-    text = f"{effect.against.depth:,.1f} x {effect.against.width:,.0f}"
-    if effect.saved is not None:
-        return (
-            f"a text-shaped network ({text}) of this size could do without {effect.saved} of its "
-            f"parameters ({effect.saved.basis}; {effect.source})"
-        )
-    assert effect.loss_percent is not None
-    low, high = effect.loss_percent
-    return f"{low:g} to {high:g} % of loss ({effect.source})"
-
-
 def named_shape(advice: Advice) -> str:
     """Depth and width, or a band of depths, or nothing."""
     if advice.depth is not None and advice.width is not None:
@@ -102,26 +133,8 @@ def named_shape(advice: Advice) -> str:
     return ""
 
 
-def _about_shape(plan: Plan) -> Iterator[str]:
-    sizes, ideal = plan.params, plan.ideal
-    yield (
-        f"{sizes.total:,} parameters: {sizes.blocks:,} in blocks, {sizes.embedding:,} in tables, "
-        f"{sizes.biases_and_norms:,} biases and norms"
-    )
-    if words := network_words(plan):
-        yield words
-    yield (
-        f"embedding rank {plan.embedding_rank:,}; ideal {ideal.depth:,.1f} x {ideal.width:,.0f} "
-        f"before rounding, which changes the size by {plan.rounding_cost:+.1%}; width / depth "
-        f"{plan.aspect_ratio:.1f}"
-    )
-    yield f"expected: {effect_sentence(plan)}"
-
-
 def _repairs(plan: Plan) -> Section:
     """Each with its command on a line of its own, so that it can be copied whole."""
-    if not plan.repairs:
-        return Section(sentences=(NO_REPAIR,))
     lines: list[str] = []
     for repair in plan.repairs:
         needs = f" ({repair.needs})" if repair.needs else ""
@@ -130,19 +143,20 @@ def _repairs(plan: Plan) -> Section:
             f"{repair.params.total:,} parameters{needs}"
         )
         lines.append(Command(repair.command))
-    return Section(title="Repairs, at the same budget", sentences=tuple(lines))
+    return Section(title="Inputs of a higher rank, at the same budget", sentences=tuple(lines))
 
 
 def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
-    ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "this plan")
+    ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "", "this plan")
     table = Table.of(
-        "Advisers",
+        "What others advise",
         shaped,
         {
             "adviser": lambda advice: advice.name,
             "depth x width": named_shape,
+            "lost in back-tests": lambda a: "" if a.regret is None else f"{a.regret:.3f}",
             "in range": lambda advice: "yes" if advice.in_range else "no",
             "source; where it was seen": lambda advice: f"{advice.source}; {advice.seen_in}",
         },
@@ -154,9 +168,9 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
         if advice not in shaped
     )
     return (
-        Section(tables=(table,)),
-        Section(title="Advice that names no shape", sentences=opinions),
-        Section(title="Evidence against us", sentences=evidence_against()),
+        Section(tables=(table,), is_why=True),
+        Section(title="Advice that names no shape", sentences=opinions, is_why=True),
+        Section(title="Evidence against us", sentences=evidence_against(), is_why=True),
     )
 
 
@@ -172,7 +186,6 @@ def _training(plan: Plan) -> Iterator[str]:
         f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
         f"{plan.request.context:,}"
     )
-    yield f"latency {costs.relative_latency:.2f} times that of the text shape (linear in depth)"
     outside = "" if start.in_range else "; outside its range here"
     yield (
         f"start at learning rate {start.learning_rate:g}, batches of {start.batch_tokens:,} "
@@ -180,39 +193,19 @@ def _training(plan: Plan) -> Iterator[str]:
     )
 
 
-def detail_sections(plan: Plan) -> tuple[Section, ...]:
-    """The three shapes side by side, and the charts."""
-    shape, ideal, text = plan.shape, plan.ideal, plan.text_shape
-    heads, total = f"{shape.heads} x {shape.head_dim}", f"{plan.params.total:,}"
-    without_limit = "text-shaped, without the rank limit"
-    table = Table(
-        title="The plan for the data as they are",
-        columns=("shape", "depth", "width", "heads", "parameters"),
-        rows=(
-            ("recommended", f"{shape.depth:,}", f"{shape.width:,}", heads, total),
-            ("ideal, before rounding", f"{ideal.depth:,.1f}", f"{ideal.width:,.1f}", "", ""),
-            (without_limit, f"{text.depth:,.1f}", f"{text.width:,.1f}", "", ""),
-        ),
-    )
-    return (
-        Section(title="Shapes", tables=(table,), is_detail=True),
-        Section(title="Figures", figures=plan_figures(plan), is_detail=True),
-    )
-
-
 def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
-    """All shapes of the plan's size, and bounds on what more depth can add."""
+    """What each depth is expected to lose, and bounds on what more depth can add."""
     shape, named = plan.shape, [advice for advice in plan.advice if advice.depth is not None]
-    shapes = Figure(
-        name="shapes",
-        title="All shapes of this size",
-        caption="Every adviser at the same number of block parameters, and published models of "
-        "about this size. Where the rank of the input is dotted, width beyond it is wasted.",
-        description=f"Depth against width: recommended {shape.depth} x {shape.width}; "
+    depths = Figure(
+        name="depths",
+        title="Depths of this size",
+        caption="What a network of each depth is expected to lose against the best one, as far as "
+        "is known. Shaded: depths about as good as the best. Points: what others advise.",
+        description=f"Expected loss against depth: recommended {shape.depth} layers; "
         + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
         + ".",
-        chart=lambda layout: loaded("report.charts.plan").iso_parameter_chart(
-            plan, loaded("audit.zoo").known_shapes(), is_narrow=layout.columns == 1
+        chart=lambda layout: loaded("report.charts.plan").depth_chart(
+            plan, is_narrow=layout.columns == 1
         ),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
@@ -220,51 +213,39 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
         network = replace(network, vocab=request.input_dimensions, rank=request.rank)
     elif request.limit.limit < shape.width:
         network = replace(network, rank=request.limit.limit)
-    return shapes, bounds_figure(network)
+    return depths, bounds_figure(network)
 
 
-def _plan_json(plan: Plan) -> Json:
+def plan_json(plan: Plan) -> Json:
     """The document that `archfit plan --json` prints."""
-    request, costs, effect = plan.request, plan.costs, plan.effect
-    change, lost = round(plan.rounding_cost, 4), effect.loss_percent
+    request, costs, outlook = plan.request, plan.costs, plan.best.outlook
     return {
         "question": _request_json(request),
-        "recommended": _shape_json(plan.shape)
-        | {
-            "vocab": request.vocabulary.size if request.vocabulary else None,
-            "embedding_rank": plan.embedding_rank,
-            "aspect_ratio": round(plan.aspect_ratio, 2),
-            "block": request.block,
-            "objective": request.objective,
-            "kv_heads": plan.shape.heads,
-            "feed_forward": request.hidden_units(plan.shape.depth, plan.shape.width),
-            "params": asdict(plan.params),
+        "recommended": recommended_json(plan),
+        "depth_range": list(plan.depth_range),
+        "expected_regret": {
+            "value": round(plan.regret.expected, 5),
+            "at_most_90": round(plan.regret.at_most, 5),
+            "unit": plan.regret.unit,
         },
+        "half_depth_better": round(outlook.half_better, 3),
+        "double_depth_better": round(outlook.double_better, 3),
+        "basis": asdict(plan.basis),
         "ideal": _ideal_json(plan.ideal),
-        "rounding": {"of": _ideal_json(plan.allowed), "params_change": change},
         "bottleneck": asdict(plan.bottleneck) if plan.bottleneck else None,
-        "leads_with": "repairs" if plan.leads_with_repairs else "shape",
         "repairs": [
             {name: value for name, value in asdict(repair).items() if name != "params"}
             | {"shape": _shape_json(repair.shape) | {"params": asdict(repair.params)}}
             for repair in plan.repairs
         ],
-        "expected_effect": {
-            "against": _ideal_json(effect.against),
-            "params_saved": effect.saved.as_json() if effect.saved else None,
-            "loss_percent": dict(zip(("low", "high"), lost, strict=True)) if lost else None,
-            "source": effect.source,
-        },
         "advisers": [_advice_json(advice) for advice in plan.advice],
         "evidence_against": list(evidence_against()),
-        "check": asdict(plan.check),
         "export": plan.export_command,
         "training": {
             "tokens": costs.tokens,
             "tokens_per_param": request.tokens_per_param,
             "flops": costs.flops,
             "attention_flops": costs.attention_flops,
-            "relative_latency": round(costs.relative_latency, 3),
             "start": asdict(costs.start),
         },
         "memory_bytes": asdict(costs.memory) | {"total": costs.memory.total},
@@ -272,10 +253,26 @@ def _plan_json(plan: Plan) -> Json:
     }
 
 
+def recommended_json(plan: Plan) -> Json:
+    """The network."""
+    request = plan.request
+    return _shape_json(plan.shape) | {
+        "vocab": request.vocabulary.size if request.vocabulary else None,
+        "embedding_rank": plan.embedding_rank,
+        "aspect_ratio": round(plan.aspect_ratio, 2),
+        "block": request.block,
+        "objective": request.objective,
+        "kv_heads": plan.shape.heads,
+        "feed_forward": request.hidden_units(plan.shape.depth, plan.shape.width),
+        "params": asdict(plan.params),
+    }
+
+
 def _request_json(request: PlanRequest) -> Json:
     vocabulary, data = request.vocabulary, request.data
     return {
         "budget": request.budget.option,
+        "family": request.family,
         "vocab": vocabulary.size if vocabulary else None,
         "used_vocab": vocabulary.used if vocabulary else None,
         "rank": request.rank,

@@ -2,17 +2,19 @@
 
 import os
 import sys
+import textwrap
 
 from archfit.report.document import Command, Document, Section, Table
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+COLUMNS = 80
 
 
-def text_of(document: Document) -> str:
-    """Headline and sections, without those that only a page has room for."""
-    lines = [document.headline] if document.headline else []
+def text_of(document: Document, *, why: bool = True) -> str:
+    """Headline and sections, without those that only a page has room for, or only who asks why."""
+    lines = _wrapped(document.headline, "") if document.headline else []
     for at, section in enumerate(document.sections):
-        if not section.is_detail:
+        if not section.is_detail and (why or not section.is_why):
             lines += _section_lines(section, under_headline=at == 0 and bool(lines))
     return "\n".join(lines)
 
@@ -24,8 +26,22 @@ def _section_lines(section: Section, *, under_headline: bool) -> list[str]:
     title = section.title if is_plain else f"{BOLD}{section.title}{PLAIN}"
     lines = [title] if section.title else []
     for sentence in section.sentences:
-        lines.append(f"{indent}{'  ' if isinstance(sentence, Command) else ''}{sentence}")
+        if isinstance(sentence, Command):
+            lines.append(f"{indent}  {sentence}")
+        else:
+            lines += _wrapped(sentence, indent)
     return lines + [_table_text(table.narrowed()) for table in section.tables]
+
+
+def _wrapped(sentence: str, indent: str) -> list[str]:
+    """A sentence on lines of COLUMNS; words stay whole, also those with dashes."""
+    if len(indent + sentence) <= COLUMNS or "\n" in sentence:
+        return [indent + sentence]
+    further = indent + "  "
+    return textwrap.wrap(
+        sentence, COLUMNS, initial_indent=indent, subsequent_indent=further,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def _table_text(table: Table) -> str:

@@ -13,8 +13,8 @@ from archfit import __version__
 from archfit.audit.auditor import AuditResult, audit_json, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
-from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import PlanOptions
+from archfit.advise.planner import Plan, make_plan
+from archfit.advise.plan_request import PlanOptions
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.explorer import exchange
 from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_TEXT, ExplorerRequest

@@ -17,7 +17,7 @@ from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
-from archfit.plan.repairs import plan_command
+from archfit.advise.repairs import plan_command
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
 from archfit.report.document import NARROW, WIDE, Section
 from archfit.report.explorer.api import Pairs, audited_config, audited_name, plan_of
@@ -114,10 +114,7 @@ def plan_page(request: ExplorerRequest) -> Reply:
         plan = plan_of(query)
     except ValueError as problem:
         return page_reply("plan.html", values, problem)
-    document = plan_document(plan)
-    sections = [part for part in document.sections if not part.is_detail]
-    if plan.leads_with_repairs:  # else the headline is the shape, which the page shows above
-        sections.insert(0, Section(sentences=(document.headline,)))
+    sections = [part for part in plan_document(plan).sections if not part.is_detail]
     advisers = adviser_sections(plan)
     start = sections.index(advisers[0])
     values |= {
@@ -300,7 +297,7 @@ CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
     f"/chart/{layout}/{name}": partial(chart, is_narrow=layout == "narrow")
     for layout in ("wide", "narrow")
     for name, chart in (
-        ("shapes", partial(plan_chart, 0)),
+        ("depths", partial(plan_chart, 0)),
         ("bounds", partial(plan_chart, 1)),
         ("models", models_chart),
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from archfit.plan.redundancy import Redundancy, attention_redundancy, rank_redundancy
+from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 
 DEPTHS = (1, 4, 8, 9, 12, 48)
 RANKS = [1.02**step for step in range(440)]  # 1 to 6,000

@@ -12,16 +12,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
 
-from archfit.evidence.points import best_depths
-from archfit.plan import law
-from archfit.plan.law import WEIGHTS, IdealShape, ideal_shape
+from archfit.advise import law
+from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
+from archfit.advise.prior import rule_regrets
 from archfit.theory.quantities import SIZE
 from archfit.theory.thresholds import minimal_depth
 
-TRAINED_SIZES = (110_000, 6_000_000)  # block parameters of our runs
-BYTE_VOCABS = (200, 257)  # vocabularies of text that is read byte by byte
-OUR_SOURCE = "docs/evidence.md"
-OUR_RANGE = "0.11M to 6M block parameters, 1 to 8 layers, English, 33M tokens"
 SMALL_VOCABULARIES = (
     "archfit's own runs of 0.8M parameters on DNA, proteins and pixels: 32 layers of width 46 were "
     "worse than 4 of 128 on all three, and no repair was better beyond doubt"
@@ -60,15 +56,16 @@ class Advice:
     source: str
     seen_in: str  # where it was seen to hold
     in_range: bool  # whether the question is of the kind and size that the advice was seen at
+    regret: float | None  # bits per byte that it lost in back-tests on the atlas, in the mean
 
 
 def all_advice(facts: NetworkFacts) -> tuple[Advice, ...]:
-    """Everybody's answer: our runs, the published rules, and the nearest shape in use."""
+    """Everybody's answer: the published rules, and the nearest shape in use."""
     published = (
         _advice(entry, _named(facts, entry.get("names", {})), _is_seen(facts, entry["range"]))
         for entry in _table()["adviser"]
     )
-    return (_our_runs(facts), *published, _shape_in_use(facts))
+    return (*published, _shape_in_use(facts))
 
 
 def evidence_against() -> tuple[str, ...]:
@@ -86,7 +83,10 @@ def _advice(entry: Mapping[str, str], named: Named, in_range: bool) -> Advice:
     shape, depths = (named, None) if isinstance(named, IdealShape) else (None, named)
     depth, width = (shape.depth, shape.width) if shape else (None, None)
     texts = {name: entry[name] for name in ("name", "says", "source", "seen_in")}
-    return Advice(depth=depth, width=width, depths=depths, in_range=in_range, **texts)
+    regret = rule_regrets().get(entry["name"])
+    return Advice(
+        depth=depth, width=width, depths=depths, in_range=in_range, regret=regret, **texts
+    )
 
 
 def _named(facts: NetworkFacts, names: Mapping[str, Any]) -> Named:
@@ -109,53 +109,6 @@ def _is_seen(facts: NetworkFacts, seen: Mapping[str, Any]) -> bool:
         return RANGE_RULES[seen["rule"]](facts)
     least, most = seen.get("text") or seen["any"]
     return (facts.is_text or "any" in seen) and least <= facts.block_params <= most
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BestDepths:
-    """The best of the depths that were trained at one size, and those as good as it."""
-
-    low: float
-    high: float
-    says: str
-
-    def __str__(self) -> str:
-        ends = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
-        return f"{ends} layers: {self.says}"
-
-
-def has_runs_of_size(block_params: float) -> bool:
-    """Whether the size is one of those that were trained, or between them."""
-    return TRAINED_SIZES[0] <= block_params <= TRAINED_SIZES[1]
-
-
-def best_depths_of_text(block_params: float, vocab: int) -> BestDepths | None:
-    """What was found at the nearest size; None where no text of this size or kind was trained."""
-    if vocab < BYTE_VOCABS[0] or not has_runs_of_size(block_params):
-        return None
-    point = min(best_depths(vocab), key=lambda point: abs(math.log(point.at / block_params)))
-    low, high = point.estimate.low, point.estimate.high
-    if low is None or high is None:
-        return None
-    data, depths = ("bytes", "2 and 8") if vocab <= BYTE_VOCABS[1] else ("BPE", "1, 2, 4 and 8")
-    says = (
-        f"the best of {depths} layers at {point.at / 1e6:.2f}M, and those that cannot be told from "
-        f"it (English, {data})"
-    )
-    return BestDepths(low=low, high=high, says=says)
-
-
-def _our_runs(facts: NetworkFacts) -> Advice:
-    """What our own runs found at the nearest size."""
-    found = best_depths_of_text(facts.block_params, facts.vocab) if facts.is_text else None
-    named: Named = None
-    if found is not None:
-        is_single = found.low == found.high
-        named = facts.of_depth(found.low) if is_single else (found.low, found.high)
-    outside = "no best depth: outside of the sizes and kinds of text that were trained"
-    entry = {"name": "archfit's own runs", "says": found.says if found else outside}
-    entry |= {"source": OUR_SOURCE, "seen_in": OUR_RANGE}
-    return _advice(entry, named, in_range=found is not None)
 
 
 def _shape_in_use(facts: NetworkFacts) -> Advice:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.plan.request import (
+from archfit.advise.plan_request import (
     BlockParams,
     DataFacts,
     TotalParams,

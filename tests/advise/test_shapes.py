@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.plan.request import TotalParams
-from archfit.plan.shapes import ideal_for, parts, rounded_for, usual_head_dim
+from archfit.advise.plan_request import TotalParams
+from archfit.advise.shapes import ideal_for, parts, rounded_for, usual_head_dim
 from archfit.spec import standard_architecture
 from tests_plans import question
 

@@ -11,8 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.plan.request import CHINCHILLA_TOKENS, PlanRequest, TrainingFlops, VocabularySize
-from archfit.plan.shapes import BudgetTooSmall, RoundedShape, ideal_for, parts, rounded_for
+from archfit.advise.plan_request import (
+    ANY,
+    CHINCHILLA_TOKENS,
+    DataTokens,
+    PlanRequest,
+    TrainingFlops,
+    VocabularySize,
+)
+from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
@@ -126,7 +133,8 @@ def _grouped(
         context=context,
         is_tied=False,
     )
-    shape = rounded_for(repaired, ideal_for(repaired, ranks[1]))
+    found = best_shape(repaired)
+    shape = found.shape
     folder = request.data.folder if request.data else "DATA"
     inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
     yield Repair(
@@ -138,7 +146,7 @@ def _grouped(
         needs="" if request.data else "DATA: what archfit data prepare made of your source",
         rank_limit=ranks[1],
         shape=shape,
-        params=parts(repaired, shape),
+        params=found.params,
     )
 
 
@@ -187,8 +195,8 @@ def _prepared(
 def _repaired(
     request: PlanRequest, kind: str, size: int, change: str, command: str, needs: str = ""
 ) -> Repair:
-    """A repair with the shape that the law then gives."""
-    shape = rounded_for(request, ideal_for(request, request.limit.limit))
+    """A repair with the shape that the prior then gives."""
+    found = best_shape(request)
     return Repair(
         kind=kind,
         size=size,
@@ -196,8 +204,8 @@ def _repaired(
         command=command,
         needs=needs,
         rank_limit=request.limit.limit,
-        shape=shape,
-        params=parts(request, shape),
+        shape=found.shape,
+        params=found.params,
     )
 
 
@@ -217,7 +225,8 @@ def plan_command(request: PlanRequest) -> str:
     words += [f"--block {request.block}"] if request.block != "gpt2" else []
     words += [f"--objective {request.objective}"] if request.objective != "causal" else []
     words += [f"--multiple-of {request.multiple_of}"] if request.multiple_of else []
-    is_said = isinstance(request.budget, TrainingFlops)
+    words.append(f"--family {request.family or ANY}")
+    is_said = isinstance(request.budget, TrainingFlops | DataTokens)
     if not is_said and request.tokens_per_param != CHINCHILLA_TOKENS:
         words.append(f"--tokens-per-param {request.tokens_per_param:g}")
     return " ".join(words)

@@ -8,17 +8,26 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from archfit.plan.law import DEEPEST_TRAINED
+from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.prior import TEXT, known_families
+from archfit.advise.speed import Speed, known_speed
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
 from archfit.spec.sizes import parse_size
 
 LARGEST_BUDGET = 10**18  # parameters
 CHINCHILLA_TOKENS = 20  # a parameter; Hoffmann et al. 2022
 FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020
 GPT2_VOCAB = 50257
+USUAL_VOCABS = (257, 512, 2_000, 8_000, 32_000, GPT2_VOCAB)
+TABLES_SHARE = 0.5  # of all parameters that tables may have: more was never better in the atlas
+TABLE_WIDTH, TABLE_POWER = 0.45, 0.38  # the width of a usual network goes about so with its size
+TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
+ANY = "any"  # names no family
 MOST_SIDES = 4  # time, height, width and channels
+EPOCHS = 4  # that tokens may be read before they are worth much less; Muennighoff et al. 2023
+WEIGHT_BITS = (4, 8, 16, 32)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +100,88 @@ class TrainingFlops:
         return float((self.flops / (FLOPS * self.tokens_per_param)) ** 0.5)
 
 
-Budget: TypeAlias = TotalParams | BlockParams | TrainingFlops
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightBytes:
+    """Room for the weights."""
+
+    bytes: int
+    weight_bits: int
+
+    def __post_init__(self) -> None:
+        check_choice(WEIGHT_BITS, weight_bits=self.weight_bits)
+        if not 1 <= self.params <= LARGEST_BUDGET:
+            way_out = "use 1MB or more, and less than an exabyte"
+            raise InvalidValue("bytes", self.bytes, "holds no network", way_out)
+
+    def __str__(self) -> str:
+        return f"{self.bytes:,} bytes at {self.weight_bits} bits a weight"
+
+    @property
+    def option(self) -> str:
+        """How it is written on the command line."""
+        return f"--bytes {self.bytes} --weight-bits {self.weight_bits}"
+
+    @property
+    def params(self) -> int:
+        """All parameters."""
+        return self.bytes * 8 // self.weight_bits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataTokens:
+    """Tokens to train on, each read up to EPOCHS times."""
+
+    tokens: int
+    tokens_per_param: float
+
+    def __post_init__(self) -> None:
+        check_tokens_per_param(self.tokens_per_param)
+        if not 1 <= self.params <= LARGEST_BUDGET:
+            rule = f"at {self.tokens_per_param:g} a parameter feed no network"
+            raise InvalidValue("tokens", self.tokens, rule, "use 100K or more")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tokens:,} tokens, read {EPOCHS} times, {self.tokens_per_param:g} a parameter"
+        )
+
+    @property
+    def option(self) -> str:
+        """How it is written on the command line."""
+        return f"--tokens {self.tokens} --tokens-per-param {self.tokens_per_param:g}"
+
+    @property
+    def params(self) -> int:
+        """That these tokens can feed."""
+        return round(EPOCHS * self.tokens / self.tokens_per_param)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingMinutes:
+    """Time on one machine: depth decides the size, since layers come one after another."""
+
+    minutes: float
+    speed: Speed
+    gpu: str
+    tokens_per_param: float
+
+    def __post_init__(self) -> None:
+        check_real(0.01, 1e9, minutes=self.minutes)
+        check_tokens_per_param(self.tokens_per_param)
+
+    def __str__(self) -> str:
+        return f"{self.minutes:g} minutes on {self.speed.machine}"
+
+    @property
+    def option(self) -> str:
+        """How it is written on the command line."""
+        gpu = f" --gpu {self.gpu}" if self.gpu else ""
+        return f"--minutes {self.minutes:g}{gpu}"
+
+
+Budget: TypeAlias = (
+    TotalParams | BlockParams | TrainingFlops | WeightBytes | DataTokens | TrainingMinutes
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +207,9 @@ class DataFacts:
     source: str | None  # what it was made from, as `data prepare` takes it; None if not known
     knows_path: bool  # whether that is a path, or the name alone that data.json keeps
     kind: str
+    family: str | None  # of the atlas
     tokens: int  # for training
+    bytes_per_token: float
     cooccurrence_rank: int  # dimensions that hold 99.9 % of the normalised co-occurrence
 
 
@@ -135,6 +227,7 @@ class PlanRequest:
     multiple_of: int | None  # of the width; None: what hardware likes at that width
     tokens_per_param: float
     data: DataFacts | None
+    family: str | None  # of data that the atlas has; None: no known one
     block: BlockFamily = "gpt2"
     objective: Objective = "causal"
 
@@ -228,6 +321,12 @@ class PlanOptions:
     params: int | None = None
     block_params: int | None = None
     flops: int | None = None
+    minutes: float | None = None
+    gpu: str = ""  # whose minutes
+    bytes: int | None = None
+    weight_bits: int = 16
+    tokens: int | None = None
+    family: str = ""  # of the data; empty: as the vocabulary has it
     vocab: int | None = None  # 50257, GPT-2's, unless there is a patch
     rank: int | None = None  # a full table
     patch: str = ""  # as in 16x16x3; empty: one token at a position
@@ -240,16 +339,22 @@ class PlanOptions:
     objective: str = "causal"
 
     def request(
-        self, vocabulary: VocabularySize | None = None, data: DataFacts | None = None
+        self,
+        vocabulary: VocabularySize | None = None,
+        data: DataFacts | None = None,
+        speed: Speed | None = None,
     ) -> PlanRequest:
-        """What is asked: about prepared data, or about a vocabulary alone."""
+        """What is asked: about prepared data, or about a vocabulary alone.
+
+        `speed` is that of a machine which was timed, where minutes are asked for and no name.
+        """
         if vocabulary is None and not (self.vocab is None and self.patch):
-            size = GPT2_VOCAB if self.vocab is None else self.vocab
+            size = self.usual_vocab(speed) if self.vocab is None else self.vocab
             vocabulary = VocabularySize(size=size, used=size)
         if vocabulary is not None and self.objective == "masked":  # and the token that hides others
             vocabulary = VocabularySize(size=vocabulary.size + 1, used=vocabulary.used + 1)
         return PlanRequest(
-            budget=self._budget(),
+            budget=self._budget(speed),
             vocabulary=vocabulary,
             rank=self.rank,
             patch=_sides(self.patch) if self.patch else None,
@@ -259,24 +364,68 @@ class PlanOptions:
             multiple_of=self.multiple_of,
             tokens_per_param=self.tokens_per_param,
             data=data,
+            family=self._family(vocabulary, data),
             block=self.block,  # type: ignore[arg-type]  # it checks
             objective=self.objective,  # type: ignore[arg-type]  # it checks
         )
 
-    def _budget(self) -> Budget:
-        names = ("params", "block_params", "flops")
+    def usual_vocab(self, speed: Speed | None = None) -> int:
+        """The largest of the usual vocabularies whose embeddings a budget can carry."""
+        budget = self._budget(speed)
+        if isinstance(budget, BlockParams):
+            return GPT2_VOCAB
+        if isinstance(budget, TrainingMinutes):  # about what a network of 8 layers could be
+            params = 60 * budget.minutes / budget.speed.operation / FLOPS
+            params = (params / budget.tokens_per_param) ** 0.5
+        else:
+            params = budget.params
+        tables = (1 if self.tied else 2) * TABLE_WIDTH * params**TABLE_POWER
+        able = [vocab for vocab in USUAL_VOCABS if tables * vocab <= TABLES_SHARE * params]
+        return max(able, default=min(USUAL_VOCABS))
+
+    def family_of(self, found: str | None) -> str | None:
+        """The family that was named, or the one that the data are of."""
+        names = {name.lower(): name for name in known_families()}
+        if self.family and self.family.lower() not in (*names, ANY):
+            way_out = f"use {', '.join(names.values())} or {ANY}"
+            raise InvalidValue("family", self.family, "is no family of the atlas", way_out)
+        return names.get(self.family.lower()) if self.family else found
+
+    def _family(self, vocabulary: VocabularySize | None, data: DataFacts | None) -> str | None:
+        """The family of the data; without any, a large vocabulary is one of text."""
+        if self.family or data is not None:
+            return self.family_of(data.family if data else None)
+        is_text = vocabulary is not None and vocabulary.size >= TEXT_VOCAB and not self.patch
+        return TEXT if is_text else None
+
+    def _budget(self, speed: Speed | None) -> Budget:
+        names = ("params", "block_params", "flops", "minutes", "bytes", "tokens")
         named = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
         if len(named) != 1:
             found = f"{' and '.join(named)} are" if named else "no budget is"
             raise ValueError(
-                f"{found} given; give one of --params 125M, --block-params 100M or --flops 1e19"
+                f"{found} given; give one of --params 125M, --block-params 100M, --flops 1e19, "
+                "--minutes 30 --gpu h200, --bytes 16MB or --tokens 1B"
             )
+        if self.gpu and self.minutes is None:
+            raise InvalidValue("gpu", self.gpu, "says whose minutes", "give --minutes, too")
+        for_each = {"tokens_per_param": self.tokens_per_param}
         if self.params is not None:
             return TotalParams(params=self.params)
         if self.block_params is not None:
             return BlockParams(params=self.block_params)
-        assert self.flops is not None
-        return TrainingFlops(flops=self.flops, tokens_per_param=self.tokens_per_param)
+        if self.flops is not None:
+            return TrainingFlops(flops=self.flops, **for_each)
+        if self.bytes is not None:
+            return WeightBytes(bytes=self.bytes, weight_bits=self.weight_bits)
+        if self.tokens is not None:
+            return DataTokens(tokens=self.tokens, **for_each)
+        assert self.minutes is not None
+        if not self.gpu and speed is None:
+            way_out = "name a machine that was timed, as in --gpu h200 or --gpu cpu"
+            raise InvalidValue("minutes", f"{self.minutes:g}", "are those of no machine", way_out)
+        timed = known_speed(self.gpu) if self.gpu or speed is None else speed
+        return TrainingMinutes(minutes=self.minutes, speed=timed, gpu=self.gpu, **for_each)
 
 
 def _sides(text: str) -> tuple[int, ...]:

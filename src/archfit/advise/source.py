@@ -1,6 +1,6 @@
-"""What advice is asked for: the data, prepared or found, and the plan for it."""
+"""The data that advice is about: prepared or found, and what is known of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,17 +8,18 @@ from archfit.data.kinds import detect_kind
 from archfit.data.prepare import OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
-from archfit.plan.planner import Plan, make_plan
-from archfit.plan.request import (
-    CHINCHILLA_TOKENS,
-    DataFacts,
-    PlanRequest,
-    TotalParams,
-    VocabularySize,
-)
+from archfit.advise.plan_request import DataFacts, VocabularySize
 from archfit.spec import files
-from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.errors import InvalidValue
 
+FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
+LETTERS = ("fasta", "fastq")
+DNA_ROWS = 8  # four letters, unknown ones, the end; k-mers of them are said by --family
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+CODE = frozenset(
+    ".c .h .cc .cpp .hpp .cu .cs .css .go .html .java .jl .js .jsx .kt .lua .m .php .pl .py .pyi .r "
+    ".rb .rs .scala .sh .sql .swift .ts .tsx .vhdl .v .zig".split()
+)
 DATA = "data"  # the folder of prepared data within that of the advice
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 Progress = Callable[[str, int, int], None]  # stage, bytes read, bytes in all
@@ -45,39 +46,6 @@ class Source:
         word = Path(self.words.removeprefix("hf:").split(":")[0]).name.split(".")[0]
         kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in word)
         return kept.strip("-") or "data"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdviceRequest:
-    """A source and a budget."""
-
-    source: Source
-    params: int
-    context: int
-    max_depth: int
-
-    def __post_init__(self) -> None:
-        """Refuse before any data is prepared what no plan could be made for."""
-        TotalParams(params=self.params)  # it checks
-        check_at_least(1, context=self.context, max_depth=self.max_depth)
-
-
-def planned(request: AdviceRequest, out: Path, report: Progress) -> tuple[PreparedData, Plan]:
-    """The data, prepared or found, and the plan for it."""
-    data = prepared_source(request.source, out / DATA, report)
-    return data, plan_for(request, data, out)
-
-
-def plan_for(request: AdviceRequest, data: PreparedData, out: Path) -> Plan:
-    """The plan for data that are there; those in `out` were made from the source."""
-    is_made = data.folder.resolve() == (out / DATA).resolve()
-    plan_request = PlanRequest(
-        budget=TotalParams(params=request.params), vocabulary=vocabulary_of(data), rank=None,
-        patch=None, context=request.context, is_tied=False, max_depth=request.max_depth,
-        multiple_of=None, tokens_per_param=CHINCHILLA_TOKENS,
-        data=facts_of(data, request.source.words if is_made else None),
-    )  # fmt: skip
-    return make_plan(plan_request)
 
 
 def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData:
@@ -117,6 +85,21 @@ def vocabulary_of(data: PreparedData) -> VocabularySize:
     return VocabularySize(size=data.vocab, used=used)
 
 
+def family_of(kind: str, vocab: int, names: Sequence[str]) -> str | None:
+    """The family of the atlas that data are of, by their kind and the names of their files."""
+    if kind in LETTERS:
+        return "DNA" if vocab <= DNA_ROWS else "protein"
+    if kind == "text" and names and all(_suffix(name) in CODE for name in names):
+        return "code"
+    return FAMILIES.get(kind)
+
+
+def _suffix(name: str) -> str:
+    """Of a file, without that of its compression."""
+    suffixes = [suffix for suffix in Path(name.lower()).suffixes if suffix not in COMPRESSED]
+    return suffixes[-1] if suffixes else ""
+
+
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     """Everything else; `source` is what it was made from, where that is known."""
     described = data.description
@@ -135,6 +118,8 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
         source=source or name_alone,
         knows_path=source is not None,
         kind=str(described["kind"]),
+        family=family_of(str(described["kind"]), data.vocab, names),
         tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
+        bytes_per_token=float(described["bytes_per_token"]),  # type: ignore[arg-type]  # it is read
         cooccurrence_rank=cooccurrence,
     )

@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from archfit.plan.advisers import Advice, NetworkFacts, all_advice, evidence_against
+from archfit.advise.advisers import Advice, NetworkFacts, all_advice, evidence_against
 
 
 def _asked(

@@ -1,0 +1,181 @@
+"""One recommendation for a source and a budget: the data, what was measured on them, the plan."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from archfit.advise.ladder import LadderRun, knowledge
+from archfit.advise.measure import LADDER, Measured, Measuring, VocabularyTrial, measured, tokens_to_try
+from archfit.advise.plan_request import USUAL_VOCABS, DataFacts, PlanOptions, PlanRequest
+from archfit.advise.planner import Plan, make_plan
+from archfit.advise.prior import FAR, TEXT, FamilyPrior, family_prior
+from archfit.advise.shapes import best_shape
+from archfit.advise.source import Source, facts_of, vocabulary_of
+from archfit.advise.speed import Speed
+from archfit.data.prepared import PreparedData
+from archfit.data.retokenise import (
+    InBpe,
+    Tokenisation,
+    given_tokenisation,
+    possible_vocabularies,
+    retokenised,
+)
+
+TRIED_VOCABS = (257, 512, 2000)  # of text, at the sizes of trials
+LEARNT = 0.97  # of the entropy of single tokens: a network above it has learnt next to nothing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdviceRequest:
+    """A source and a budget."""
+
+    source: Source
+    options: PlanOptions
+
+    def __post_init__(self) -> None:
+        """Refuse before any data is prepared what no plan could be made for."""
+        if self.options.minutes is None or self.options.gpu:
+            self.options.request()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerUp:
+    """The next best depth, and what it would lose."""
+
+    depth: int
+    lost: float  # bits per byte, expected, more than the recommended one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Advice:
+    """The answer."""
+
+    source: Source
+    data: PreparedData  # in the vocabulary of the answer
+    plan: Plan
+    trials: tuple[VocabularyTrial, ...]  # the best first
+    runs: tuple[LadderRun, ...]
+    failures: tuple[str, ...]  # why some runs failed, each once
+    labels: tuple[tuple[str, str], ...] = ()  # vocabularies by the hash of their data
+
+    @property
+    def runner_up(self) -> RunnerUp:
+        """Half or twice the depth, whichever is expected to lose less."""
+        outlook, level = self.plan.best.outlook, self.plan.best.level
+        depths = [max(1, round(outlook.depth / 2)), round(2 * outlook.depth)]
+        losses = {depth: _lost_at(outlook.regrets, depth) for depth in depths}
+        depth = min(losses, key=losses.__getitem__)
+        return RunnerUp(depth=depth, lost=level * (losses[depth] - outlook.expected_regret))
+
+
+def _lost_at(regrets: tuple[tuple[float, float], ...], depth: float) -> float:
+    return min(regrets, key=lambda found: abs(found[0] - depth))[1]
+
+
+def advised(
+    request: AdviceRequest, data: PreparedData, out: Path, measuring: Measuring | None
+) -> Advice:
+    """Measure on the data, if there is something to measure with, and decide."""
+    source, options = request.source, request.options
+    family = options.family_of(facts_of(data).family)
+    found, prior, speed = None, family_prior(family), None
+    if measuring is not None:
+        is_fixed = source.is_prepared or source.vocab is not None
+        tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
+        budget, deepest = _size_asked(request, data, family)
+        found = measured(measuring, tokens, prior, budget=budget, deepest=deepest)
+        speed = found.speed
+    tokens_of_answer = _tokens(request, data, family, found)
+    folder = out / LADDER / "data" / tokens_of_answer.label.replace(" ", "-")
+    final = retokenised(data, folder, tokens_of_answer)
+    trials, runs = (found.trials, found.runs) if found else ((), ())
+    made = decided(source, options, final, family, runs, speed)
+    failures = tuple(dict.fromkeys(found.failures.values())) if found else ()
+    labels = tuple(found.labels.items()) if found else ()
+    return replace(made, trials=trials, failures=failures, labels=labels)
+
+
+def decided(
+    source: Source,
+    options: PlanOptions,
+    data: PreparedData,
+    family: str | None,
+    runs: tuple[LadderRun, ...],
+    speed: Speed | None,
+) -> Advice:
+    """The plan for data that are there, after these runs."""
+    request = _request(source, options, data, family, speed)
+    prior = family_prior(family)
+    plan = make_plan(request, knowledge(prior, runs))
+    warnings = (*plan.warnings, *_measuring_warnings(plan, data, prior, runs))
+    return Advice(
+        source=source,
+        data=data,
+        plan=replace(plan, warnings=warnings),
+        trials=(),
+        runs=runs,
+        failures=(),
+    )
+
+
+def _request(
+    source: Source,
+    options: PlanOptions,
+    data: PreparedData,
+    family: str | None,
+    speed: Speed | None,
+) -> PlanRequest:
+    facts: DataFacts = replace(facts_of(data, source.words), family=family)
+    return options.request(vocabulary_of(data), facts, speed)
+
+
+def _size_asked(
+    request: AdviceRequest, data: PreparedData, family: str | None
+) -> tuple[float, float]:
+    """The size that the ladder climbs towards, and the deepest network there."""
+    options = request.options
+    if options.minutes is not None and not options.gpu:  # known when the ladder has been timed
+        options = replace(options, gpu="cpu")
+    asked = _request(request.source, options, data, family, None)
+    best = best_shape(asked)
+    return best.size, float(min(options.max_depth, family_prior(family).deepest))
+
+
+def _tokens(
+    request: AdviceRequest, data: PreparedData, family: str | None, found: Measured | None
+) -> Tokenisation:
+    """The vocabulary of the answer: the best that was tried; of text a BPE for the budget."""
+    given = given_tokenisation(data)
+    source = request.source
+    if source.is_prepared or source.vocab is not None:
+        return given
+    is_tried = found is not None and bool(found.trials)
+    chosen = found.chosen if found is not None and is_tried else given
+    is_text = family == TEXT or family == "code"
+    if data.units == "bytes" and (isinstance(chosen, InBpe) or (is_text and not is_tried)):
+        usual = request.options.usual_vocab()
+        least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
+        return InBpe(vocab=max(usual, least))
+    return chosen
+
+
+def _measuring_warnings(
+    plan: Plan, data: PreparedData, prior: FamilyPrior, runs: tuple[LadderRun, ...]
+) -> tuple[str, ...]:
+    """What measuring did not tell."""
+    if not runs:
+        return ()
+    found, described = [], data.description
+    entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])  # type: ignore[arg-type]
+    best = min(run.bits for run in runs)
+    if best > LEARNT * entropy:
+        found.append(
+            f"the networks learnt next to nothing ({best:.2f} bits per byte, the frequencies of "
+            f"single tokens give {entropy:.2f}), so that the depth is the atlas's"
+        )
+    largest = max(run.size for run in runs)
+    if plan.best.size > FAR * largest:
+        found.append(
+            f"the largest network measured has {largest:,} parameters, {plan.best.size / largest:.0f} "
+            "times fewer than the budget; more --minutes-to-measure go further"
+        )
+    return tuple(found)

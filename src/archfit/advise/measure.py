@@ -1,0 +1,319 @@
+"""Measuring on the user's data, in the time there is: vocabularies first, then the ladder.
+
+All runs lie in one sweep. Whatever is in it counts, so that a stopped advice goes on where it was,
+and one that is given more time climbs further.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
+from archfit.advise.plan_request import EPOCHS
+from archfit.advise.prior import FamilyPrior
+from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
+from archfit.data.prepared import PreparedData
+from archfit.data.retokenise import Tokenisation, given_tokenisation, retokenised
+from archfit.spec import RunRecord, RunSpec
+from archfit.spec.files import SWEEP, read_record
+from archfit.sweep.folder import open_sweep, read_sweep, write_results
+from archfit.sweep.local import DeviceSlot, run_here
+from archfit.sweep.named import atlas, sweep_numbers
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
+from archfit.sweep.sweep import Cell, Corpus, Sweep, recipe_of, seeded
+
+NAME, LADDER = "advise-ladder", "ladder"
+QUESTION = "Which vocabulary and depth are best on these data, at sizes below the budget?"
+TRIAL_SIZES = (30_000, 60_000, 125_000, 250_000)  # at which vocabularies are compared
+TRIAL_DEPTH = 4
+TRIAL_SHARE = 0.3  # of the time, at most
+PACE = {"small": 0.4, "smoke": 0.7}  # seconds that pass for one of a network alone: side by side
+LEAST_TIMED = 3  # networks that say how fast a machine is
+NEAR_SIZE = 0.2  # of a rung's size, within which a network was meant to have it
+START_SECONDS = {"small": 15.0, "smoke": 3.0}  # until the first step
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LadderRunner:
+    """Where networks are trained, and who watches."""
+
+    folder: Path
+    device: str
+    where: Callable[[], list[DeviceSlot]]  # anew for each runner
+    watch: Callable[[], AbstractContextManager[SweepWatcher]]  # anew for each round
+    say: Callable[[str], None]  # what is tried next, and what is known so far
+
+    @property
+    def scale(self) -> str:
+        """Whose recipe is used: small on a GPU, smoke on a CPU."""
+        return "small" if any(slot.gpu is not None for slot in self.where()) else "smoke"
+
+    def run(self, specs: tuple[RunSpec, ...], data: tuple[Path, ...]) -> dict[str, str]:
+        """Train what is not done yet; why runs failed, by their names."""
+        cells = CellQueue(specs, self.folder)
+        if not cells.all_done:
+            options = RunnerOptions(
+                out=self.folder.resolve(), data_folders=data, device=self.device, threads=1,
+                checkpoint_seconds=60.0,
+            )  # fmt: skip
+            with self.watch() as watch:
+                run_here(cells, options, self.where(), watch, wait=True)
+        return {spec.name: reason for spec, reason in cells.failed.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VocabularyTrial:
+    """A vocabulary at a small size."""
+
+    label: str
+    vocab: int
+    depth: int
+    params: int
+    bits: float  # per byte, held out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What was trained on the user's data."""
+
+    trials: tuple[VocabularyTrial, ...]  # the best first
+    chosen: Tokenisation  # of the ladder
+    runs: tuple[LadderRun, ...]
+    records: tuple[RunRecord, ...]
+    failures: Mapping[str, str]  # why, by the name of the run
+    labels: Mapping[str, str]  # of vocabularies, by the hash of their data
+
+    @property
+    def speed(self) -> Speed | None:
+        """Of this machine, where enough networks were timed."""
+        timed = [_timed(record) for record in self.records]
+        return fitted_speed("this machine", timed) if len(timed) >= LEAST_TIMED else None
+
+
+
+def _timed(record: RunRecord) -> TimedNetwork:
+    shape, seconds = record.spec.architecture, record.timing.training_seconds
+    return TimedNetwork(
+        depth=shape.depth,
+        width=shape.width,
+        vocab=shape.input.vocab,
+        context=shape.context,
+        seconds=seconds / record.spec.training_tokens,
+    )
+
+
+@dataclass(kw_only=True)
+class Measuring:
+    """A stretch of measuring: where it is done, for how long, and how fast it goes."""
+
+    runner: LadderRunner
+    data: PreparedData
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
+    pace: float = 0.0  # seconds that pass for one of a network alone
+    failures: dict[str, str] = field(default_factory=dict)
+    corpora: dict[str, Corpus] = field(default_factory=dict)  # by the label of the tokens
+    train_tokens: dict[str, int] = field(default_factory=dict)  # by the hash of the data
+
+    def __post_init__(self) -> None:
+        self.scale = self.runner.scale
+        self.pace = PACE[self.scale]
+        self.speed = known_speed("h200" if self.scale == "small" else "cpu")
+        self.numbers = sweep_numbers("atlas", self.scale)  # type: ignore[arg-type]  # a scale
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.seconds - (time.monotonic() - self.began)
+
+    def corpus(self, tokens: Tokenisation) -> Corpus:
+        """The data in a vocabulary, made now or before."""
+        if tokens.label not in self.corpora:
+            folder = self.runner.folder / "data" / tokens.label.replace(" ", "-")
+            found = retokenised(self.data, folder, tokens)
+            train = found.description["train"]
+            assert isinstance(train, dict)  # checked when it was opened
+            self.train_tokens[found.data_hash] = int(train["tokens"])
+            self.corpora[tokens.label] = Corpus(
+                label=tokens.label,
+                kind=str(found.description["kind"]),
+                vocab=found.vocab,
+                hash=found.data_hash,
+                folder=str(found.folder.resolve()),
+            )
+        return self.corpora[tokens.label]
+
+    def cells(self, corpus: Corpus, size: int, depths: Sequence[int]) -> list[Cell]:
+        """Networks of a size; none where the data would be read too often."""
+        numbers = {**self.numbers, "sizes": [size], "depths": list(depths)}
+        wanted = numbers["tokens_a_parameter"] * size
+        if wanted > EPOCHS * self.train_tokens[corpus.hash]:
+            return []
+        return list(atlas(numbers, recipe_of(numbers["recipe"]), [corpus]))
+
+    def takes(self, cells: Iterable[Cell]) -> float:
+        """Seconds, about."""
+        return self.pace * sum(self._alone(cell.spec(0)) for cell in cells)
+
+    def _alone(self, spec: RunSpec) -> float:
+        shape = spec.architecture
+        a_token = self.speed.seconds(
+            depth=shape.depth, width=shape.width, vocab=shape.input.vocab, context=shape.context
+        )
+        return a_token * spec.training_tokens
+
+    def train(self, cells: Sequence[Cell], seed: int) -> list[RunRecord]:
+        """The records of these cells, and what they say of the pace."""
+        specs = seeded(cells, [seed])
+        data = {cell.corpus.hash: cell.corpus for cell in cells}
+        wanted = Sweep(
+            name=NAME, scale=self.scale, question=QUESTION, data=tuple(data.values()), specs=specs
+        )
+        opened = open_sweep(self.runner.folder, wanted)
+        began, is_new = time.monotonic(), [s for s in specs if not self._record(s)]
+        folders = tuple(Path(corpus.folder) for corpus in opened.data)
+        self.failures |= self.runner.run(specs, folders)
+        write_results(self.runner.folder, opened)
+        if is_new:
+            alone = sum(map(self._alone, is_new))
+            passed = time.monotonic() - began - START_SECONDS[self.scale]
+            self.pace = max(passed / alone, PACE[self.scale] / 10)
+        found = (self._record(spec) for spec in specs)
+        return [record for record in found if record and record.status == "finished"]
+
+    def _record(self, spec: RunSpec) -> RunRecord | None:
+        return read_record(self.runner.folder / spec.name)
+
+    def finish_begun(self) -> None:
+        """Runs that were stopped are finished first, whatever they were for."""
+        if (self.runner.folder / SWEEP).exists():
+            sweep = read_sweep(self.runner.folder / SWEEP)
+            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
+            self.failures |= self.runner.run(sweep.specs, folders)
+
+
+def measured(
+    measuring: Measuring,
+    tokens: Sequence[Tokenisation],
+    prior: FamilyPrior,
+    *,
+    budget: float,
+    deepest: float,
+) -> Measured:
+    """Vocabularies compared at a small size, then depths in the best of them."""
+    measuring.finish_begun()
+    trials = _trials(measuring, tokens) if len(tokens) > 1 else {}
+    chosen = min(trials, key=lambda each: trials[each].bits, default=tokens[0])
+    if trials:
+        best = trials[chosen]
+        measuring.runner.say(f"{best.label} is the best vocabulary: {best.bits:.3f} bits per byte")
+    corpus = measuring.corpus(chosen)
+
+    def train(rung: Rung) -> list[LadderRun]:
+        depths = ", ".join(map(str, rung.depths))
+        measuring.runner.say(
+            f"{rung.size:,} parameters: {depths} layers, "
+            f"about {measuring.takes(measuring.cells(corpus, rung.size, rung.depths)):.0f} s"
+        )
+        return [
+            _ladder_run(rung.size, record)
+            for record in measuring.train(
+                measuring.cells(corpus, rung.size, rung.depths), rung.seed
+            )
+        ]
+
+    limits = LadderLimits(
+        budget=budget,
+        deepest=deepest,
+        depths=lambda size: [
+            cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)
+        ],
+        pays=lambda rung: (
+            measuring.takes(measuring.cells(corpus, rung.size, rung.depths)) <= measuring.left
+        ),
+    )
+    runs = climbed(prior, _known_runs(measuring, corpus), limits, train)
+    known = knowledge(prior, runs)
+    if known.own_runs:
+        best_depth = known.outlook(budget, deepest).depth
+        measuring.runner.say(f"{known.own_runs} runs: about {best_depth:.0f} layers at the budget")
+    specs = read_sweep(measuring.runner.folder / SWEEP).specs if runs or trials else ()
+    records = [read_record(measuring.runner.folder / spec.name) for spec in specs]
+    return Measured(
+        trials=tuple(sorted(trials.values(), key=lambda trial: trial.bits)),
+        chosen=chosen,
+        runs=runs,
+        records=tuple(r for r in records if r is not None and r.status == "finished"),
+        failures=measuring.failures,
+        labels={corpus.hash: corpus.label for corpus in measuring.corpora.values()},
+    )
+
+
+def _trials(
+    measuring: Measuring, tokens: Sequence[Tokenisation]
+) -> dict[Tokenisation, VocabularyTrial]:
+    """Every vocabulary at the largest small size that can be paid; none if nothing can."""
+    for size in reversed(TRIAL_SIZES):
+        cells = {
+            each: measuring.cells(measuring.corpus(each), size, [TRIAL_DEPTH]) for each in tokens
+        }
+        wanted = [cell for some in cells.values() for cell in some]
+        able = sum(map(bool, cells.values()))
+        if able > 1 and measuring.takes(wanted) <= TRIAL_SHARE * measuring.left:
+            measuring.runner.say(f"{size:,} parameters: {able} vocabularies")
+            records = {record.spec.data_hash: record for record in measuring.train(wanted, 0)}
+            return {
+                each: _trial(each, records[some[0].corpus.hash])
+                for each, some in cells.items()
+                if some and some[0].corpus.hash in records
+            }
+    return {}
+
+
+def _trial(tokens: Tokenisation, record: RunRecord) -> VocabularyTrial:
+    shape = record.spec.architecture
+    return VocabularyTrial(
+        label=tokens.label,
+        vocab=shape.input.vocab,
+        depth=shape.depth,
+        params=shape.params,
+        bits=record.evaluations[-1].heldout_bits_per_byte,
+    )
+
+
+def _ladder_run(size: int, record: RunRecord) -> LadderRun:
+    shape = record.spec.architecture
+    return LadderRun(
+        size=size,
+        depth=shape.depth,
+        seed=record.spec.seed,
+        params=shape.params,
+        bits=record.evaluations[-1].heldout_bits_per_byte,
+    )
+
+
+def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
+    """Runs of an earlier stretch."""
+    folder = measuring.runner.folder
+    if not (folder / SWEEP).exists():
+        return []
+    records = (read_record(folder / spec.name) for spec in read_sweep(folder / SWEEP).specs)
+    found = []
+    for record in records:
+        if record and record.status == "finished" and record.spec.data_hash == corpus.hash:
+            params = record.spec.architecture.params
+            size = min(SIZES, key=lambda each: abs(each - params))
+            if abs(params / size - 1) < NEAR_SIZE:
+                found.append(_ladder_run(size, record))
+    return found
+
+
+
+def tokens_to_try(
+    data: PreparedData, possible: Sequence[Tokenisation], *, is_fixed: bool
+) -> tuple[Tokenisation, ...]:
+    """The vocabulary that the data have, and others that they could have, unless it is fixed."""
+    given = given_tokenisation(data)
+    return (given,) if is_fixed else tuple(dict.fromkeys((given, *possible)))

@@ -1,0 +1,255 @@
+"""The answer: a shape, how sure it is, what it rests on, what others say, what training takes."""
+
+import math
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from archfit.advise.advisers import Advice, NetworkFacts, all_advice
+from archfit.advise.law import IdealShape
+from archfit.advise.plan_request import (
+    EPOCHS,
+    FLOPS,
+    PlanRequest,
+    RankLimit,
+    TotalParams,
+    TrainingMinutes,
+)
+from archfit.advise.prior import FAR, NATS_A_BYTE, TEXT
+from archfit.advise.repairs import Repair, repairs_for
+from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
+from archfit.spec.counting import Parts, TrainingMemory, training_memory
+from archfit.spec.data_kinds import BYTE_VOCAB
+
+BATCH_SEQUENCES = 8  # for which activations are stated
+RATE_RANGE = (1e17, 2e19)  # FLOPs that the rules for rate and batch were fitted at
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """A learning rate and batch to begin a search at, not to end it."""
+
+    learning_rate: float
+    batch_tokens: int
+    source: str
+    in_range: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """What a training run of this shape takes."""
+
+    tokens: int
+    flops: float  # 6 N D
+    attention_flops: float  # for scores and values, on top
+    memory: TrainingMemory
+    start: Start
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Regret:
+    """What a depth may lose against the best one, which nobody knows."""
+
+    expected: float
+    at_most: float  # with 90 %
+    unit: str  # bits per byte, or nats per token where bytes per token are not known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Basis:
+    """What an answer rests on: networks that were trained."""
+
+    source: str  # prior, or ladder
+    family: str | None  # None: the spread of all
+    kinds: tuple[str, ...]
+    runs: int
+    largest: float  # of those networks, in parameters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A shape for a budget and data, how sure it is, and what it rests on."""
+
+    request: PlanRequest
+    best: BestShape
+    depth_range: tuple[int, int]  # as good as the best, more likely than not
+    regret: Regret
+    basis: Basis
+    ideal: IdealShape  # on the papers' law
+    bottleneck: RankLimit | None
+    advice: tuple[Advice, ...]
+    repairs: tuple[Repair, ...]
+    costs: Costs
+    warnings: tuple[str, ...]
+
+    @property
+    def shape(self) -> RoundedShape:
+        """The answer."""
+        return self.best.shape
+
+    @property
+    def params(self) -> Parts:
+        """Its parameters."""
+        return self.best.params
+
+    @property
+    def embedding_rank(self) -> int:
+        """r = min(width, what the input allows)."""
+        return min(self.shape.width, self.request.limit.limit)
+
+    @property
+    def aspect_ratio(self) -> float:
+        """Width over depth, the ratio that Kaplan et al. 2020 vary at one size."""
+        return self.shape.width / self.shape.depth
+
+    @property
+    def export_command(self) -> str | None:
+        """What writes the config; None where no format has such a network."""
+        request, shape, name = self.request, self.shape, self.export_format
+        if name is None:
+            return None
+        words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
+        data, vocab = request.data, f" --vocab {request.input_dimensions}"
+        words += f" --data {shlex.quote(data.folder)}" if data else vocab
+        words += " --tied" if request.is_tied else ""
+        words += f" --rank {request.rank}" if name == "hf-opt" else ""
+        return f"{words} --format {name} --context {request.context} --out model"
+
+    @property
+    def export_format(self) -> str | None:
+        """The format of Hugging Face that has such a network; none has patches."""
+        request = self.request
+        formats = {"hf-gpt2": ("gpt2", "causal"), "hf-llama": ("llama", "causal")}
+        formats["hf-esm"] = ("gpt2", "masked")
+        able = [
+            name for name, kind in formats.items() if kind == (request.block, request.objective)
+        ]
+        if request.rank is not None and request.rank != self.shape.width:
+            able = ["hf-opt"] if able == ["hf-gpt2"] else []
+        return able[0] if able and request.patch is None else None
+
+
+def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
+    """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
+    known = knowledge or Knowledge.of_family(request.family)
+    best = best_shape(request, known)
+    shape, sized = best.shape, sized_request(request, best)
+    limit = request.limit
+    bottleneck = limit if limit.limit < shape.width else None
+    return Plan(
+        request=request,
+        best=best,
+        depth_range=_depth_range(best),
+        regret=_regret(request, best),
+        basis=_basis(known),
+        ideal=ideal_for(sized, limit.limit),
+        bottleneck=bottleneck,
+        advice=all_advice(_network_facts(request, shape)),
+        repairs=repairs_for(sized, shape.width) if bottleneck else (),
+        costs=_costs(request, shape, best.params),
+        warnings=(*_data_warnings(request, best.params), *_depth_warnings(best, known)),
+    )
+
+
+def sized_request(request: PlanRequest, best: BestShape) -> PlanRequest:
+    """The request, with a budget of time as the parameters that it came to."""
+    if not isinstance(request.budget, TrainingMinutes):
+        return request
+    return replace(request, budget=TotalParams(params=best.params.total))
+
+
+def _depth_range(best: BestShape) -> tuple[int, int]:
+    depth = best.shape.depth
+    return min(depth, max(1, round(best.outlook.low))), max(depth, round(best.outlook.high))
+
+
+def _regret(request: PlanRequest, best: BestShape) -> Regret:
+    """In bits per byte; nats per token for tokens of whose bytes nothing is known."""
+    vocabulary, factor, unit = request.vocabulary, best.level, "bits per byte"
+    if request.data is None and vocabulary and vocabulary.size > BYTE_VOCAB:
+        factor, unit = best.level * NATS_A_BYTE, "nats per token"
+    outlook = best.outlook
+    expected, at_most = factor * outlook.expected_regret, factor * outlook.regret_at_most
+    return Regret(expected=expected, at_most=at_most, unit=unit)
+
+
+def _basis(known: Knowledge) -> Basis:
+    prior, own = known.prior, known.own_runs
+    return Basis(
+        source="ladder" if own else "prior",
+        family=prior.family,
+        kinds=tuple(kind.name for kind in prior.kinds),
+        runs=own or prior.runs,
+        largest=known.largest,
+    )
+
+
+def _network_facts(request: PlanRequest, shape: RoundedShape) -> NetworkFacts:
+    vocab = request.vocabulary.size if request.vocabulary else 0
+    has_full_table = request.patch is None and request.rank is None
+    return NetworkFacts(
+        block_params=shape.block_params,
+        rank_limit=request.limit.limit,
+        vocab=vocab if has_full_table else 0,
+        is_text=request.family == TEXT,
+        is_vision=request.patch is not None and len(request.patch) > 1,
+    )
+
+
+def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
+    """What training takes; attention adds 12 L d N for each token, forward and backward."""
+    tokens = max(1, round(request.tokens_per_param * sizes.total))
+    flops = float(FLOPS * sizes.total * tokens)
+    return Costs(
+        tokens=tokens,
+        flops=flops,
+        attention_flops=12.0 * shape.depth * shape.width * request.context * tokens,
+        memory=training_memory(
+            sizes.total,
+            layer_units=shape.depth * shape.width,
+            context=request.context,
+            outputs=request.vocabulary.size if request.vocabulary else 0,
+            batch_sequences=BATCH_SEQUENCES,
+        ),
+        start=starting_point(flops),
+    )
+
+
+def starting_point(flops: float) -> Start:
+    """Peak learning rate 0.3118 C^-0.125 and batch 0.292 C^0.3271 tokens (DeepSeek LLM 2024)."""
+    return Start(
+        learning_rate=float(f"{0.3118 * flops**-0.1250:.2g}"),
+        batch_tokens=max(1, int(float(f"{0.2920 * flops**0.3271:.2g}"))),
+        source="DeepSeek LLM, arXiv:2401.02954, eq. 1; fitted at 1e17 to 2e19 FLOPs on text",
+        in_range=RATE_RANGE[0] <= flops <= RATE_RANGE[1],
+    )
+
+
+def _data_warnings(request: PlanRequest, sizes: Parts) -> Iterator[str]:
+    """What the data does not hold for the network."""
+    data, wanted = request.data, request.tokens_per_param * sizes.total
+    if data and EPOCHS * data.tokens < wanted:
+        fed = EPOCHS * data.tokens / request.tokens_per_param
+        yield (
+            f"the data has {data.tokens:,} tokens, and a network of this size wants {wanted:,.0f}; "
+            f"read {EPOCHS} times they feed about {fed:,.0f} parameters"
+        )
+
+
+def _depth_warnings(best: BestShape, known: Knowledge) -> Iterator[str]:
+    """Where nobody has looked, or theory says more than the runs."""
+    depth, width = best.shape.depth, best.shape.width
+    if best.size > FAR * known.largest:
+        yield (
+            f"{best.size:,.0f} parameters are {best.size / known.largest:.0f} times the largest "
+            "network of such data that was trained; the depth is an extrapolation"
+        )
+    if depth >= known.deepest:
+        yield f"no network of such data deeper than {known.deepest} layers was trained"
+    least = math.log(width) / math.log(3)
+    if depth < least:
+        layers = "layer is" if depth == 1 else "layers are"
+        yield (
+            f"{depth} {layers} fewer than log3 of the width, {least:.1f}, where theory (Levine et "
+            "al. 2020) would stop widening; trained networks say otherwise"
+        )

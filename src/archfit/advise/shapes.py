@@ -1,0 +1,241 @@
+"""The shape for a request: the depth that the prior gives, and a width and heads that hardware
+likes.
+
+The budget is met within SIZE_SLACK where that is possible, the depth that was chosen is kept within
+DEPTH_SLACK or a layer, and among what is left heads of 64 or 128 are preferred.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from archfit.advise.law import WEIGHTS, IdealShape, solve
+from archfit.advise.plan_request import BlockParams, PlanRequest, TotalParams, TrainingMinutes
+from archfit.advise.prior import CLOSE, DepthOutlook, FamilyPrior, family_prior, outlook
+from archfit.advise.surface import NEW, Posterior
+from archfit.spec.counting import Parts
+from archfit.spec.search import bisect_rising, first_whole
+
+HEAD_DIMS = (128, 64)
+USUAL = 64
+ODD = 0.2  # how much further from 64 a multiple of 8 may be
+WIDE = 1024  # from here on heads of 128
+LARGE = 8_000_000  # parameters from which on widths are multiples that hardware likes
+STEPS = 40  # a width is at least so many multiples
+SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
+ODD_HEADS = 0.5  # what heads of an unusual size are worth, in slacks
+LEAST_WIDTH = 2
+LEAST_RATIO = 2  # of width to depth, where nobody has measured less
+DEEPEST = 1 << 20  # layers: more than any budget buys at twice their width
+TABLES_AT_MOST = 2  # times the blocks: networks of the atlas have tables of no more than half
+
+
+class BudgetTooSmall(ValueError):
+    """Not even one layer of the least width can be paid."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundedShape:
+    """A depth, a width and heads that can be built."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+
+    @property
+    def block_params(self) -> int:
+        """12 L d^2."""
+        return WEIGHTS * self.depth * self.width**2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BestShape:
+    """A shape, the size it was chosen for, and what is known of depths there."""
+
+    shape: RoundedShape
+    params: Parts
+    size: float  # by which the prior was asked
+    outlook: DepthOutlook
+    level: float  # bits per byte of a good network of that size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Knowledge:
+    """What depths are chosen by: the prior of a family, or what runs on the data made of it."""
+
+    prior: FamilyPrior
+    posterior: Posterior
+    kind: int  # that is asked about
+    deepest: int  # network that was seen
+    largest: float  # parameters
+    own_runs: int = 0  # on the data themselves
+
+    @classmethod
+    def of_family(cls, family: str | None) -> "Knowledge":
+        """Without runs on the data."""
+        return cls.of_prior(family_prior(family))
+
+    @classmethod
+    def of_prior(cls, prior: FamilyPrior) -> "Knowledge":
+        """What a prior says of one more kind."""
+        return cls(
+            prior=prior,
+            posterior=prior.posterior,
+            kind=NEW,
+            deepest=prior.deepest,
+            largest=prior.largest,
+        )
+
+    def outlook(self, size: float, deepest: float) -> DepthOutlook:
+        """Depths at a size, up to one."""
+        ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
+        close = CLOSE / self.prior.level(size)
+        return outlook(self.posterior, size, ends, close=close, kind=self.kind)
+
+
+def cost(request: PlanRequest, depth: float, width: float) -> float:
+    """What a shape takes of the budget."""
+    sizes = request.sizes(depth, width)
+    return sizes.block_matrices if isinstance(request.budget, BlockParams) else sizes.total
+
+
+def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
+    """All parameters of a rounded shape by where they are."""
+    sizes = request.sizes(shape.depth, shape.width)
+    return Parts(
+        blocks=int(sizes.block_matrices),
+        biases_and_norms=int(sizes.biases_and_norms),
+        embedding=int(sizes.embedding),
+        total=int(sizes.total),
+    )
+
+
+def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
+    """The shape of least expected loss that the budget buys."""
+    known = knowledge or Knowledge.of_family(request.family)
+    sized = _sized_by_time(request, known)
+    if cost(sized, 1, LEAST_WIDTH) > sized.budget.params:  # type: ignore[union-attr]
+        raise BudgetTooSmall(
+            f"the budget of {request.budget} does not pay for one layer of width {LEAST_WIDTH}; "
+            "use a larger budget, a smaller vocabulary, --rank or --tied"
+        )
+    deepest = min(sized.max_depth, _deepest(sized))
+    size = _size(sized, min(8.0, deepest))
+    found = known.outlook(size, deepest)
+    size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
+    found = known.outlook(size, deepest)
+    shape = shape_of_depth(sized, found.depth)
+    return BestShape(
+        shape=shape,
+        params=parts(sized, shape),
+        size=size,
+        outlook=found,
+        level=known.prior.level(size),
+    )
+
+
+def _size(request: PlanRequest, depth: float) -> float:
+    """The size to ask the prior by: that of all parameters, or of twice the blocks."""
+    sizes = request.sizes(depth, width_of_depth(request, depth))
+    return min(sizes.total, TABLES_AT_MOST * sizes.block_matrices)
+
+
+def _deepest(request: PlanRequest) -> float:
+    """The depth at which the budget leaves a width of twice the depth."""
+
+    def is_narrow(depth: int) -> bool:
+        return width_of_depth(request, depth) < LEAST_RATIO * depth
+
+    return max(1.0, first_whole(is_narrow, 1, DEEPEST) - 1.0)
+
+
+def _sized_by_time(request: PlanRequest, known: Knowledge) -> PlanRequest:
+    """A budget of time as one of parameters: those of the depth with the least expected loss."""
+    budget = request.budget
+    if not isinstance(budget, TrainingMinutes):
+        return request
+    vocab = request.vocabulary.size if request.vocabulary else 0
+
+    def seconds(depth: float, width: float) -> float:
+        each = budget.speed.seconds(
+            depth=depth, width=width, vocab=vocab, context=request.context
+        )
+        return each * budget.tokens_per_param * request.sizes(depth, width).total
+
+    def size(depth: float) -> float:
+        width = bisect_rising(lambda w: seconds(depth, w), 60 * budget.minutes, 1e-3, 1e6)
+        return request.sizes(depth, width).total
+
+    middle = size(4.0)
+    depths = known.outlook(middle, min(request.max_depth, known.deepest)).regrets
+    slope = known.prior.slope(middle)
+    lost = {depth: regret + slope * math.log(size(depth) / middle) for depth, regret in depths}
+    params = round(size(min(lost, key=lost.__getitem__)))
+    if params < 1:
+        raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
+    return replace(request, budget=TotalParams(params=params))
+
+
+def ideal_for(request: PlanRequest, rank_limit: float) -> IdealShape:
+    """The shape on the papers' law that the budget buys, for an input of at most this rank."""
+    params = request.budget.params  # type: ignore[union-attr]
+    return solve(lambda shape: cost(request, shape.depth, shape.width), params, rank_limit)
+
+
+def width_of_depth(request: PlanRequest, depth: float) -> float:
+    """The width that the budget leaves to a depth."""
+    budget = request.budget.params  # type: ignore[union-attr]
+    return bisect_rising(lambda width: cost(request, depth, width), budget, 0.0, 1e10)
+
+
+def shape_of_depth(request: PlanRequest, depth: float) -> RoundedShape:
+    """The shape that can be built nearest to a depth and the budget."""
+    return min(_candidates(request, depth), key=lambda found: found[0])[1]
+
+
+def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, RoundedShape]]:
+    """Shapes about a depth, and how far each is from what was asked for."""
+    budget = request.budget.params  # type: ignore[union-attr]
+    near = max(LAYER_SLACK, DEPTH_SLACK * wanted)
+    most = max(1, min(request.max_depth, math.floor(wanted + near)))
+    for depth in range(max(1, min(most, math.ceil(wanted - near))), most + 1):
+        ideal = width_of_depth(request, depth)
+        multiple = request.multiple_of or usual_multiple(ideal, budget)
+        for count in {math.floor(ideal / multiple), math.ceil(ideal / multiple)} | {
+            round(ideal / step) * step // multiple
+            for step in HEAD_DIMS
+            if step % multiple == 0
+        }:
+            width = max(1, count) * multiple
+            head_dim = usual_head_dim(width, is_even=request.block == "llama")
+            size_missed = abs(math.log(cost(request, depth, width) / budget)) / SIZE_SLACK
+            depth_missed = abs(depth - wanted) / near
+            odd = 0.0 if head_dim in HEAD_DIMS or width < 2 * USUAL else ODD_HEADS
+            far = size_missed**4 if size_missed > 1 else size_missed**2
+            heads = width // head_dim
+            yield (
+                far + depth_missed**2 + odd,
+                RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim),
+            )
+
+
+def usual_multiple(width: float, budget: float) -> int:
+    """Even widths for small networks; for others a power of two that the width has often."""
+    if budget < LARGE:
+        return 2
+    return max(8, min(128, 1 << max(0, math.floor(math.log2(max(1.0, width / STEPS))))))
+
+
+def usual_head_dim(width: int, *, is_even: bool = False) -> int:
+    """128 for wide networks, 64 for others; where neither divides, the divisor nearest to 64.
+
+    Rotary positions need an even one.
+    """
+    likely = HEAD_DIMS if width >= WIDE else HEAD_DIMS[1:]
+    if fitting := [size for size in likely if width % size == 0 and width // size >= 2]:
+        return fitting[0]
+    low = (size for size in range(1, math.isqrt(width) + 1) if width % size == 0)
+    divisors = [divisor for size in low for divisor in (size, width // size)]
+    divisors = [divisor for divisor in divisors if not (is_even and divisor % 2)]
+    return min(divisors, key=lambda size: abs(math.log(size / USUAL)) + ODD * (size % 8 > 0))

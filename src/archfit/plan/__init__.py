@@ -1,1 +1,0 @@
-"""A budget and data in; a shape, other advice, repairs and the experiment that tests it out."""
