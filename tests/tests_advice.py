@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from archfit.advise.check import CheckRuns
 from archfit.advise.design import CheckCell, Design, check_cells
-from archfit.advise.planner import Plan, make_plan
+
 from archfit.advise.plan_request import DataFacts, PlanRequest, TotalParams, VocabularySize
+from archfit.advise.planner import Plan, make_plan
 from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
 from archfit.sweep.sweep import Corpus
 

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-
 from archfit.advise.design import Network, binds, networks, untested
-from archfit.data.retokenise import InBpe, InKmers
+
 from archfit.advise.planner import Plan
+from archfit.data.retokenise import InBpe, InKmers
 from tests_advice import plan_of
 
 KINDS = ["fasta", "text", "images", "bytes"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.planner import make_plan
 from archfit.advise.plan_request import DataFacts, TotalParams, TrainingFlops, VocabularySize
+from archfit.advise.planner import make_plan
 from archfit.spec import Patches, standard_architecture
 from tests_plans import question
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-
 from archfit.advise.design import networks
 from archfit.advise.verdict import Verdict, verdict_of
-from archfit.advise.planner import Plan
 from archfit.report.advice_words import check_sentences, headline, limits_of
+
+from archfit.advise.planner import Plan
 from tests_advice import made_check, plan_of
 
 SHARE = 0.02

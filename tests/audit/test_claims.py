@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from archfit.advise.law import IdealShape
+from archfit.advise.redundancy import Redundancy
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import Claim, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models
-from archfit.advise.law import IdealShape
-from archfit.advise.redundancy import Redundancy
 
 RESULTS = tuple(map(audit_model, zoo_models()))
 

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 import archfit.audit.findings
+from archfit.advise.law import IdealShape
+from archfit.advise.redundancy import Redundancy
 from archfit.audit.findings import IDS, RULES, Finding, Found, Rule, Subject, findings_of
 from archfit.audit.model import InputKind, InputMap, Model, Parameters, Stack
 from archfit.audit.zoo import zoo_model, zoo_models
 from archfit.cli.app import program
-from archfit.advise.law import IdealShape
-from archfit.advise.redundancy import Redundancy
 
 STACK = Stack(
     role="decoder",

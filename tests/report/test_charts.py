@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from archfit.advise.planner import make_plan
 from archfit.audit.auditor import audit_model
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
-from archfit.advise.planner import make_plan
 from archfit.report.charts.audit import gallery_chart, spectrum_chart
 from archfit.report.charts.plan import HEIGHT, LINE, iso_parameter_chart
 from archfit.report.charts.theory import LINES, growth_chart

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from archfit.advise.planner import make_plan
 from archfit.audit.auditor import audit_model
 from archfit.audit.zoo import zoo_models
-from archfit.advise.planner import make_plan
 from archfit.report.audit_document import gallery_document
 from archfit.report.document import Command, Document, Section, Table
 from archfit.report.page import fragment, page_of, save_figure, save_page

@@ -4,10 +4,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.measure import LADDER, Measured, Measuring, VocabularyTrial, measured, tokens_to_try
+from archfit.advise.measure import (
+    LADDER,
+    Measured,
+    Measuring,
+    VocabularyTrial,
+    measured,
+    tokens_to_try,
+)
 from archfit.advise.plan_request import USUAL_VOCABS, DataFacts, PlanOptions, PlanRequest
 from archfit.advise.planner import Plan, make_plan
-from archfit.advise.prior import FAR, TEXT, FamilyPrior, family_prior
+from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
 from archfit.advise.speed import Speed
@@ -106,7 +113,7 @@ def decided(
     request = _request(source, options, data, family, speed)
     prior = family_prior(family)
     plan = make_plan(request, knowledge(prior, runs))
-    warnings = (*plan.warnings, *_measuring_warnings(plan, data, prior, runs))
+    warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
     return Advice(
         source=source,
         data=data,
@@ -159,7 +166,7 @@ def _tokens(
 
 
 def _measuring_warnings(
-    plan: Plan, data: PreparedData, prior: FamilyPrior, runs: tuple[LadderRun, ...]
+    plan: Plan, data: PreparedData, runs: tuple[LadderRun, ...]
 ) -> tuple[str, ...]:
     """What measuring did not tell."""
     if not runs:
@@ -175,7 +182,8 @@ def _measuring_warnings(
     largest = max(run.size for run in runs)
     if plan.best.size > FAR * largest:
         found.append(
-            f"the largest network measured has {largest:,} parameters, {plan.best.size / largest:.0f} "
-            "times fewer than the budget; more --minutes-to-measure go further"
+            f"the largest network measured has {largest:,} parameters, "
+            f"{plan.best.size / largest:.0f} times fewer than the budget; more "
+            "--minutes-to-measure go further"
         )
     return tuple(found)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from archfit.advise.advisers import NetworkFacts, all_advice
+from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
 from archfit.advise.prior import (
     LEAST_SIZE,
     TEXT,
@@ -22,14 +24,12 @@ from archfit.advise.prior import (
     schedule_groups,
     shipped_prior,
 )
-from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import joined
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
-from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 if TYPE_CHECKING:
@@ -219,9 +219,7 @@ def _best(curve: DepthCurve) -> float:
     return curve.best.value
 
 
-def _smaller(
-    points: Iterable[tuple[int, DepthPoint, int]], size: int
-) -> tuple[LadderRun, ...]:
+def _smaller(points: Iterable[tuple[int, DepthPoint, int]], size: int) -> tuple[LadderRun, ...]:
     return tuple(
         LadderRun(
             size=each, depth=point.depth, seed=seed, params=point.params, bits=point.losses[0]

@@ -1,9 +1,10 @@
 """The ladder: small networks on the user's data, a round after another, each told by those before.
 
 It begins at the smallest size that says something of larger ones, tries the depths that may be best
-there, goes up a size, as far as the budget itself if there is time, and ends when little is left to lose at the budget or nothing more can be
-paid. What to train next is decided here, from what is known so far alone; who trains it, and what
-it costs, is said by the caller: a machine and its clock, or in back-tests the atlas and operations.
+there, goes up a size, as far as the budget itself if there is time, and ends when little is left to
+lose at the budget or nothing more can be paid. What to train next is decided here, from what is
+known so far alone; who trains it, and what it costs, is said by the caller: a machine and its
+clock, or in back-tests the atlas and operations.
 """
 
 import math
@@ -23,6 +24,7 @@ else:
 
 SIZES = tuple(LEAST_SIZE << doubling for doubling in range(12))
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+ABOUT = 1.1  # times the budget: widths are whole numbers
 ENOUGH = 0.005  # bits per byte of expected regret: with less, nothing more is trained
 RUN_NOISES = (0.004, 0.011, 0.025, 0.05)  # of ln loss by the seed, as kinds of the atlas have it
 UNLIKELY = 0.04  # probability of being best, below which a depth is not tried
@@ -87,9 +89,7 @@ def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Ob
     return observed_rows(rows)
 
 
-def next_rung(
-    prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits
-) -> Rung | None:
+def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
     """What to train next; None: enough is known, or nothing more can be paid."""
     known = knowledge(prior, runs)
     found = known.outlook(limits.budget, limits.deepest)
@@ -97,7 +97,7 @@ def next_rung(
     if known.own_runs and level * found.expected_regret < ENOUGH:
         return None
     top = max((run.size for run in runs if run.size in SIZES), default=0)
-    larger = [size for size in SIZES if top < size <= limits.budget]
+    larger = [size for size in SIZES if top < size <= ABOUT * limits.budget]
     tries = [(size, 0) for size in larger[:1]] + [(top, seed) for seed in _seeds(runs, top)]
     rungs = (Rung(size=size, depths=tuple(limits.depths(size)), seed=seed) for size, seed in tries)
     affordable = (_affordable(known, rung, limits) for rung in rungs)

@@ -92,7 +92,6 @@ class Measured:
         return fitted_speed("this machine", timed) if len(timed) >= LEAST_TIMED else None
 
 
-
 def _timed(record: RunRecord) -> TimedNetwork:
     shape, seconds = record.spec.architecture, record.timing.training_seconds
     return TimedNetwork(
@@ -227,9 +226,7 @@ def measured(
     limits = LadderLimits(
         budget=budget,
         deepest=deepest,
-        depths=lambda size: [
-            cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)
-        ],
+        depths=lambda size: [cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)],
         pays=lambda rung: (
             measuring.takes(measuring.cells(corpus, rung.size, rung.depths)) <= measuring.left
         ),
@@ -308,7 +305,6 @@ def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
             if abs(params / size - 1) < NEAR_SIZE:
                 found.append(_ladder_run(size, record))
     return found
-
 
 
 def tokens_to_try(

@@ -108,7 +108,9 @@ class WeightBytes:
     weight_bits: int
 
     def __post_init__(self) -> None:
-        check_choice(WEIGHT_BITS, weight_bits=self.weight_bits)
+        if self.weight_bits not in WEIGHT_BITS:
+            way_out = f"use one of {', '.join(map(str, WEIGHT_BITS))}"
+            raise InvalidValue("weight_bits", self.weight_bits, "is no size of a weight", way_out)
         if not 1 <= self.params <= LARGEST_BUDGET:
             way_out = "use 1MB or more, and less than an exabyte"
             raise InvalidValue("bytes", self.bytes, "holds no network", way_out)
@@ -141,9 +143,7 @@ class DataTokens:
             raise InvalidValue("tokens", self.tokens, rule, "use 100K or more")
 
     def __str__(self) -> str:
-        return (
-            f"{self.tokens:,} tokens, read {EPOCHS} times, {self.tokens_per_param:g} a parameter"
-        )
+        return f"{self.tokens:,} tokens, read {EPOCHS} times, {self.tokens_per_param:g} a parameter"
 
     @property
     def option(self) -> str:
@@ -410,22 +410,28 @@ class PlanOptions:
         if self.gpu and self.minutes is None:
             raise InvalidValue("gpu", self.gpu, "says whose minutes", "give --minutes, too")
         for_each = {"tokens_per_param": self.tokens_per_param}
-        if self.params is not None:
-            return TotalParams(params=self.params)
-        if self.block_params is not None:
-            return BlockParams(params=self.block_params)
-        if self.flops is not None:
-            return TrainingFlops(flops=self.flops, **for_each)
-        if self.bytes is not None:
-            return WeightBytes(bytes=self.bytes, weight_bits=self.weight_bits)
-        if self.tokens is not None:
-            return DataTokens(tokens=self.tokens, **for_each)
-        assert self.minutes is not None
+        match named[0]:
+            case "--params":
+                return TotalParams(params=self.params or 0)
+            case "--block-params":
+                return BlockParams(params=self.block_params or 0)
+            case "--flops":
+                return TrainingFlops(flops=self.flops or 0, **for_each)
+            case "--bytes":
+                return WeightBytes(bytes=self.bytes or 0, weight_bits=self.weight_bits)
+            case "--tokens":
+                return DataTokens(tokens=self.tokens or 0, **for_each)
+        return self._time(speed)
+
+    def _time(self, speed: Speed | None) -> TrainingMinutes:
+        minutes = self.minutes or 0.0
         if not self.gpu and speed is None:
             way_out = "name a machine that was timed, as in --gpu h200 or --gpu cpu"
-            raise InvalidValue("minutes", f"{self.minutes:g}", "are those of no machine", way_out)
+            raise InvalidValue("minutes", f"{minutes:g}", "are those of no machine", way_out)
         timed = known_speed(self.gpu) if self.gpu or speed is None else speed
-        return TrainingMinutes(minutes=self.minutes, speed=timed, gpu=self.gpu, **for_each)
+        return TrainingMinutes(
+            minutes=minutes, speed=timed, gpu=self.gpu, tokens_per_param=self.tokens_per_param
+        )
 
 
 def _sides(text: str) -> tuple[int, ...]:

@@ -68,8 +68,7 @@ def observed_rows(rows: Sequence[tuple[float, float, float, float]]) -> Observed
 
 
 def _observed(rows: Reals, *, is_grid: bool) -> Observed:
-    """In a public grid hardly two networks have one size, so levels are parabolas.
-    """
+    """In a public grid hardly two networks have one size, so levels are parabolas."""
     sizes, depths, losses, variances = rows.T
     about = sizes - sizes.mean() if is_grid else sizes
     levels = np.array([np.ones_like(about), about, about**2]).T if is_grid else of_sizes(sizes)
@@ -256,15 +255,13 @@ class ShippedPrior:
 def shipped_prior() -> ShippedPrior:
     """The one of this version."""
     table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
-    surfaces = {
-        part: {name: from_json(Surface, found) for name, found in table[part].items()}
-        for part in ("families", "grids")
-    }
-    runs = {
-        part: {name: tuple(map(_kind, found)) for name, found in table[part].items()}
-        for part in ("runs", "grid_runs")
-    }
-    return ShippedPrior(all=from_json(Surface, table["all"]), **surfaces, **runs)
+    return ShippedPrior(
+        all=from_json(Surface, table["all"]),
+        families={name: from_json(Surface, found) for name, found in table["families"].items()},
+        grids={name: from_json(Surface, found) for name, found in table["grids"].items()},
+        runs={name: tuple(map(_kind, found)) for name, found in table["runs"].items()},
+        grid_runs={name: tuple(map(_kind, found)) for name, found in table["grid_runs"].items()},
+    )
 
 
 def _kind(found: Mapping[str, Any]) -> KindRuns:
@@ -353,7 +350,7 @@ def family_prior(family: str | None) -> FamilyPrior:
     """The prior of a family that the atlas has; of any other, or None, that of all kinds."""
     prior = shipped_prior()
     grids = tuple(kind for some in prior.grid_runs.values() for kind in some)
-    if family not in prior.runs:
+    if family is None or family not in prior.runs:
         kinds = tuple(kind for some in prior.runs.values() for kind in some)
         return FamilyPrior(family=None, posterior=prior.all.given(None), kinds=kinds)
     kinds = prior.runs[family] + (grids if family == TEXT else ())

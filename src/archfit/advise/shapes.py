@@ -158,9 +158,7 @@ def _sized_by_time(request: PlanRequest, known: Knowledge) -> PlanRequest:
     vocab = request.vocabulary.size if request.vocabulary else 0
 
     def seconds(depth: float, width: float) -> float:
-        each = budget.speed.seconds(
-            depth=depth, width=width, vocab=vocab, context=request.context
-        )
+        each = budget.speed.seconds(depth=depth, width=width, vocab=vocab, context=request.context)
         return each * budget.tokens_per_param * request.sizes(depth, width).total
 
     def size(depth: float) -> float:
@@ -203,9 +201,7 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
         ideal = width_of_depth(request, depth)
         multiple = request.multiple_of or usual_multiple(ideal, budget)
         for count in {math.floor(ideal / multiple), math.ceil(ideal / multiple)} | {
-            round(ideal / step) * step // multiple
-            for step in HEAD_DIMS
-            if step % multiple == 0
+            round(ideal / step) * step // multiple for step in HEAD_DIMS if step % multiple == 0
         }:
             width = max(1, count) * multiple
             head_dim = usual_head_dim(width, is_even=request.block == "llama")

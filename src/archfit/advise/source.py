@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from archfit.advise.plan_request import DataFacts, VocabularySize
 from archfit.data.kinds import detect_kind
 from archfit.data.prepare import OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
-from archfit.advise.plan_request import DataFacts, VocabularySize
 from archfit.spec import files
 from archfit.spec.errors import InvalidValue
 
@@ -17,8 +17,12 @@ LETTERS = ("fasta", "fastq")
 DNA_ROWS = 8  # four letters, unknown ones, the end; k-mers of them are said by --family
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 CODE = frozenset(
-    ".c .h .cc .cpp .hpp .cu .cs .css .go .html .java .jl .js .jsx .kt .lua .m .php .pl .py .pyi .r "
-    ".rb .rs .scala .sh .sql .swift .ts .tsx .vhdl .v .zig".split()
+    f".{suffix}"
+    for suffix in (
+        *("c", "h", "cc", "cpp", "hpp", "cu", "cs", "css", "go", "html", "java", "jl", "js", "jsx"),
+        *("kt", "lua", "m", "php", "pl", "py", "pyi", "r", "rb", "rs", "scala", "sh", "sql"),
+        *("swift", "ts", "tsx", "vhdl", "v", "zig"),
+    )
 )
 DATA = "data"  # the folder of prepared data within that of the advice
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold

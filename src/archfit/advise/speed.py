@@ -76,8 +76,7 @@ def known_speed(gpu: str) -> Speed:
     """That of a machine which was measured."""
     table = tomllib.loads(packed_file(SPEEDS).read_text(encoding="utf-8"))
     if gpu.lower() not in table:
-        names = ", ".join(table)
-        way_out = f"use {names}; or archfit advise, which times the machine it runs on"
+        way_out = f"use {', '.join(table)}; or archfit advise, which times the machine it runs on"
         raise InvalidValue("gpu", gpu, "is none that was timed", way_out)
     entry = table[gpu.lower()]
     names = ("depth", "width", "vocab", "context")

@@ -80,7 +80,5 @@ def read_advice(out: Path) -> tuple[Advice, StoredAdvice]:
             f"{__version__}; run archfit advise again"
         )
     data = open_prepared(out / stored.data)
-    advice = decided(
-        stored.source, stored.options, data, stored.family, stored.runs, stored.speed
-    )
+    advice = decided(stored.source, stored.options, data, stored.family, stored.runs, stored.speed)
     return replace(advice, trials=stored.trials, failures=stored.failures), stored

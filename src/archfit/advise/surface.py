@@ -2,15 +2,17 @@
 
 For one kind of data, with s = ln(parameters / 1M) and z = ln depth - (centre + growth s),
 
-    ln loss = level + a e^(-f s) (coefficients . (z, z^2, z t, e^-z, t e^-z) + wave(s, ln depth))
+    ln loss = level + a e^(-f s) (c . (z, z^2, z e^(-h s), e^-z, t e^-z) + wave(s, ln depth))
 
 and noise, where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever,
-and with the fading f depth matters less in large networks than in small ones. Levels are free: only differences between depths of one size count. The coefficients have a normal distribution
-over kinds of data, the wave is a Gaussian process for what those few terms miss, and a, how much
-data answer to depth at all, is one of a few scales with weights of their own. Two kinds of one
-family (two languages, two vocabularies of one text) share `kinship` of that distribution, and the
-scale, but no wave. All of that is fitted to many families; given runs on kinds of a family, on new data, or
-none, it says which depths may be best.
+with the fading f depth matters less in large networks than in small ones, and with the hurry h what
+depth costs small networks, which hardly learn, goes away. Levels are free: only
+differences between depths of one size count. The coefficients c have a normal distribution over kinds
+of data, the wave is a Gaussian process for what those few terms miss, and a, how much data answer
+to depth at all, is one of a few scales with weights of their own. Two kinds of one family (two
+languages, two vocabularies of one text) share `kinship` of that distribution, and the scale, but no
+wave. All of that is fitted to many families; given runs on kinds of a family, on new data, or none,
+it says which depths may be best.
 """
 
 import math
@@ -116,7 +118,10 @@ class Surface:
         """Those that coefficients multiply, a row a network."""
         z, t = depths - (self.centre + self.growth * sizes), REACH * np.tanh(sizes / REACH)
         faded = np.exp(-self.fading * sizes)
-        return (faded * np.array([z, z * z, z * np.exp(-self.hurry * sizes), np.exp(-z), t * np.exp(-z)])).T
+        return (
+            faded
+            * np.array([z, z * z, z * np.exp(-self.hurry * sizes), np.exp(-z), t * np.exp(-z)])
+        ).T
 
     def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""
@@ -152,7 +157,7 @@ class Surface:
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
         middle = self.terms(places.sizes, places.depths) @ np.array(self.mean)
         for scale in SCALES:
-            root = np.linalg.cholesky(scale**2 * shared + alone)
+            root = np.asarray(np.linalg.cholesky(scale**2 * shared + alone), dtype=float)
             left = np.linalg.solve(root, observed.losses - scale * middle)
             evidence = float(-left @ left / 2 - np.log(np.diag(root)).sum())
             found.append(_Solved(root=root, left=left, evidence=evidence))
@@ -184,9 +189,7 @@ class Posterior:
         """
         random = np.random.default_rng(0)
         ones = np.ones(len(depths))
-        places = Places(
-            sizes=math.log(size / 1e6) * ones, depths=np.log(depths), kinds=kind * ones
-        )
+        places = Places(sizes=math.log(size / 1e6) * ones, depths=np.log(depths), kinds=kind * ones)
         counts = random.multinomial(count, self.weights)
         parts = [
             self._drawn(at, places, random.standard_normal((some, len(depths))))
@@ -235,7 +238,9 @@ def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> S
 def _usual() -> Reals:
     spread, wave = np.log(USUAL_SPREAD), np.log(USUAL_WAVE)
     mean = np.array(USUAL_MEAN) / UNIT
-    return np.concatenate([mean, spread, wave, np.zeros(len(SCALES)), (*USUAL_CENTRE, USUAL_FADING, USUAL_HURRY)])
+    return np.concatenate(
+        [mean, spread, wave, np.zeros(len(SCALES)), (*USUAL_CENTRE, USUAL_FADING, USUAL_HURRY)]
+    )
 
 
 def _numbers(surface: Surface) -> Reals:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from archfit.audit.auditor import AuditResult
 from archfit.advise.law import WEIGHTS, ideal_shape
+from archfit.audit.auditor import AuditResult
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-from archfit.audit.model import TABLES, Model, Stack
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
+from archfit.audit.model import TABLES, Model, Stack
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")

@@ -29,6 +29,7 @@ from archfit.sweep.local import usual_slots
 from archfit.sweep.runner import DEVICES, SweepStopped
 
 if TYPE_CHECKING:
+    from archfit.advise.advice import Advice
     from archfit.advise.measure import LadderRunner
 
 REPORT, MODEL = "report.html", "model"
@@ -79,7 +80,7 @@ def advise(
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
     from archfit.advise.advice import AdviceRequest, advised
     from archfit.advise.measure import Measuring
-    from archfit.advise.stored import check_place, store
+    from archfit.advise.stored import check_place
 
     _check_measuring(minutes, minutes_to_measure, device, workers, no_measure=no_measure)
     optional = {"heldout": heldout or None, "field": field or None}
@@ -89,30 +90,33 @@ def advise(
     request = AdviceRequest(
         source=named, options=chosen(PlanOptions, invocation, vocab=None, **usual)
     )
-    if importlib.util.find_spec("altair") is None:  # a bare checkout: nothing could be drawn
-        raise ValueError(
-            "altair is missing, which draws the report; pip install archfit, or use archfit plan "
-            "and archfit sweep, which do without"
-        )
+    _check_charts()
     folder = out or Path(f"advice-{request.source.name}")
     check_place(folder, (REPORT, MODEL))
     check_replaceable(folder / MODEL)
     with bar("reading", of_bytes=True) as report:
         data = prepared_source(named, folder / DATA, report)
     folder.mkdir(parents=True, exist_ok=True)
+    measuring = None
+    if not no_measure and _can_train():
+        runner = _runner(folder, device, workers, silent=as_json)
+        usual_minutes = USUAL_MINUTES[runner.scale == "small"]
+        seconds = 60 * (usual_minutes if minutes_to_measure is None else minutes_to_measure)
+        measuring = Measuring(runner=runner, data=data, seconds=seconds)
     try:
-        measuring = None
-        if not no_measure and _can_train():
-            runner = _runner(folder, device, workers, silent=as_json)
-            usual_minutes = USUAL_MINUTES[runner.scale == "small"]
-            seconds = 60 * (usual_minutes if minutes_to_measure is None else minutes_to_measure)
-            measuring = Measuring(runner=runner, data=data, seconds=seconds)
         found = advised(request, data, folder, measuring)
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
+    _write(found, request.options, folder, why=why, as_json=as_json)
+
+
+def _write(found: Advice, options: PlanOptions, folder: Path, *, why: bool, as_json: bool) -> None:
+    """The files of an advice, and what is printed of it."""
+    from archfit.advise.stored import store
+
     command = shlex.join(["archfit", *sys.argv[1:]])  # as it can be typed again
-    store(folder, found, request.options, command)  # first: it says whose the other files are
+    store(folder, found, options, command)  # first: it says whose the other files are
     files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
     document = advice_of(found, command=command, version=version_line())
     page = str(folder / REPORT)
@@ -147,6 +151,15 @@ def _check_measuring(
     check_choice(DEVICES, device=device)
     if workers is not None:
         check_at_least(1, workers=workers)
+
+
+def _check_charts() -> None:
+    """Refuse a bare checkout, where nothing could be drawn."""
+    if importlib.util.find_spec("altair") is None:
+        raise ValueError(
+            "altair is missing, which draws the report; pip install archfit, or use archfit plan "
+            "and archfit sweep, which do without"
+        )
 
 
 def _can_train() -> bool:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
+from archfit.advise.planner import make_plan
 from archfit.cli.options import (
     BLOCK,
     CONTEXT,
@@ -23,9 +26,6 @@ from archfit.cli.options import (
     word,
 )
 from archfit.cli.output import show
-from archfit.advise.law import DEEPEST_TRAINED
-from archfit.advise.planner import make_plan
-from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
 from archfit.report.plan_document import plan_document
 
 PATCH = word("Values embedded at a position, as numbers.", metavar="16x16x3")

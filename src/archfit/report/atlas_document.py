@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
+from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.fit.atlas import (
     Atlas,
     AtlasKind,
@@ -20,7 +21,6 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.report.document import Document, Figure, Section, Table, loaded
 
 Curves: TypeAlias = tuple[DepthCurve, ...]

@@ -72,8 +72,8 @@ def confidence(plan: Plan) -> Iterator[str]:
         yield f"Measured: {basis.runs} networks of up to {_size(basis.largest)} on your data."
     else:
         yield (
-            f"It rests on {basis.runs} trained networks of up to {_size(basis.largest)} on {where}; "
-            "none on yours."
+            f"It rests on {basis.runs} trained networks of up to {_size(basis.largest)} on "
+            f"{where}; none on yours."
         )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 import altair
 
+from archfit.advise.law import law_width
 from archfit.audit.auditor import AuditResult
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.findings import RULES, Finding
-from archfit.advise.law import law_width
 from archfit.report.charts import look
 from archfit.report.charts.look import Axes, Panel, Row
 

@@ -10,11 +10,11 @@ from string import Template
 from typing import Any
 
 from archfit import __version__
+from archfit.advise.plan_request import PlanOptions
+from archfit.advise.planner import Plan, make_plan
 from archfit.audit.auditor import AuditResult, audit_json, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
-from archfit.advise.planner import Plan, make_plan
-from archfit.advise.plan_request import PlanOptions
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.explorer import exchange
 from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_TEXT, ExplorerRequest

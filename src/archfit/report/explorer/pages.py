@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from archfit import __version__
+from archfit.advise.repairs import plan_command
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
-from archfit.advise.repairs import plan_command
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
-from archfit.report.document import NARROW, WIDE, Section
+from archfit.report.document import NARROW, WIDE
 from archfit.report.explorer.api import Pairs, audited_config, audited_name, plan_of
 from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
 from archfit.report.page import fragment
