@@ -1,6 +1,12 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.advise.plan_request import BlockParams, Budget, PlanRequest, VocabularySize
+from archfit.advise.plan_request import (
+    BlockParams,
+    Budget,
+    DataFacts,
+    PlanRequest,
+    VocabularySize,
+)
 
 
 def question(
@@ -11,6 +17,7 @@ def question(
     patch: tuple[int, ...] | None = None,
     max_depth: int = 128,
     multiple_of: int | None = None,
+    family: str | None = None,
 ) -> PlanRequest:
     """A question with the usual answers to what a test does not care about."""
     return PlanRequest(
@@ -24,4 +31,26 @@ def question(
         multiple_of=multiple_of,
         tokens_per_param=20,
         data=None,
+        family=family,
+    )
+
+
+def facts(
+    kind: str = "text",
+    *,
+    folder: str = "d",
+    source: str | None = "s",
+    tokens: int = 10**6,
+    family: str | None = None,
+) -> DataFacts:
+    """What a prepared data set of this kind says."""
+    return DataFacts(
+        folder=folder,
+        source=source,
+        knows_path=False,
+        kind=kind,
+        family=family,
+        tokens=tokens,
+        bytes_per_token=1.0,
+        cooccurrence_rank=5,
     )

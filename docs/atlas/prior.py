@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from archfit.advise.backtest import ATLAS, backtest
 from archfit.advise.prior import PRIOR, TEXT, KindRuns, atlas_runs, grid_runs, law_runs
 from archfit.advise.surface import Observed, fit_surface, joined, rounded
 from archfit.fit.atlas import read_atlas
@@ -43,8 +44,15 @@ def main() -> None:
         "grid_runs": {grid: list(map(to_json, kinds)) for grid, kinds in grids.items()}
         | {"law": [to_json(law_runs())]},
     }
-    (RESOURCES / PRIOR).write_text(json.dumps(table) + "\n", encoding="utf-8")
+    write(table)
+    (test,) = backtest(atlas, [ATLAS])  # by the prior that was just written
+    write(table | {"rules": {score.rule: score.mean for score in test.scores}})
     print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+def write(table: dict[str, object]) -> None:
+    """The file that ships."""
+    (RESOURCES / PRIOR).write_text(json.dumps(table) + "\n", encoding="utf-8")
 
 
 def together(kinds: tuple[KindRuns, ...] | list[KindRuns]) -> Observed:

@@ -27,7 +27,7 @@ from archfit.sweep.sweep import Cell, Corpus, Sweep, recipe_of, seeded
 NAME, LADDER = "advise-ladder", "ladder"
 QUESTION = "Which vocabulary and depth are best on these data, at sizes below the budget?"
 TRIAL_SIZES = (30_000, 60_000, 125_000, 250_000)  # at which vocabularies are compared
-TRIAL_DEPTH = 4
+TRIAL_DEPTH, PILOT_DEPTH = 4, 2
 TRIAL_SHARE = 0.3  # of the time, at most
 PACE = {"small": 0.4, "smoke": 0.7}  # seconds that pass for one of a network alone: side by side
 LEAST_TIMED = 3  # networks that say how fast a machine is
@@ -165,6 +165,8 @@ class Measuring:
 
     def train(self, cells: Sequence[Cell], seed: int) -> list[RunRecord]:
         """The records of these cells, and what they say of the pace."""
+        if not cells:
+            return []
         specs = seeded(cells, [seed])
         data = {cell.corpus.hash: cell.corpus for cell in cells}
         wanted = Sweep(
@@ -209,6 +211,8 @@ def measured(
         best = trials[chosen]
         measuring.runner.say(f"{best.label} is the best vocabulary: {best.bits:.3f} bits per byte")
     corpus = measuring.corpus(chosen)
+    if not trials:  # nothing has been timed yet
+        measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
 
     def train(rung: Rung) -> list[LadderRun]:
         depths = ", ".join(map(str, rung.depths))

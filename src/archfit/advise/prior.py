@@ -8,10 +8,10 @@ the atlas has are one more kind of it; other data are a kind of a family of thei
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from archfit.advise.law import ideal_shape
 from archfit.advise.surface import NEW, Observed, Posterior, Reals, Surface, joined, of_sizes
@@ -358,6 +358,9 @@ def family_prior(family: str | None) -> FamilyPrior:
     return FamilyPrior(family=family, posterior=posterior, kinds=kinds)
 
 
+DepthCost: TypeAlias = Callable[[float], float]  # of ln loss, that a depth has beside its own
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DepthOutlook:
     """What is known of the best depth at one size. Losses are shares of the loss."""
@@ -379,10 +382,13 @@ def outlook(
     *,
     close: float = CLOSE,
     kind: int = NEW,
+    cost: DepthCost | None = None,
 ) -> DepthOutlook:
     """The depth of least expected loss between two ends; `close` is a share of the loss."""
     depths = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), GRID_DEPTHS))
     drawn = posterior.draws(size, depths, DRAWS, kind)
+    if cost is not None:
+        drawn = drawn + np.array([cost(float(depth)) for depth in depths])
     regrets = np.expm1(drawn - drawn.min(axis=1, keepdims=True))
     means = regrets.mean(axis=0)
     best = int(means.argmin())

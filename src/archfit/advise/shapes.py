@@ -8,10 +8,19 @@ DEPTH_SLACK or a layer, and among what is left heads of 64 or 128 are preferred.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from archfit.advise.law import WEIGHTS, IdealShape, solve
 from archfit.advise.plan_request import BlockParams, PlanRequest, TotalParams, TrainingMinutes
-from archfit.advise.prior import CLOSE, DepthOutlook, FamilyPrior, family_prior, outlook
+from archfit.advise.prior import (
+    CLOSE,
+    LEAST_SIZE,
+    DepthCost,
+    DepthOutlook,
+    FamilyPrior,
+    family_prior,
+    outlook,
+)
 from archfit.advise.surface import NEW, Posterior
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole
@@ -23,8 +32,10 @@ WIDE = 1024  # from here on heads of 128
 LARGE = 8_000_000  # parameters from which on widths are multiples that hardware likes
 STEPS = 40  # a width is at least so many multiples
 SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
-ODD_HEADS = 0.5  # what heads of an unusual size are worth, in slacks
-LEAST_WIDTH = 2
+ODD_HEADS, UNLIKED_HEADS = 0.5, 1.5  # what heads of an unusual size cost, in slacks
+GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
+NEIGHBOURS = 3  # multiples to either side that are tried
+LEAST_WIDTH = 16
 LEAST_RATIO = 2  # of width to depth, where nobody has measured less
 DEEPEST = 1 << 20  # layers: more than any budget buys at twice their width
 TABLES_AT_MOST = 2  # times the blocks: networks of the atlas have tables of no more than half
@@ -87,11 +98,11 @@ class Knowledge:
             largest=prior.largest,
         )
 
-    def outlook(self, size: float, deepest: float) -> DepthOutlook:
-        """Depths at a size, up to one."""
+    def outlook(self, size: float, deepest: float, cost: DepthCost | None = None) -> DepthOutlook:
+        """Depths at a size, up to one; below LEAST_SIZE those of it, the least that was fitted."""
         ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
-        close = CLOSE / self.prior.level(size)
-        return outlook(self.posterior, size, ends, close=close, kind=self.kind)
+        close, fitted = CLOSE / self.prior.level(size), max(size, LEAST_SIZE)
+        return outlook(self.posterior, fitted, ends, close=close, kind=self.kind, cost=cost)
 
 
 def cost(request: PlanRequest, depth: float, width: float) -> float:
@@ -114,17 +125,18 @@ def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
     """The shape of least expected loss that the budget buys."""
     known = knowledge or Knowledge.of_family(request.family)
-    sized = _sized_by_time(request, known)
-    if cost(sized, 1, LEAST_WIDTH) > sized.budget.params:  # type: ignore[union-attr]
+    sized, slowness = _sized_by_time(request, known)
+    least = _least_width(sized)
+    if cost(sized, 1, least) > sized.budget.params:  # type: ignore[union-attr]
         raise BudgetTooSmall(
-            f"the budget of {request.budget} does not pay for one layer of width {LEAST_WIDTH}; "
+            f"the budget of {request.budget} does not pay for one layer of width {least}; "
             "use a larger budget, a smaller vocabulary, --rank or --tied"
         )
     deepest = min(sized.max_depth, _deepest(sized))
     size = _size(sized, min(8.0, deepest))
-    found = known.outlook(size, deepest)
+    found = known.outlook(size, deepest, slowness)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
-    found = known.outlook(size, deepest)
+    found = known.outlook(size, deepest, slowness)
     shape = shape_of_depth(sized, found.depth)
     return BestShape(
         shape=shape,
@@ -141,38 +153,51 @@ def _size(request: PlanRequest, depth: float) -> float:
     return min(sizes.total, TABLES_AT_MOST * sizes.block_matrices)
 
 
+def _least_width(request: PlanRequest) -> int:
+    """LEAST_WIDTH, or the first of the multiples asked for from there on."""
+    multiple = request.multiple_of or 1
+    return math.ceil(LEAST_WIDTH / multiple) * multiple
+
+
 def _deepest(request: PlanRequest) -> float:
-    """The depth at which the budget leaves a width of twice the depth."""
+    """The depth at which the budget leaves a width of twice the depth, and the least one."""
+    least, budget = _least_width(request), request.budget.params  # type: ignore[union-attr]
 
     def is_narrow(depth: int) -> bool:
-        return width_of_depth(request, depth) < LEAST_RATIO * depth
+        return cost(request, depth, float(max(least, LEAST_RATIO * depth))) > budget
 
     return max(1.0, first_whole(is_narrow, 1, DEEPEST) - 1.0)
 
 
-def _sized_by_time(request: PlanRequest, known: Knowledge) -> PlanRequest:
-    """A budget of time as one of parameters: those of the depth with the least expected loss."""
+def _sized_by_time(request: PlanRequest, known: Knowledge) -> tuple[PlanRequest, DepthCost | None]:
+    """A budget of time as one of parameters: those of the depth with the least expected loss.
+
+    And what a depth costs, since deeper networks are slower, so that they have to be smaller.
+    """
     budget = request.budget
     if not isinstance(budget, TrainingMinutes):
-        return request
+        return request, None
     vocab = request.vocabulary.size if request.vocabulary else 0
 
     def seconds(depth: float, width: float) -> float:
         each = budget.speed.seconds(depth=depth, width=width, vocab=vocab, context=request.context)
         return each * budget.tokens_per_param * request.sizes(depth, width).total
 
+    @cache
     def size(depth: float) -> float:
         width = bisect_rising(lambda w: seconds(depth, w), 60 * budget.minutes, 1e-3, 1e6)
         return request.sizes(depth, width).total
 
     middle = size(4.0)
-    depths = known.outlook(middle, min(request.max_depth, known.deepest)).regrets
     slope = known.prior.slope(middle)
-    lost = {depth: regret + slope * math.log(size(depth) / middle) for depth, regret in depths}
-    params = round(size(min(lost, key=lost.__getitem__)))
+
+    def slowness(depth: float) -> float:
+        return slope * math.log(size(depth) / middle)
+
+    params = round(size(known.outlook(middle, request.max_depth, slowness).depth))
     if params < 1:
         raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
-    return replace(request, budget=TotalParams(params=params))
+    return replace(request, budget=TotalParams(params=params)), slowness
 
 
 def ideal_for(request: PlanRequest, rank_limit: float) -> IdealShape:
@@ -200,20 +225,26 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
     for depth in range(max(1, min(most, math.ceil(wanted - near))), most + 1):
         ideal = width_of_depth(request, depth)
         multiple = request.multiple_of or usual_multiple(ideal, budget)
-        for count in {math.floor(ideal / multiple), math.ceil(ideal / multiple)} | {
-            round(ideal / step) * step // multiple for step in HEAD_DIMS if step % multiple == 0
-        }:
-            width = max(1, count) * multiple
+        about = math.floor(ideal / multiple)
+        for count in range(about - NEIGHBOURS, about + NEIGHBOURS + 2):
+            width = max(math.ceil(LEAST_WIDTH / multiple), count) * multiple
             head_dim = usual_head_dim(width, is_even=request.block == "llama")
             size_missed = abs(math.log(cost(request, depth, width) / budget)) / SIZE_SLACK
             depth_missed = abs(depth - wanted) / near
-            odd = 0.0 if head_dim in HEAD_DIMS or width < 2 * USUAL else ODD_HEADS
+            odd = _oddness(head_dim, width, budget)
             far = size_missed**4 if size_missed > 1 else size_missed**2
             heads = width // head_dim
             yield (
                 far + depth_missed**2 + odd,
                 RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim),
             )
+
+
+def _oddness(head_dim: int, width: int, budget: float) -> float:
+    """What an unusual size of heads costs, in slacks: much where GPUs are to be filled."""
+    if head_dim in HEAD_DIMS or width < 2 * USUAL:
+        return 0.0
+    return ODD_HEADS if head_dim % GPU_MULTIPLE == 0 or budget < LARGE else UNLIKED_HEADS
 
 
 def usual_multiple(width: float, budget: float) -> int:

@@ -6,13 +6,13 @@ For one kind of data, with s = ln(parameters / 1M) and z = ln depth - (centre + 
 
 and noise, where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever,
 with the fading f depth matters less in large networks than in small ones, and with the hurry h what
-depth costs small networks, which hardly learn, goes away. Levels are free: only
-differences between depths of one size count. The coefficients c have a normal distribution over kinds
-of data, the wave is a Gaussian process for what those few terms miss, and a, how much data answer
-to depth at all, is one of a few scales with weights of their own. Two kinds of one family (two
-languages, two vocabularies of one text) share `kinship` of that distribution, and the scale, but no
-wave. All of that is fitted to many families; given runs on kinds of a family, on new data, or none,
-it says which depths may be best.
+depth costs small networks, which hardly learn, goes away. Levels are free: only differences between
+depths of one size count. The coefficients c have a normal distribution over kinds of data, the wave
+is a Gaussian process for what those few terms miss, and a, how much data answer to depth at all, is
+one of a few scales with weights of their own. Two kinds of one family (two languages, two
+vocabularies of one text) share `kinship` of that distribution, and the scale, but no wave. All of
+that is fitted to many families; given runs on kinds of a family, on new data, or none, it says
+which depths may be best.
 """
 
 import math
@@ -118,10 +118,8 @@ class Surface:
         """Those that coefficients multiply, a row a network."""
         z, t = depths - (self.centre + self.growth * sizes), REACH * np.tanh(sizes / REACH)
         faded = np.exp(-self.fading * sizes)
-        return (
-            faded
-            * np.array([z, z * z, z * np.exp(-self.hurry * sizes), np.exp(-z), t * np.exp(-z)])
-        ).T
+        hurried, shallow = np.exp(-self.hurry * sizes), np.exp(-z)
+        return np.asarray(faded * np.array([z, z * z, z * hurried, shallow, t * shallow])).T
 
     def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""

@@ -34,7 +34,11 @@ def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
     shares = [finding.redundancy for finding in result.findings if finding.redundancy]
     worst = max(shares, key=lambda found: found.middle, default=None)
     agrees = worst is not None and worst.low <= share <= worst.high
-    inside = f"reproduced: the shape is as they say, and their {100 * share:.0f} % lie inside"
+    inside = (
+        f"the shape is as they say; the share is the paper's own point, {share:.0%} plus or minus 5"
+    )
+    if worst is not None and "paper" not in worst.basis:
+        inside = f"reproduced by our runs: their {share:.0%} lie inside"
     return Claim(
         model=result.model.name,
         says=says,

@@ -9,21 +9,25 @@ only where measurements of archfit or of the papers support it (`archfit.advise.
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from typing import Literal
 
-from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, IdealShape, ideal_shape
+from archfit.advise.law import WEIGHTS
+from archfit.advise.plan_request import TEXT_VOCAB
+from archfit.advise.prior import TEXT, DepthOutlook
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
+from archfit.advise.shapes import GPU_MULTIPLE, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
-LAW_FACTOR = 1.5  # the law is a fit: smaller deviations say nothing
-FAR_FROM_LAW = 3.0
-GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
-UNLIMITED = 10**18  # a width that limits no rank
+GPU_SIZE = 16_000_000  # weights of blocks from which on networks fill a GPU
+LITTLE_LOST, MUCH_LOST = 0.01, 0.03  # of the loss, expected, more than at the best depth
+ALL_OF_BLOCKS = 1.1  # parameters of a network, over those of its blocks, where tables are small
+NARROW = 16  # dimensions of a head
 _FILE = resources.files("archfit.resources").joinpath("findings.toml")
 WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
 
@@ -108,28 +112,27 @@ def _low_rank(subject: Subject) -> Found | None:
         return _low(model, rank, fact=f"its weights have rank {rank:,} of {width:,}", fix=fix)
     if source.kind not in TABLES or source.inner != limit or limit >= width:
         return None
-    options = f"--rank {limit}" + ("" if source.vocab is None else f" --vocab {source.vocab}")
     fact = f"the embedding is factorised through {limit:,} of {width:,} dimensions"
-    fix = f"widen the inner size to {width:,}{_deeper(model, options)}"
-    return _low(model, limit, fact=fact, fix=fix)
+    return _low(model, limit, fact=fact, fix=f"widen the inner size to {width:,}")
 
 
 def _small_vocabulary(subject: Subject) -> Found | None:
-    """A table of fewer rows than the width has dimensions."""
+    """A table of fewer rows than the width has dimensions, in a network that could be deeper."""
     model, limit = subject.model, subject.model.rank_limit
     is_table = model.input.kind in TABLES and model.input.inner != limit
-    if limit is None or limit >= model.width or not is_table:
+    if limit is None or limit >= model.width or not is_table or not _could_be_deeper(subject):
         return None
-    return _low(model, limit, deeper=_deeper(model, f"--vocab {limit}"))
+    return _low(model, limit)
 
 
 def _small_patch(subject: Subject) -> Found | None:
-    """A linear map that reads fewer values than the width has dimensions."""
+    """A linear map that reads fewer values than the width has dimensions, likewise."""
     model, limit = subject.model, subject.model.rank_limit
-    if limit is None or limit >= model.width or model.input.kind in TABLES:
+    is_table = model.input.kind in TABLES
+    if limit is None or limit >= model.width or is_table or not _could_be_deeper(subject):
         return None
     wider = WORDS["wider_inputs"][model.input.kind].format(width=model.width)
-    return _low(model, limit, wider=wider, deeper=_deeper(model, f"--patch {limit}"))
+    return _low(model, limit, wider=wider)
 
 
 def _low(model: Model, rank: int, **words: object) -> Found:
@@ -137,20 +140,6 @@ def _low(model: Model, rank: int, **words: object) -> Found:
     share = rank_redundancy(rank, model.width, model.stacks[0].depth)
     words |= {"rank": rank, "width": model.width, "ratio": rank / model.width, "share": share}
     return Found(severity=_severity(share), words=words, redundancy=share)
-
-
-def _deeper(model: Model, options: str) -> str:
-    """The other way out, where its depth is one that somebody trained; and the command for both."""
-    depth, limit = model.stacks[0].depth, model.rank_limit
-    if depth is None or limit is None:
-        return ""
-    size = _papers_count(depth, model.width)
-    plan = f"(archfit plan --block-params {size} {options})"
-    law = ideal_shape(size, limit)
-    if law.depth > DEEPEST_TRAINED:
-        layers = f"a network of this size would have {law.depth:,.0f} layers {plan}"
-        return f"; at a width of {limit:,} {layers}"
-    return f", or take a width of about {law.width:,.0f} and {law.depth:,.0f} layers {plan}"
 
 
 # ---- stacks
@@ -166,33 +155,57 @@ def _wide_attention(subject: Subject) -> Found | None:
     return Found(severity=_severity(share), words=words, redundancy=share)
 
 
-def _below_threshold(subject: Subject) -> Found | None:
-    """Fewer layers than the logarithm of the width."""
-    stack, threshold = subject.stack, math.log(subject.stack.width, 3)
-    if stack.depth is None or stack.depth >= threshold:
-        return None
-    words = {"stack": stack, "threshold": threshold, "least": math.ceil(threshold)}
-    return Found(severity="medium", words=words)
-
-
 def _too_deep(subject: Subject) -> Found | None:
-    """Deeper than even the rank limit of its input asks for."""
-    model, stack = subject.model, subject.stack
-    if stack.depth is None:
-        return None
-    reads = stack is model.stacks[0] or stack.role != "vision"  # beside text it has its own input
-    limit = model.input.rank_limit(UNLIMITED) if reads else None
-    law = ideal_shape(_papers_count(stack.depth, stack.width), limit or math.inf)
-    return _off_the_law(stack, law, stack.depth / law.depth)
+    """Deeper than trained networks of its size say, by what they lost."""
+    found, depth = _outlook(subject), subject.stack.depth or 0
+    return _off_depth(subject.stack, found) if found and depth > found.high else None
 
 
 def _too_shallow(subject: Subject) -> Found | None:
-    """Shallower than text of this size should be, whatever its input."""
-    stack = subject.stack
+    """Shallower than trained networks of its size say, by what they lost."""
+    found = _outlook(subject)
+    return _off_depth(subject.stack, found) if found and _could_be_deeper(subject) else None
+
+
+def _could_be_deeper(subject: Subject) -> bool:
+    found = _outlook(subject)
+    return found is not None and (subject.stack.depth or 0) < found.low
+
+
+def _outlook(subject: Subject) -> DepthOutlook | None:
+    """What is known of depths at the size of a stack; None without its depth."""
+    stack, model = subject.stack, subject.model
     if stack.depth is None:
         return None
-    law = ideal_shape(_papers_count(stack.depth, stack.width))
-    return _off_the_law(stack, law, law.depth / stack.depth)
+    is_text = model.input.kind in TABLES and (model.input.vocab or 0) >= TEXT_VOCAB
+    size = ALL_OF_BLOCKS * WEIGHTS * stack.depth * stack.width**2
+    return _depths(TEXT if is_text else None, size, stack.depth)
+
+
+@cache
+def _depths(family: str | None, size: float, depth: int) -> DepthOutlook:
+    known = Knowledge.of_family(family)
+    return replace(known, deepest=max(known.deepest, depth)).outlook(size, math.inf)
+
+
+def _off_depth(stack: Stack, found: DepthOutlook) -> Found | None:
+    """What the depth is expected to lose more than the best, where that is no trifle."""
+    depth = math.log(stack.depth or 1)
+    nearest = min(found.regrets, key=lambda each: abs(math.log(each[0]) - depth))
+    lost = nearest[1] - found.expected_regret
+    if lost < LITTLE_LOST:
+        return None
+    words = {"stack": stack, "lost": lost, "depth": found.depth}
+    words |= {"low": round(found.low), "high": round(found.high)}
+    return Found(severity="medium" if lost > MUCH_LOST else "low", words=words)
+
+
+def _narrow_heads(subject: Subject) -> Found | None:
+    """Heads too narrow to tell tokens apart."""
+    stack = subject.stack
+    if stack.head_dim is None or stack.head_dim >= NARROW or "heads" in subject.model.doubtful:
+        return None
+    return Found(severity="medium", words={"stack": stack})
 
 
 def _off_gpu_sizes(subject: Subject) -> Found | None:
@@ -201,7 +214,8 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     if stack.heads is None or stack.head_dim is None or "heads" in subject.model.doubtful:
         return None
     width, head_dim = (size + -size % GPU_MULTIPLE for size in (stack.width, stack.head_dim))
-    if (width, head_dim) == (stack.width, stack.head_dim):
+    is_small = WEIGHTS * (stack.depth or 0) * stack.width**2 < GPU_SIZE
+    if (width, head_dim) == (stack.width, stack.head_dim) or is_small:
         return None
     before, after = (
         4 * stack.heads * head * across + (WEIGHTS - 4) * across**2
@@ -209,19 +223,6 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     )
     words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": after / before - 1}
     return Found(severity="low", words=words)
-
-
-def _off_the_law(stack: Stack, law: IdealShape, factor: float) -> Found | None:
-    if factor <= LAW_FACTOR:
-        return None
-    shape = f"{law.depth:,.1f} x {law.width:,.0f}"
-    words = {"stack": stack, "size": law.block_params, "shape": shape, "factor": factor}
-    return Found(severity="medium" if factor > FAR_FROM_LAW else "low", words=words)
-
-
-def _papers_count(depth: int, width: int) -> int:
-    """12 L d^2: the size in the units of the law, whatever the feed-forward layer."""
-    return WEIGHTS * depth * width**2
 
 
 def _severity(share: Redundancy) -> Severity:
@@ -235,9 +236,9 @@ _LOOKS = {
     "vocabulary-bottleneck": _small_vocabulary,
     "patch-bottleneck": _small_patch,
     "attention-bottleneck": _wide_attention,
-    "below-depth-threshold": _below_threshold,
-    "deeper-than-law": _too_deep,
-    "shallower-than-law": _too_shallow,
+    "too-deep": _too_deep,
+    "too-shallow": _too_shallow,
+    "narrow-heads": _narrow_heads,
     "off-gpu-sizes": _off_gpu_sizes,
 }
 RULES = tuple(Rule(id=id_, look=_LOOKS[id_], **words) for id_, words in WORDS["rules"].items())

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 from typer.models import OptionInfo
 
-from archfit.spec.sizes import parse_size
+from archfit.spec.sizes import parse_bytes, parse_size
 
 Value = TypeVar("Value")
 MOST_SEEDS = 1000
@@ -33,11 +33,13 @@ def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
 
 
 def byte_option(given: str | int) -> int:
-    """Bytes as people write them: 16MB, 500k, 1.5 GB."""
+    """`parse_bytes` for an option."""
     if isinstance(given, int):
         return given
-    bare = given.strip().lower().removesuffix("b").removesuffix("i").strip()
-    return size_option(bare[:-1] + "B" if bare.endswith("g") else bare)
+    try:
+        return parse_bytes(given)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
 
 
 def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:

@@ -58,7 +58,7 @@ def advice_document(advice: Advice, origin: AdviceOrigin) -> Document:
 def vocabulary_words(advice: Advice) -> str:
     """The vocabulary, as its data say it."""
     name, rows = str(advice.data.description["vocabulary"]), advice.data.vocab
-    return f"{rows:,} tokens of BPE" if name == "bpe" else f"{rows:,} {name}"
+    return f"{rows:,} tokens ({'BPE' if name == 'bpe' else name})"
 
 
 def _answer(advice: Advice) -> Iterator[str]:
@@ -73,7 +73,8 @@ def _answer(advice: Advice) -> Iterator[str]:
         )
     second = advice.runner_up
     if second.lost > 0:
-        yield f"{second.depth} layers would lose about {second.lost:.3f} bits per byte more."
+        layers = "layer" if second.depth == 1 else "layers"
+        yield f"{second.depth} {layers} would lose about {second.lost:.3f} bits per byte more."
     if not advice.runs:
         yield "No depth was measured on your data; more --minutes-to-measure do that."
     yield from (f"Some runs failed: {why}" for why in advice.failures)

@@ -67,7 +67,7 @@ def _nothing_found(result: AuditResult) -> str:
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
     if missing:
         return f"Nothing found, but {' and '.join(missing)} cannot be judged: sizes are not known."
-    return "Nothing found: no bottleneck, and depth within 1.5 times the law."
+    return "Nothing found: no bottleneck, and a depth as good as any, as far as is known."
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import accumulate
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import PlanRequest
+from archfit.advise.plan_request import BlockParams, PlanRequest, TrainingMinutes
 from archfit.advise.planner import Plan
 from archfit.advise.shapes import RoundedShape
 from archfit.report.document import Command, Document, Figure, Section, Table, loaded
@@ -15,16 +16,21 @@ from archfit.theory.bounds import Shape
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"
 MANY_KINDS = 4  # that are named one by one
+NOTES = 230  # characters of notes beside the answer, three lines; more is for those who ask why
 
 
 def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says."""
+    notes = [f"Note: {warning}." for warning in plan.warnings]
+    ends = accumulate(map(len, notes))
+    shown = [note for note, end in zip(notes, ends, strict=True) if end <= NOTES] or notes[:1]
     return Document(
         title=TITLE,
         headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            Section(sentences=(*confidence(plan), *map(_warning, plan.warnings))),
+            Section(sentences=(*confidence(plan), *shown)),
             Section(title="Next", sentences=tuple(_next(plan))),
+            Section(title="More notes", sentences=tuple(notes[len(shown) :]), is_why=True),
             *why_sections(plan),
         ),
         data=plan_json(plan),
@@ -64,33 +70,36 @@ def confidence(plan: Plan) -> Iterator[str]:
     if low < high:
         yield f"{depth_words(low, high)} are about as good: within 0.01 bits per byte."
     yield (
-        f"Expected to lose {regret.expected:.3f} {regret.unit} against the best depth, and less "
-        f"than {regret.at_most:.3f} with 90 %."
+        f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth "
+        f"(90 %: below {regret.at_most:.3f})."
     )
+    size = _size(basis.largest)
     where = f"{basis.family} data" if basis.family else "data of all kinds"
     if basis.source == "ladder":
-        yield f"Measured: {basis.runs} networks of up to {_size(basis.largest)} on your data."
+        yield f"Measured: {basis.runs} networks of up to {size} parameters on your data."
     else:
-        yield (
-            f"It rests on {basis.runs} trained networks of up to {_size(basis.largest)} on "
-            f"{where}; none on yours."
-        )
+        yield f"It rests on {basis.runs} networks of up to {size} parameters on other {where}."
 
 
 def _size(params: float) -> str:
-    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M parameters"
-
-
-def _warning(text: str) -> str:
-    return f"Note: {text}."
+    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M"
 
 
 def _next(plan: Plan) -> Iterator[str]:
     if plan.basis.source == "prior" and plan.request.patch is None:
-        budget = plan.request.budget.option
-        yield Command(f"archfit advise YOUR-DATA {budget}  # measures on your data")
+        yield Command(f"archfit advise YOUR-DATA {_advised_budget(plan)}  # measures on your data")
     if plan.export_command is not None:
         yield Command(plan.export_command)
+
+
+def _advised_budget(plan: Plan) -> str:
+    """The budget as `archfit advise` takes it: blocks alone are none, and minutes say of what."""
+    budget = plan.request.budget
+    if isinstance(budget, BlockParams):
+        return f"--params {plan.params.total}"
+    if isinstance(budget, TrainingMinutes):
+        return f"{budget.option} --minutes-to-measure 5"
+    return budget.option
 
 
 def _depths(plan: Plan) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Sizes as people write them: 768, 125M, 1.3B, 2e7."""
+"""Sizes as people write them: 768, 125M, 1.3B, 2e7; of files 16MB and 1.5 GiB."""
 
 import re
 from fractions import Fraction
@@ -7,6 +7,7 @@ SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(
     r"([+-]?\d{1,400}(?:\.\d{1,400})?)(?:[eE]\+?(\d{1,3}))?([KMBGT]?)", re.IGNORECASE
 )
+_BYTES = re.compile(r"([-+.\de_]+)\s*(?:([KMGT])(I?))?B?", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int:
@@ -21,3 +22,13 @@ def parse_size(text: str) -> int:
     if value.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number; the nearest is {round(value)}")
     return int(value)
+
+
+def parse_bytes(text: str) -> int:
+    """The number of bytes that `text` writes, as in 500k, 16MB or 1.5 GiB, rounded down."""
+    match = _BYTES.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write bytes as in 500k, 16MB or 1.5 GiB")
+    digits, suffix, is_binary = match.groups(default="")
+    size, power = parse_size(digits + suffix), "KMGT".find(suffix.upper()) + 1
+    return size * 1024**power // 1000**power if is_binary else size

@@ -48,7 +48,7 @@ _SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
 FIRST = {  # what a process asks itself before others may
     "answers": ExplorerRequest(path="/", query=(), body=b""),
     "bounds": ExplorerRequest(path="/api/bounds", query=_SMALL, body=b""),
-    "charts": ExplorerRequest(path="/chart/wide/shapes", query=(), body=b""),
+    "charts": ExplorerRequest(path="/chart/wide/depths", query=(), body=b""),
     "atlas": ExplorerRequest(path="/chart/wide/depth", query=(), body=b""),
 }
 

@@ -20,7 +20,7 @@ from archfit.report.explorer import exchange
 from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_TEXT, ExplorerRequest
 from archfit.report.plan_document import plan_document as document_of_plan
 from archfit.spec.bounded_json import parse_object
-from archfit.spec.sizes import parse_size
+from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.theory.bounds import Shape, bounds_report
 
 Value = int | float | bool | str
@@ -28,6 +28,7 @@ Pairs = Sequence[tuple[str, str]]
 Schema = dict[str, object]
 
 SIZE_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})?[KMBGTkmbgt]?$"
+BYTES_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})? ?([KMGTkmgt][iI]?)?[Bb]?$"
 PASTED = "config.json"
 ADDRESS = "/api/openapi.json"
 NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
@@ -48,6 +49,7 @@ def _flag(text: str) -> bool:
 # Kinds of parameters: what reads one, and its schema; sizes are written as on the command line.
 KINDS: dict[str, tuple[Callable[[str], Value], Schema]] = {
     "size": (parse_size, {"type": "string", "pattern": SIZE_PATTERN, "maxLength": MOST_TEXT}),
+    "bytes": (parse_bytes, {"type": "string", "pattern": BYTES_PATTERN, "maxLength": MOST_TEXT}),
     "number": (_number, {"type": "number"}),
     "flag": (_flag, {"type": "string", "enum": ["true", "false"]}),
     "text": (str, {"type": "string", "maxLength": MOST_TEXT}),

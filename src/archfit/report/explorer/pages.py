@@ -54,6 +54,8 @@ BUDGETS = {
     "params": "all parameters",
     "block_params": "parameters of the blocks",
     "flops": "operations of the training",
+    "tokens": "tokens of the data",
+    "bytes": "bytes of the weights",
 }
 PLAN_FIELDS = {  # with what an untouched page shows; empty: not said
     "budget": "125M",
@@ -245,9 +247,11 @@ NARROW_BARS = 130  # pixels, beside the names of models
 
 
 def plan_chart(at: int, request: ExplorerRequest, *, is_narrow: bool) -> object:
-    """A figure of the plan that the page shows: all shapes of its size, or bounds over depth."""
+    """A figure of the plan that the page shows: depths of its size, or bounds over depth."""
     plan = plan_of(plan_query(read_form(request.query, PLAN_FIELDS)))
-    spec = chart_spec(plan_figures(plan)[at].chart(NARROW if is_narrow else WIDE))
+    figure = plan_figures(plan)[at]
+    spec = chart_spec(figure.chart(NARROW if is_narrow else WIDE))
+    spec["description"] = figure.description
     return _titled(spec, [spec])
 
 

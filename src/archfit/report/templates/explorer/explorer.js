@@ -92,7 +92,7 @@ document.addEventListener("click", event => {
 const SUFFIXES = {"": 1, K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12};
 
 function sizeOf(text) {
-  const match = /^\s*(\d+(?:\.\d+)?(?:e\+?\d{1,3})?)([KMBGT]?)\s*$/i.exec(text);
+  const match = /^\s*(\d+(?:\.\d+)?(?:e\+?\d{1,3})?)([KMBGT]?)B?\s*$/i.exec(text);
   return match ? Number(match[1]) * SUFFIXES[match[2].toUpperCase()] : NaN;
 }
 

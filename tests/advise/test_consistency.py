@@ -1,0 +1,100 @@
+"""Answers to many questions drawn at random agree with themselves and with the budget."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from archfit.advise.plan_request import PlanRequest, TotalParams, VocabularySize
+from archfit.advise.planner import Plan, make_plan
+from archfit.advise.prior import known_families
+from archfit.advise.shapes import BudgetTooSmall, best_shape
+from tests_plans import question
+
+QUESTIONS = 200
+SIZES, VOCABS = (30_000, 2 * 10**9), (5, 50257)
+Asked = tuple[PlanRequest, Plan]
+
+
+def drawn(draw: random.Random, ends: tuple[int, int]) -> int:
+    """Evenly in its logarithm."""
+    return round(math.exp(draw.uniform(*map(math.log, ends))))
+
+
+def budget_of(request: PlanRequest) -> int:
+    assert isinstance(request.budget, TotalParams)
+    return request.budget.params
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[Asked]:
+    draw, found = random.Random(0), list[Asked]()
+    families = (*known_families(), None)
+    while len(found) < QUESTIONS:
+        budget = TotalParams(params=drawn(draw, SIZES))
+        asked = question(budget, vocab=drawn(draw, VOCABS), family=draw.choice(families))
+        try:
+            found.append((asked, make_plan(asked)))
+        except BudgetTooSmall:  # tables alone are more
+            smallest = asked.sizes(1, 16).total
+            assert smallest > budget.params
+    return found
+
+
+def test_every_family_and_order_of_size_is_among_the_questions(answers: list[Asked]) -> None:
+    assert {asked.family for asked, _ in answers} == {*known_families(), None}
+    assert {len(str(budget_of(asked))) for asked, _ in answers} == set(range(5, 11))
+
+
+def test_the_budget_is_met_closely_where_blocks_are_most_of_it(answers: list[Asked]) -> None:
+    for asked, plan in answers:
+        budget, total = budget_of(asked), plan.params.total
+        is_fine = budget >= 300_000 and plan.params.blocks >= total / 2
+        assert total == pytest.approx(budget, rel=0.035 if is_fine else 0.08), asked
+
+
+def test_heads_make_up_the_width_and_a_depth_has_at_least_twice_its_width(
+    answers: list[Asked],
+) -> None:
+    for asked, plan in answers:
+        shape = plan.shape
+        assert shape.heads * shape.head_dim == shape.width, asked
+        assert shape.depth <= shape.width / 2, asked
+
+
+def test_the_depth_is_the_one_of_least_expected_loss(answers: list[Asked]) -> None:
+    for asked, plan in answers:
+        found = plan.best.outlook
+        assert abs(plan.shape.depth - found.depth) <= max(1, 0.15 * found.depth), asked
+        least = min(found.regrets, key=lambda each: each[1])
+        assert least == (found.depth, found.expected_regret), asked
+
+
+def test_the_range_holds_the_depth_and_the_expected_regret_is_within_its_bound(
+    answers: list[Asked],
+) -> None:
+    for asked, plan in answers:
+        low, high = plan.depth_range
+        assert 1 <= low <= plan.shape.depth <= high, asked
+        assert 0 <= plan.regret.expected <= plan.regret.at_most, asked
+
+
+def test_three_percent_more_of_the_budget_hardly_move_the_depth(answers: list[Asked]) -> None:
+    for asked, plan in answers:
+        more = replace(asked, budget=TotalParams(params=round(1.03 * budget_of(asked))))
+        depth, other = plan.shape.depth, best_shape(more).shape.depth
+        assert abs(other - depth) <= max(1, 0.2 * depth), asked
+
+
+@pytest.mark.parametrize("size", [10**6, 10**8])
+def test_text_in_ascii_and_in_unicode_have_one_plan(size: int) -> None:
+    """Rows of the table count, and not how many of them occur."""
+    asked = question(TotalParams(params=size), vocab=257, family="text")
+    few, all_ = (
+        make_plan(replace(asked, vocabulary=VocabularySize(size=257, used=used)))
+        for used in (100, 257)
+    )
+    assert few.best == all_.best
+    assert few.depth_range == all_.depth_range
+    assert few.regret == all_.regret
