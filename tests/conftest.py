@@ -3,6 +3,7 @@
 import os
 import sys
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes that tests run in
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers or datasets load their hub
 
 from hypothesis import HealthCheck, settings

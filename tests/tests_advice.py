@@ -1,96 +1,78 @@
-"""Plans and checks that tests of advice ask about."""
+"""Data that tests of advice ask about, and a runner that trains nothing."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from archfit.advise.check import CheckRuns
-from archfit.advise.design import CheckCell, Design, check_cells
+from archfit.advise.measure import LADDER, LadderRunner
+from archfit.advise.source import DATA, Source, prepared_source
+from archfit.data.prepare import silent
+from archfit.data.prepared import PreparedData
+from archfit.spec import RunSpec, canonical_json
+from archfit.spec.files import read_record
+from archfit.sweep.runner import SweepWatcher
+from tests_curves import record
 
-from archfit.advise.plan_request import DataFacts, PlanRequest, TotalParams, VocabularySize
-from archfit.advise.planner import Plan, make_plan
-from archfit.spec import Evaluation, Machine, RunRecord, RunSpec, Timing
-from archfit.sweep.sweep import Corpus
-
-USED = {"fasta": 24, "text": 80, "images": 17, "bytes": 257, "series": 33}
-
-
-def plan_of(
-    kind: str,
-    params: int = 5_000_000,
-    used: int | None = None,
-    max_depth: int = 128,
-    context: int = 256,
-) -> Plan:
-    """A plan for data of this kind, whose tokens all occur."""
-    used = USED[kind] if used is None else used
-    return make_plan(
-        PlanRequest(
-            budget=TotalParams(params=params),
-            vocabulary=VocabularySize(size=used, used=used),
-            rank=None,
-            patch=None,
-            context=context,
-            is_tied=False,
-            max_depth=max_depth,
-            multiple_of=None,
-            tokens_per_param=20,
-            data=DataFacts(
-                folder="d",
-                source="s",
-                knows_path=True,
-                kind=kind,
-                tokens=10**7,
-                cooccurrence_rank=9,
-            ),
-        )
-    )
+Bits = Callable[[RunSpec], float]  # per byte that a network would have
 
 
-def design(share: float) -> Design:
-    return Design(share=share, steps=200, sizes=(1.0,), scale="smoke", context=64)
+def source_of(words: Path | str, *, vocab: int | None = None) -> Source:
+    """Data as the command line names them."""
+    return Source(words=str(words), kind="", vocab=vocab, heldout=None, field=None)
 
 
-def made_check(plan: Plan, share: float, bits: Mapping[str, tuple[float, ...]]) -> CheckRuns:
-    """A check whose networks, by name, ended with these bits per byte, one for each seed."""
-    corpora = {
-        label: Corpus(label=label, kind="fasta", vocab=vocab, hash=f"{vocab:064x}", folder="")
-        for label, vocab in (("as given", 24), ("kmer-2", 529), ("bpe-512", 512))
-    }
-    cells = check_cells(plan, design(share), corpora)
-    records = [
-        record_of(one, seed, loss)
-        for one in cells
-        for seed, loss in enumerate(bits.get(one.network.name, ()))
-    ]
-    return CheckRuns(
-        design=design(share),
-        cells=cells,
-        records=tuple(records),
-        failures={},
-        left_out={},
-        data={corpus.hash: corpus.label for corpus in corpora.values()},
-    )
+def prepared(words: Path | str, out: Path) -> PreparedData:
+    """The data of an advice in `out`."""
+    return prepared_source(source_of(words), out / DATA, silent)
 
 
-def record_of(one: CheckCell, seed: int, bits: float) -> RunRecord:
-    """A run of the cell that ended with these bits per byte."""
-    spec: RunSpec = one.cell.spec(seed)
-    evaluations = [
-        Evaluation(
-            step=step,
-            training_nats_per_token=bits,
-            heldout_nats_per_token=2 * (bits + more),
-            heldout_bits_per_byte=bits + more,
-        )
-        for step, more in ((100, 0.5), (200, 0.0))
-    ]
-    return RunRecord(
-        spec=spec,
-        status="finished",
-        diverged_at_step=None,
-        evaluations=tuple(evaluations),
-        full_context=None,
-        timing=Timing(training_seconds=1.0, tokens_per_second=1.0, flop_utilisation=None),
-        machine=Machine(
-            device="cpu", devices=1, micro_batch_sequences=1, archfit="0", python="3", torch="2"
-        ),
+def write_fasta(path: Path) -> Path:
+    """A little DNA."""
+    path.write_text("".join(f">{n}\n{'ACGT' * n}\n" for n in range(1, 60)))
+    return path
+
+
+@contextmanager
+def _nobody() -> Iterator[SweepWatcher]:
+    raise AssertionError("nothing is trained")
+    yield
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlantedRunner(LadderRunner):
+    """Writes the records of networks whose losses are known; those of `bits` NaN fail."""
+
+    bits: Bits
+    trained: list[RunSpec] = field(default_factory=list)
+
+    def run(self, specs: tuple[RunSpec, ...], data: tuple[Path, ...]) -> dict[str, str]:
+        """As if they were trained, each once."""
+        assert all(folder.is_dir() for folder in data)
+        failed = {}
+        for spec in specs:
+            bits = self.bits(spec)
+            if math.isnan(bits):
+                failed[spec.name] = "it failed"
+            elif read_record(self.folder / spec.name) is None:
+                self.trained.append(spec)
+                nats = 3 * math.log(2) * bits
+                made = record(spec.architecture, nats, spec.seed, recipe=spec.recipe)
+                (self.folder / spec.name).mkdir(parents=True, exist_ok=True)
+                written = canonical_json(replace(made, spec=spec))
+                (self.folder / spec.name / "record.json").write_text(written)
+        return failed
+
+
+def planted_runner(out: Path, bits: Bits, said: list[str] | None = None) -> PlantedRunner:
+    """One on a machine without a GPU."""
+    sentences = list[str]() if said is None else said
+    return PlantedRunner(
+        folder=out / LADDER,
+        device="cpu",
+        where=list,
+        watch=_nobody,
+        say=sentences.append,
+        bits=bits,
     )

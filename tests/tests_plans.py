@@ -9,7 +9,7 @@ from archfit.advise.plan_request import (
 )
 
 
-def question(
+def question(  # noqa: PLR0913 - one for each thing that a test may care about
     budget: Budget | int = 10**8,
     *,
     vocab: int | None = 50257,

@@ -33,6 +33,11 @@ def archfit(*words: str | Path, cwd: Path | None = None) -> CompletedProcess[str
     return CompletedProcess(line, code, out.read(), err.read())
 
 
+def unwrapped(text: str) -> str:
+    """The words alone: a terminal breaks sentences where its lines end."""
+    return " ".join(text.split())
+
+
 def said(*words: str | Path, cwd: Path | None = None) -> "Said":
     """The same, as tests of refusals and documents look at it."""
     done = archfit(*words, cwd=cwd)

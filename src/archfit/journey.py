@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
     from archfit.report.document import Document
 
-FORMAT = "hf-gpt2"
 FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)  # all that a config may have beside it
 
 
@@ -65,7 +64,9 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
         tied=plan.request.is_tied,
         separator=None if tokenizer is None else tokenizer.separator,
     )
-    made = with_tokenizer_of(export_config(shape, FORMAT), data, context=shape.context)
+    assert plan.export_format is not None  # an advice is a causal network with full tables
+    config = export_config(shape, plan.export_format)
+    made = with_tokenizer_of(config, data, context=shape.context)
     with atomic_folder(out, overwrite=True) as folder:
         write_files(made, folder)
     return tuple(out / name for name in made.files)

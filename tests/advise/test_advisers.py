@@ -6,6 +6,7 @@ from importlib import resources
 import pytest
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice, evidence_against
+from archfit.advise.prior import rule_regrets
 
 
 def _asked(
@@ -62,53 +63,6 @@ def test_mobile_llm_names_a_depth_near_the_size_that_it_names_one_for() -> None:
     assert _advice(650e6, "MobileLLM 2024").in_range
 
 
-@pytest.mark.parametrize(
-    ("size", "vocab", "depths"),
-    [  # docs/evidence.md, findings `best-depth` and `best-depth-of-bytes`
-        (111_000, 2000, (2, 2)),
-        (7e5, 2000, (2, 4)),
-        (2.2e6, 50257, (4, 4)),
-        (6e6, 2000, (4, 8)),
-        (111_000, 257, (2, 2)),
-        (7e5, 257, (8, 8)),
-        (7e5, 200, (8, 8)),
-    ],
-)
-def test_our_own_runs_name_the_depths_that_were_best_at_the_nearest_size(
-    size: float, vocab: int, depths: tuple[float, float]
-) -> None:
-    advice = _advice(size, "archfit's own runs", vocab=vocab)
-    single = None if advice.depth is None else (advice.depth, advice.depth)
-    assert (single or advice.depths) == depths
-    assert (advice.depth is None) == (depths[0] < depths[1])
-    assert advice.in_range
-    assert advice.source == "docs/evidence.md"
-    assert advice.seen_in == "0.11M to 6M block parameters, 1 to 8 layers, English, 33M tokens"
-
-
-def test_our_own_runs_say_which_depths_and_what_text_were_tried() -> None:
-    file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
-    findings = {one["id"]: one["asks"] for one in json.loads(file.read_text())["findings"]}
-    assert "depths 1, 2, 4, 8 " in findings["best-depth"]
-    assert "depths 2, 8 " in findings["best-depth-of-bytes"]
-    assert "the best of 1, 2, 4 and 8 layers at 0.82M" in _advice(8e5, "archfit's own runs").says
-    bytes_ = _advice(8e5, "archfit's own runs", vocab=257).says
-    assert "the best of 2 and 8 layers at 0.82M" in bytes_
-    assert bytes_.endswith("(English, bytes)")
-
-
-@pytest.mark.parametrize(
-    ("size", "vocab", "is_text"),
-    [(1e5, 2000, True), (7e6, 2000, True), (1e6, 199, True), (1e6, 0, True), (1e6, 2000, False)],
-)
-def test_our_own_runs_name_no_depth_for_what_was_not_trained(
-    size: float, vocab: int, is_text: bool
-) -> None:
-    advice = _advice(size, "archfit's own runs", vocab=vocab, is_text=is_text)
-    assert (advice.depth, advice.depths, advice.in_range) == (None, None, False)
-    assert "outside of the sizes and kinds of text that were trained" in advice.says
-
-
 def test_our_own_runs_stand_against_us_too() -> None:
     """As the measurements have it: what is worse lies above 0, what is better below."""
     file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
@@ -133,3 +87,12 @@ def test_all_advisers_have_a_source_and_a_range() -> None:
     everybody = all_advice(_asked(1e8, limit=500))
     assert len({advice.name for advice in everybody}) == len(everybody) > 16
     assert all(advice.source and advice.seen_in and advice.says for advice in everybody)
+
+
+def test_what_rules_lost_in_back_tests_stands_beside_them() -> None:
+    lost = {advice.name: advice.regret for advice in all_advice(_asked(1e8))}
+    known = {name: regret for name, regret in lost.items() if regret is not None}
+    assert {"Levine 2020", "Depth Delusion 2026", "shape in use"} <= set(known)
+    assert known.items() <= rule_regrets().items()
+    assert lost["Kaplan 2020"] is None  # it names a band
+    assert min(rule_regrets(), key=rule_regrets().__getitem__) == "archfit advise"

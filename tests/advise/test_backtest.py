@@ -68,9 +68,11 @@ def test_a_ladder_on_smaller_networks_comes_near(planted: Backtest) -> None:
     ladder, prior = scores[LADDER], scores[PRIOR]
     assert ladder.mean is not None
     assert ladder.mean < 0.01
-    assert prior.mean is not None
     assert prior.more.value == 0
-    assert ladder.more.value == pytest.approx(ladder.mean - prior.mean, abs=0.01)
+    assert ladder.more.value is not None
+    assert ladder.more.value < 0
+    ours = {pick.setting for pick in prior.picks}
+    assert {pick.setting for pick in ladder.picks} < ours  # small ones have no rung below
 
 
 def test_references_are_chosen_on_one_half_of_the_seeds_and_scored_on_the_other() -> None:
@@ -92,7 +94,7 @@ def test_a_depth_that_was_not_trained_is_not_scored(planted: Backtest) -> None:
 
 
 def test_the_prior_is_one_that_has_not_seen_the_family() -> None:
-    families = {setting.family for setting in atlas_settings(read_atlas())}
+    families = {kind.family for kind in read_atlas().kinds}
     assert families <= set(shipped_prior().families)
     assert set(all_grids()[1:]) == set(shipped_prior().grids)
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,14 @@ def budget_of(request: PlanRequest) -> int:
 
 
 @pytest.fixture(scope="module")
-def answers() -> list[Asked]:
+def answers() -> Iterator[list[Asked]]:
+    """Without repairs, which are questions of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("archfit.advise.planner.repairs_for", lambda *_: ())
+        yield asked_at_random()
+
+
+def asked_at_random() -> list[Asked]:
     draw, found = random.Random(0), list[Asked]()
     families = (*known_families(), None)
     while len(found) < QUESTIONS:
@@ -51,7 +59,9 @@ def test_the_budget_is_met_closely_where_blocks_are_most_of_it(answers: list[Ask
     for asked, plan in answers:
         budget, total = budget_of(asked), plan.params.total
         is_fine = budget >= 300_000 and plan.params.blocks >= total / 2
-        assert total == pytest.approx(budget, rel=0.035 if is_fine else 0.08), asked
+        is_coarse = 8e6 <= budget <= 50e6  # heads that GPUs like, and not yet wide
+        allowed = (0.06 if is_coarse else 0.03) if is_fine else 0.08
+        assert total == pytest.approx(budget, rel=allowed), asked
 
 
 def test_heads_make_up_the_width_and_a_depth_has_at_least_twice_its_width(
@@ -61,6 +71,12 @@ def test_heads_make_up_the_width_and_a_depth_has_at_least_twice_its_width(
         shape = plan.shape
         assert shape.heads * shape.head_dim == shape.width, asked
         assert shape.depth <= shape.width / 2, asked
+
+
+def test_large_networks_have_heads_that_gpus_like(answers: list[Asked]) -> None:
+    large = [plan.shape.head_dim for asked, plan in answers if budget_of(asked) >= 8_000_000]
+    assert sum(size in (64, 128) for size in large) > len(large) / 2
+    assert sum(size % 8 == 0 for size in large) > 0.95 * len(large)
 
 
 def test_the_depth_is_the_one_of_least_expected_loss(answers: list[Asked]) -> None:

@@ -1,6 +1,7 @@
 """Surfaces over size and depth: planted kinds are found, intervals hold, runs bend the prior."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,10 +9,13 @@ import pytest
 
 from archfit.advise.prior import outlook, shipped_prior
 from archfit.advise.surface import (
+    NEW,
     SCALES,
     Observed,
+    Places,
     Surface,
     fit_surface,
+    joined,
     of_sizes,
     rounded,
 )
@@ -20,6 +24,8 @@ DEPTHS = np.log([1.0, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 PLANTED = Surface(
     centre=1.9,
     growth=0.2,
+    fading=0.1,
+    hurry=1.2,
     mean=(0.03, 0.02, 0.0, 0.03, 0.0),
     spread=(0.03, 0.004, 0.004, 0.01, 0.002),
     wave=0.002,
@@ -27,6 +33,7 @@ PLANTED = Surface(
     depth_length=0.6,
     misfit=0.001,
     weights=(0.3, 0.2, 0.3, 0.2),
+    kinship=0.8,
 )
 
 
@@ -36,19 +43,27 @@ def planted_kind(seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0)) 
     s = np.repeat(sizes, len(DEPTHS))
     x = np.tile(DEPTHS, len(sizes))
     scale = random.choice(SCALES, p=PLANTED.weights)
-    covariance = scale**2 * PLANTED.covariance(s, x, (s, x)) + 1e-12 * np.eye(len(s))
+    places = Places(sizes=s, depths=x, kinds=np.zeros(len(s)))
+    covariance = scale**2 * PLANTED.covariance(places, places) + 1e-12 * np.eye(len(s))
     mean = scale * PLANTED.terms(s, x) @ np.array(PLANTED.mean)
     losses = random.multivariate_normal(mean, covariance) + np.repeat(
         random.uniform(-1, 1, len(sizes)), len(DEPTHS)
     )
     losses = losses + 0.002 * random.standard_normal(len(s))
     variances = np.full(len(s), 0.002**2)
-    return Observed(sizes=s, depths=x, losses=losses, variances=variances, levels=of_sizes(s))
+    return Observed(
+        sizes=s,
+        depths=x,
+        losses=losses,
+        variances=variances,
+        levels=of_sizes(s),
+        kinds=places.kinds,
+    )
 
 
 def smaller(kind: Observed) -> Observed:
     """The runs of networks below 600k parameters."""
-    fields = ("sizes", "depths", "losses", "variances", "levels")
+    fields = ("sizes", "depths", "losses", "variances", "levels", "kinds")
     return Observed(**{name: getattr(kind, name)[kind.sizes < -0.5] for name in fields})
 
 
@@ -59,13 +74,7 @@ def best_at(kind: Observed, size: float) -> tuple[float, np.ndarray]:
 
 def test_levels_do_not_matter() -> None:
     kind = planted_kind(0)
-    moved = Observed(
-        sizes=kind.sizes,
-        depths=kind.depths,
-        losses=kind.losses + 0.3 * (kind.sizes == 0.0),
-        variances=kind.variances,
-        levels=kind.levels,
-    )
+    moved = replace(kind, losses=kind.losses + 0.3 * (kind.sizes == 0.0))
     depths = np.exp(DEPTHS)
     plain, other = (PLANTED.given(each).draws(1e6, depths, 200) for each in (kind, moved))
     spread = [draws - draws.mean(axis=1, keepdims=True) for draws in (plain, other)]
@@ -112,6 +121,42 @@ def test_the_outlook_without_runs_is_wider_than_with_them() -> None:
     assert told.expected_regret <= told.regret_at_most
 
 
+def test_kinds_of_one_family_tell_of_each_other_and_more_of_themselves() -> None:
+    kind, other = planted_kind(3), planted_kind(4)
+    both = joined([kind, other])
+    assert list(np.unique(both.kinds)) == [0, 1]
+    assert both.levels.shape == (len(both.sizes), 8)
+    assert not (both.levels[both.kinds == 0][:, 4:]).any()
+    surface = replace(PLANTED, weights=(1e-200, 1e-200, 1.0, 1e-200))  # one scale
+    posterior, depths = surface.given(both), np.array([2.0, 16.0])
+    none, new, own = (
+        np.diff(known.draws(1e6, depths, 1000, number)).std()
+        for known, number in ((surface.given(None), NEW), (posterior, NEW), (posterior, 0))
+    )
+    assert own < 0.5 * new
+    assert new < 0.8 * none
+
+
+def test_with_fading_depth_matters_less_in_larger_networks() -> None:
+    faded, even = (replace(PLANTED, fading=fading) for fading in (0.3, 0.0))
+    sizes, depths = np.full(2, 3.0), np.log([2.0, 8.0])
+    assert faded.terms(sizes, depths) == pytest.approx(math.exp(-0.9) * even.terms(sizes, depths))
+
+
+def test_with_hurry_one_term_goes_away_as_networks_grow() -> None:
+    small, large = (PLANTED.terms(np.array([s]), np.array([3.0]))[0] for s in (-1.0, 4.0))
+    assert abs(large[2] / large[0]) < 0.01 < abs(small[2] / small[0])
+
+
+def test_what_a_depth_costs_beside_its_loss_moves_the_best_of_them() -> None:
+    known = PLANTED.given(None)
+    plain = outlook(known, 1e6, (1.0, 32.0))
+    slow = outlook(known, 1e6, (1.0, 32.0), cost=lambda depth: 0.05 * math.log(depth))
+    same = outlook(known, 1e6, (1.0, 32.0), cost=lambda _: 0.05)
+    assert slow.depth < plain.depth == same.depth
+    assert same.expected_regret == pytest.approx(plain.expected_regret)
+
+
 def test_the_shipped_prior_is_deeper_for_larger_networks_and_rounds_to_itself() -> None:
     prior = shipped_prior()
     depths = [
@@ -119,7 +164,7 @@ def test_the_shipped_prior_is_deeper_for_larger_networks_and_rounds_to_itself() 
         for size in (2.5e5, 1e6, 1e7, 1e8, 1e9)
     ]
     assert depths == sorted(depths)
-    assert 3 < depths[1] < 15
+    assert 2 < depths[1] < 15
     assert 10 < depths[3] < 40
     for surface in (prior.all, *prior.families.values(), *prior.grids.values()):
         assert rounded(surface) == surface

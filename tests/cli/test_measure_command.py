@@ -15,7 +15,7 @@ import pytest
 from archfit.cli.app import main
 from archfit.report.measure_document import certificate
 from tests_experiments import measured
-from tests_said import archfit
+from tests_said import archfit, unwrapped
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,8 +75,8 @@ def test_the_document_has_all_of_the_certificate() -> None:
 def test_people_read_the_rank_the_certificate_and_the_network() -> None:
     text = run("--depth", "2", "--width", "3", "--heads", "3").stdout
     assert "separation rank = 43\n" in text
-    assert "no more with a failure probability of 4.9e-13" in text
-    assert "the proved upper bound is 49" in text
+    assert "no more with a failure probability of 4.9e-13" in unwrapped(text)
+    assert "the proved upper bound is 49" in unwrapped(text)
     assert "unmasked network, linear attention" in text
     assert "separation rank = 49 (exact)" in run("--depth", "2", "--width", "3").stdout
 
@@ -223,4 +223,4 @@ def test_growth_is_measured_drawn_and_compared(tmp_path: Path) -> None:
     assert wanted.items() <= row.items()
     assert "<svg" in file.read_text()[:200]
     text = run("--claim", "growth", "--limit", "0.001").stdout
-    assert re.search(r"growth: .*: holds in all \d+ cases\.", text)
+    assert re.search(r"growth: .*: holds in all \d+ cases\.", unwrapped(text))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests_said import archfit
+from tests_said import archfit, unwrapped
 
 
 def answer(*arguments: str) -> dict[str, object]:
@@ -199,8 +199,9 @@ def test_a_wide_witness_is_compared_by_logarithm() -> None:
 
 
 def test_parts_of_an_answer_are_named() -> None:
-    line = archfit("theory", "min_depth", "size=1e9").stdout.splitlines()[0]
-    assert line.endswith("min_depth 7")
+    said = unwrapped(archfit("theory", "min_depth", "size=1e9").stdout)
+    line = said.partition(" The depth that")[0]
+    assert line.endswith(", min_depth 7")
     assert "digits" not in line
 
 

@@ -1,58 +1,93 @@
 """Charts and pages: what they show is what was planned and audited, and nothing else is loaded."""
 
-import itertools
 import json
+import math
+from typing import Any
 
 import pytest
 
-from archfit.advise.planner import make_plan
+from archfit.advise.ladder import LadderRun
+from archfit.advise.planner import Plan, make_plan
 from archfit.audit.auditor import audit_model
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts.audit import gallery_chart, spectrum_chart
-from archfit.report.charts.plan import HEIGHT, LINE, iso_parameter_chart
+from archfit.report.charts.plan import depth_chart, ladder_chart
 from archfit.report.charts.theory import LINES, growth_chart
+from archfit.report.document import NARROW, WIDE
 from tests_experiments import measured
 from tests_plans import question
 
-KNOWN = (("near", 12, 800), ("twice the size", 24, 1600), ("far", 96, 12288))
+Chart = dict[str, Any]
 
 
-def test_the_iso_parameter_chart_shows_ours_advisers_repairs_and_models_of_the_size() -> None:
-    plan = make_plan(question(10**8, vocab=257))
-    text = json.dumps(iso_parameter_chart(plan, KNOWN).to_dict())
-    for name in ("archfit", "Levine 2020", "log3 threshold", "bpe", "near"):
-        assert f'"name": "{name}"' in text
-    for name in ("far", "twice the size"):
-        assert name not in text
-    assert f'"depth": {plan.shape.depth}.0, "width": {plan.shape.width}.0' in text
+def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
+    chart: Chart = depth_chart(plan, is_narrow=is_narrow).to_dict()
+    return chart
 
 
-@pytest.mark.parametrize(
-    ("size", "words"), [(10**18, "1,000,000T"), (10**12, "1T"), (650_000_000, "650M"), (800, "800")]
-)
-def test_sizes_in_the_title_are_words_that_people_use(size: int, words: str) -> None:
-    chart = iso_parameter_chart(make_plan(question(size, multiple_of=8)), ()).to_dict()
-    assert chart["title"]["text"].startswith(f"Shapes of {words} block parameters")
+def rows_of(chart: Chart, *fields: str) -> list[dict[str, Any]]:
+    """The rows of the one layer that has just these fields."""
+    (rows,) = [rows for rows in chart["datasets"].values() if rows[0].keys() == set(fields)]
+    return list(rows)
 
 
-@pytest.mark.parametrize("size", [10**7, 10**18])
-def test_the_law_is_drawn_past_the_shape_that_lies_on_it(size: int) -> None:
-    plan = make_plan(question(size, vocab=10**9, max_depth=1000))
-    chart = iso_parameter_chart(plan, ()).to_dict()
-    lines = [rows for rows in chart["datasets"].values() if len(rows) > 40]
-    (law,) = [
-        depths for rows in lines if (depths := [row["depth"] for row in rows])[0] < depths[-1]
+def test_the_chart_of_depths_has_the_loss_of_each_ours_and_the_advisers() -> None:
+    plan = make_plan(question(10**7, vocab=257, family="text"))
+    chart = drawn(plan)
+    curve = rows_of(chart, "depth", "lost")
+    assert [row["depth"] for row in curve] == sorted(row["depth"] for row in curve)
+    assert min(row["lost"] for row in curve) == pytest.approx(plan.regret.expected, rel=0.2)
+    points = rows_of(chart, "name", "depth", "lost", "mark")
+    (ours,) = [row for row in points if row["mark"] == "recommended"]
+    assert (ours["name"], ours["depth"]) == ("archfit", plan.shape.depth)
+    assert points[-1] == ours  # drawn last, on top of the others
+    advised = {one.name: one for one in plan.advice if one.depth is not None}
+    theirs = {row["name"]: row for row in points if row is not ours}
+    assert theirs.keys() <= advised.keys()
+    assert len(theirs) > 3
+    for name, row in theirs.items():
+        assert row["depth"] == advised[name].depth
+        assert row["mark"].endswith("in its range") == advised[name].in_range
+        assert row["lost"] >= min(one["lost"] for one in curve)
+
+
+def test_the_depths_that_are_as_good_are_shaded() -> None:
+    plan = make_plan(question(10**7, vocab=257))
+    (band,) = rows_of(drawn(plan), "low", "high")
+    assert (band["low"], band["high"]) == pytest.approx(plan.depth_range, rel=0.03)
+
+
+@pytest.mark.parametrize("size", [10**5, 10**18])
+@pytest.mark.parametrize("max_depth", [1, 128])
+def test_depths_are_drawn_of_networks_of_any_size(size: int, max_depth: int) -> None:
+    plan = make_plan(question(size, vocab=257, max_depth=max_depth))
+    for is_narrow in (False, True):
+        chart = drawn(plan, is_narrow=is_narrow)
+        low, high = chart["layer"][1]["encoding"]["x"]["scale"]["domain"]
+        assert 1 <= low < high
+        assert chart["title"]["text"] == f"Depths of {plan.params.total:,} parameters"
+        assert all(math.isfinite(row["lost"]) for row in rows_of(chart, "depth", "lost"))
+
+
+def test_the_chart_of_a_ladder_has_a_line_for_each_size_and_a_point_for_each_depth() -> None:
+    losses = {
+        (250_000, 1, 0): 2.5,
+        (250_000, 2, 0): 2.0,
+        (250_000, 2, 1): 2.2,
+        (500_000, 2, 0): 1.9,
+    }
+    runs = [
+        LadderRun(size=size, depth=depth, seed=seed, params=size, bits=bits)
+        for (size, depth, seed), bits in losses.items()
     ]
-    assert law[0] < plan.ideal.depth < law[-1]
-
-
-def test_names_never_lie_on_one_another() -> None:
-    chart = iso_parameter_chart(make_plan(question(10**8)), KNOWN).to_dict()
-    (labels,) = [rows for rows in chart["datasets"].values() if rows and "label_y" in rows[0]]
-    places = sorted(label["label_y"] for label in labels)
-    assert all(b - a >= LINE - 1e-9 for a, b in itertools.pairwise(places))
-    assert places[-1] <= max(HEIGHT, LINE * len(places))
+    for layout in (WIDE, NARROW):
+        chart = ladder_chart(runs, [250_000, 500_000], layout).to_dict()
+        rows = rows_of(chart, "size", "depth", "bits")
+        found = [(row["size"], row["depth"], round(row["bits"], 6)) for row in rows]
+        assert found == [("250k", 1, 2.5), ("250k", 2, 2.1), ("500k", 2, 1.9)]
+        series = chart["layer"][0]["encoding"]["color"]["scale"]["domain"]
+        assert series == ["250k", "500k"]
 
 
 def test_the_gallery_chart_has_every_stack_and_every_bottleneck() -> None:

@@ -44,6 +44,34 @@ def test_a_terminal_shows_the_answer_first_and_commands_whole() -> None:
     assert text.splitlines() == ["Yes.", "Test it", "  A sentence.", f"    {long}"]
 
 
+def test_a_terminal_wraps_sentences_and_keeps_their_words_whole() -> None:
+    words = " ".join(["--minutes-to-measure", "arXiv:2006.12467"] * 9)
+    longest = "x" * 120
+    section = Section(title="Why", sentences=(f"A sentence: {words}.", longest, "a\nb"))
+    document = Document(title="t", headline=f"Yes: {words}", sections=(section,), data={})
+    lines = text_of(document).splitlines()
+    wide = [line for line in lines if len(line) > 80]
+    assert wide == [f"  {longest}"]
+    assert " ".join(" ".join(lines).split()) == (
+        f"Yes: {words} Why A sentence: {words}. {longest} a b"
+    )
+    assert lines[1].startswith("  ")  # what goes on of a headline stands further in
+    assert lines[lines.index("Why") + 2].startswith("    ")
+
+
+def test_why_is_left_out_unless_asked_for_and_details_always() -> None:
+    parts = (
+        Section(sentences=("first",)),
+        Section(title="Why", sentences=("second",), is_why=True),
+        Section(title="Detail", sentences=("third",), is_detail=True),
+    )
+    document = Document(title="t", headline="Yes.", sections=parts, data={})
+    assert text_of(document, why=False).splitlines() == ["Yes.", "  first"]
+    assert text_of(document).splitlines() == ["Yes.", "  first", "Why", "  second"]
+    page = page_of(document)
+    assert all(word in page for word in ("first", "second", "third"))
+
+
 def test_a_table_on_a_terminal_has_the_columns_that_it_has_room_for() -> None:
     table = Table(title="t", columns=("a", "b", "c"), rows=(("1", "2", "3"),), narrow=("a", "c"))
     assert (table.narrowed().columns, table.narrowed().rows) == (("a", "c"), (("1", "3"),))
@@ -67,7 +95,7 @@ def test_the_gallery_page_is_one_file_that_asks_for_no_other(tmp_path: Path) -> 
 @pytest.mark.parametrize("ending", ["svg", "png", "html"])
 def test_a_chart_is_written_in_the_format_of_its_name(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"plan.{ending}"
-    save_figure(plan_document(make_plan(question())).figure("shapes"), file)
+    save_figure(plan_document(make_plan(question())).figure("depths"), file)
     starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}
     assert file.read_bytes().lstrip().startswith(starts[ending])
 

@@ -1,37 +1,144 @@
-"""A plan as a document: what comes first, and the keys that programs rely on."""
+"""A plan as a document: what comes first, what is for those who ask why, and keys for programs."""
 
 import json
+import re
+import shlex
+from dataclasses import replace
 
 import pytest
 
-from archfit.advise.planner import make_plan
-from archfit.report.document import Command
+from archfit.advise.plan_request import Budget, PlanOptions, TotalParams, TrainingMinutes
+from archfit.advise.planner import Plan, make_plan
+from archfit.advise.speed import known_speed
+from archfit.report.document import Command, Document
 from archfit.report.plan_document import plan_document
+from archfit.report.terminal import text_of
 from tests_plans import question
 
+MINUTES = TrainingMinutes(minutes=30, speed=known_speed("h200"), gpu="h200", tokens_per_param=20)
 
-def test_the_shape_is_the_answer_unless_no_one_should_train_it() -> None:
-    text = plan_document(make_plan(question(10**8)))
-    assert "layers x width" in text.headline
-    proteins = plan_document(make_plan(question(650_000_000, vocab=33)))
-    assert proteins.headline.startswith("Bottleneck: a vocabulary of 33")
-    assert proteins.sections[0].title == "Repairs, at the same budget"
-    commands = [line for line in proteins.sections[0].sentences if isinstance(line, Command)]
-    assert len(commands) == len(proteins.sections[0].sentences) // 2
+
+def planned(budget: Budget | int = 10**8, vocab: int = 257) -> Plan:
+    return make_plan(question(budget, vocab=vocab))
+
+
+def commands(document: Document) -> list[str]:
+    return [
+        line for part in document.sections for line in part.sentences if isinstance(line, Command)
+    ]
+
+
+def test_the_answer_is_the_shape_and_how_sure_it_is() -> None:
+    plan = planned()
+    lines = text_of(plan_document(plan), why=False).splitlines()
+    shape, regret = plan.shape, plan.regret
+    assert lines[0].startswith(
+        f"{shape.depth} layers of width {shape.width}, {shape.heads} heads of {shape.head_dim} for "
+    )
+    said = " ".join(" ".join(lines).split())
+    assert f"{plan.params.total:,} parameters, {plan.params.embedding:,} of them" in said
+    low, high = plan.depth_range
+    assert f"{low} to {high} layers are about as good" in said
+    assert f"lose {regret.expected:.3f} {regret.unit} to the best depth" in said
+    assert f"(90 %: below {regret.at_most:.3f})" in said
+    assert f"It rests on {plan.basis.runs} networks of up to " in said
+
+
+def test_a_plan_of_one_layer_is_told_of_in_the_singular() -> None:
+    plan = make_plan(question(10**5, vocab=33, max_depth=1))
+    text = text_of(plan_document(plan), why=False)
+    assert text.startswith("1 layer of width ")
+    assert "1 to 1" not in text
+    assert "1 layers" not in text
+
+
+def test_why_is_told_to_those_who_ask() -> None:
+    document = plan_document(planned(vocab=33))
+    short, long = (text_of(document, why=why).splitlines() for why in (False, True))
+    titles = ("Depths", "Inputs of a higher rank, at the same budget", "Evidence against us")
+    for title in (*titles, "What others advise", "Training"):
+        assert not any(line.startswith(title) for line in short)
+        assert any(line.startswith(title) for line in long)
+    assert set(short) < set(long)
+
+
+def test_notes_that_have_no_room_beside_the_answer_are_for_those_who_ask_why() -> None:
+    notes = tuple(
+        f"note {number} is about as long as one line of text has room for" for number in range(9)
+    )
+    document = plan_document(replace(planned(), warnings=notes))
+    short, long = (text_of(document, why=why) for why in (False, True))
+    assert [note for note in notes if note in short] == list(notes[:3])
+    assert all(long.count(note) == 1 for note in notes)
+    alone = plan_document(replace(planned(), warnings=("x" * 500, "second")))
+    assert "xxx" in text_of(alone, why=False)
+    assert "second" not in text_of(alone, why=False)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (TotalParams(params=10**7), "--params 10000000"),
+        (10**8, "--params "),  # blocks alone are no budget of an advice
+        (MINUTES, "--minutes 30 --gpu h200 --minutes-to-measure 5"),
+    ],
+)
+def test_the_command_that_measures_has_a_budget_that_advise_takes(
+    budget: Budget | int, words: str
+) -> None:
+    plan = planned(budget)
+    command = next(line for line in commands(plan_document(plan)) if " advise " in line)
+    assert words in command
+    given = shlex.split(command.partition("#")[0])[3:]
+    assert "--block-params" not in given
+    if not isinstance(budget, TrainingMinutes):
+        assert int(given[1]) == pytest.approx(plan.params.total, rel=0.05)
+
+
+def test_patches_are_neither_measured_nor_exported() -> None:
+    plan = make_plan(question(10**8, vocab=None, patch=(16, 16, 3)))
+    assert not [line for line in commands(plan_document(plan)) if re.search("advise|export", line)]
+
+
+def test_every_repair_has_its_command_on_a_line_of_its_own() -> None:
+    document = plan_document(planned(vocab=33))
+    (repairs,) = [part for part in document.sections if part.title.startswith("Inputs of a higher")]
+    are_commands = [isinstance(line, Command) for line in repairs.sentences]
+    assert are_commands == [False, True] * (len(are_commands) // 2)
+    assert len(are_commands) >= 4
 
 
 def test_the_document_is_json_and_has_the_keys_of_the_contract() -> None:
-    document = json.loads(json.dumps(plan_document(make_plan(question(10**8, vocab=257))).data))
+    plan = planned(vocab=33)
+    document = json.loads(json.dumps(plan_document(plan).data))
     assert document.keys() >= {
-        "recommended", "ideal", "bottleneck", "advisers", "repairs", "check", "warnings",
-    }  # fmt: skip
-    assert document["recommended"].keys() >= {
-        "depth", "width", "heads", "head_dim", "vocab", "embedding_rank", "params",
+        "question", "recommended", "depth_range", "expected_regret", "half_depth_better",
+        "double_depth_better", "basis", "ideal", "bottleneck", "repairs", "advisers",
+        "evidence_against", "export", "training", "memory_bytes", "warnings",
     }  # fmt: skip
     recommended = document["recommended"]
+    assert recommended.keys() >= {
+        "depth", "width", "heads", "head_dim", "vocab", "embedding_rank", "params",
+    }  # fmt: skip
+    assert (recommended["depth"], recommended["vocab"]) == (plan.shape.depth, 33)
     assert recommended["aspect_ratio"] == round(recommended["width"] / recommended["depth"], 2)
-    assert document["recommended"]["params"].keys() >= {"blocks", "embedding", "total"}
-    assert document["bottleneck"] == {"kind": "vocabulary", "limit": 257}
-    assert document["ideal"]["depth"] == pytest.approx(126.17, abs=0.01)
+    assert recommended["params"].keys() >= {"blocks", "embedding", "total"}
+    low, high = document["depth_range"]
+    assert 1 <= low <= recommended["depth"] <= high
+    regret = document["expected_regret"]
+    assert regret.keys() == {"value", "at_most_90", "unit"}
+    assert 0 <= regret["value"] <= regret["at_most_90"]
+    assert document["basis"].keys() == {"source", "family", "kinds", "runs", "largest"}
+    assert document["basis"]["source"] == "prior"
+    assert document["bottleneck"] == {"kind": "vocabulary", "limit": 33}
     for advice in document["advisers"]:
-        assert advice.keys() >= {"name", "depth", "width", "source", "in_range"}
+        assert advice.keys() >= {"name", "depth", "width", "source", "in_range", "regret"}
+
+
+def test_the_unit_is_that_of_what_is_known_of_the_tokens() -> None:
+    """Of a token of a large vocabulary nobody knows the bytes."""
+    units = [
+        make_plan(PlanOptions(params=10**8, vocab=vocab).request()).regret.unit
+        for vocab in (257, 50257)
+    ]
+    assert units == ["bits per byte", "nats per token"]

@@ -66,10 +66,11 @@ class Advice:
 
     @property
     def runner_up(self) -> RunnerUp:
-        """Half or twice the depth, whichever is expected to lose less."""
+        """Half or twice the depth, whichever is expected to lose less, if it was looked at."""
         outlook, level = self.plan.best.outlook, self.plan.best.level
         depths = [max(1, round(outlook.depth / 2)), round(2 * outlook.depth)]
-        losses = {depth: _lost_at(outlook.regrets, depth) for depth in depths}
+        others = [d for d in depths if d <= outlook.regrets[-1][0] and d != self.plan.shape.depth]
+        losses = {depth: _lost_at(outlook.regrets, depth) for depth in others or depths[:1]}
         depth = min(losses, key=losses.__getitem__)
         return RunnerUp(depth=depth, lost=level * (losses[depth] - outlook.expected_regret))
 
@@ -159,7 +160,7 @@ def _tokens(
     chosen = found.chosen if found is not None and is_tried else given
     is_text = family == TEXT or family == "code"
     if data.units == "bytes" and (isinstance(chosen, InBpe) or (is_text and not is_tried)):
-        usual = request.options.usual_vocab()
+        usual = request.options.usual_vocab(found.speed if found is not None else None)
         least = chosen.vocab if isinstance(chosen, InBpe) else USUAL_VOCABS[1]
         return InBpe(vocab=max(usual, least))
     return chosen

@@ -84,12 +84,13 @@ class Measured:
     records: tuple[RunRecord, ...]
     failures: Mapping[str, str]  # why, by the name of the run
     labels: Mapping[str, str]  # of vocabularies, by the hash of their data
+    like: Speed | None = None  # that of a machine which is known
 
     @property
     def speed(self) -> Speed | None:
-        """Of this machine, where enough networks were timed."""
+        """Of this machine, where enough networks were timed, else of one like it."""
         timed = [_timed(record) for record in self.records]
-        return fitted_speed("this machine", timed) if len(timed) >= LEAST_TIMED else None
+        return fitted_speed("this machine", timed) if len(timed) >= LEAST_TIMED else self.like
 
 
 def _timed(record: RunRecord) -> TimedNetwork:
@@ -249,6 +250,7 @@ def measured(
         records=tuple(r for r in records if r is not None and r.status == "finished"),
         failures=measuring.failures,
         labels={corpus.hash: corpus.label for corpus in measuring.corpora.values()},
+        like=measuring.speed,
     )
 
 

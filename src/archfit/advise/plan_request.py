@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.prior import TEXT, known_families
 from archfit.advise.speed import Speed, known_speed
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
+from archfit.spec.search import bisect_rising
 from archfit.spec.sizes import parse_size
 
 LARGEST_BUDGET = 10**18  # parameters
@@ -23,6 +24,7 @@ GPT2_VOCAB = 50257
 USUAL_VOCABS = (257, 512, 2_000, 8_000, 32_000, GPT2_VOCAB)
 TABLES_SHARE = 0.5  # of all parameters that tables may have: more was never better in the atlas
 TABLE_WIDTH, TABLE_POWER = 0.45, 0.38  # the width of a usual network goes about so with its size
+USUAL_DEPTH = 8  # layers
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
 ANY = "any"  # names no family
 MOST_SIDES = 4  # time, height, width and channels
@@ -374,14 +376,22 @@ class PlanOptions:
         budget = self._budget(speed)
         if isinstance(budget, BlockParams):
             return GPT2_VOCAB
-        if isinstance(budget, TrainingMinutes):  # about what a network of 8 layers could be
-            params = 60 * budget.minutes / budget.speed.operation / FLOPS
-            params = (params / budget.tokens_per_param) ** 0.5
-        else:
-            params = budget.params
+        params = self._usual_size(budget) if isinstance(budget, TrainingMinutes) else budget.params
         tables = (1 if self.tied else 2) * TABLE_WIDTH * params**TABLE_POWER
         able = [vocab for vocab in USUAL_VOCABS if tables * vocab <= TABLES_SHARE * params]
         return max(able, default=min(USUAL_VOCABS))
+
+    def _usual_size(self, budget: TrainingMinutes) -> float:
+        """About what a network of USUAL_DEPTH layers could be in that time, its blocks alone."""
+
+        def size(width: float) -> float:
+            return WEIGHTS * USUAL_DEPTH * width**2
+
+        def minutes(width: float) -> float:
+            shape = {"depth": USUAL_DEPTH, "width": width, "vocab": 0, "context": self.context}
+            return budget.speed.seconds(**shape) * budget.tokens_per_param * size(width) / 60
+
+        return size(bisect_rising(minutes, budget.minutes, 1e-3, 1e6))
 
     def family_of(self, found: str | None) -> str | None:
         """The family that was named, or the one that the data are of."""

@@ -124,7 +124,8 @@ def _grouped(
     """
     assert request.vocabulary is not None
     outputs, context = size * request.vocabulary.size, request.context // size
-    if outputs > LARGEST_VOCAB or context < LEAST_POSITIONS:
+    is_masked = request.objective == "masked"  # which hides single tokens
+    if is_masked or outputs > LARGEST_VOCAB or context < LEAST_POSITIONS:
         return
     repaired = replace(
         request,

@@ -29,10 +29,11 @@ HEAD_DIMS = (128, 64)
 USUAL = 64
 ODD = 0.2  # how much further from 64 a multiple of 8 may be
 WIDE = 1024  # from here on heads of 128
+GPU_SIZE = 40_000_000  # parameters from which on a network fills a GPU
 LARGE = 8_000_000  # parameters from which on widths are multiples that hardware likes
 STEPS = 40  # a width is at least so many multiples
 SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
-ODD_HEADS, UNLIKED_HEADS = 0.5, 1.5  # what heads of an unusual size cost, in slacks
+ODD_HEADS, UNLIKED_HEADS = 0.5, 20.0  # what heads of an unusual size cost, in slacks
 GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
 NEIGHBOURS = 3  # multiples to either side that are tried
 LEAST_WIDTH = 16
@@ -244,7 +245,7 @@ def _oddness(head_dim: int, width: int, budget: float) -> float:
     """What an unusual size of heads costs, in slacks: much where GPUs are to be filled."""
     if head_dim in HEAD_DIMS or width < 2 * USUAL:
         return 0.0
-    return ODD_HEADS if head_dim % GPU_MULTIPLE == 0 or budget < LARGE else UNLIKED_HEADS
+    return ODD_HEADS if head_dim % GPU_MULTIPLE == 0 or budget < GPU_SIZE else UNLIKED_HEADS
 
 
 def usual_multiple(width: float, budget: float) -> int:

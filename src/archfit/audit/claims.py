@@ -4,7 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from archfit.advise.law import WEIGHTS, ideal_shape
+from archfit.advise.redundancy import READING, Redundancy
 from archfit.audit.auditor import AuditResult
+
+NOT_SHALLOW = (
+    "corrected: few tokens are a finding in a network that is too shallow, and this one is not"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,7 +19,7 @@ class Claim:
     model: str
     says: str
     found: str
-    verdict: str  # reproduced, or corrected: and why
+    verdict: str  # reproduced, corrected, or resting on the paper's number: and why
 
 
 def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
@@ -33,18 +38,23 @@ def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
 def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
     shares = [finding.redundancy for finding in result.findings if finding.redundancy]
     worst = max(shares, key=lambda found: found.middle, default=None)
-    agrees = worst is not None and worst.low <= share <= worst.high
-    inside = (
-        f"the shape is as they say; the share is the paper's own point, {share:.0%} plus or minus 5"
-    )
-    if worst is not None and "paper" not in worst.basis:
-        inside = f"reproduced by our runs: their {share:.0%} lie inside"
     return Claim(
         model=result.model.name,
         says=says,
         found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
-        verdict=inside if agrees else "corrected",
+        verdict=NOT_SHALLOW if worst is None else _verdict(worst, share),
     )
+
+
+def _verdict(found: Redundancy, share: float) -> str:
+    """A number that was taken from the paper cannot confirm what the paper says."""
+    if not found.low <= share <= found.high:
+        return "corrected"
+    if "paper" not in found.basis:
+        return f"reproduced by our runs: their {share:.0%} lie inside"
+    point = f"the paper's own point, {share:.0%} plus or minus {100 * READING:.0f}"
+    ours = ", with our runs beside it" if "archfit" in found.basis else ""
+    return f"the shape is as they say; the share rests on {point}{ours}"
 
 
 def _vit_huge(result: AuditResult) -> Claim:

@@ -4,29 +4,34 @@
 has the id that a linter can fail on, the function that looks at a model or a stack of it and
 returns what it found there, and the sentences that the found numbers go into. Redundancy is given
 only where measurements of archfit or of the papers support it (`archfit.advise.redundancy`).
+
+A shape does not say what data it is for, and families of data like different depths. A depth is
+found wrong only where it is wrong for every family that such an input may be of.
 """
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
 
-from archfit.advise.law import WEIGHTS
-from archfit.advise.plan_request import TEXT_VOCAB
-from archfit.advise.prior import TEXT, DepthOutlook
+from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
+from archfit.advise.plan_request import LARGEST_BUDGET, TEXT_VOCAB
+from archfit.advise.prior import FAR, LEAST_SIZE, TEXT, DepthOutlook, known_families
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
-from archfit.advise.shapes import GPU_MULTIPLE, Knowledge
+from archfit.advise.shapes import GPU_MULTIPLE, GPU_SIZE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
-GPU_SIZE = 16_000_000  # weights of blocks from which on networks fill a GPU
-LITTLE_LOST, MUCH_LOST = 0.01, 0.03  # of the loss, expected, more than at the best depth
-ALL_OF_BLOCKS = 1.1  # parameters of a network, over those of its blocks, where tables are small
+LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
+WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
+LARGEST_CODEBOOK = 16_384  # tokens of pictures, sounds and sequences: others have no more
+SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
+CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
 _FILE = resources.files("archfit.resources").joinpath("findings.toml")
 WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
@@ -156,48 +161,127 @@ def _wide_attention(subject: Subject) -> Found | None:
 
 
 def _too_deep(subject: Subject) -> Found | None:
-    """Deeper than trained networks of its size say, by what they lost."""
-    found, depth = _outlook(subject), subject.stack.depth or 0
-    return _off_depth(subject.stack, found) if found and depth > found.high else None
+    """Deeper than trained networks of its size are good at."""
+    found = _misfit(subject)
+    return _off_depth(subject.stack, found) if found and found.is_too_deep else None
 
 
 def _too_shallow(subject: Subject) -> Found | None:
-    """Shallower than trained networks of its size say, by what they lost."""
-    found = _outlook(subject)
-    return _off_depth(subject.stack, found) if found and _could_be_deeper(subject) else None
+    """Shallower than trained networks of its size are good at."""
+    found = _misfit(subject)
+    return _off_depth(subject.stack, found) if found and not found.is_too_deep else None
 
 
 def _could_be_deeper(subject: Subject) -> bool:
-    found = _outlook(subject)
-    return found is not None and (subject.stack.depth or 0) < found.low
+    found = _misfit(subject)
+    return found is not None and not found.is_too_deep
 
 
-def _outlook(subject: Subject) -> DepthOutlook | None:
-    """What is known of depths at the size of a stack; None without its depth."""
-    stack, model = subject.stack, subject.model
-    if stack.depth is None:
+def _off_depth(stack: Stack, found: "Prospect") -> Found:
+    low, high = round(found.outlook.low), round(found.outlook.high)
+    words = {
+        "stack": stack,
+        "good": f"{low} to {high}" if low < high else str(low),
+        "data": found.family or "data of all families",
+        "lost": found.lost,
+        "beyond": ", by extrapolation" if found.is_extrapolated else "",
+    }
+    return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prospect:
+    """What is known of a depth, for one family of data and one size."""
+
+    family: str | None  # None: one that the atlas does not have
+    depth: int
+    outlook: DepthOutlook
+    level: float  # bits per byte of a good network
+    is_extrapolated: bool
+
+    @property
+    def lost(self) -> float:
+        """Share of the loss that it is expected to lose more than the best depth."""
+        away = math.log(self.depth)
+        nearest = min(self.outlook.regrets, key=lambda each: abs(math.log(each[0]) - away))
+        return nearest[1] - self.outlook.expected_regret
+
+    @property
+    def lost_bits(self) -> float:
+        """The same in bits per byte."""
+        return self.lost * self.level
+
+    @property
+    def is_good(self) -> bool:
+        """Among those as good as the best, or so near that the difference is a trifle."""
+        is_inside = self.outlook.low <= self.depth <= self.outlook.high
+        return is_inside or self.lost_bits < LITTLE_LOST
+
+    @property
+    def is_too_deep(self) -> bool:
+        """Else too shallow, where it is not good."""
+        return self.depth > self.outlook.depth
+
+
+def _misfit(subject: Subject) -> Prospect | None:
+    """What is known of a depth that is good for no data that the model may read.
+
+    It is that of the likeliest family; None for a good depth, or one that nothing is known of:
+    smaller networks than were trained, those with no blocks to speak of among them, hardly learn.
+    """
+    model, stack = subject.model, subject.stack
+    size = _size(model, stack)
+    if not stack.depth or size < LEAST_SIZE:
         return None
-    is_text = model.input.kind in TABLES and (model.input.vocab or 0) >= TEXT_VOCAB
-    size = ALL_OF_BLOCKS * WEIGHTS * stack.depth * stack.width**2
-    return _depths(TEXT if is_text else None, size, stack.depth)
+    found = (_prospect(family, size, stack.depth) for family in _families(model))
+    likeliest = next(found)
+    return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
+
+
+def _size(model: Model, stack: Stack) -> int:
+    """By which a plan asks, too: all parameters, but no more of tables than of blocks."""
+    blocks = WEIGHTS * (stack.depth or 0) * stack.width**2
+    tables = model.parameters.embedding or 0
+    return min(blocks + tables, TABLES_AT_MOST * blocks, LARGEST_BUDGET)
+
+
+def _families(model: Model) -> tuple[str | None, ...]:
+    """Families of data that the input may be of, the likeliest first."""
+    vocab = (model.input.vocab or 0) if model.input.kind in TABLES else 0
+    if vocab > LARGEST_CODEBOOK:
+        return WRITTEN
+    likeliest = TEXT if vocab >= TEXT_VOCAB else None
+    others = (family for family in (None, *known_families()) if family != likeliest)
+    return (likeliest, *others)
+
+
+def _prospect(family: str | None, size: float, depth: int) -> Prospect:
+    deepest = max(DEEPEST_TRAINED, 1 << (depth - 1).bit_length())
+    step = round(SIZES_A_DOUBLING * math.log2(size))
+    outlook, level, is_extrapolated = _known(family, step, deepest)
+    return Prospect(
+        family=family,
+        depth=depth,
+        outlook=outlook,
+        level=level,
+        is_extrapolated=is_extrapolated,
+    )
 
 
 @cache
-def _depths(family: str | None, size: float, depth: int) -> DepthOutlook:
-    known = Knowledge.of_family(family)
-    return replace(known, deepest=max(known.deepest, depth)).outlook(size, math.inf)
+def _known(family: str | None, step: int, deepest: int) -> tuple[DepthOutlook, float, bool]:
+    """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
+    size = 2 ** (step / SIZES_A_DOUBLING)
+    known = replace(Knowledge.of_family(family), deepest=deepest)
+    return known.outlook(size, math.inf), known.prior.level(size), size > FAR * known.largest
 
 
-def _off_depth(stack: Stack, found: DepthOutlook) -> Found | None:
-    """What the depth is expected to lose more than the best, where that is no trifle."""
-    depth = math.log(stack.depth or 1)
-    nearest = min(found.regrets, key=lambda each: abs(math.log(each[0]) - depth))
-    lost = nearest[1] - found.expected_regret
-    if lost < LITTLE_LOST:
-        return None
-    words = {"stack": stack, "lost": lost, "depth": found.depth}
-    words |= {"low": round(found.low), "high": round(found.high)}
-    return Found(severity="medium" if lost > MUCH_LOST else "low", words=words)
+def good_depths() -> Iterator[tuple[float, DepthOutlook]]:
+    """Sizes that depths of text are known at, with what is known there; for a chart."""
+    for step in range(*(round(SIZES_A_DOUBLING * math.log2(size)) for size in CHARTED)):
+        outlook, _, is_extrapolated = _known(TEXT, step, DEEPEST_TRAINED)
+        if not is_extrapolated:
+            yield 2 ** (step / SIZES_A_DOUBLING), outlook
 
 
 def _narrow_heads(subject: Subject) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -80,28 +81,30 @@ def advise(
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
     from archfit.advise.advice import AdviceRequest, advised
     from archfit.advise.measure import Measuring
-    from archfit.advise.stored import check_place
 
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its matrices are small: threads wait
     _check_measuring(minutes, minutes_to_measure, device, workers, no_measure=no_measure)
-    optional = {"heldout": heldout or None, "field": field or None}
-    named = Source(words=source, kind=kind, vocab=vocab, **optional)
-    budgets = (params, flops, minutes, bytes, tokens)
-    usual = {"params": USUAL_PARAMS} if all(given is None for given in budgets) else {}
+    named = Source(
+        words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None
+    )
+    is_said = any(given is not None for given in (params, flops, minutes, bytes, tokens))
+    budget = {"params": params if is_said else USUAL_PARAMS}
     request = AdviceRequest(
-        source=named, options=chosen(PlanOptions, invocation, vocab=None, **usual)
+        source=named, options=chosen(PlanOptions, invocation, vocab=None, **budget)
     )
     _check_charts()
+    can_train = not no_measure and _can_train(device)
+    if not can_train:
+        request.options.request()  # refuses minutes that are those of no machine
     folder = out or Path(f"advice-{request.source.name}")
-    check_place(folder, (REPORT, MODEL))
-    check_replaceable(folder / MODEL)
+    _check_folder(folder)
     with bar("reading", of_bytes=True) as report:
         data = prepared_source(named, folder / DATA, report)
     folder.mkdir(parents=True, exist_ok=True)
     measuring = None
-    if not no_measure and _can_train():
+    if can_train:
         runner = _runner(folder, device, workers, silent=as_json)
-        usual_minutes = USUAL_MINUTES[runner.scale == "small"]
-        seconds = 60 * (usual_minutes if minutes_to_measure is None else minutes_to_measure)
+        seconds = 60 * (minutes_to_measure or USUAL_MINUTES[runner.scale == "small"])
         measuring = Measuring(runner=runner, data=data, seconds=seconds)
     try:
         found = advised(request, data, folder, measuring)
@@ -153,6 +156,14 @@ def _check_measuring(
         check_at_least(1, workers=workers)
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse one in which something else would be lost."""
+    from archfit.advise.stored import check_place
+
+    check_place(folder, (REPORT, MODEL))
+    check_replaceable(folder / MODEL)
+
+
 def _check_charts() -> None:
     """Refuse a bare checkout, where nothing could be drawn."""
     if importlib.util.find_spec("altair") is None:
@@ -162,9 +173,13 @@ def _check_charts() -> None:
         )
 
 
-def _can_train() -> bool:
+def _can_train(device: str) -> bool:
     """Whether torch is there; the line says what to install where it is not."""
     if importlib.util.find_spec("torch") is not None:
+        if device not in ("auto", "cpu"):  # which are on every machine: torch need not be asked
+            from archfit.train.hardware import choose_device
+
+            choose_device(device)
         return True
     typer.echo(
         "archfit: torch is missing, so nothing is measured and the atlas answers; "

@@ -157,8 +157,9 @@ def gallery_figure(models: Sequence[AuditResult]) -> Figure:
     return Figure(
         name="models",
         title="Shapes and bottlenecks",
-        caption="Encoder-decoders show each stack. The law is a fit to networks of 6 to 48 layers "
-        "and at most 0.6B; beyond it is extrapolated.",
+        caption="Encoder-decoders show each stack. Good depths are those of trained networks of "
+        "text by size (docs/atlas.md); on other data they differ, and a finding says so. The law "
+        "is a fit to networks of 6 to 48 layers and at most 0.6B; beyond it is extrapolated.",
         description=f"Depth, width and bottlenecks of {len(models)} published models",
         chart=lambda _layout: loaded("report.charts.audit").gallery_chart(models),
     )

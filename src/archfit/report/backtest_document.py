@@ -7,8 +7,8 @@ UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
 PROTOCOL = (
     "Regret is what a depth loses against the best at the same size, by smooth curves: where seeds "
     "allow, the best is chosen on one half of them and scored, as every rule is, on the other.",
-    "Each family of data counts once. `plan` has not seen the family, or the grid, it is scored on. "
-    " A depth beyond those trained is not scored; so means are of different settings, and rules "
+    "Each family of data counts once. `plan` has not seen the family, or the grid, it is scored "
+    "on. A depth beyond those trained is not scored; so means are of different settings, and rules "
     "stand in the order of what they lose more than `plan` where both are scored.",
     "Public schedules that train the same networks count as one set, and sizes are scored by a "
     "quadratic through each schedule.",

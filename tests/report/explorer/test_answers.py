@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,9 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from archfit.advise.plan_request import PlanOptions
 from archfit.cli.app import program
 from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
-from archfit.report.explorer.api import ADDRESS, NUMBER, SIZE_PATTERN, openapi_document
+from archfit.report.explorer.api import (
+    ADDRESS,
+    BYTES_PATTERN,
+    NUMBER,
+    SIZE_PATTERN,
+    openapi_document,
+)
 from archfit.report.explorer.exchange import ExplorerRequest, Reply
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
@@ -47,6 +55,13 @@ def said(*words: str) -> str:
         ("/api/plan?block_params=100M&vocab=257", "plan --block-params 100M --vocab 257"),
         ("/api/plan?flops=1e19&rank=64&tied=true", "plan --flops 1e19 --rank 64 --tied"),
         ("/api/plan?params=2B&patch=16x16x3", "plan --params 2B --patch 16x16x3"),
+        ("/api/plan?minutes=30&gpu=h200", "plan --minutes 30 --gpu h200"),
+        ("/api/plan?bytes=16MiB&weight_bits=8", "plan --bytes 16MiB --weight-bits 8"),
+        ("/api/plan?tokens=1B&family=code", "plan --tokens 1B --family code"),
+        (
+            "/api/plan?params=5M&family=any&block=llama&objective=masked",
+            "plan --params 5M --family any --block llama --objective masked",
+        ),
         (
             "/api/plan?params=1B&vocab=33&context=256&max_depth=64&multiple_of=32"
             "&tokens_per_param=5.5",
@@ -90,6 +105,11 @@ def test_a_pasted_config_is_audited_as_its_file_is(name: str) -> None:
         ("/api/plan?params=1M&patch=axb", "plan --params 1M --patch axb"),
         ("/api/plan?params=1M&vocab=1", "plan --params 1M --vocab 1"),
         ("/api/plan?params=10&vocab=50257", "plan --params 10 --vocab 50257"),
+        ("/api/plan?minutes=30", "plan --minutes 30"),
+        ("/api/plan?minutes=30&gpu=abacus", "plan --minutes 30 --gpu abacus"),
+        ("/api/plan?params=1M&gpu=h200", "plan --params 1M --gpu h200"),
+        ("/api/plan?params=1M&family=tea", "plan --params 1M --family tea"),
+        ("/api/plan?bytes=1MB&weight_bits=3", "plan --bytes 1MB --weight-bits 3"),
         ("/api/bounds?depth=0&width=8&heads=2", "bounds --depth 0 --width 8 --heads 2"),
         ("/api/bounds?depth=2&width=8&heads=9", "bounds --depth 2 --width 8 --heads 9"),
     ],
@@ -105,6 +125,8 @@ def test_a_bad_value_is_refused_in_the_sentence_of_the_command_line(
     ("address", "sentence"),
     [
         ("/api/plan?params=many", "params: 'many' is not a size; write a whole number such as"),
+        ("/api/plan?bytes=a lot", "bytes: 'a lot' is not a size; write bytes as in 500k, 16MB"),
+        ("/api/plan?minutes=soon&gpu=cpu", "minutes: 'soon' is not a number"),
         ("/api/plan?params=1M&parms=2M", "'parms' is no parameter; use params, block_params"),
         ("/api/plan?params=1M&params=2M", "params is given twice; give it once"),
         (f"/api/plan?params={'9' * 401}", "params has 401 characters; use at most 400"),
@@ -197,12 +219,12 @@ def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
 @pytest.mark.parametrize(
     "chart",
     [
-        "wide/shapes", "narrow/shapes", "wide/bounds", "narrow/models", "wide/depth",
+        "wide/depths", "narrow/depths", "wide/bounds", "narrow/models", "wide/depth",
         "narrow/best-depth",
     ],
 )  # fmt: skip
 def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
-    is_of_a_plan = chart.endswith(("/shapes", "/bounds"))
+    is_of_a_plan = chart.endswith(("/depths", "/bounds"))
     query = "?budget=100M&of=block_params&vocab=257" if is_of_a_plan else ""
     document = json.loads(asked(f"/chart/{chart}{query}").content)
     assert document["title"]
@@ -219,12 +241,32 @@ def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
     assert f"{shape['params']['total']:,} parameters" in text
 
 
-def test_a_page_says_the_bottleneck_in_the_words_of_the_command() -> None:
-    words = printed("plan", "--block-params", "650M", "--vocab", "33")
-    sentence = next(line for line in words.splitlines() if line.startswith("Bottleneck: "))
-    text = asked("/?budget=650M&of=block_params&vocab=33").content.decode()
-    assert sentence.removeprefix("Bottleneck: ") in html.unescape(text)
-    assert "Repairs, at the same budget" in text
+def test_a_page_says_why_in_the_words_of_the_command() -> None:
+    words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
+    page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
+    for start, end in (
+        ("Expected to lose", ")."),
+        ("It rests on", " data of all kinds."),
+        ("a vocabulary of 33 caps", "a bottleneck"),
+    ):
+        sentence = words[words.index(start) :].partition(end)[0] + end
+        assert sentence in words
+        assert sentence in page
+    assert "Inputs of a higher rank, at the same budget" in page
+
+
+@pytest.mark.parametrize(
+    ("page", "api"),
+    [
+        ("budget=16MB&of=bytes", "bytes=16MB"),
+        ("budget=1B&of=tokens", "tokens=1B"),
+        ("budget=1e19&of=flops&vocab=257", "flops=1e19&vocab=257"),
+    ],
+)
+def test_a_page_has_the_shape_of_the_api_for_every_kind_of_budget(page: str, api: str) -> None:
+    shape = json.loads(asked(f"/api/plan?{api}").content)["recommended"]
+    text = asked(f"/?{page}").content.decode()
+    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
 
 
 def test_the_gallery_sorts_and_finds() -> None:
@@ -312,11 +354,24 @@ def test_the_description_names_every_address_and_parameter_that_is_answered() ->
             assert sentence == f"'unknown' is no parameter; use {', '.join(names)}"
 
 
+def test_the_description_names_every_option_of_a_plan() -> None:
+    parameters = described("/api/plan", "get")["parameters"]
+    assert isinstance(parameters, list)
+    assert [one["name"] for one in parameters] == [one.name for one in fields(PlanOptions)]
+
+
 @settings(max_examples=30)
 @given(st.from_regex(SIZE_PATTERN.replace("$", r"\Z"), fullmatch=True))
 def test_a_size_of_the_described_pattern_is_refused_for_no_other_reason(text: str) -> None:
     """It is no whole number, or names no network: never that it is no size."""
     reply = asked(f"/api/plan?params={text.replace('+', '%2B')}")
+    assert "is not a size" not in reply.content.decode()
+
+
+@settings(max_examples=30)
+@given(st.from_regex(BYTES_PATTERN.replace("$", r"\Z"), fullmatch=True))
+def test_bytes_of_the_described_pattern_are_refused_for_no_other_reason(text: str) -> None:
+    reply = asked(f"/api/plan?bytes={text.replace('+', '%2B')}")
     assert "is not a size" not in reply.content.decode()
 
 

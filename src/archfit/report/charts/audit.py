@@ -1,14 +1,14 @@
-"""Published models at a glance: shapes beside the law, bottlenecks, and spectra of embeddings."""
+"""Published models at a glance: shapes beside good depths, bottlenecks, spectra of embeddings."""
 
 import math
 from collections.abc import Iterable, Sequence
 
 import altair
 
-from archfit.advise.law import law_width
+from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
 from archfit.audit.embedding_spectrum import EmbeddingSpectrum
-from archfit.audit.findings import RULES, Finding
+from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
 from archfit.report.charts.look import Axes, Panel, Row
 
@@ -16,11 +16,13 @@ WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bott
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
 COLOURS = ("#d08a2e", "#b5241b", "#6a3d9a", "#14365e", "#9a9a9a")
+LAW = "law of Levine et al. 2020"
+GOOD = ("on text: fewest good layers", "on text: best", "on text: most good layers")
 SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 
 
 def gallery_chart(models: Sequence[AuditResult]) -> altair.VConcatChart:
-    """Depth against width with the law; below it rank ratios and attention ratios."""
+    """Depth against width with good depths; below it rank ratios and attention ratios."""
     count = len(models)
     stacked: altair.VConcatChart = altair.vconcat(
         _shapes(models),
@@ -51,20 +53,16 @@ def _shapes(models: Sequence[AuditResult]) -> Panel:
         if stack.depth is not None
     ]
     lines: list[Row] = [
-        {"line": "law of Levine et al.", "depth": float(depth), "width": law_width(depth)}
-        for depth in range(2, 110)
+        {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
     ]
-    lines += [
-        {"line": "threshold log3(width)", "depth": math.log(width, 3), "width": float(width)}
-        for width in (64, 256, 1024, 4096, 16384, 32768)
-    ]
+    lines += _good_depths()
     axes = Axes(
         altair.X("width:Q", scale=look.log_scale(), title="width"),
         altair.Y("depth:Q", scale=look.log_scale(), title="depth of a stack (layers)"),
     )
-    line_legend = altair.Legend(title=None, orient="right", labelLimit=300)
+    line_legend = altair.Legend(title="lines", orient="right", labelLimit=300)
     dashes = {"strokeDash": altair.StrokeDash("line:N", legend=line_legend)}
-    legend = altair.Legend(title="bottleneck", orient="right")
+    legend = altair.Legend(title="bottleneck found", orient="right")
     marks = look.series_channels("bottleneck", KINDS, legend, color=COLOURS, shape=SHAPES)
     tooltip = "name:N depth:Q width:Q bottleneck:N modality:N"
     return altair.layer(
@@ -72,8 +70,19 @@ def _shapes(models: Sequence[AuditResult]) -> Panel:
         axes.points(points, marks, tooltip, size=60, opacity=0.8),
         width=680,
         height=380,
-        title="Depth and width, beside the law and the threshold",
+        title="Depth and width, beside depths that trained networks are good at",
     )
+
+
+def _good_depths() -> list[Row]:
+    """The best depth on text of each size, and the fewest and the most layers that are as good."""
+    rows: list[Row] = []
+    for size, found in good_depths():
+        for line, depth in zip(GOOD, (found.low, found.depth, found.high), strict=True):
+            if depth < DEEPEST_TRAINED - 0.5:  # else nobody knows where it ends
+                width = math.sqrt(size / WEIGHTS / depth)
+                rows.append({"line": line, "depth": depth, "width": width})
+    return rows
 
 
 def _bottleneck(findings: Iterable[Finding]) -> str:

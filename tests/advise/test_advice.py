@@ -1,0 +1,154 @@
+"""One recommendation: which vocabulary it has, what it rests on, what it warns of."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archfit.advise.advice import AdviceRequest, _tokens, advised, decided
+from archfit.advise.ladder import LadderRun
+from archfit.advise.measure import Measured, Measuring, VocabularyTrial
+from archfit.advise.plan_request import PlanOptions
+from archfit.data.prepared import PreparedData
+from archfit.data.retokenise import InBpe, InBytes, InKmers, Tokenisation
+from archfit.spec.errors import InvalidValue
+from tests_advice import planted_runner, prepared, source_of, write_fasta
+from tests_curves import record, shape
+
+SMALL = PlanOptions(params=300_000, context=64)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return prepared("sample", tmp_path_factory.mktemp("sample"))
+
+
+def asked(
+    words: Path | str = "sample", options: PlanOptions = SMALL, *, vocab: int | None = None
+) -> AdviceRequest:
+    return AdviceRequest(source=source_of(words, vocab=vocab), options=options)
+
+
+def tried(chosen: Tokenisation, vocab: int) -> Measured:
+    """Two vocabularies, of which this one was the best."""
+    best = VocabularyTrial(label=chosen.label, vocab=vocab, depth=4, params=60_000, bits=2.0)
+    return Measured(
+        trials=(best, replace(best, label="another", bits=2.1)),
+        chosen=chosen,
+        runs=(),
+        records=(),
+        failures={},
+        labels={},
+    )
+
+
+def ladder(bits: float, *, size: int = 250_000) -> tuple[LadderRun, ...]:
+    return tuple(
+        LadderRun(size=size, depth=depth, seed=0, params=size, bits=bits + 0.01 * at)
+        for at, depth in enumerate((2, 4, 8))
+    )
+
+
+@pytest.mark.parametrize(("params", "vocab"), [(300_000, 512), (10_000_000, 8_000)])
+def test_text_that_nobody_measured_gets_the_bpe_that_the_budget_carries(
+    sample: PreparedData, params: int, vocab: int
+) -> None:
+    options = PlanOptions(params=params)
+    assert _tokens(asked(options=options), sample, "text", None) == InBpe(vocab=vocab)
+    assert _tokens(asked(options=options), sample, "code", None) == InBpe(vocab=vocab)
+
+
+def test_bytes_are_kept_where_they_were_the_best_and_where_data_are_no_text(
+    sample: PreparedData,
+) -> None:
+    large = asked(options=PlanOptions(params=10**8))
+    assert _tokens(large, sample, "text", tried(InBytes(), 257)) == InBytes()
+    assert _tokens(large, sample, None, None) == InBytes()
+
+
+def test_where_pieces_were_best_the_budget_has_as_many_as_it_carries_and_no_fewer(
+    sample: PreparedData,
+) -> None:
+    won = tried(InBpe(vocab=2000), 2000)
+    large = asked(options=PlanOptions(params=10**7))
+    assert _tokens(large, sample, "text", won) == InBpe(vocab=8_000)
+    assert _tokens(asked(), sample, "text", won) == InBpe(vocab=2000)
+
+
+def test_minutes_on_a_machine_that_was_just_timed_say_how_many(sample: PreparedData) -> None:
+    records = tuple(record(shape(depth, 64), 2.0, 0) for depth in (1, 2, 4))
+    found = replace(tried(InBpe(vocab=512), 512), records=records)
+    answers = [
+        _tokens(asked(options=PlanOptions(minutes=m)), sample, "text", found) for m in (0.01, 10**6)
+    ]
+    assert answers == [InBpe(vocab=512), InBpe(vocab=50257)]
+
+
+def test_a_vocabulary_that_was_asked_for_and_prepared_data_are_kept(
+    sample: PreparedData, tmp_path: Path
+) -> None:
+    assert _tokens(asked(vocab=257), sample, "text", None) == InBytes()
+    assert _tokens(asked(sample.folder), sample, "text", None) == InBytes()
+    dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
+    assert _tokens(asked(tmp_path / "small.fa"), dna, "DNA", None) == InKmers(k=1)
+
+
+def test_what_no_plan_could_be_made_for_is_refused_before_data_are_read() -> None:
+    with pytest.raises(InvalidValue, match="params=0 buys nothing"):
+        asked("no such file", PlanOptions(params=0))
+    asked("no such file", PlanOptions(minutes=5))  # known when the ladder was timed
+
+
+def test_an_advice_without_measuring_is_the_plan_of_the_atlas(
+    sample: PreparedData, tmp_path: Path
+) -> None:
+    found = advised(asked(), sample, tmp_path, None)
+    assert found.data.vocab == found.plan.request.input_dimensions == 512
+    assert found.plan.request.family == "text"
+    assert found.plan.basis.source == "prior"
+    assert (found.trials, found.runs, found.failures) == ((), (), ())
+    named = asked(options=replace(SMALL, family="music"))
+    assert advised(named, sample, tmp_path, None).plan.basis.family == "music"
+
+
+def test_an_advice_after_measuring_rests_on_its_runs(sample: PreparedData, tmp_path: Path) -> None:
+    runner = planted_runner(
+        tmp_path, lambda spec: 2.0 + 0.3 * math.log(spec.architecture.depth / 8) ** 2
+    )
+    measuring = Measuring(runner=runner, data=sample, seconds=1e6)
+    options = PlanOptions(params=300_000, context=64)
+    alone = advised(asked(vocab=257, options=options), sample, tmp_path / "alone", None)
+    found = advised(asked(vocab=257, options=options), sample, tmp_path, measuring)
+    assert found.plan.basis.source == "ladder"
+    assert found.plan.basis.runs == len(found.runs) > 0
+    assert found.data.vocab == 257
+    assert abs(math.log(found.plan.shape.depth / 8)) < abs(math.log(alone.plan.shape.depth / 8))
+
+
+def test_networks_that_learnt_nothing_or_are_far_smaller_are_warned_of(
+    sample: PreparedData,
+) -> None:
+    def warned(runs: tuple[LadderRun, ...], params: int = 10**6) -> str:
+        options = PlanOptions(params=params, context=64)
+        advice = decided(source_of("sample"), options, sample, "text", runs, None)
+        return " ".join(advice.plan.warnings)
+
+    assert "learnt next to nothing" in warned(ladder(4.5))
+    assert "learnt next to nothing" not in warned(ladder(2.0))
+    assert "40 times fewer than the budget" in warned(ladder(2.0), 10**7)
+    assert "fewer than the budget" not in warned(ladder(2.0))
+    assert "fewer than the budget" not in warned((), 10**7)
+
+
+def test_the_runner_up_is_another_depth_that_was_looked_at_and_loses_more(
+    sample: PreparedData,
+) -> None:
+    for params, deepest in ((10**5, 128), (10**8, 128), (10**8, 6)):
+        options = PlanOptions(params=params, context=64, max_depth=deepest)
+        advice = decided(source_of("sample"), options, sample, "text", (), None)
+        second, depth = advice.runner_up, advice.plan.shape.depth
+        assert second.depth != depth
+        assert second.depth <= deepest
+        assert 0.4 <= second.depth / advice.plan.best.outlook.depth <= 2.5
+        assert second.lost > 0

@@ -1,0 +1,196 @@
+"""The ladder: what it trains next, when it stops, and what its runs are worth."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archfit.advise.ladder import (
+    DEPTHS,
+    ENOUGH,
+    MOST_DEPTHS,
+    SIZES,
+    LadderLimits,
+    LadderRun,
+    Rung,
+    climbed,
+    contenders,
+    knowledge,
+    next_rung,
+)
+from archfit.advise.prior import FamilyPrior, family_prior, shipped_prior
+from archfit.advise.shapes import Knowledge
+from archfit.advise.surface import SCALES, Places
+
+BUDGET, DEEPEST = 8_000_000, 48.0
+NOISE = 0.004  # of ln loss
+Loss = Callable[[int, int], float]  # ln, by size and depth
+
+
+def limits(
+    *, budget: float = BUDGET, pays: Callable[[Rung], bool] = lambda _: True
+) -> LadderLimits:
+    return LadderLimits(budget=budget, deepest=DEEPEST, depths=lambda _: DEPTHS, pays=pays)
+
+
+def trained(rung: Rung, loss: Loss) -> list[LadderRun]:
+    random = np.random.default_rng([rung.size, rung.seed])
+    return [
+        LadderRun(
+            size=rung.size,
+            depth=depth,
+            seed=rung.seed,
+            params=rung.size,
+            bits=math.exp(loss(rung.size, depth) + NOISE * float(random.standard_normal())),
+        )
+        for depth in rung.depths
+    ]
+
+
+def planted(seed: int, sizes: Sequence[int]) -> Loss:
+    """A kind of data drawn from the shipped surface."""
+    random, surface = np.random.default_rng(seed), shipped_prior().all
+    s = np.repeat([math.log(size / 1e6) for size in sizes], len(DEPTHS))
+    places = Places(sizes=s, depths=np.tile(np.log(DEPTHS), len(sizes)), kinds=np.zeros(len(s)))
+    scale = random.choice(SCALES, p=surface.weights)
+    covariance = scale**2 * surface.covariance(places, places)
+    mean = scale * surface.terms(places.sizes, places.depths) @ np.array(surface.mean)
+    drawn = random.multivariate_normal(mean, covariance + 1e-12 * np.eye(len(s)))
+    places_of = [(size, depth) for size in sizes for depth in DEPTHS]
+    table = dict(zip(places_of, map(float, drawn), strict=True))
+    return lambda size, depth: 1.0 - 0.1 * math.log(size / 1e6) + table[size, depth]
+
+
+def lost(known: Knowledge, loss: Loss, budget: int) -> float:
+    """What the depth chosen loses against the best."""
+    wanted = math.log(known.outlook(budget, DEEPEST).depth)
+    losses = [loss(budget, depth) for depth in DEPTHS]
+    return float(np.interp(wanted, np.log(DEPTHS), losses)) - min(losses)
+
+
+@pytest.fixture(scope="module")
+def prior() -> FamilyPrior:
+    return family_prior(None)
+
+
+def test_the_first_rung_is_of_the_least_size_and_of_depths_that_may_be_best(
+    prior: FamilyPrior,
+) -> None:
+    rung = next_rung(prior, (), limits())
+    assert rung is not None
+    assert (rung.size, rung.seed) == (SIZES[0], 0)
+    assert rung.depths == tuple(sorted(contenders(Knowledge.of_prior(prior), SIZES[0], DEPTHS)))
+    assert 3 <= len(rung.depths) <= MOST_DEPTHS
+
+
+def test_after_a_rung_comes_the_next_size_and_none_above_the_budget(prior: FamilyPrior) -> None:
+    loss, rungs = planted(1, SIZES[:4]), list[Rung]()
+
+    def train(rung: Rung) -> list[LadderRun]:
+        rungs.append(rung)
+        return trained(rung, loss)
+
+    climbed(prior, (), limits(budget=1_000_000), train)
+    first = [rung.size for rung in rungs if rung.seed == 0]
+    assert first == sorted(set(first))
+    assert first[:2] == list(SIZES[:2])
+    assert max(first) <= 1_100_000
+
+
+def test_where_no_larger_size_can_be_paid_the_largest_is_seen_with_another_seed(
+    prior: FamilyPrior,
+) -> None:
+    (first,) = [next_rung(prior, (), limits())]
+    assert first is not None
+    runs = trained(first, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))
+    again = next_rung(prior, runs, limits(pays=lambda rung: rung.size <= SIZES[0]))
+    assert again is not None
+    assert (again.size, again.seed) == (SIZES[0], 1)
+    both = [*runs, *trained(again, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))]
+    assert next_rung(prior, both, limits(pays=lambda rung: rung.size <= SIZES[0])) is None
+
+
+def test_it_stops_where_nothing_can_be_paid_and_trains_fewer_depths_where_few_can(
+    prior: FamilyPrior,
+) -> None:
+    assert next_rung(prior, (), limits(pays=lambda _: False)) is None
+    few = next_rung(prior, (), limits(pays=lambda rung: len(rung.depths) <= 3))
+    assert few is not None
+    assert len(few.depths) == 3
+    assert next_rung(prior, (), limits(pays=lambda rung: len(rung.depths) <= 2)) is None
+
+
+def test_it_stops_where_little_is_left_to_lose(prior: FamilyPrior) -> None:
+    """Runs at the budget itself, without doubt about the best depth."""
+    rung = Rung(size=SIZES[1], depths=DEPTHS, seed=0)
+    runs = trained(rung, lambda _, depth: 1.0 + 0.2 * math.log(depth / 6) ** 2)
+    at_budget = limits(budget=SIZES[1])
+    found = knowledge(prior, runs).outlook(SIZES[1], DEEPEST)
+    assert prior.level(SIZES[1]) * found.expected_regret < ENOUGH
+    assert next_rung(prior, runs, at_budget) is None
+    assert next_rung(prior, runs[:1], at_budget) is not None
+
+
+def test_it_ends_where_training_fails(prior: FamilyPrior) -> None:
+    tried = list[Rung]()
+
+    def fails(rung: Rung) -> list[LadderRun]:
+        tried.append(rung)
+        return []
+
+    assert climbed(prior, (), limits(), fails) == ()
+    assert len(tried) == 1
+
+
+def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: FamilyPrior) -> None:
+    sizes, prior_lost, ladder_lost = SIZES[:4], list[float](), list[float]()
+    budget = sizes[-1]
+    for seed in range(8):
+        loss = planted(seed, sizes)
+        small = limits(budget=budget, pays=lambda rung: rung.size < budget)
+        runs = climbed(prior, (), small, lambda rung, loss=loss: trained(rung, loss))  # type: ignore[misc]
+        assert runs
+        prior_lost.append(lost(Knowledge.of_prior(prior), loss, budget))
+        ladder_lost.append(lost(knowledge(prior, runs), loss, budget))
+    assert np.mean(ladder_lost) < 0.7 * np.mean(prior_lost)
+
+
+def test_runs_that_plainly_say_a_depth_are_believed(prior: FamilyPrior) -> None:
+    for best in (2, 24):
+        runs = [
+            run
+            for size in SIZES[:3]
+            for run in trained(
+                Rung(size=size, depths=DEPTHS, seed=0),
+                lambda _, depth, best=best: 1.0 + 0.2 * math.log(depth / best) ** 2,  # type: ignore[misc]
+            )
+        ]
+        known = knowledge(prior, runs)
+        assert known.outlook(SIZES[2], DEEPEST).depth == pytest.approx(best, rel=0.2)
+        assert (known.own_runs, known.largest) == (3 * len(DEPTHS), SIZES[2])
+        assert known.deepest == 48
+
+
+def test_runs_of_networks_too_small_to_tell_change_nothing(prior: FamilyPrior) -> None:
+    tiny = trained(Rung(size=125_000, depths=DEPTHS, seed=0), lambda _, depth: 1.0 / depth)
+    assert knowledge(prior, tiny) == Knowledge.of_prior(prior)
+    rung = Rung(size=SIZES[0], depths=(2, 4, 8), seed=0)
+    runs = trained(rung, lambda _, depth: 1.0 + 0.1 * depth)
+    with_tiny, alone = knowledge(prior, [*tiny, *runs]), knowledge(prior, runs)
+    assert with_tiny.own_runs == alone.own_runs == 3
+    assert with_tiny.outlook(10**6, DEEPEST) == alone.outlook(10**6, DEEPEST)
+
+
+def test_a_network_that_missed_its_size_is_brought_to_it(prior: FamilyPrior) -> None:
+    """Larger ones are better for their size alone."""
+    rung = Rung(size=SIZES[2], depths=(2, 4, 8), seed=0)
+    exact = trained(rung, lambda *_: 1.0)
+    larger = [*exact[:1], replace(exact[1], params=2 * SIZES[2]), *exact[2:]]
+    at = 4.0
+    one, other = (
+        dict(knowledge(prior, runs).outlook(SIZES[2], DEEPEST).regrets) for runs in (exact, larger)
+    )
+    nearest = min(one, key=lambda depth: abs(depth - at))
+    assert other[nearest] > one[nearest]

@@ -1,0 +1,158 @@
+"""Measuring: vocabularies, then a ladder in the best of them; whatever is there counts."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archfit.advise.ladder import SIZES
+from archfit.advise.measure import (
+    PILOT_DEPTH,
+    TRIAL_DEPTH,
+    Measured,
+    Measuring,
+    measured,
+    tokens_to_try,
+)
+from archfit.advise.prior import FamilyPrior, family_prior
+from archfit.data.prepared import PreparedData
+from archfit.data.retokenise import InBpe, InBytes, InKmers, possible_vocabularies
+from archfit.spec import RunSpec
+from tests_advice import PlantedRunner, planted_runner, prepared, write_fasta
+
+LONG = 1e6  # seconds
+BYTES = (InBytes(),)
+BOTH = (InBytes(), InBpe(vocab=512))
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return prepared("sample", tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="module")
+def text() -> FamilyPrior:
+    return family_prior("text")
+
+
+def four_layers_are_best(spec: RunSpec) -> float:
+    return 2.0 + 0.3 * math.log(spec.architecture.depth / 4) ** 2
+
+
+def climb(
+    runner: PlantedRunner,
+    data: PreparedData,
+    prior: FamilyPrior,
+    *,
+    tokens: tuple[InBytes | InBpe, ...] = BYTES,
+    seconds: float = LONG,
+) -> Measured:
+    measuring = Measuring(runner=runner, data=data, seconds=seconds)
+    return measured(measuring, tokens, prior, budget=10**6, deepest=32.0)
+
+
+def test_what_is_planted_is_measured(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    said = list[str]()
+    runner = planted_runner(tmp_path, four_layers_are_best, said)
+    found = climb(runner, sample, text)
+    assert found.trials == ()
+    assert found.chosen == InBytes()
+    assert {run.size for run in found.runs} == {SIZES[0]}  # more would read the sample too often
+    assert min(found.runs, key=lambda run: run.bits).depth == 4
+    assert len(found.records) == len(runner.trained) == len(found.runs) + 1  # that is timed
+    for run in found.runs:
+        assert run.bits == pytest.approx(2.0 + 0.3 * math.log(run.depth / 4) ** 2)
+        assert run.params == pytest.approx(run.size, rel=0.1)
+    assert said[0].startswith("250,000 parameters: ")
+    assert said[-1].startswith(f"{len(found.runs)} runs: about ")
+
+
+def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    def pieces_are_best(spec: RunSpec) -> float:
+        return four_layers_are_best(spec) - 0.2 * (spec.architecture.input.vocab == 512)
+
+    runner = planted_runner(tmp_path, pieces_are_best)
+    found = climb(runner, sample, text, tokens=BOTH)
+    assert found.chosen == InBpe(vocab=512)
+    assert [trial.label for trial in found.trials] == ["bpe-512", "bytes"]
+    assert [trial.bits for trial in found.trials] == pytest.approx([1.8, 2.0])
+    assert {trial.depth for trial in found.trials} == {TRIAL_DEPTH}
+    assert sorted(found.labels.values()) == ["bpe-512", "bytes"]
+    ladder = [spec for spec in runner.trained if spec.architecture.depth != TRIAL_DEPTH]
+    assert all(spec.architecture.input.vocab == 512 for spec in ladder)
+
+
+def test_with_no_time_one_network_is_timed(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    runner = planted_runner(tmp_path, four_layers_are_best)
+    found = climb(runner, sample, text, tokens=BOTH, seconds=0.0)
+    assert (found.trials, found.runs, found.chosen) == ((), (), InBytes())
+    assert [spec.architecture.depth for spec in runner.trained] == [PILOT_DEPTH]
+    assert found.speed is None
+
+
+def test_a_second_stretch_counts_what_is_there_and_trains_none_of_it_again(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
+    again = planted_runner(tmp_path, four_layers_are_best)
+    second = climb(again, sample, text)
+    assert again.trained == []
+
+    def by_shape(found: Measured) -> list[tuple[int, int, int]]:
+        return sorted((run.size, run.depth, run.seed) for run in found.runs)
+
+    assert by_shape(second) == by_shape(first)
+    assert second.speed is not None
+    assert second.speed.machine == "this machine"
+
+
+def test_runs_that_fail_are_said_and_end_the_ladder(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    found = climb(planted_runner(tmp_path, lambda _: math.nan), sample, text)
+    assert found.runs == ()
+    assert len(found.failures) >= 3
+    assert set(found.failures.values()) == {"it failed"}
+
+
+def test_a_machine_that_is_faster_than_thought_can_do_more(
+    sample: PreparedData, tmp_path: Path
+) -> None:
+    measuring = Measuring(
+        runner=planted_runner(tmp_path, four_layers_are_best), data=sample, seconds=LONG
+    )
+    corpus = measuring.corpus(InBytes())
+    cells = measuring.cells(corpus, SIZES[0], [2, 4])
+    before = measuring.takes(cells)
+    measuring.train(cells, 0)  # in no time
+    assert 0 < measuring.takes(cells) < before
+    assert measuring.left <= LONG
+
+
+def test_data_that_would_be_read_too_often_train_no_network(
+    sample: PreparedData, tmp_path: Path
+) -> None:
+    measuring = Measuring(
+        runner=planted_runner(tmp_path, four_layers_are_best), data=sample, seconds=LONG
+    )
+    corpus = measuring.corpus(InBytes())
+    assert measuring.cells(corpus, SIZES[0], [4])
+    assert measuring.cells(corpus, SIZES[1], [4]) == []
+    measuring.train_tokens = {corpus.hash: 10**9}
+    assert measuring.cells(replace(corpus), SIZES[1], [4])
+
+
+def test_vocabularies_are_tried_unless_one_is_fixed(sample: PreparedData, tmp_path: Path) -> None:
+    possible = possible_vocabularies(sample, (257, 512))
+    assert tokens_to_try(sample, possible, is_fixed=False) == BOTH
+    assert tokens_to_try(sample, possible, is_fixed=True) == BYTES
+    dna = prepared(write_fasta(tmp_path / "small.fa"), tmp_path)
+    kmers = tokens_to_try(dna, possible_vocabularies(dna, (257,)), is_fixed=False)
+    assert kmers == (InKmers(k=1), InKmers(k=2), InKmers(k=3))

@@ -1,0 +1,118 @@
+"""An advice as a document: one answer wherever it stands, and what was measured."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archfit.advise.advice import Advice, decided
+from archfit.advise.ladder import LadderRun
+from archfit.advise.measure import VocabularyTrial
+from archfit.advise.plan_request import PlanOptions
+from archfit.advise.source import Source, prepared_source
+from archfit.journey import advice_of, write_config
+from archfit.report.document import Document
+from archfit.report.page import page_of
+from archfit.report.terminal import text_of
+
+COMMAND = "archfit advise small.fa --params 1M"
+RUNS = tuple(
+    LadderRun(size=size, depth=depth, seed=0, params=size, bits=2 + abs(depth - 4) / 50)
+    for size in (250_000, 500_000)
+    for depth in (2, 4, 8)
+)
+
+
+@pytest.fixture(scope="module")
+def advice(tmp_path_factory: pytest.TempPathFactory) -> Advice:
+    folder = tmp_path_factory.mktemp("advice")
+    draw = random.Random(0)
+    (folder / "small.fa").write_text(
+        "".join(f">{i}\n{''.join(draw.choices('ACDEFGHIKL', k=60))}\n" for i in range(200))
+    )
+    words = str(folder / "small.fa")
+    source = Source(words=words, kind="", vocab=None, heldout=None, field=None)
+    data = prepared_source(source, folder / "data", lambda *_: None)
+    return decided(source, PlanOptions(params=10**6), data, "protein", RUNS, None)
+
+
+def told(advice: Advice) -> Document:
+    return advice_of(advice, command=COMMAND, version="archfit 0 (commit abc)")
+
+
+def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_path: Path) -> None:
+    document, shape = told(advice), advice.plan.shape
+    data = json.loads(json.dumps(document.data))
+    write_config(advice.plan, advice.data, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    found = {
+        (one["depth"], one["width"], one["heads"], one["vocab"])
+        for one in (data["recommended"], data["plan"]["recommended"])
+    }
+    found.add((config["n_layer"], config["n_embd"], config["n_head"], config["vocab_size"]))
+    assert found == {(shape.depth, shape.width, shape.heads, advice.data.vocab)}
+    words = (
+        f"{shape.depth} layers of width {shape.width}, {shape.heads} heads of {shape.head_dim}, "
+        f"{advice.data.vocab} tokens"
+    )
+    assert document.headline.startswith(words)
+    assert words in page_of(document)
+
+
+def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
+    document = told(advice)
+    text = text_of(document)
+    assert f"Measured: {len(RUNS)} networks of up to 0.5M parameters on your data." in text
+    assert "No depth was measured" not in text
+    assert text.count("2.0000") >= 2
+    data = document.data
+    assert isinstance(data, dict)
+    assert data["basis"]["source"] == "ladder"
+    assert [(one["size"], one["depth"]) for one in data["ladder"]] == [
+        (run.size, run.depth) for run in RUNS
+    ]
+    assert [figure.name for figure in document.figures] == ["ladder", "depths", "bounds"]
+
+
+def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:
+    bare = decided(advice.source, PlanOptions(params=10**6), advice.data, "protein", (), None)
+    document = told(bare)
+    text = text_of(document)
+    assert "No depth was measured on your data" in text
+    assert "Measured:" not in text
+    assert [figure.name for figure in document.figures] == ["depths", "bounds"]
+    assert isinstance(document.data, dict)
+    assert (document.data["basis"]["source"], document.data["ladder"]) == ("prior", [])
+
+
+def test_vocabularies_that_were_tried_are_told_of_the_best_first(advice: Advice) -> None:
+    trials = tuple(
+        VocabularyTrial(label=label, vocab=vocab, depth=4, params=60_000, bits=bits)
+        for label, vocab, bits in (("bpe 512", 512, 2.5), ("as given", 11, 2.75))
+    )
+    document = told(replace(advice, trials=trials, failures=("out of memory",)))
+    text = " ".join(text_of(document, why=False).split())
+    assert "Of 2 vocabularies bpe 512 was best: 2.500 bits per byte at 60k" in text
+    assert "as given 2.750" in text
+    assert "Some runs failed: out of memory" in text
+    assert isinstance(document.data, dict)
+    assert [one["label"] for one in document.data["vocabularies"]] == ["bpe 512", "as given"]
+
+
+def test_the_page_says_how_to_make_it_again_and_the_terminal_does_not(advice: Advice) -> None:
+    document = told(advice)
+    assert COMMAND in page_of(document)
+    assert COMMAND not in text_of(document)
+    assert "Which Transformer fits small.fa?" in page_of(document)
+
+
+def test_a_network_of_llamas_blocks_has_a_config_of_its_own(advice: Advice, tmp_path: Path) -> None:
+    options = PlanOptions(params=10**6, block="llama")
+    llama = decided(advice.source, options, advice.data, "protein", (), None)
+    write_config(llama.plan, advice.data, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    shape = llama.plan.shape
+    assert (config["model_type"], config["num_hidden_layers"]) == ("llama", shape.depth)
+    assert (config["hidden_size"], config["num_attention_heads"]) == (shape.width, shape.heads)
