@@ -123,7 +123,7 @@ def visitors_requests(chance: random.Random, config: bytes) -> Iterator[tuple[st
         elif kind < 0.96:
             yield "gallery", _get("/gallery", find=chance.choice(("", "albert", "protein", "t5")))
         else:
-            yield "chart", _get(f"/chart/wide/{chance.choice(('shapes', 'bounds'))}", **page)
+            yield "chart", _get(f"/chart/wide/{chance.choice(('depths', 'bounds'))}", **page)
 
 
 def _get(path: str, **query: str) -> bytes:
@@ -290,7 +290,7 @@ async def _measure(pid: int, port: int, config: bytes, asked: argparse.Namespace
     from archfit.report.explorer.api import openapi_document
 
     client = Client(port)
-    for path in ("/chart/wide/shapes", "/chart/wide/bounds", "/gallery", "/api/plan?params=1M"):
+    for path in ("/chart/wide/depths", "/chart/wide/bounds", "/gallery", "/api/plan?params=1M"):
         while await client.ask(_get(path.partition("?")[0])) == 429:  # it is still starting
             await asyncio.sleep(1)
     client.close()

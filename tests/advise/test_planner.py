@@ -85,6 +85,15 @@ def test_a_convolution_is_counted_as_it_is_trained() -> None:
     assert convolution.rank_limit == size * 80
 
 
+def test_a_convolution_that_makes_room_for_more_width_has_the_rank_for_it() -> None:
+    """Fewer positions take less of the budget."""
+    asked = replace(question(TotalParams(params=10**6), vocab=5, family="text"), context=4096)
+    plan = make_plan(asked)
+    convolution = plan.repairs[-1]
+    assert convolution.kind == "convolution"
+    assert plan.shape.width < convolution.shape.width <= convolution.rank_limit
+
+
 def test_paths_in_commands_are_quoted_and_what_they_need_is_said() -> None:
     data = facts("abc", folder="my data", source="a $b.abc")
     plan = make_plan(replace(question(10**8, vocab=30), data=data))

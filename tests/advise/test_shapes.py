@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.plan_request import TotalParams
+from archfit.advise.prior import family_prior
 from archfit.advise.shapes import (
     LEAST_WIDTH,
     BudgetTooSmall,
@@ -114,6 +116,18 @@ def test_below_the_least_size_that_was_fitted_depths_are_those_of_it() -> None:
     tiny, least = (known.outlook(size, 8.0) for size in (30_000, 250_000))
     assert tiny.depth == least.depth
     assert best_shape(question(TotalParams(params=30_000), vocab=30)).shape.depth <= 4
+
+
+def test_no_depth_leaves_less_than_twice_its_width_however_much_better_it_may_be() -> None:
+    runs = [
+        LadderRun(size=size, depth=depth, seed=0, params=size, bits=4.0 - math.log(depth))
+        for size in (250_000, 500_000)
+        for depth in (1, 2, 4, 8, 16, 32)
+    ]
+    known = knowledge(family_prior(None), runs)
+    shape = best_shape(question(TotalParams(params=250_000), vocab=30), known).shape
+    assert shape.depth > 8
+    assert 1.8 * shape.depth <= shape.width <= 3 * shape.depth
 
 
 def test_tables_do_not_count_as_network_where_they_are_most_of_it() -> None:

@@ -79,9 +79,11 @@ def _bpe(request: PlanRequest, needed: float) -> Iterator[Repair]:
 def _kmer(request: PlanRequest, needed: float) -> Iterator[Repair]:
     assert request.vocabulary is not None
     letters = max(2, request.vocabulary.used - 1)  # one row ends a sequence
+    if letters > LETTERS:
+        return
     k = next(k for k in itertools.count(2) if letters**k >= needed)
     rows = VocabularySize(size=letters**k + letters + 1, used=letters**k)
-    if letters <= LETTERS and k <= LARGEST_KMER and rows.size <= LARGEST_VOCAB:
+    if k <= LARGEST_KMER and rows.size <= LARGEST_VOCAB:
         change = f"read {k} letters as one token ({letters**k:,} if all occur)"
         options = f"--kind fasta --kmer {k} --out {k}-mers"
         yield _prepared(request, rows, "k-mer", k, change, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -82,7 +81,6 @@ def advise(
     from archfit.advise.advice import AdviceRequest, advised
     from archfit.advise.measure import Measuring
 
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its matrices are small: threads wait
     _check_measuring(minutes, minutes_to_measure, device, workers, no_measure=no_measure)
     named = Source(
         words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None

@@ -104,6 +104,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
 
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit status 2."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small here: threads wait
     try:
         status = program(sys.argv[1:])(standalone_mode=False)
     except BrokenPipeError:  # the reader, `head` for one, has seen enough

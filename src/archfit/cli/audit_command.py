@@ -46,7 +46,6 @@ def audit(
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """
     _check_options(targets or [], everything, weights, chart, sort)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its matrices are small: threads wait
     failing = _failing(fail_on or [])
     if everything:
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +65,6 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """The shape for a budget and your data, and how sure that is; nothing is trained."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its matrices are small: threads wait
     options = chosen(PlanOptions, invocation, vocab=_one_vocab(vocab, tokenizer, data))
     if data is None:
         request = options.request()
