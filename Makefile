@@ -5,6 +5,8 @@ SETTINGS := pyproject.toml constraints.txt
 OUT ?= demo
 # Where this is set, every process of a test would compile torch anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Matrices are small: threads of one process would wait for each other, and two workers fill two cores.
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test test-slow bench gallery evidence clean
 

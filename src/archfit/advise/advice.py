@@ -62,7 +62,6 @@ class Advice:
     trials: tuple[VocabularyTrial, ...]  # the best first
     runs: tuple[LadderRun, ...]
     failures: tuple[str, ...]  # why some runs failed, each once
-    labels: tuple[tuple[str, str], ...] = ()  # vocabularies by the hash of their data
 
     @property
     def runner_up(self) -> RunnerUp:
@@ -98,8 +97,7 @@ def advised(
     trials, runs = (found.trials, found.runs) if found else ((), ())
     made = decided(source, options, final, family, runs, speed)
     failures = tuple(dict.fromkeys(found.failures.values())) if found else ()
-    labels = tuple(found.labels.items()) if found else ()
-    return replace(made, trials=trials, failures=failures, labels=labels)
+    return replace(made, trials=trials, failures=failures)
 
 
 def decided(

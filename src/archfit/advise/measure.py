@@ -83,7 +83,6 @@ class Measured:
     runs: tuple[LadderRun, ...]
     records: tuple[RunRecord, ...]
     failures: Mapping[str, str]  # why, by the name of the run
-    labels: Mapping[str, str]  # of vocabularies, by the hash of their data
     like: Speed | None = None  # that of a machine which is known
 
     @property
@@ -180,8 +179,9 @@ class Measuring:
         write_results(self.runner.folder, opened)
         if is_new:
             alone = sum(map(self._alone, is_new))
-            passed = time.monotonic() - began - START_SECONDS[self.scale]
-            self.pace = max(passed / alone, PACE[self.scale] / 10)
+            start, usual = START_SECONDS[self.scale], PACE[self.scale]
+            passed = max(0.0, time.monotonic() - began - start)
+            self.pace = (passed + usual * start) / (alone + start)  # little work says little
         found = (self._record(spec) for spec in specs)
         return [record for record in found if record and record.status == "finished"]
 
@@ -249,7 +249,6 @@ def measured(
         runs=runs,
         records=tuple(r for r in records if r is not None and r.status == "finished"),
         failures=measuring.failures,
-        labels={corpus.hash: corpus.label for corpus in measuring.corpora.values()},
         like=measuring.speed,
     )
 
