@@ -39,7 +39,6 @@ def tried(chosen: Tokenisation, vocab: int) -> Measured:
         runs=(),
         records=(),
         failures={},
-        labels={},
     )
 
 

@@ -83,7 +83,7 @@ def test_the_vocabulary_that_is_best_at_a_small_size_has_the_ladder(
     assert [trial.label for trial in found.trials] == ["bpe-512", "bytes"]
     assert [trial.bits for trial in found.trials] == pytest.approx([1.8, 2.0])
     assert {trial.depth for trial in found.trials} == {TRIAL_DEPTH}
-    assert sorted(found.labels.values()) == ["bpe-512", "bytes"]
+    assert sorted(trial.label for trial in found.trials) == ["bpe-512", "bytes"]
     ladder = [spec for spec in runner.trained if spec.architecture.depth != TRIAL_DEPTH]
     assert all(spec.architecture.input.vocab == 512 for spec in ladder)
 

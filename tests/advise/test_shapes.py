@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.plan_request import TotalParams
+from archfit.advise.plan_request import PlanOptions, TotalParams
 from archfit.advise.prior import family_prior
 from archfit.advise.shapes import (
     LEAST_WIDTH,
@@ -134,3 +134,10 @@ def test_tables_do_not_count_as_network_where_they_are_most_of_it() -> None:
     found = best_shape(question(TotalParams(params=10**7), vocab=50257))
     assert found.params.blocks < found.params.total / 2
     assert found.size < found.params.total / 2
+
+
+@pytest.mark.parametrize("room", [4_000_000, 16_000_000, 500_000_000])
+def test_weights_fit_the_room_they_are_given(room: int) -> None:
+    request = PlanOptions(bytes=room, vocab=257, context=256).request()
+    found = best_shape(request)
+    assert 0.9 * room < 2 * found.params.total <= room

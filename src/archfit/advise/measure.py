@@ -240,7 +240,10 @@ def measured(
     known = knowledge(prior, runs)
     if known.own_runs:
         best_depth = known.outlook(budget, deepest).depth
-        measuring.runner.say(f"{known.own_runs} runs: about {best_depth:.0f} layers at the budget")
+        layers = "layer" if best_depth < 1.5 else "layers"
+        measuring.runner.say(
+            f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
+        )
     specs = read_sweep(measuring.runner.folder / SWEEP).specs if runs or trials else ()
     records = [read_record(measuring.runner.folder / spec.name) for spec in specs]
     return Measured(

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from archfit.advise.law import WEIGHTS, IdealShape, solve
-from archfit.advise.plan_request import BlockParams, PlanRequest, TotalParams, TrainingMinutes
+from archfit.advise.plan_request import (
+    BlockParams,
+    PlanRequest,
+    TotalParams,
+    TrainingMinutes,
+    WeightBytes,
+)
 from archfit.advise.prior import (
     CLOSE,
     LEAST_SIZE,
@@ -35,6 +41,7 @@ STEPS = 40  # a width is at least so many multiples
 SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
 ODD_HEADS, UNLIKED_HEADS = 0.5, 5.0  # what heads of an unusual size cost, in slacks
 GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
+TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
 LEAST_WIDTH = 16
 LEAST_RATIO = 2  # of width to depth, where nobody has measured less
@@ -234,6 +241,8 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
             depth_missed = abs(depth - wanted) / near
             odd = _oddness(head_dim, width, budget)
             far = size_missed**4 if size_missed > 1 else size_missed**2
+            if isinstance(request.budget, WeightBytes) and cost(request, depth, width) > budget:
+                far += TOO_LARGE
             heads = width // head_dim
             yield (
                 far + depth_missed**2 + odd,
