@@ -52,13 +52,11 @@ def test_bytes_are_bits_of_weights_and_tokens_are_read_some_times() -> None:
 @pytest.mark.parametrize(
     ("options", "params"),
     [
-        (PlanOptions(bytes=16_000_000, vocab=257), 8_000_000),
-        (PlanOptions(bytes=16_000_000, weight_bits=4, vocab=257), 32_000_000),
         (PlanOptions(tokens=10**8, vocab=257), 20_000_000),
         (PlanOptions(tokens=10**8, tokens_per_param=40, vocab=257), 10_000_000),
     ],
 )
-def test_a_budget_of_bytes_or_tokens_has_the_shape_of_the_parameters_that_it_is(
+def test_a_budget_of_tokens_has_the_shape_of_the_parameters_that_it_is(
     options: PlanOptions, params: int
 ) -> None:
     asked = options.request()
