@@ -1,12 +1,7 @@
 """Questions that tests of several rooms ask."""
 
-from archfit.advise.plan_request import (
-    BlockParams,
-    Budget,
-    DataFacts,
-    PlanRequest,
-    VocabularySize,
-)
+from archfit.advise.budgets import BlockParams, Budget
+from archfit.advise.plan_request import DataFacts, PlanRequest, VocabularySize
 
 
 def question(  # noqa: PLR0913 - one for each thing that a test may care about

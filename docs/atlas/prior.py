@@ -12,7 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from archfit.advise.backtest import ATLAS, backtest
-from archfit.advise.prior import PRIOR, TEXT, KindRuns, atlas_runs, grid_runs, law_runs
+from archfit.advise.prior import PRIOR, TEXT
+from archfit.advise.prior_runs import KindRuns, atlas_runs, grid_runs, law_runs
 from archfit.advise.surface import Observed, fit_surface, joined, rounded
 from archfit.fit.atlas import read_atlas
 from archfit.fit.public_grids import SOURCES

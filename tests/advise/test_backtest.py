@@ -16,7 +16,8 @@ from archfit.advise.backtest import (
     backtest,
     public_settings,
 )
-from archfit.advise.prior import grid_settings, schedule_groups, shipped_prior
+from archfit.advise.prior import shipped_prior
+from archfit.advise.prior_runs import grid_settings, schedule_groups
 from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun, read_atlas
 from archfit.report.backtest_document import backtest_document
 from archfit.report.document import WIDE

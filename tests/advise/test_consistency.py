@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.plan_request import PlanRequest, TotalParams, VocabularySize
+from archfit.advise.budgets import TotalParams
+from archfit.advise.plan_request import PlanRequest, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import known_families
 from archfit.advise.shapes import GPU_SIZE, BudgetTooSmall, best_shape

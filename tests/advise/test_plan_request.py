@@ -5,17 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.plan_request import (
+from archfit.advise.budgets import (
     EPOCHS,
     BlockParams,
     DataTokens,
-    PlanOptions,
     TotalParams,
     TrainingFlops,
     TrainingMinutes,
-    VocabularySize,
     WeightBytes,
 )
+from archfit.advise.plan_request import PlanOptions, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.speed import known_speed
 from archfit.spec.errors import InvalidValue

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from archfit.advise.budgets import TotalParams, TrainingFlops
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.plan_request import TotalParams, TrainingFlops, VocabularySize
+from archfit.advise.plan_request import VocabularySize
 from archfit.advise.planner import make_plan
 from archfit.advise.prior import family_prior
 from archfit.spec import Patches, standard_architecture

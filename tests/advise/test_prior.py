@@ -4,17 +4,14 @@ import math
 
 import pytest
 
-from archfit.advise.prior import (
+from archfit.advise.prior import TEXT, family_prior, known_families, shipped_prior
+from archfit.advise.prior_runs import (
     LEAST_SIZE,
-    TEXT,
     KindRuns,
     atlas_runs,
-    family_prior,
     grid_runs,
-    known_families,
     law_runs,
     observed_rows,
-    shipped_prior,
 )
 from archfit.advise.surface import fit_surface, joined
 from archfit.fit.atlas import Atlas, read_atlas

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archfit.advise.budgets import TotalParams
 from archfit.advise.ladder import LadderRun, knowledge
-from archfit.advise.plan_request import PlanOptions, TotalParams
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.prior import family_prior
 from archfit.advise.shapes import (
     LEAST_WIDTH,

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from archfit.advise.advice import Advice, AdviceRequest, advised, decided
+from archfit.advise.budgets import TrainingMinutes
 from archfit.advise.ladder import LadderRun
-from archfit.advise.plan_request import PlanOptions, TrainingMinutes
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import prepared_source
 from archfit.advise.speed import known_speed
 from archfit.advise.stored import check_place, read_advice, store

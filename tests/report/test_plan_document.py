@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.advise.plan_request import Budget, PlanOptions, TotalParams, TrainingMinutes
+from archfit.advise.budgets import Budget, TotalParams, TrainingMinutes
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.speed import known_speed
 from archfit.report.document import Command, Document

@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import (
-    LEAST_SIZE,
-    TEXT,
-    FamilyPrior,
-    grid_settings,
-    outlook,
-    schedule_groups,
-    shipped_prior,
-)
+from archfit.advise.prior import TEXT, FamilyPrior, outlook, shipped_prior
+from archfit.advise.prior_runs import LEAST_SIZE, grid_settings, schedule_groups
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import joined
 from archfit.fit.atlas import Atlas, Series

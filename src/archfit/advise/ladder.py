@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.advise.prior import DRAWS, LEAST_SIZE, FamilyPrior, observed_rows
+from archfit.advise.prior import DRAWS, FamilyPrior
+from archfit.advise.prior_runs import LEAST_SIZE, observed_rows
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import Observed
 from archfit.fit.best_depth import SHARE_OF_SIZE

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from archfit.advise.budgets import EPOCHS
 from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.plan_request import EPOCHS
 from archfit.advise.prior import FamilyPrior
 from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
 from archfit.data.prepared import PreparedData

@@ -6,16 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
+from archfit.advise.budgets import EPOCHS, FLOPS, TotalParams, TrainingMinutes
 from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import (
-    EPOCHS,
-    FLOPS,
-    PlanRequest,
-    RankLimit,
-    TotalParams,
-    TrainingMinutes,
-)
-from archfit.advise.prior import FAR, NATS_A_BYTE, TEXT
+from archfit.advise.plan_request import PlanRequest, RankLimit
+from archfit.advise.prior import FAR, TEXT
+from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
 from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
 from archfit.spec.counting import Parts, TrainingMemory, training_memory

@@ -11,14 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.advise.plan_request import (
-    ANY,
-    CHINCHILLA_TOKENS,
-    DataTokens,
-    PlanRequest,
-    TrainingFlops,
-    VocabularySize,
-)
+from archfit.advise.budgets import CHINCHILLA_TOKENS, DataTokens, TrainingFlops
+from archfit.advise.plan_request import ANY, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB

@@ -10,23 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes, WeightBytes
 from archfit.advise.law import WEIGHTS, IdealShape, solve
-from archfit.advise.plan_request import (
-    BlockParams,
-    PlanRequest,
-    TotalParams,
-    TrainingMinutes,
-    WeightBytes,
-)
-from archfit.advise.prior import (
-    CLOSE,
-    LEAST_SIZE,
-    DepthCost,
-    DepthOutlook,
-    FamilyPrior,
-    family_prior,
-    outlook,
-)
+from archfit.advise.plan_request import PlanRequest
+from archfit.advise.prior import CLOSE, DepthCost, DepthOutlook, FamilyPrior, family_prior, outlook
+from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.surface import NEW, Posterior
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole

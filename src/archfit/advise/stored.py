@@ -6,9 +6,10 @@ from pathlib import Path
 
 from archfit import __version__
 from archfit.advise.advice import Advice, decided
+from archfit.advise.budgets import TrainingMinutes
 from archfit.advise.ladder import LadderRun
 from archfit.advise.measure import VocabularyTrial
-from archfit.advise.plan_request import PlanOptions, TrainingMinutes
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import Source
 from archfit.advise.speed import Speed
 from archfit.data.prepared import open_prepared

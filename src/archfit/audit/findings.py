@@ -17,9 +17,11 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
+from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
-from archfit.advise.plan_request import LARGEST_BUDGET, TEXT_VOCAB
-from archfit.advise.prior import FAR, LEAST_SIZE, TEXT, DepthOutlook, known_families
+from archfit.advise.plan_request import TEXT_VOCAB
+from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
+from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 from archfit.advise.shapes import GPU_MULTIPLE, GPU_SIZE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack

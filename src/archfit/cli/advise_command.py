@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archfit.advise.budgets import CHINCHILLA_TOKENS
 from archfit.advise.law import DEEPEST_TRAINED
-from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import DATA, Source, prepared_source
 from archfit.cli import options
 from archfit.cli.fit_command import figures_json

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from archfit.advise.budgets import CHINCHILLA_TOKENS
 from archfit.advise.law import DEEPEST_TRAINED
-from archfit.advise.plan_request import CHINCHILLA_TOKENS, PlanOptions
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import make_plan
 from archfit.cli.options import (
     BLOCK,

@@ -5,8 +5,9 @@ from dataclasses import asdict, replace
 from itertools import accumulate
 
 from archfit.advise.advisers import Advice, evidence_against
+from archfit.advise.budgets import BlockParams, TrainingMinutes
 from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import BlockParams, PlanRequest, TrainingMinutes
+from archfit.advise.plan_request import PlanRequest
 from archfit.advise.planner import Plan
 from archfit.advise.shapes import RoundedShape
 from archfit.report.document import Command, Document, Figure, Section, Table, loaded
