@@ -180,7 +180,9 @@ class Measuring:
         if is_new:
             alone = sum(map(self._alone, is_new))
             start, usual = START_SECONDS[self.scale], PACE[self.scale]
-            passed = max(0.0, time.monotonic() - began - start)
+            slots = max(1, len(self.runner.where()))
+            busy = min(len(is_new), slots) / slots  # the others could have worked meanwhile
+            passed = busy * max(0.0, time.monotonic() - began - start)
             self.pace = (passed + usual * start) / (alone + start)  # little work says little
         found = (self._record(spec) for spec in specs)
         return [record for record in found if record and record.status == "finished"]
