@@ -26,6 +26,7 @@ def main(folder: Path) -> None:
         data = json.loads(file.read_text(encoding="utf-8"))
         labels[data["data_hash"]] = label_of(data)
     runs = {run.spec: run for run in packed_lines(AtlasRun, RECORDS)}
+    labels |= {run.spec.data_hash: run.vocabulary for run in runs.values()}
     for file in sorted(folder.glob("*/*.json")):
         name = file.parent.name
         if name != "data":
