@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.bpe import Bpe
 from archfit.data.shards import atomic_folder
+from archfit.data.vocabulary import Bpe
 from archfit.export import (
     Export,
     ExportShape,

@@ -18,10 +18,16 @@ from archfit.data.split import (
     Survey,
     sampling,
     split_places,
-    survey,
 )
 from archfit.data.streams import DocumentBlock
 from archfit.data.vocabulary import WORDS
+
+
+def survey(blocks: list[DocumentBlock], ignored_at_end: bytes = b"") -> Survey:
+    found = Survey(ignored_at_end)
+    contents = [b"".join(block.parts) for block in blocks]
+    assert list(found.read(blocks)) == contents
+    return found
 
 
 def surveyed(documents: list[bytes]) -> Survey:
@@ -157,7 +163,7 @@ def leak(
     sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
     for sketch, documents in zip(sketches, (train, heldout), strict=True):
         sketch.add(DocumentBlock([document.encode() for document in documents], complete=True))
-    return sketches[1].leakage(sketches[0], shared_documents=0).share
+    return sketches[1].leakage(sketches[0], shared_documents=0)["share"]
 
 
 def brute_force(train: list[str], heldout: list[str]) -> float | None:
@@ -203,7 +209,7 @@ def test_repetitions_are_counted_and_need_no_room() -> None:
         sketch.add(DocumentBlock([words.encode()], complete=True))
     assert len(sketch.hashes) == 8
     found = sketch.leakage(sketch, shared_documents=0)
-    assert found.heldout_ngrams == found.shared_ngrams == 8000
+    assert found["heldout_ngrams"] == found["shared_ngrams"] == 8000
 
 
 def test_runs_do_not_cross_documents() -> None:

@@ -9,7 +9,7 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, ClassVar
 
@@ -25,7 +25,7 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder, encode_upper_bits
+from archfit.data.vocabulary import Ids, Vocabulary, encode_upper_bits
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ GREYED_AT_ONCE = 1 << 20  # pixels
 DEFAULT_LEVELS, DEFAULT_CLUSTERS = 256, 512
 KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
-
-
-def image_look(start: bytes) -> str:
-    """A word for pictures, by the first bytes of their formats."""
-    return "images or arrays" if start.startswith(_MAGIC) else ""
 
 
 def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
@@ -216,7 +211,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(UnitVocabulary):
+class Levels(Vocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -239,7 +234,7 @@ class Levels(UnitVocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(UnitVocabulary):
+class Palette(Vocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -305,27 +300,23 @@ def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSe
     return replace(settings, levels=levels)
 
 
-class PixelVocabularyBuilder(VocabularyBuilder):
-    """A sample of the colours, where a palette is wanted; grey levels need none."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        super().__init__(settings)
-        self._sample = EvenSample("u1", RGB)
-
-    def add(self, content: bytes) -> None:
-        """Look at the pixels."""
-        if self.settings.clusters:
-            self._sample.add(content)
-
-    def build(self) -> Levels | Palette:
-        """The palette that fits the sample, or the levels asked for."""
-        if not self.settings.clusters:
-            levels = self.settings.levels or DEFAULT_LEVELS
-            return Levels(levels=levels, size=self.rows(levels + 1, "levels"))
-        colours = colour_clusters(self._sample.values.astype(np.uint8), self.settings.clusters)
-        return Palette(colours=colours, size=self.rows(len(colours) + 1, "colours"))
+def pixel_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Levels | Palette:
+    """The palette that fits a sample of the colours, or the grey levels asked for."""
+    sample = EvenSample("u1", RGB)
+    for content in contents:
+        if settings.clusters:
+            sample.add(content)
+    if settings.clusters:
+        colours = colour_clusters(sample.values.astype(np.uint8), settings.clusters)
+        return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
+    levels = settings.levels or DEFAULT_LEVELS
+    return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
 
 
 IMAGES = KindHandler(
-    image_look, image_blocks, PixelVocabularyBuilder, (Levels, Palette), settled_images
+    lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
+    image_blocks,
+    pixel_vocabulary,
+    (Levels, Palette),
+    settled_images,
 )

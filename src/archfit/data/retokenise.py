@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from archfit.data.bpe import Bpe
 from archfit.data.fasta import Kmers
 from archfit.data.kinds import Documents, Report
-from archfit.data.prepare import examine, find_or_write, silent, write_data_set
+from archfit.data.prepare import find_or_write, silent, write_data_set
 from archfit.data.prepared import SIDES, PreparedData, work_hash
 from archfit.data.sources import DataSettings, check_range
 from archfit.data.streams import Blocks, DocumentBlock, InputFile
-from archfit.data.vocabulary import Bytes, Ids, Vocabulary
+from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
 from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.parts import bpe_vocab_for
 
@@ -190,7 +189,7 @@ def retokenised(
         kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
         given = {key: data.description[key] for key in kept if key in data.description}
         about = {"kind": settings.kind, "settings": settings.as_json(), "made_from": data.data_hash}
-        write_data_set(folder, examine(sides), about | given | {"work_hash": work})
+        write_data_set(folder, sides, lambda: about | given | {"work_hash": work})
 
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 

@@ -8,7 +8,7 @@ import csv
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +16,7 @@ from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
 from archfit.data.text import checked_utf8
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +150,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(UnitVocabulary):
+class Bins(Vocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -197,26 +197,16 @@ def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettin
     return replace(settings, bins=min(bins, 65535))
 
 
-class BinVocabularyBuilder(VocabularyBuilder):
-    """The range of the values, and a sample of them."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        super().__init__(settings)
-        self._sample = EvenSample("<f8", 1)
-
-    def add(self, content: bytes) -> None:
-        """Look at the values."""
-        self._sample.add(content)
-
-    def build(self) -> Bins:
-        """Bins that are equally wide or equally full."""
-        settings, values = self.settings, self._sample.values.astype(np.float64)[:, 0]
-        if settings.binning == "uniform":
-            values = np.array([self._sample.lowest, self._sample.highest])
-        edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
-        return Bins(edges=edges, size=self.rows(len(edges), "bins"))
+def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
+    """Bins that are equally wide over the range of the values, or equally full of a sample."""
+    sample = EvenSample("<f8", 1)
+    for content in contents:
+        sample.add(content)
+    values = sample.values.astype(np.float64)[:, 0]
+    if settings.binning == "uniform":
+        values = np.array([sample.lowest, sample.highest])
+    edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
+    return Bins(edges=edges, size=settings.rows(len(edges), "bins"))
 
 
-SERIES = KindHandler(
-    series_look, each_file(series_blocks), BinVocabularyBuilder, (Bins,), settled_series
-)
+SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,), settled_series)

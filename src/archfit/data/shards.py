@@ -16,9 +16,8 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archfit.data.statistics import counts_of
 from archfit.spec.files import flush_folder
@@ -36,22 +35,6 @@ SMALL_VOCAB = 1 << 16  # ids below this fit uint16
 
 class FolderAppearedError(ValueError):
     """The target was made by somebody else meanwhile."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WrittenShard:
-    """What was written for one side, its hash, and how often each token occurs."""
-
-    tokens: int
-    bytes: int  # of the content
-    documents: int
-    sha256: str
-    dtype: str
-    counts: NDArray[np.int64]
-
-    def as_json(self) -> dict[str, object]:
-        """What data.json says of it."""
-        return {name: getattr(self, name) for name in ("tokens", "bytes", "documents", "sha256")}
 
 
 class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
@@ -81,17 +64,15 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
-    def finish(self, sides: list[SplitSide]) -> WrittenShard:
-        """Put everything on disk; what was written of these sides of one or more sources."""
+    def finish(self, sides: list[SplitSide]) -> dict[str, Any]:
+        """Put everything on disk; what data.json says of these sides of one or more sources."""
         os.fsync(self._file.fileno())
-        return WrittenShard(
-            tokens=self.tokens,
-            bytes=sum(side.bytes for side in sides),
-            documents=sum(side.documents for side in sides),
-            sha256=self._digest.hexdigest(),
-            dtype=self.dtype.name,
-            counts=self.counts,
-        )
+        return {
+            "tokens": self.tokens,
+            "bytes": sum(side.bytes for side in sides),
+            "documents": sum(side.documents for side in sides),
+            "sha256": self._digest.hexdigest(),
+        }
 
 
 @contextlib.contextmanager

@@ -66,13 +66,6 @@ def unigram_entropy_bits(counts: NDArray[np.int64]) -> float:
     return float(-(shares * np.log2(shares)).sum())
 
 
-def normalised_spectrum(ids: Ids) -> tuple[float, ...]:
-    """The singular values of the normalised co-occurrence beyond independence, largest first."""
-    matrix = pair_counts(ids)
-    scaled = _scaled(matrix / max(int(matrix.sum()), 1))
-    return tuple(float(value) for value in _singular_values(scaled)[1:])
-
-
 def cooccurrence(ids: Ids) -> Cooccurrence:
     """Ranks at `ENERGIES` of the matrix of neighbouring pairs in `ids`, or in stretches of it."""
     matrix = pair_counts(ids)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec.data_kinds import LARGEST_VOCAB
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _whole_ids(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlainIds(UnitVocabulary):
+class PlainIds(Vocabulary):
     """Ids as they came, with the separator they came with, if any."""
 
     name: ClassVar[str] = "ids"
@@ -87,22 +87,14 @@ class PlainIds(UnitVocabulary):
         return ids.astype("<u4").tobytes()
 
 
-class IdVocabularyBuilder(VocabularyBuilder):
-    """The largest id that occurs."""
-
-    highest = -1
-
-    def add(self, content: bytes) -> None:
-        """Look at the ids."""
-        self.highest = max(self.highest, int(np.frombuffer(content, "<u4").max(initial=0)))
-
-    def build(self) -> PlainIds:
-        """All ids up to the largest, that of the separator included."""
-        said = self.settings.separator
-        separator = None if said is None else int(said)
-        needed = max(self.highest, -1 if separator is None else separator) + 1
-        return PlainIds(separator=separator, size=self.rows(needed, "ids"))
+def id_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> PlainIds:
+    """All ids up to the largest that occurs, that of the separator included."""
+    separator = None if settings.separator is None else int(settings.separator)
+    largest = -1 if separator is None else separator
+    for content in contents:
+        largest = max(largest, int(np.frombuffer(content, "<u4").max(initial=0)))
+    return PlainIds(separator=separator, size=settings.rows(largest + 1, "ids"))
 
 
 # Nothing looks like token ids: any numbers may be some.
-TOKENS = KindHandler(lambda _: "", each_file(token_blocks), IdVocabularyBuilder, (PlainIds,))
+TOKENS = KindHandler(lambda _: "", each_file(token_blocks), id_vocabulary, (PlainIds,))
