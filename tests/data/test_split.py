@@ -87,7 +87,7 @@ def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
     (places,), rule = split_places(surveyed(DOCUMENTS))
     first_bytes = [hashlib.sha256(document).digest()[:8] for document in DOCUMENTS]
     held = [int.from_bytes(start, "little") % 20 == 0 for start in first_bytes]
-    assert rule == BY_HASH
+    assert rule == {"rule": BY_HASH, "heldout_share": 0.05}
     assert (places == 0).tolist() == held
     assert 60 < sum(held) < 140
 
@@ -104,7 +104,7 @@ def test_a_document_lands_on_the_same_side_in_any_company() -> None:
 @pytest.mark.parametrize("documents", [DOCUMENTS[:99], [b"always the same one"] * 200])
 def test_few_documents_or_one_sided_ones_lose_their_tails(documents: list[bytes]) -> None:
     (places,), rule = split_places(surveyed(documents))
-    assert rule == BY_TAILS
+    assert rule == {"rule": BY_TAILS, "heldout_share": 0.05}
     assert places.tolist() == [len(text) - len(text) // 20 for text in documents]
 
 

@@ -7,26 +7,15 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import (
-    Blocks,
-    DocumentBlock,
-    Ledger,
-    LineSeparator,
-    SourceFile,
-    blocks_of,
-)
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, LineSeparator, SourceFile, blocks_of
 from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
@@ -43,7 +32,7 @@ def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     for block in LineSeparator(b">", is_line=False).documents(_after_first_mark(file, ledger)):
         letters = []
         for part, ends in block.ends():
-            header, _, body = (b"", b"", part) if in_body else part.partition(b"\n")
+            header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
             record = f"{file.name}, record {header[:40].decode('latin-1').strip()!r},"
             letters.append(sequence_letters(body, file.name if in_body else record))
             in_body = not ends and (in_body or b"\n" in part)
@@ -155,21 +144,15 @@ class Kmers(Vocabulary):
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id for each k letters, then the letters left over, then the separator."""
-        letters = self._letters(b"".join(block.parts))
-        lengths = np.array([len(part) for part in block.parts], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        groups, singles = lengths // self.k, lengths % self.k
-        sizes = groups + singles + 1
-        sizes[-1] -= not block.complete
-        places = np.cumsum(sizes) - sizes
-        ids = np.full(int(sizes.sum()), self.separator, np.uint32)
-        base = len(self.alphabet)
-        weights = base ** np.arange(self.k)[::-1]
-        first = _ranges(starts, groups, step=self.k)
-        ids[_ranges(places, groups)] = letters[first[:, None] + np.arange(self.k)] @ weights
-        left = _ranges(starts + groups * self.k, singles)
-        ids[_ranges(places + groups, singles)] = letters[left] + base**self.k
-        return ids
+        base, k, start = len(self.alphabet), self.k, 0
+        letters, weights = self._letters(b"".join(block.parts)), base ** np.arange(k)[::-1]
+        ids: list[NDArray[np.int64]] = []
+        for part, ends in block.ends():
+            left, end = start + len(part) // k * k, start + len(part)
+            ids += [letters[start:left].reshape(-1, k) @ weights, letters[left:end] + base**k]
+            ids += [np.array([self.separator])] * ends
+            start = end
+        return np.concatenate(ids).astype(np.uint32)
 
     def _letters(self, content: bytes) -> NDArray[np.int64]:
         """Places in the alphabet."""
@@ -192,14 +175,6 @@ class Kmers(Vocabulary):
         keep = ~single | (np.arange(self.k) == 0)
         letters = np.frombuffer(self.alphabet.encode(), np.uint8)
         return bytes(letters[group[keep]])
-
-
-def _ranges(
-    starts: NDArray[np.int64], counts: NDArray[np.int64], step: int = 1
-) -> NDArray[np.int64]:
-    """`start, start + step, ...`, `count` of them, for each start and count, in one array."""
-    offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(starts, counts) + step * offsets
 
 
 def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Kmers:

@@ -26,14 +26,12 @@ from archfit.data.streams import (
     refused,
 )
 from archfit.data.vocabulary import Ids, Vocabulary, encode_upper_bits
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from PIL.Image import Image
-else:
-    from archfit.spec import lazy_numpy as np
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -115,7 +113,11 @@ class ImageReader:
         at_once = max(1, BLOCK_BYTES // max(size, 1))
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
-            pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
+            content = stream.read(images * size)  # a header may promise what is not there
+            if len(content) < images * size:
+                rule = "is truncated: its header promises more pixels"
+                raise ValueError(f"{name} {rule}; write it again")
+            pixels = np.frombuffer(content, np.uint8)
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
@@ -187,17 +189,6 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     if any(side < 0 for side in shape) or math.prod(shape) < 0:
         raise ValueError(f"{name} has the impossible shape {shape}; save it again")
     return shape, kind
-
-
-def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
-    """The next `count` bytes, a few megabytes at a time: a header may promise what is not there."""
-    pieces: list[bytes] = []
-    while count and (piece := stream.read(min(count, BLOCK_BYTES))):
-        pieces.append(piece)
-        count -= len(piece)
-    if count:
-        raise ValueError(f"{name} is truncated: its header promises more pixels; write it again")
-    return b"".join(pieces)
 
 
 def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

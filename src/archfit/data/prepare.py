@@ -12,51 +12,31 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from archfit.data.kinds import (
-    HANDLERS,
-    Documents,
-    Report,
-    SourceDocuments,
-    check_tokenizer_file,
-    hash_inputs,
-)
+from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments, check_tokenizer_file
 from archfit.data.prepared import (
     FILES,
-    FORMAT_VERSION,
     PreparedData,
     mapped_ids,
     open_prepared,
     sha256,
     work_hash,
+    write_description,
 )
 from archfit.data.shards import FolderAppearedError, ShardWriter, atomic_folder
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
-from archfit.data.split import (
-    BY_SOURCE,
-    HELDOUT_ONE_IN,
-    Divider,
-    NgramSketch,
-    Survey,
-    sampling,
-    split_places,
-)
+from archfit.data.split import Divider, NgramSketch, Survey, sampling, split_places
 from archfit.data.statistics import cooccurrence, unigram_entropy_bits
 from archfit.data.streams import InputFile
 from archfit.data.vocabulary import Bpe, Vocabulary, pieces_of, train_bpe, word_cut
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.files import HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 LISTED_FILES = 100
-FIRST_KEYS = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")  # people look for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +83,7 @@ def prepare(
         check_tokenizer_file(settings.tokenizer)
 
     def work() -> str:
-        files = [hash_inputs(each.source, each.settings).values() for each in sources]
-        return work_hash(settings, files)
+        return work_hash(settings, [each.hashed().values() for each in sources])
 
     def write(folder: Path) -> None:
         settle = HANDLERS[settings.kind].settle  # the first block of the source decides for both
@@ -185,25 +164,21 @@ def write_data_set(
     surveys = [Survey(line_ends) for _ in sources]
     read = (_surveyed(each, found, main) for each, found in zip(sources, surveys, strict=True))
     chosen = HANDLERS[settings.kind].vocabulary(settings, itertools.chain.from_iterable(read))
-    places, rule = split_places(*surveys)
+    places, split = split_places(*surveys)
     vocabulary = chosen or _trained_bpe(main, places[0], surveys[0].bytes)
     train, sides, leakage = _write_tokens(folder, sources, surveys, places, vocabulary)
     origin, tokenizer = about(), vocabulary.as_json()
     write_whole(folder / TOKENIZER, tokenizer.encode())
     ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, train.dtype.name))
-    share = None if rule == BY_SOURCE else 1 / HELDOUT_ONE_IN
     description = (
         origin
         | {"documents": sum(len(found.lengths) for found in surveys)}
         | _described(vocabulary, tokenizer, train, sides)
-        | {"cooccurrence": dataclasses.asdict(ranks)}
-        | {"split": {"rule": rule, "heldout_share": share}, "leakage": leakage}
+        | {"cooccurrence": ranks, "split": split, "leakage": leakage}
         | {"warnings": _size_warnings(settings, vocabulary)}
         | origin
     )
-    ordered = {key: description[key] for key in FIRST_KEYS} | description
-    text = json.dumps({"format": FORMAT_VERSION} | ordered, indent=1, ensure_ascii=False)
-    write_whole(folder / DATA, f"{text}\n".encode())
+    write_description(folder, description)
 
 
 def _surveyed(source: Documents, found: Survey, main: Documents) -> Iterator[bytes]:

@@ -6,16 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
+from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from archfit.data.sources import DataSettings
     from archfit.data.streams import InputFile
     from archfit.data.vocabulary import Vocabulary
@@ -85,8 +84,6 @@ class PreparedData:
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
     """The ids in a file that is not empty, mapped from disk and not read."""
-    import numpy as np
-
     return np.asarray(np.memmap(path, mode="r", dtype=np.dtype(dtype).newbyteorder("<")))
 
 
@@ -142,9 +139,22 @@ def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> s
         "format": FORMAT_VERSION,
         "settings": settings.as_json(),
         "tokenizer": None if tokenizer is None else sha256(tokenizer.read_text("utf-8")),
-        "inputs": [[(file.sha256, file.suffixes) for file in each] for each in files],
+        "inputs": [[(file.sha256, _suffixes(file.name)) for file in each] for each in files],
     }
     return sha256(json.dumps(work, sort_keys=True))
+
+
+def _suffixes(name: str) -> str:
+    """The part of a name that decides how a file is read: the same bytes as .txt and .jsonl."""
+    return "".join(PurePath(name).suffixes[-2:]).lower()
+
+
+def write_description(folder: Path, description: dict[str, object]) -> None:
+    """Write data.json; the keys people look for first come first."""
+    first = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")
+    ordered = {"format": FORMAT_VERSION, **{key: description[key] for key in first}, **description}
+    text = json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / DATA, text.encode())
 
 
 def sha256(text: str) -> str:

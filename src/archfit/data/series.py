@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import itertools
@@ -10,19 +9,15 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
 from archfit.data.text import checked_utf8
 from archfit.data.vocabulary import Ids, Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
@@ -99,9 +94,8 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
     lines = checked_utf8((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
-    start = next(lines, b"").removeprefix(codecs.BOM_UTF8)
     with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
-        for row in csv.reader(line.decode() for line in itertools.chain([start], lines)):
+        for row in csv.reader(line.decode() for line in lines):
             if any(cell.strip() for cell in row):
                 yield row
 

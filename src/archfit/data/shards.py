@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archfit.data.statistics import counts_of
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import flush_folder
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from archfit.data.split import SplitSide
     from archfit.data.vocabulary import Ids
 
@@ -44,8 +43,6 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """
 
     def __init__(self, path: Path, vocab: int) -> None:
-        import numpy as np
-
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
         self._digest, self.tokens = hashlib.sha256(), 0

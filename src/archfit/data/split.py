@@ -18,16 +18,12 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archfit.data.streams import DocumentBlock, changed_error
 from archfit.data.vocabulary import WORDS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100
@@ -49,11 +45,7 @@ class Survey:
     def __init__(self, ignored_at_end: bytes = b"") -> None:
         self.ignored_at_end = ignored_at_end
         self.lengths, self.digests = array("q"), array("Q")
-
-    @property
-    def bytes(self) -> int:
-        """Content of all documents."""
-        return sum(self.lengths)
+        self.bytes = 0  # content of all documents
 
     def read(self, blocks: Iterable[DocumentBlock]) -> Iterator[bytes]:
         """Note the documents of `blocks`, all of which are read once; the content of each block."""
@@ -71,24 +63,27 @@ class Survey:
                     whole.update(part[len(kept) :])
                 if ends and length:
                     self.lengths.append(length)
+                    self.bytes += length
                     self.digests.append(int.from_bytes(trimmed.digest()[:8], "little"))
                 if ends:
                     length, whole = 0, hashlib.sha256()
                     trimmed = whole
 
 
-def split_places(*surveys: Survey) -> tuple[list[NDArray[np.int64]], str]:
-    """For each source the bytes of its documents for training, and the name of the rule.
+def split_places(*surveys: Survey) -> tuple[list[NDArray[np.int64]], dict[str, object]]:
+    """For each source the bytes of its documents for training, and what data.json says of the rule.
 
     The rest of a document is held out; so is all of a second source, where there is one.
     """
     lengths, *heldout = (np.array(found.lengths, np.int64) for found in surveys)
     if heldout:
-        return [lengths, *(other * 0 for other in heldout)], BY_SOURCE
+        places = [lengths, *(other * 0 for other in heldout)]
+        return places, {"rule": BY_SOURCE, "heldout_share": None}
+    share = 1 / HELDOUT_ONE_IN
     held = np.array(surveys[0].digests, np.uint64) % np.uint64(HELDOUT_ONE_IN) == 0
     if len(held) >= FEWEST_DOCUMENTS and 0 < held.sum() < len(held):
-        return [np.where(held, 0, lengths)], BY_HASH
-    return [lengths - lengths // HELDOUT_ONE_IN], BY_TAILS
+        return [np.where(held, 0, lengths)], {"rule": BY_HASH, "heldout_share": share}
+    return [lengths - lengths // HELDOUT_ONE_IN], {"rule": BY_TAILS, "heldout_share": share}
 
 
 class SplitSide:

@@ -17,7 +17,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, TypeAlias
 
 BLOCK_BYTES = 1 << 22
@@ -99,11 +99,6 @@ class InputFile:
     bytes: int
     sha256: str
 
-    @property
-    def suffixes(self) -> str:
-        """The part of its name that decides how it is read: the same bytes as .txt and .jsonl."""
-        return "".join(PurePath(self.name).suffixes[-2:]).lower()
-
 
 class Ledger:
     """What one reading has met so far: files with their hashes, and bytes against the limit."""
@@ -118,6 +113,12 @@ class Ledger:
         """Note a file that was read to its end; read twice, it must be the same."""
         if self.files.setdefault(file.name, file) != file:
             raise changed_error(file.name)
+
+    def check_same(self, before: dict[str, InputFile]) -> None:
+        """Refuse other files than those of a complete reading before; of none there was none."""
+        for name in self.files.keys() | before.keys():
+            if before and before.get(name) != self.files.get(name):
+                raise changed_error(name)
 
     def again(self) -> Ledger:
         """A ledger for reading the same files once more, with the full limit and no progress."""

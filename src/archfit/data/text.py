@@ -28,6 +28,7 @@ from archfit.data.streams import (
     refused,
 )
 from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
 
 DEFAULT_FIELD = "text"
@@ -229,8 +230,6 @@ def text_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bpe | 
 
 def character_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Characters:
     """All characters that occur in UTF-8 text, by code point."""
-    import numpy as np
-
     seen = np.zeros(0x110000, bool)
     for content in contents:
         seen[code_points(content.decode())] = True

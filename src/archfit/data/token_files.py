@@ -6,20 +6,15 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy import dtype, uint32
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 
@@ -27,7 +22,7 @@ ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     chunks, promised = file.unpacked(ledger), None
-    kind: dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
+    kind: np.dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
         shape, kind = array_header(first, file.name)
@@ -45,8 +40,8 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
 
 
 def _whole_ids(
-    chunks: Iterable[bytes], kind: dtype[Any], promised: int | None, name: str
-) -> Iterator[NDArray[uint32]]:
+    chunks: Iterable[bytes], kind: np.dtype[Any], promised: int | None, name: str
+) -> Iterator[NDArray[np.uint32]]:
     """The ids of a stream of numbers of one type; as many as its header promised, if it has one."""
     rest, found = b"", 0
     for chunk in chunks:

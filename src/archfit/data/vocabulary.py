@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
-else:
-    from archfit.spec import lazy_numpy as np
 
 Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
@@ -169,11 +167,6 @@ class Bpe(Vocabulary):
     def cut(self, part: bytes, limit: int) -> int:
         """Between words."""
         return word_cut(part, limit)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether decoding its tokens is nothing but joining their bytes."""
-        return self.cuttable and type(self.tokenizer.decoder).__name__ == "ByteLevel"
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The ids of each document, encoded in pieces on all cores, and the separator after it."""
