@@ -163,7 +163,8 @@ def leak(
     sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
     for sketch, documents in zip(sketches, (train, heldout), strict=True):
         sketch.add(DocumentBlock([document.encode() for document in documents], complete=True))
-    return sketches[1].leakage(sketches[0], shared_documents=0)["share"]
+    share: float | None = sketches[1].leakage(sketches[0], shared_documents=0)["share"]
+    return share
 
 
 def brute_force(train: list[str], heldout: list[str]) -> float | None:

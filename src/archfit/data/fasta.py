@@ -64,18 +64,15 @@ def _sequences(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
         where = f"{file.name}, read {read + 1},"
         mark = {0: b"@", 2: b"+"}.get(place, b"")
         if not line.startswith(mark):
-            raise ValueError(
-                f"{where} has {line[:20].decode('latin-1')!r} where a line begins with "
-                f"{mark.decode()}; a read has four lines: @name, sequence, +, qualities"
-            )
+            rule = f"has {line[:20].decode('latin-1')!r} where a line begins with {mark.decode()}"
+            way_out = "a read has four lines: @name, sequence, +, qualities"
+            raise ValueError(f"{where} {rule}; {way_out}")
         if place == 1:
             letters = sequence_letters(line.translate(_UNKNOWN), where)
             yield letters
         elif place == 3 and len(line.strip()) != len(letters):
-            raise ValueError(
-                f"{where} has {len(letters)} letters and {len(line.strip())} qualities; each "
-                "letter has one, so the file is damaged"
-            )
+            rule = f"has {len(letters)} letters and {len(line.strip())} qualities"
+            raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
         lines += 1
     if lines % 4:
         raise ValueError(f"{file.name} ends in the middle of a read; copy it again")

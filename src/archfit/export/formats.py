@@ -69,26 +69,18 @@ class ExportShape:
 def shape_of(architecture: Architecture) -> ExportShape:
     """The same network as other tools describe it; refused where none of them could."""
     if not isinstance(architecture.attention, Softmax):
-        raise ValueError(
-            "attention=linear is the analysed network, which no format has; "
-            "export one with softmax attention"
-        )
+        rule = "attention=linear is the analysed network, which no format has"
+        raise ValueError(f"{rule}; export one with softmax attention")
     if isinstance(architecture.input, Patches):
-        raise ValueError(
-            f"patches of {architecture.input.size} tokens are embedded at once, which no format "
-            "has; export a network that reads tokens"
-        )
+        rule = f"patches of {architecture.input.size} tokens are embedded at once"
+        raise ValueError(f"{rule}, which no format has; export a network that reads tokens")
     if isinstance(architecture.positions, Factorised):
-        raise ValueError(
-            f"positions=factorised({architecture.positions.inner}) is a table that no format has; "
-            "use a full one"
-        )
+        rule = f"positions=factorised({architecture.positions.inner}) is a table"
+        raise ValueError(f"{rule} that no format has; use a full one")
     head, embedding = architecture.head, architecture.embedding
     if isinstance(head, Factorised) and head != embedding:
-        raise ValueError(
-            f"head=factorised({head.inner}) is not factorised as the embedding is, and no format "
-            "has that; use a full or a tied head"
-        )
+        rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
+        raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
     return ExportShape(
         depth=architecture.depth,
         width=architecture.width,

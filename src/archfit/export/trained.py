@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from archfit.export import formats
 from archfit.export.formats import Export, ExportFormat, ExportShape
-from archfit.spec import Architecture, Factorised, Full, Head, Positions, RunRecord, RunSpec, files
+from archfit.spec import Factorised, Full, Head, Positions, RunRecord, RunSpec, files
 from archfit.spec.counting import table_weights
 
 FORMAT_OF_NETWORK = {  # the one with such blocks, by block, norms of queries and keys, objective
@@ -26,24 +26,14 @@ class TrainedRun:
     weights: Path
 
     @property
-    def merged(self) -> Architecture:
-        """The network with its factorised tables multiplied out."""
-        architecture = self.spec.architecture
-        names = ("embedding", "positions", "head")
-        parts = [name for name in names if isinstance(getattr(architecture, name), Factorised)]
-        full: dict[str, Full] = dict.fromkeys(parts, Full())
-        return replace(architecture, **full)  # type: ignore[arg-type]  # each is a table
-
-    @property
     def format(self) -> ExportFormat:
         """The one that holds its weights."""
         shape = self.spec.architecture
         name = FORMAT_OF_NETWORK.get((shape.block, shape.qk_norm, shape.objective))
         if name is None:
-            raise ValueError(
-                "an encoder of Llama's blocks is a network that no format has; export one of "
-                "GPT-2's blocks, or a decoder; its weights stay usable by archfit"
-            )
+            rule = "an encoder of Llama's blocks is a network that no format has"
+            way_out = "export one of GPT-2's blocks, or a decoder"
+            raise ValueError(f"{rule}; {way_out}; its weights stay usable by archfit")
         return formats.FORMATS[name]
 
 
@@ -71,16 +61,18 @@ def open_run(folder: Path) -> TrainedRun:
 
 
 def export_run(run: TrainedRun, *, separator: int | None) -> Export:
-    """The config.json of the trained network; the weights are for `write_weights`."""
+    """The config.json of the trained network, its factorised tables multiplied out."""
+    given, tables = run.spec.architecture, ("embedding", "positions", "head")
+    factorised = [name for name in tables if isinstance(getattr(given, name), Factorised)]
+    merged = replace(given, **dict.fromkeys(factorised, Full()))  # type: ignore[arg-type]  # tables
     try:
-        shape = replace(formats.shape_of(run.merged), separator=separator)
+        shape = replace(formats.shape_of(merged), separator=separator)
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
     if obstacles := run.format.obstacles(shape):
-        raise ValueError(
-            f"{run.format.name} cannot hold these weights: {obstacles[0]}, and no other format has "
-            "such blocks; train with head_dim = width / heads to export"
-        )
+        rule = f"{obstacles[0]}, and no other format has such blocks"
+        way_out = "train with head_dim = width / heads to export"
+        raise ValueError(f"{run.format.name} cannot hold these weights: {rule}; {way_out}")
     export = formats.export_config(shape, run.format.name)
     return replace(export, notes=(*export.notes, *_notes(run, shape)))
 
