@@ -6,7 +6,7 @@ from typing import Literal
 
 from safetensors.torch import save_file
 
-from archfit.export import ExportShape
+from archfit.export.formats import ExportShape
 from archfit.model import Transformer
 from archfit.spec import (
     Architecture,

@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archfit.data.bpe import Bpe
 from archfit.data.shards import atomic_folder
-from archfit.export import (
-    Export,
-    ExportShape,
-    export_config,
-    with_tokenizer,
-    without_tokenizer,
-    write_files,
-)
+from archfit.data.vocabulary import Bpe
+from archfit.export.formats import Export, ExportShape, export_config, write_files
+from archfit.export.trained import with_tokenizer, without_tokenizer
 from archfit.spec import Full
 from archfit.spec.files import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 

@@ -14,7 +14,7 @@ from archfit.advise.shapes import BudgetTooSmall
 from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.findings import LARGEST_CODEBOOK, WRITTEN
-from archfit.export import ExportShape, export_config
+from archfit.export.formats import ExportShape, export_config
 from archfit.spec import Full
 from archfit.spec.files import CONFIG
 

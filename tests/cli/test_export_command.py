@@ -13,7 +13,7 @@ from archfit.cli.app import main
 from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.sources import DataSettings
-from archfit.export import FORMATS
+from archfit.export.formats import FORMATS
 from archfit.spec import Architecture, Rotary
 from tests_exports import NETWORK, random_run
 from tests_safetensors import write_shapes

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from archfit.data import bpe
-from archfit.data.bpe import Bpe, read_bpe, train_bpe
+from archfit.data import vocabulary as vocabularies
+from archfit.data.kinds import read_vocabulary
 from archfit.data.prepare import prepare
 from archfit.data.sources import DataSettings
 from archfit.data.streams import DocumentBlock
-from archfit.data.tokenizer_files import read_vocabulary
+from archfit.data.vocabulary import Bpe, read_bpe, train_bpe
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog. It's 42 o'clock;  two  spaces,\n\n"
@@ -62,7 +62,7 @@ def _small() -> Bpe:
 @given(words=st.lists(st.sampled_from(["a", "the", "it's", " ", "\n", "é", ".", "7"]), min_size=1))
 def test_cutting_between_words_changes_no_token(words: list[str]) -> None:
     text = " ".join([*words, "and more words"])
-    cut = bpe.word_cut(text.encode(), len(text.encode()))
+    cut = vocabularies.word_cut(text.encode(), len(text.encode()))
     parts = [text.encode()[:cut], text.encode()[cut:]]
     ids = [token for part in parts for token in _small().tokenizer.encode(part.decode()).ids]
     assert ids == _small().tokenizer.encode(text).ids
@@ -70,17 +70,17 @@ def test_cutting_between_words_changes_no_token(words: list[str]) -> None:
 
 def test_a_cut_stays_near_its_limit_where_words_have_no_gaps() -> None:
     content = ("Hello world\n" + "\u6c49\u5b57" * 8000).encode()
-    assert 45_000 - 3 <= bpe.word_cut(content, 45_000) <= 45_000
-    content[: bpe.word_cut(content, 45_000)].decode()
-    assert bpe.word_cut(content, 2_000) == len(b"Hello world")  # near enough
+    assert 45_000 - 3 <= vocabularies.word_cut(content, 45_000) <= 45_000
+    content[: vocabularies.word_cut(content, 45_000)].decode()
+    assert vocabularies.word_cut(content, 2_000) == len(b"Hello world")  # near enough
 
 
 def test_long_documents_are_encoded_in_pieces_as_if_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_once = _small().encode(DocumentBlock([TEXT.encode()], complete=True))
-    monkeypatch.setattr(bpe, "PIECE_BYTES", 100)
-    assert len(list(bpe.pieces_of(TEXT.encode(), 100))) > 40
+    monkeypatch.setattr(vocabularies, "PIECE_BYTES", 100)
+    assert len(list(vocabularies.pieces_of(TEXT.encode(), 100))) > 40
     assert np.array_equal(_small().encode(DocumentBlock([TEXT.encode()], complete=True)), at_once)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.data.fastq import fastq_blocks
+from archfit.data.fasta import fastq_blocks
 from archfit.data.kinds import detect_kind
 from archfit.data.prepare import prepare
 from archfit.data.sources import DataSettings

@@ -1,11 +1,14 @@
 """Fingerprints of data whose numbers are known."""
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from archfit.data.fingerprint import DISTANCES, fingerprint
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "atlas" / "fingerprints.py"))
+DISTANCES, fingerprint = SCRIPT["DISTANCES"], SCRIPT["fingerprint"]
 
 
 def test_independent_tokens_tell_nothing_of_each_other() -> None:

@@ -17,7 +17,7 @@ def test_ids_are_written_flat_hashed_and_counted(tmp_path: Path, vocab: int, dty
     with ShardWriter(tmp_path / "x.bin", vocab) as writer:
         for part in (ids[:3000], ids[:0], ids[3000:]):
             writer.write(part)
-        digest = writer.finish([]).sha256
+        digest = writer.finish([])["sha256"]
     content = (tmp_path / "x.bin").read_bytes()
     assert content == ids.astype(dtype).tobytes()
     assert digest == hashlib.sha256(content).hexdigest()

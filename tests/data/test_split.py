@@ -18,10 +18,16 @@ from archfit.data.split import (
     Survey,
     sampling,
     split_places,
-    survey,
 )
 from archfit.data.streams import DocumentBlock
 from archfit.data.vocabulary import WORDS
+
+
+def survey(blocks: list[DocumentBlock], ignored_at_end: bytes = b"") -> Survey:
+    found = Survey(ignored_at_end)
+    contents = [b"".join(block.parts) for block in blocks]
+    assert list(found.read(blocks)) == contents
+    return found
 
 
 def surveyed(documents: list[bytes]) -> Survey:
@@ -81,7 +87,7 @@ def test_one_document_in_twenty_is_held_out_by_its_hash() -> None:
     (places,), rule = split_places(surveyed(DOCUMENTS))
     first_bytes = [hashlib.sha256(document).digest()[:8] for document in DOCUMENTS]
     held = [int.from_bytes(start, "little") % 20 == 0 for start in first_bytes]
-    assert rule == BY_HASH
+    assert rule == {"rule": BY_HASH, "heldout_share": 0.05}
     assert (places == 0).tolist() == held
     assert 60 < sum(held) < 140
 
@@ -98,7 +104,7 @@ def test_a_document_lands_on_the_same_side_in_any_company() -> None:
 @pytest.mark.parametrize("documents", [DOCUMENTS[:99], [b"always the same one"] * 200])
 def test_few_documents_or_one_sided_ones_lose_their_tails(documents: list[bytes]) -> None:
     (places,), rule = split_places(surveyed(documents))
-    assert rule == BY_TAILS
+    assert rule == {"rule": BY_TAILS, "heldout_share": 0.05}
     assert places.tolist() == [len(text) - len(text) // 20 for text in documents]
 
 
@@ -157,7 +163,8 @@ def leak(
     sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
     for sketch, documents in zip(sketches, (train, heldout), strict=True):
         sketch.add(DocumentBlock([document.encode() for document in documents], complete=True))
-    return sketches[1].leakage(sketches[0], shared_documents=0).share
+    share: float | None = sketches[1].leakage(sketches[0], shared_documents=0)["share"]
+    return share
 
 
 def brute_force(train: list[str], heldout: list[str]) -> float | None:
@@ -203,7 +210,7 @@ def test_repetitions_are_counted_and_need_no_room() -> None:
         sketch.add(DocumentBlock([words.encode()], complete=True))
     assert len(sketch.hashes) == 8
     found = sketch.leakage(sketch, shared_documents=0)
-    assert found.heldout_ngrams == found.shared_ngrams == 8000
+    assert found["heldout_ngrams"] == found["shared_ngrams"] == 8000
 
 
 def test_runs_do_not_cross_documents() -> None:

@@ -9,18 +9,17 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from archfit.data.sources import DataSettings
-from archfit.data.streams import DocumentBlock, Ledger, SourceFile
+from archfit.data.streams import DocumentBlock, Ledger, LineSeparator, SourceFile
 from archfit.data.text import (
-    CharacterVocabularyBuilder,
-    character_blocks,
+    character_vocabulary,
     checked_utf8,
     dataset_documents,
-    split_at_lines,
     text_blocks,
 )
 
 Writer = Callable[[str, bytes], SourceFile]
 TEXT = DataSettings(kind="text")
+MARKED = LineSeparator(b"<|doc|>")
 
 
 def documents(blocks: Iterable[DocumentBlock]) -> list[bytes]:
@@ -55,7 +54,7 @@ def test_utf16_is_told_apart() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_documents_lie_between_marked_lines(end: str) -> None:
     text = end.join(["<|doc|>", "one", "still one", "<|doc|>", "two <|doc|>", "<|doc|>"])
-    found = documents(split_at_lines([text.encode()], "<|doc|>"))
+    found = documents(MARKED.documents([text.encode()]))
     assert found == [f"one{end}still one".encode(), b"two <|doc|>"]
 
 
@@ -70,7 +69,7 @@ def test_documents_lie_between_marked_lines(end: str) -> None:
     ],
 )
 def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) -> None:
-    one, two = documents(split_at_lines(chunks, "<|doc|>"))
+    one, two = documents(MARKED.documents(chunks))
     assert one.strip(b"o") in (b"", b"\r\n")
     assert two == b"two"
 
@@ -80,13 +79,13 @@ def test_a_byte_order_mark_is_no_text(size: int) -> None:
     content = "\ufeff<|doc|>\none \ufeff".encode()
     chunks = [b"", *(content[place : place + size] for place in range(0, len(content), size))]
     checked = checked_utf8(chunks, "t", "strict")
-    assert documents(split_at_lines(checked, "<|doc|>")) == ["one \ufeff".encode()]
+    assert documents(MARKED.documents(checked)) == ["one \ufeff".encode()]
     with pytest.raises(ValueError, match="t is UTF-16"):
         list(checked_utf8([b"", b"\xff", b"\xfea\0"], "t", "strict"))
 
 
 def test_a_last_line_in_pieces_is_still_a_separator() -> None:
-    assert documents(split_at_lines([b"one\n<|d", b"oc|>"], "<|doc|>")) == [b"one"]
+    assert documents(MARKED.documents([b"one\n<|d", b"oc|>"])) == [b"one"]
 
 
 def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledger) -> None:
@@ -95,7 +94,7 @@ def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledge
 
 def test_character_data_is_split_at_blank_lines(source_file: Writer, ledger: Ledger) -> None:
     file = source_file("a.abc", b"X:1\nabc|\n\n\nX:2\ndef|\n")
-    found = documents(character_blocks(file, DataSettings(kind="abc"), ledger))
+    found = documents(text_blocks(file, DataSettings(kind="abc"), ledger))
     assert found == [b"X:1\nabc|", b"X:2\ndef|"]
 
 
@@ -154,6 +153,7 @@ def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
 
 
 TEXT = DataSettings(kind="text")
+MARKED = LineSeparator(b"<|doc|>")
 ROWS = {"text": ["one", "", "twö"], "label": [0, 1, 2]}
 
 
@@ -204,7 +204,5 @@ def test_what_is_not_there_is_not_fetched(ledger: Ledger) -> None:
 
 @given(st.lists(st.text()))
 def test_the_alphabet_is_every_character_once(texts: list[str]) -> None:
-    seen = CharacterVocabularyBuilder(DataSettings(kind="abc"))
-    for text in texts:
-        seen.add(text.encode())
-    assert seen.build().alphabet == "".join(sorted(set("".join(texts))))
+    made = character_vocabulary(DataSettings(kind="abc"), (text.encode() for text in texts))
+    assert made.alphabet == "".join(sorted(set("".join(texts))))

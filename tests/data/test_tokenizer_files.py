@@ -13,10 +13,10 @@ from tokenizers.trainers import (
     WordPieceTrainer,
 )
 
+from archfit.data.kinds import tokenizer_rows
 from archfit.data.prepare import prepare
 from archfit.data.prepared import open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
-from archfit.data.tokenizer_files import tokenizer_rows
 
 TEXT = ["the depth of a network and the width of a network", "which shape fits my data"] * 5
 

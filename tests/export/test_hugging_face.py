@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from archfit.export import FORMATS, Export, ExportShape, export_config, write_files
+from archfit.export.formats import FORMATS, Export, ExportShape, export_config, write_files
 from archfit.spec import Factorised, Full
 from tests_exports import GPT2, ODD, SMALL
 

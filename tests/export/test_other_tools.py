@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from archfit.export import ExportShape, export_config, write_files
+from archfit.export.formats import ExportShape, export_config, write_files
 from tests_exports import GPT2, ODD, SMALL
 
 LITGPT_CONFIG = """

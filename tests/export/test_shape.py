@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.export import FORMATS, ExportShape, export_config, shape_of
+from archfit.export.formats import FORMATS, ExportShape, export_config, shape_of
 from archfit.spec import (
     Architecture,
     Factorised,

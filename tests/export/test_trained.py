@@ -12,16 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from archfit.export import (
-    TrainedRun,
-    export_config,
-    export_run,
-    open_run,
-    shape_of,
-    write_files,
-    write_weights,
-)
-from archfit.export.weights import expected_shapes, multipliers
+from archfit.export.formats import export_config, shape_of, write_files
+from archfit.export.trained import TrainedRun, export_run, open_run
+from archfit.export.weights import expected_shapes, multipliers, write_weights
 from archfit.model import parametrisation
 from archfit.model.layers import NORM_EPSILON, ROTARY_BASE
 from archfit.spec import (

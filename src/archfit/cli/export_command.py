@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from archfit import export as exports
 from archfit.cli import options
 from archfit.cli.options import SHAPE, AsJson, flag, size, word
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
+from archfit.export.formats import FORMATS, Export, ExportShape, export_config, write_files
+from archfit.export.trained import TrainedRun, export_run, open_run
+from archfit.export.weights import check_weights, is_export, write_weights
 from archfit.journey import tokenizer_of, with_tokenizer_of
 from archfit.report.document import Document, Section
 from archfit.spec import to_json
@@ -37,7 +39,7 @@ RANK = size("Factorise the embedding to this rank; full if left out.", "R", SHAP
 FORMAT = typer.Option(
     "--format",
     metavar="FMT",
-    help=f"{', '.join(exports.FORMATS)}. If left out: that of the run, or {USUAL_FORMAT}.",
+    help=f"{', '.join(FORMATS)}. If left out: that of the run, or {USUAL_FORMAT}.",
 )
 DATA = word("Prepared data whose tokenizer goes into the folder.")
 
@@ -71,26 +73,26 @@ def export(
     trained = None
     if run is not None:
         trained = _open_run(run, [*sizes, *(["tied"] if tied else [])], format_name, prepared)
-        made = exports.export_run(trained, separator=separator)
-        exports.check_weights(trained)
+        made = export_run(trained, separator=separator)
+        check_weights(trained)
         positions = trained.spec.architecture.context
     else:
         shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
-        made = exports.export_config(shape, format_name or USUAL_FORMAT)
+        made = export_config(shape, format_name or USUAL_FORMAT)
         positions = shape.context
     if prepared is not None:
         made = with_tokenizer_of(made, prepared, context=positions)
     with atomic_folder(out, overwrite=overwrite) as folder:
-        exports.write_files(made, folder)
+        write_files(made, folder)
         if trained is not None:
-            exports.write_weights(trained, folder)
+            write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
     show(_document(made, [str(out / name) for name in files]), as_json=as_json)
 
 
 def _shape(
     sizes: dict[str, int], *, tied: bool, data: PreparedData | None, separator: int | None
-) -> exports.ExportShape:
+) -> ExportShape:
     """The architecture of the sizes given; the vocabulary is the data's where it is not given."""
     if not {"depth", "width", "heads"} <= sizes.keys():
         raise ValueError("a shape needs --depth, --width and --heads; or give --run DIR")
@@ -110,19 +112,17 @@ def _shape(
         usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
     given = {name: value for name, value in sizes.items() if name != "rank"}
     embedding = table_of(sizes.get("rank"))
-    return exports.ExportShape(
-        **(usual | given), embedding=embedding, tied=tied, separator=separator
-    )
+    return ExportShape(**(usual | given), embedding=embedding, tied=tied, separator=separator)
 
 
 def _open_run(
     run: Path, given: list[str], format_name: str | None, data: PreparedData | None
-) -> exports.TrainedRun:
+) -> TrainedRun:
     """The run, unless a shape, another format or a tokenizer of other data is asked for, too."""
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} does not go with --run, which has a shape; leave it out")
-    trained = exports.open_run(run)
+    trained = open_run(run)
     if format_name not in (None, trained.format.name):
         raise ValueError(
             f"--format {format_name} does not have such blocks as this run; "
@@ -157,10 +157,10 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
 def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
     is_file = path.is_file() and not path.is_symlink() and path.name in EXPORTED_FILES
-    return is_file and (path.name != WEIGHTS or exports.is_export(path))
+    return is_file and (path.name != WEIGHTS or is_export(path))
 
 
-def _document(made: exports.Export, files: list[str]) -> Document:
+def _document(made: Export, files: list[str]) -> Document:
     params = made.params
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in tables"
     notes = tuple(f"Note: {note}." for note in made.notes)

@@ -87,6 +87,6 @@ def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> 
         raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
     if tokenizer is None:
         return vocab
-    from archfit.data.tokenizer_files import tokenizer_rows
+    from archfit.data.kinds import tokenizer_rows
 
     return tokenizer_rows(tokenizer)

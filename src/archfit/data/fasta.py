@@ -1,45 +1,40 @@
-"""FASTA files: one document a record, its letters, and groups of k of them as tokens."""
+"""FASTA records and FASTQ reads, a document each: their letters, and groups of k as tokens."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import Blocks, ByteSeparator, DocumentBlock, Ledger, SourceFile
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, LineSeparator, SourceFile, blocks_of
+from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.errors import InvalidValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
-_SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")
-
-
-def fasta_look(start: bytes) -> str:
-    """A word for sequences, by the first bytes: a header and a line of letters."""
-    return "sequences in FASTA" if _SEQUENCE.match(start) else ""
+_SEQUENCE = re.compile(rb">[^\n]*\n[A-Za-z*\-\n\r]+")  # a header and a line of letters
+_READ = re.compile(rb"@[^\n]*\n[A-Za-z.\-\r]+\n\+")
+_UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a base they did not see
 
 
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in ByteSeparator(between=b"\n>").documents(_after_first_mark(file, ledger)):
+    for block in LineSeparator(b">", is_line=False).documents(_after_first_mark(file, ledger)):
         letters = []
         for part, ends in block.ends():
-            letters.append(_letters(part, file.name, in_body=in_body))
+            header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
+            record = f"{file.name}, record {header[:40].decode('latin-1').strip()!r},"
+            letters.append(sequence_letters(body, file.name if in_body else record))
             in_body = not ends and (in_body or b"\n" in part)
         yield DocumentBlock(letters, complete=block.complete)
 
@@ -56,13 +51,31 @@ def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
     yield from chunks
 
 
-def _letters(record: bytes, name: str, *, in_body: bool) -> bytes:
-    """The sequence in a part of a record, which starts in its header unless `in_body`."""
-    where, body = name, record
-    if not in_body:
-        header, _, body = record.partition(b"\n")
-        where = f"{name}, record {header[:40].decode('latin-1').strip()!r},"
-    return sequence_letters(body, where)
+def fastq_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
+    """The sequences of one file of reads."""
+    return blocks_of(_sequences(file, ledger))
+
+
+def _sequences(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The second of every four lines: name, sequence, plus, qualities."""
+    letters, lines = b"", 0
+    for line in file.lines(ledger):
+        read, place = divmod(lines, 4)
+        where = f"{file.name}, read {read + 1},"
+        mark = {0: b"@", 2: b"+"}.get(place, b"")
+        if not line.startswith(mark):
+            rule = f"has {line[:20].decode('latin-1')!r} where a line begins with {mark.decode()}"
+            way_out = "a read has four lines: @name, sequence, +, qualities"
+            raise ValueError(f"{where} {rule}; {way_out}")
+        if place == 1:
+            letters = sequence_letters(line.translate(_UNKNOWN), where)
+            yield letters
+        elif place == 3 and len(line.strip()) != len(letters):
+            rule = f"has {len(letters)} letters and {len(line.strip())} qualities"
+            raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
+        lines += 1
+    if lines % 4:
+        raise ValueError(f"{file.name} ends in the middle of a read; copy it again")
 
 
 def sequence_letters(body: bytes, where: str) -> bytes:
@@ -102,7 +115,7 @@ def sequence_alphabet(counts: dict[str, int], unusual: str) -> tuple[str, dict[s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kmers(UnitVocabulary):
+class Kmers(Vocabulary):
     """Groups of `k` letters, single letters for what is left over at the end, and the separator.
 
     With A letters the ids are A^k groups (the first letter weighs most), then, if k > 1, A single
@@ -128,21 +141,15 @@ class Kmers(UnitVocabulary):
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id for each k letters, then the letters left over, then the separator."""
-        letters = self._letters(b"".join(block.parts))
-        lengths = np.array([len(part) for part in block.parts], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        groups, singles = lengths // self.k, lengths % self.k
-        sizes = groups + singles + 1
-        sizes[-1] -= not block.complete
-        places = np.cumsum(sizes) - sizes
-        ids = np.full(int(sizes.sum()), self.separator, np.uint32)
-        base = len(self.alphabet)
-        weights = base ** np.arange(self.k)[::-1]
-        first = _ranges(starts, groups, step=self.k)
-        ids[_ranges(places, groups)] = letters[first[:, None] + np.arange(self.k)] @ weights
-        left = _ranges(starts + groups * self.k, singles)
-        ids[_ranges(places + groups, singles)] = letters[left] + base**self.k
-        return ids
+        base, k, start = len(self.alphabet), self.k, 0
+        letters, weights = self._letters(b"".join(block.parts)), base ** np.arange(k)[::-1]
+        ids: list[NDArray[np.int64]] = []
+        for part, ends in block.ends():
+            left, end = start + len(part) // k * k, start + len(part)
+            ids += [letters[start:left].reshape(-1, k) @ weights, letters[left:end] + base**k]
+            ids += [np.array([self.separator])] * ends
+            start = end
+        return np.concatenate(ids).astype(np.uint32)
 
     def _letters(self, content: bytes) -> NDArray[np.int64]:
         """Places in the alphabet."""
@@ -167,36 +174,31 @@ class Kmers(UnitVocabulary):
         return bytes(letters[group[keep]])
 
 
-def _ranges(
-    starts: NDArray[np.int64], counts: NDArray[np.int64], step: int = 1
-) -> NDArray[np.int64]:
-    """`start, start + step, ...`, `count` of them, for each start and count, in one array."""
-    offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(starts, counts) + step * offsets
-
-
-class KmerVocabularyBuilder(VocabularyBuilder):
-    """How often each letter occurs in sequences."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        super().__init__(settings)
-        self.counts: Counter[str] = Counter()
-
-    def add(self, content: bytes) -> None:
-        """Count the letters."""
+def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Kmers:
+    """Groups of as many of the letters that occur as the settings say."""
+    counts: Counter[str] = Counter()
+    for content in contents:
         found = enumerate(np.bincount(np.frombuffer(content, np.uint8)).tolist())
-        self.counts.update({chr(code): count for code, count in found if count})
-
-    def build(self) -> Kmers:
-        """Groups of as many of the letters as the settings say."""
-        alphabet, mapped = sequence_alphabet(self.counts, self.settings.unusual)
-        letters, k = len(alphabet), self.settings.kmer
-        needed = letters**k + (letters if k > 1 else 0) + 1
-        if needed > LARGEST_VOCAB:
-            rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
-            raise InvalidValue("kmer", k, rule, "use a smaller one")
-        rows = self.rows(needed, "k-mers" if k > 1 else "letters")
-        return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
+        counts.update({chr(code): count for code, count in found if count})
+    alphabet, mapped = sequence_alphabet(counts, settings.unusual)
+    letters, k = len(alphabet), settings.kmer
+    needed = letters**k + (letters if k > 1 else 0) + 1
+    if needed > LARGEST_VOCAB:
+        rule = f"of {letters} letters needs {needed} tokens, more than {LARGEST_VOCAB}"
+        raise InvalidValue("kmer", k, rule, "use a smaller one")
+    rows = settings.rows(needed, "k-mers" if k > 1 else "letters")
+    return Kmers(alphabet=alphabet, k=k, mapped=mapped, size=rows)
 
 
-FASTA = KindHandler(fasta_look, each_file(fasta_blocks), KmerVocabularyBuilder, (Kmers,))
+FASTA = KindHandler(
+    lambda start: "sequences in FASTA" if _SEQUENCE.match(start) else "",
+    each_file(fasta_blocks),
+    kmer_vocabulary,
+    (Kmers,),
+)
+FASTQ = KindHandler(
+    lambda start: "reads in FASTQ" if _READ.match(start) else "",
+    each_file(fastq_blocks),
+    kmer_vocabulary,
+    (Kmers,),
+)

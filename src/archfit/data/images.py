@@ -9,7 +9,7 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, ClassVar
 
@@ -25,15 +25,13 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder, encode_upper_bits
+from archfit.data.vocabulary import Ids, Vocabulary, encode_upper_bits
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from PIL.Image import Image
-else:
-    from archfit.spec import lazy_numpy as np
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
@@ -42,11 +40,6 @@ GREYED_AT_ONCE = 1 << 20  # pixels
 DEFAULT_LEVELS, DEFAULT_CLUSTERS = 256, 512
 KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
-
-
-def image_look(start: bytes) -> str:
-    """A word for pictures, by the first bytes of their formats."""
-    return "images or arrays" if start.startswith(_MAGIC) else ""
 
 
 def image_blocks(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
@@ -120,7 +113,11 @@ class ImageReader:
         at_once = max(1, BLOCK_BYTES // max(size, 1))
         for start in range(0, count if size else 0, at_once):
             images = min(at_once, count - start)
-            pixels = np.frombuffer(_exactly(stream, images * size, name), np.uint8)
+            content = stream.read(images * size)  # a header may promise what is not there
+            if len(content) < images * size:
+                rule = "is truncated: its header promises more pixels"
+                raise ValueError(f"{name} {rule}; write it again")
+            pixels = np.frombuffer(content, np.uint8)
             pixels = pixels * np.uint8(255) if kind == np.dtype(bool) else pixels
             if depth == RGB and self.channels == GREY:
                 pixels = _luma(pixels.reshape(-1, 3))
@@ -194,17 +191,6 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     return shape, kind
 
 
-def _exactly(stream: IO[bytes], count: int, name: str) -> bytes:
-    """The next `count` bytes, a few megabytes at a time: a header may promise what is not there."""
-    pieces: list[bytes] = []
-    while count and (piece := stream.read(min(count, BLOCK_BYTES))):
-        pieces.append(piece)
-        count -= len(piece)
-    if count:
-        raise ValueError(f"{name} is truncated: its header promises more pixels; write it again")
-    return b"".join(pieces)
-
-
 def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Grey values as ITU-R 601 and Pillow weigh them, (19595 R + 38470 G + 7471 B) / 2^16."""
     weights = np.array([19595, 38470, 7471], np.uint32)
@@ -216,7 +202,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(UnitVocabulary):
+class Levels(Vocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -239,7 +225,7 @@ class Levels(UnitVocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(UnitVocabulary):
+class Palette(Vocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -305,27 +291,23 @@ def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSe
     return replace(settings, levels=levels)
 
 
-class PixelVocabularyBuilder(VocabularyBuilder):
-    """A sample of the colours, where a palette is wanted; grey levels need none."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        super().__init__(settings)
-        self._sample = EvenSample("u1", RGB)
-
-    def add(self, content: bytes) -> None:
-        """Look at the pixels."""
-        if self.settings.clusters:
-            self._sample.add(content)
-
-    def build(self) -> Levels | Palette:
-        """The palette that fits the sample, or the levels asked for."""
-        if not self.settings.clusters:
-            levels = self.settings.levels or DEFAULT_LEVELS
-            return Levels(levels=levels, size=self.rows(levels + 1, "levels"))
-        colours = colour_clusters(self._sample.values.astype(np.uint8), self.settings.clusters)
-        return Palette(colours=colours, size=self.rows(len(colours) + 1, "colours"))
+def pixel_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Levels | Palette:
+    """The palette that fits a sample of the colours, or the grey levels asked for."""
+    sample = EvenSample("u1", RGB)
+    for content in contents:
+        if settings.clusters:
+            sample.add(content)
+    if settings.clusters:
+        colours = colour_clusters(sample.values.astype(np.uint8), settings.clusters)
+        return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
+    levels = settings.levels or DEFAULT_LEVELS
+    return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
 
 
 IMAGES = KindHandler(
-    image_look, image_blocks, PixelVocabularyBuilder, (Levels, Palette), settled_images
+    lambda start: "images or arrays" if start.startswith(_MAGIC) else "",
+    image_blocks,
+    pixel_vocabulary,
+    (Levels, Palette),
+    settled_images,
 )

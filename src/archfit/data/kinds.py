@@ -1,4 +1,5 @@
-"""The kinds of data, an entry each, recognised by their content and read as documents.
+"""The kinds of data, an entry each, recognised by their content and read as documents; and any
+tokenizer.json, read back as a vocabulary, or only asked how many rows its table needs.
 
 What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 """
@@ -6,18 +7,22 @@ What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 from __future__ import annotations
 
 import abc
+import json
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from archfit.data.fasta import FASTA
-from archfit.data.fastq import FASTQ
+from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
 from archfit.data.series import SERIES
 from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler, find_files
-from archfit.data.streams import Blocks, InputFile, Ledger, blocks_of, changed_error
+from archfit.data.streams import Blocks, InputFile, Ledger, SourceFile, blocks_of, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
+from archfit.data.vocabulary import FORMAT, FORMAT_VERSION, Vocabulary, read_bpe
+from archfit.spec.files import LARGEST_TOKENIZER
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
@@ -55,52 +60,30 @@ def detect_kind(source: str) -> DetectedKind | None:
     return next((DetectedKind(like, kind) for like, kind in looks if like), None)
 
 
-def read_blocks(source: str, settings: DataSettings, ledger: Ledger) -> Blocks:
-    """The documents of `source`; the ledger learns which files they came from."""
-    if not source.startswith(HUGGING_FACE):
-        return HANDLERS[settings.kind].read(find_files(source, settings.kind), settings, ledger)
-    if settings.kind != "text":
-        raise ValueError(f"{source} gives text; use --kind text, not {settings.kind}")
-    return blocks_of(dataset_documents(source, settings, ledger))
-
-
-def hash_inputs(source: str, settings: DataSettings) -> dict[str, InputFile]:
-    """The files of `source` with their hashes, read but not unpacked."""
-    ledger = Ledger(settings.max_bytes)
-    if source.startswith(HUGGING_FACE):
-        for _ in read_blocks(source, settings, ledger):
-            pass
-    else:
-        for file in find_files(source, settings.kind):
-            file.hash_into(ledger)
-    return ledger.files
-
-
 class Documents(abc.ABC):
     """The documents of a data set, as often as needed."""
 
-    def __init__(self, source: str, settings: DataSettings, report: Report) -> None:
-        self.source, self.settings, self.report = source, settings, report
+    def __init__(self, source: str, settings: DataSettings) -> None:
+        self.source, self.settings = source, settings
         self.facts: Facts = {}  # known after the first block
 
     @abc.abstractmethod
     def blocks(self, stage: str) -> Blocks:
-        """All documents once more."""
+        """All documents once more; `stage` is the word for why."""
 
 
 class SourceDocuments(Documents):
     """Those of a source, which must be the same each time that it is read."""
 
     def __init__(self, source: str, settings: DataSettings, report: Report) -> None:
-        super().__init__(source, settings, report)
+        super().__init__(source, settings)
+        self.report = report
         self.files: dict[str, InputFile] = {}  # known after the first complete reading
 
     def blocks(self, stage: str) -> Blocks:
         """All documents once more; refused if a file is no longer what it was."""
-        total, done = 0, 0  # the size of a Hugging Face data set is not known beforehand
-        if not self.source.startswith(HUGGING_FACE):
-            files = find_files(self.source, self.settings.kind)
-            total = sum(file.path.stat().st_size for file in files)
+        found, done = self._found(), 0
+        total = sum(file.path.stat().st_size for file in found)  # 0: not known beforehand
 
         def progress(count: int) -> None:
             nonlocal done
@@ -109,16 +92,98 @@ class SourceDocuments(Documents):
 
         ledger = Ledger(self.settings.max_bytes, progress)
         self.report(stage, 0, total)
-        for block in read_blocks(self.source, self.settings, ledger):
+        for block in self._read(found, ledger):
             self.facts = ledger.facts
             yield block
-        for name in ledger.files.keys() | self.files.keys():
-            if self.files and self.files.get(name) != ledger.files.get(name):
-                raise changed_error(name)
+        ledger.check_same(self.files)
         self.files = ledger.files
+
+    def hashed(self) -> dict[str, InputFile]:
+        """Its files with their hashes, read but not unpacked."""
+        ledger, found = Ledger(self.settings.max_bytes), self._found()
+        for file in found:
+            file.hash_into(ledger)
+        for _ in () if found else self._read(found, ledger):
+            pass
+        return ledger.files
+
+    def _found(self) -> list[SourceFile]:
+        """The files of the source; a Hugging Face data set has none of its own."""
+        is_dataset = self.source.startswith(HUGGING_FACE)
+        return [] if is_dataset else find_files(self.source, self.settings.kind)
+
+    def _read(self, found: list[SourceFile], ledger: Ledger) -> Blocks:
+        """The documents; the ledger learns which files they came from."""
+        kind = self.settings.kind
+        if found:
+            return HANDLERS[kind].read(found, self.settings, ledger)
+        if kind != "text":
+            raise ValueError(f"{self.source} gives text; use --kind text, not {kind}")
+        return blocks_of(dataset_documents(self.source, self.settings, ledger))
 
     def first_facts(self) -> Facts:
         """The facts that the first block shows; it is read if no block was yet."""
         if not self.facts:
             next(self.blocks("reading"), None)
         return self.facts
+
+
+def read_vocabulary(text: str, name: str) -> Vocabulary:
+    """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
+    with refused(ValueError, f"{name} is not JSON", "prepare the data again"):
+        document = json.loads(text)
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+        return read_bpe(text, name)
+    version = document.pop("version", None)
+    if version != FORMAT_VERSION:
+        raise ValueError(f"{name} has version {version}, not {FORMAT_VERSION}; prepare again")
+    with refused((KeyError, TypeError), f"{name} is incomplete", "prepare the data again"):
+        wanted = document.pop("vocabulary")
+        known = {each.name: each for kind in HANDLERS.values() for each in kind.vocabularies}
+        if wanted not in known:
+            raise KeyError(f"unknown vocabulary {wanted!r}")
+        fields = {key: _as_tuples(value) for key, value in document.items()}
+        vocabulary: Vocabulary = known[wanted](**fields)
+    return vocabulary
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def check_tokenizer_file(path: Path) -> None:
+    """Refuse what is not a file of reasonable size."""
+    name, found = path.name, path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
+    if found.st_size > LARGEST_TOKENIZER:
+        rule = f"has {found.st_size} bytes, more than {LARGEST_TOKENIZER}"
+        raise ValueError(f"--tokenizer {name} {rule}; give a smaller tokenizer.json")
+
+
+def tokenizer_rows(path: Path) -> int:
+    """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
+    check_tokenizer_file(path)
+    what = f"{path.name} is not a tokenizer.json"
+    with refused((ValueError, RecursionError), what, "give another file"):
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+    document = found if isinstance(found, dict) else {}
+    if document.get("format") == FORMAT:
+        return read_vocabulary(text, path.name).size
+    rows = max(_ids(document), default=-1) + 1
+    if rows < 2:
+        way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
+        raise ValueError(f"{what}: it has no model.vocab; {way_out}")
+    return rows
+
+
+def _ids(document: dict[str, Any]) -> list[int]:
+    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
+    model, added = document.get("model"), document.get("added_tokens")
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    ids = [*vocab.values()] if isinstance(vocab, dict) else []
+    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
+    tokens = added if isinstance(added, list) else ()
+    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
+    return [number for number in ids if type(number) is int]

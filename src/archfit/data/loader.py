@@ -17,17 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from archfit.data.prepared import PreparedData
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue, check_at_least
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.data.prepared import PreparedData
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 HIDDEN_SHARE = 0.15
 HIDING_COUNTER = 1 << 192

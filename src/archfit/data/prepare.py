@@ -7,36 +7,36 @@ vocabulary are known, and the second reading writes the tokens of both sides.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from archfit.data.bpe import PIECE_BYTES, TRAINING_BYTES, Bpe, pieces_of, train_bpe, word_cut
-from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments, hash_inputs
+from archfit.data.kinds import HANDLERS, Documents, Report, SourceDocuments, check_tokenizer_file
 from archfit.data.prepared import (
     FILES,
     PreparedData,
-    described_origin,
-    described_split,
-    described_tokens,
-    description_text,
     mapped_ids,
     open_prepared,
+    sha256,
     work_hash,
+    write_description,
 )
-from archfit.data.shards import FolderAppearedError, ShardWriter, WrittenShard, atomic_folder
+from archfit.data.shards import FolderAppearedError, ShardWriter, atomic_folder
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
-from archfit.data.split import Divider, Leakage, NgramSketch, Survey, sampling, split_places, survey
-from archfit.data.statistics import cooccurrence
-from archfit.data.tokenizer_files import check_tokenizer_file
-from archfit.data.vocabulary import Vocabulary
+from archfit.data.split import Divider, NgramSketch, Survey, sampling, split_places
+from archfit.data.statistics import cooccurrence, unigram_entropy_bits
+from archfit.data.streams import InputFile
+from archfit.data.vocabulary import Bpe, Vocabulary, pieces_of, train_bpe, word_cut
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.files import HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.lazy_numpy import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
+LISTED_FILES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ def prepare(
         check_tokenizer_file(settings.tokenizer)
 
     def work() -> str:
-        files = [hash_inputs(each.source, each.settings).values() for each in sources]
-        return work_hash(settings, files)
+        return work_hash(settings, [each.hashed().values() for each in sources])
 
     def write(folder: Path) -> None:
         settle = HANDLERS[settings.kind].settle  # the first block of the source decides for both
@@ -92,29 +91,45 @@ def prepare(
             SourceDocuments(each.source, settle(each.settings, sources[0].first_facts), report)
             for each in sources
         ]
-        examined = examine(settled)
-        write_data_set(folder, examined, described_origin(settings, settled))
+        write_data_set(folder, settled, lambda: _origin(settings, settled))
 
     return find_or_write(out, work=work, write=write, overwrite=overwrite)
+
+
+def _origin(settings: DataSettings, sources: list[SourceDocuments]) -> dict[str, object]:
+    """The settings as given, the input files, and the hash that recognises finished work."""
+    files = [list(source.files.values()) for source in sources]
+    return {
+        "kind": settings.kind,
+        "settings": settings.as_json(),
+        "input": _listed(files[0]),
+        "heldout_input": _listed([file for each in files[1:] for file in each]),
+        "image": sources[0].facts or None,
+        "work_hash": work_hash(settings, files),
+    }
+
+
+def _listed(files: list[InputFile]) -> list[dict[str, object]]:
+    """Each file, or of very many only how many they are, with one hash over theirs."""
+    if len(files) > LISTED_FILES:
+        size, hashes = sum(file.bytes for file in files), "".join(file.sha256 for file in files)
+        files = [InputFile(f"{len(files)} files", size, sha256(hashes))]
+    return [dataclasses.asdict(file) for file in files]
 
 
 def find_or_write(
     out: Path, *, work: Callable[[], str], write: Callable[[Path], None], overwrite: bool
 ) -> Preparation:
     """The data set in `out`: found there, if its work has the hash `work`, or written now."""
-    if there := _what_is_there(out, overwrite=overwrite):
-        return _same_work(there, work())
-    try:
-        with atomic_folder(out, overwrite=overwrite) as folder:
-            write(folder)
-    except FolderAppearedError:  # another process was faster; was it the same work?
-        return _same_work(open_prepared(out), work())
-    return Preparation(open_prepared(out), already_there=False)
-
-
-def _same_work(there: PreparedData, work: str) -> Preparation:
-    """The data set that is there, if it is what would be made."""
-    if there.description["work_hash"] == work:
+    there = _what_is_there(out, overwrite=overwrite)
+    if there is None:
+        try:
+            with atomic_folder(out, overwrite=overwrite) as folder:
+                write(folder)
+            return Preparation(open_prepared(out), already_there=False)
+        except FolderAppearedError:  # another process was faster; was it the same work?
+            there = open_prepared(out)
+    if there.description["work_hash"] == work():
         return Preparation(there, already_there=True)
     rule = f"{str(there.folder)!r} holds a data set made from other data or settings"
     raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
@@ -136,35 +151,45 @@ def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
     raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExaminedDocuments:
-    """What is decided before anything is encoded."""
+def write_data_set(
+    folder: Path, sources: Sequence[Documents], about: Callable[[], dict[str, object]]
+) -> None:
+    """Everything a data set consists of, data.json last.
 
-    sources: Sequence[Documents]
-    surveys: list[Survey]
-    places: list[NDArray[np.int64]]  # for each source: bytes for training, document by document
-    rule: str
-    vocabulary: Vocabulary
-
-
-def examine(sources: Sequence[Documents]) -> ExaminedDocuments:
-    """Read everything once, then split and choose the vocabulary."""
+    Everything is read once, which decides the split and the vocabulary, then encoded and written;
+    `about` is what the tokens do not say, known when all was read.
+    """
     main, settings = sources[0], sources[0].settings
-    builder = HANDLERS[settings.kind].builder(settings)
     line_ends = b"\r\n" if DATA_KINDS[settings.kind].units == "bytes" else b""
-    surveys = [survey(each.blocks("reading"), builder.add, line_ends) for each in sources]
-    for each, found in zip(sources, surveys, strict=True):
-        if not found.bytes:
-            rule = f"is empty: it holds no document of kind {settings.kind}"
-            raise ValueError(f"{each.source!r} {rule}; give another source or --kind")
-        if each.facts != main.facts:
-            rule = f"has images of another size than {main.source!r}"
-            raise ValueError(f"{each.source!r} {rule}; crop or resize them")
-    places, rule = split_places(*surveys)
-    vocabulary = builder.build() or _trained_bpe(main, places[0], surveys[0].bytes)
-    return ExaminedDocuments(
-        sources=sources, surveys=surveys, places=places, rule=rule, vocabulary=vocabulary
+    surveys = [Survey(line_ends) for _ in sources]
+    read = (_surveyed(each, found, main) for each, found in zip(sources, surveys, strict=True))
+    chosen = HANDLERS[settings.kind].vocabulary(settings, itertools.chain.from_iterable(read))
+    places, split = split_places(*surveys)
+    vocabulary = chosen or _trained_bpe(main, places[0], surveys[0].bytes)
+    train, sides, leakage = _write_tokens(folder, sources, surveys, places, vocabulary)
+    origin, tokenizer = about(), vocabulary.as_json()
+    write_whole(folder / TOKENIZER, tokenizer.encode())
+    ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, train.dtype.name))
+    description = (
+        origin
+        | {"documents": sum(len(found.lengths) for found in surveys)}
+        | _described(vocabulary, tokenizer, train, sides)
+        | {"cooccurrence": ranks, "split": split, "leakage": leakage}
+        | {"warnings": _size_warnings(settings, vocabulary)}
+        | origin
     )
+    write_description(folder, description)
+
+
+def _surveyed(source: Documents, found: Survey, main: Documents) -> Iterator[bytes]:
+    """The content of a source; one that holds nothing, or other images, is refused at its end."""
+    yield from found.read(source.blocks("reading"))
+    if not found.bytes:
+        rule = f"is empty: it holds no document of kind {source.settings.kind}"
+        raise ValueError(f"{source.source!r} {rule}; give another source or --kind")
+    if source.facts != main.facts:
+        rule = f"has images of another size than {main.source!r}"
+        raise ValueError(f"{source.source!r} {rule}; crop or resize them")
 
 
 def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> Bpe:
@@ -176,28 +201,75 @@ def _trained_bpe(source: Documents, places: NDArray[np.int64], content: int) -> 
         for number, block in enumerate(source.blocks("training the tokenizer")):
             train, _ = divider.divide(block)
             for part in train.parts if number % every == 0 else ():
-                yield from (piece.decode() for piece in pieces_of(part, PIECE_BYTES))
+                yield from pieces_of(part)
 
     assert source.settings.vocab is not None  # without a size there is nothing to train
     return train_bpe(texts(), source.settings.vocab)
 
 
-def write_data_set(folder: Path, examined: ExaminedDocuments, about: dict[str, object]) -> None:
-    """Everything a data set consists of, data.json last; `about` is what tokens do not say."""
-    train, heldout, leakage = _write_tokens(folder, examined)
-    vocabulary, tokenizer = examined.vocabulary, examined.vocabulary.as_json()
-    write_whole(folder / TOKENIZER, tokenizer.encode())
-    ranks = cooccurrence(mapped_ids(folder / TRAIN_TOKENS, train.dtype))
-    description = (
-        about
-        | {"documents": sum(len(found.lengths) for found in examined.surveys)}
-        | described_tokens(vocabulary, tokenizer, train, heldout)
-        | {"cooccurrence": dataclasses.asdict(ranks)}
-        | described_split(examined.rule, leakage)
-        | {"warnings": _size_warnings(examined.sources[0].settings, vocabulary)}
-        | about
-    )
-    write_whole(folder / DATA, description_text(description).encode())
+def _write_tokens(
+    folder: Path,
+    sources: Sequence[Documents],
+    surveys: list[Survey],
+    places: list[NDArray[np.int64]],
+    vocabulary: Vocabulary,
+) -> tuple[ShardWriter, dict[str, dict[str, Any]], dict[str, Any]]:
+    """The second reading: documents divided, encoded and written, with n-grams noted on the way.
+
+    What counted the training tokens, what was written of both sides, and the leakage.
+    """
+    content, unit = sum(found.bytes for found in surveys), vocabulary.unit_bytes
+    dividers = [Divider(each, vocabulary.cut) for each in places]
+    sketches = [NgramSketch(unit, sampling(content, unit)) for _ in range(2)]
+    with (
+        ShardWriter(folder / TRAIN_TOKENS, vocabulary.size) as train,
+        ShardWriter(folder / HELDOUT_TOKENS, vocabulary.size) as heldout,
+    ):
+        for source, divider in zip(sources, dividers, strict=True):
+            for block in source.blocks("encoding"):
+                sides = zip((train, heldout), sketches, divider.divide(block), strict=True)
+                for shard, sketch, part in sides:
+                    if part.parts:
+                        shard.write(vocabulary.encode(part))
+                        sketch.add(part)
+        if not train.tokens or not heldout.tokens:
+            rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
+            raise ValueError(f"{sources[0].source!r} {rule}; give more, or a --heldout source")
+        written = {
+            "train": train.finish([divider.train for divider in dividers]),
+            "heldout": heldout.finish([divider.heldout for divider in dividers]),
+        }
+    first, *others = (np.array(found.digests, np.uint64) for found in surveys)
+    shared = sum(int(np.isin(other, first).sum()) for other in others)
+    return train, written, sketches[1].leakage(sketches[0], shared)
+
+
+def _described(
+    vocabulary: Vocabulary, tokenizer: str, train: ShardWriter, sides: dict[str, dict[str, Any]]
+) -> dict[str, object]:
+    """What depends on the tokens alone; the statistics are those of the training side.
+
+    The hash of the data is the name a run gives it: of tokens, tokenizer and vocabulary only.
+    """
+    tokens, content = (sum(side[key] for side in sides.values()) for key in ("tokens", "bytes"))
+    used = int((train.counts > 0).sum())
+    named = {"vocab": vocabulary.size, "tokenizer": sha256(tokenizer)}
+    named |= {name: side["sha256"] for name, side in sides.items()}
+    return {
+        "vocabulary": vocabulary.name,
+        "vocab": vocabulary.size,
+        "used_vocab": used,
+        "embedding_rank_limit": used,  # rows that never occur are never trained
+        "separator": vocabulary.separator,
+        "dtype": train.dtype.name,
+        "tokens": tokens,
+        "bytes": content,
+        "bytes_per_token": content / tokens,
+        "unigram_entropy_bits": unigram_entropy_bits(train.counts),
+        **sides,
+        "tokenizer_sha256": sha256(tokenizer),
+        "data_hash": sha256(json.dumps(named, sort_keys=True)),
+    }
 
 
 def _size_warnings(settings: DataSettings, vocabulary: Vocabulary) -> list[str]:
@@ -208,36 +280,3 @@ def _size_warnings(settings: DataSettings, vocabulary: Vocabulary) -> list[str]:
     if wanted is None or have is None or have >= wanted:
         return []
     return [f"the data has only {have} of the {wanted} tokens, colours or bins asked for"]
-
-
-def _write_tokens(
-    folder: Path, examined: ExaminedDocuments
-) -> tuple[WrittenShard, WrittenShard, Leakage]:
-    """The second reading: documents divided, encoded and written, with n-grams noted on the way."""
-    import numpy as np
-
-    vocabulary, unit = examined.vocabulary, examined.vocabulary.unit_bytes
-    content = sum(found.bytes for found in examined.surveys)
-    dividers = [Divider(places, vocabulary.cut) for places in examined.places]
-    one_in = sampling(content, unit)
-    sketches = NgramSketch(unit, one_in), NgramSketch(unit, one_in)
-    with (
-        ShardWriter(folder / TRAIN_TOKENS, vocabulary.size) as train,
-        ShardWriter(folder / HELDOUT_TOKENS, vocabulary.size) as heldout,
-    ):
-        for source, divider in zip(examined.sources, dividers, strict=True):
-            for block in source.blocks("encoding"):
-                sides = zip((train, heldout), sketches, divider.divide(block), strict=True)
-                for shard, sketch, part in sides:
-                    if part.parts:
-                        shard.write(vocabulary.encode(part))
-                        sketch.add(part)
-        if not train.tokens or not heldout.tokens:
-            rule = f"is too small ({content} bytes of content) to hold out 5 % of it"
-            main = examined.sources[0].source
-            raise ValueError(f"{main!r} {rule}; give more, or a --heldout source")
-        learnt = train.finish([divider.train for divider in dividers])
-        held = heldout.finish([divider.heldout for divider in dividers])
-    digests = [found.digests for found in examined.surveys]
-    shared = int(np.isin(digests[1], digests[0]).sum()) if len(digests) > 1 else 0
-    return learnt, held, sketches[1].leakage(sketches[0], shared)

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from archfit.data.shards import WrittenShard
-from archfit.data.split import BY_SOURCE, HELDOUT_ONE_IN, Leakage
-from archfit.data.statistics import unigram_entropy_bits
-from archfit.data.streams import InputFile
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS
+from archfit.spec.files import DATA, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.data.kinds import SourceDocuments
     from archfit.data.sources import DataSettings
+    from archfit.data.streams import InputFile
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 SIDES = {"train": TRAIN_TOKENS, "heldout": HELDOUT_TOKENS}
 FILES = {*SIDES.values(), TOKENIZER, DATA}
-LISTED_FILES = 100
 REQUIRED = (
     "kind", "vocab", "tokens", "bytes", "documents", "unigram_entropy_bits",
     "embedding_rank_limit", "dtype", "data_hash", "work_hash", "tokenizer_sha256",
@@ -70,7 +63,7 @@ class PreparedData:
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""
-        from archfit.data.tokenizer_files import read_vocabulary
+        from archfit.data.kinds import read_vocabulary
 
         return read_vocabulary((self.folder / TOKENIZER).read_text(encoding="utf-8"), TOKENIZER)
 
@@ -91,8 +84,6 @@ class PreparedData:
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
     """The ids in a file that is not empty, mapped from disk and not read."""
-    import numpy as np
-
     return np.asarray(np.memmap(path, mode="r", dtype=np.dtype(dtype).newbyteorder("<")))
 
 
@@ -141,84 +132,31 @@ def _damaged(folder: Path, what: str) -> ValueError:
     return ValueError(f"{str(folder)!r} is not usable: {what}; prepare it again with --overwrite")
 
 
-def described_tokens(
-    vocabulary: Vocabulary, tokenizer: str, train: WrittenShard, heldout: WrittenShard
-) -> dict[str, object]:
-    """What depends on the tokens alone; the statistics are those of the training side."""
-    tokens, content = train.tokens + heldout.tokens, train.bytes + heldout.bytes
-    used = int((train.counts > 0).sum())
-    return {
-        "vocabulary": vocabulary.name,
-        "vocab": vocabulary.size,
-        "used_vocab": used,
-        "embedding_rank_limit": used,  # rows that never occur are never trained
-        "separator": vocabulary.separator,
-        "dtype": train.dtype,
-        "tokens": tokens,
-        "bytes": content,
-        "bytes_per_token": content / tokens,
-        "unigram_entropy_bits": unigram_entropy_bits(train.counts),
-        "train": train.as_json(),
-        "heldout": heldout.as_json(),
-        "tokenizer_sha256": _sha256(tokenizer),
-        "data_hash": data_hash(vocabulary.size, tokenizer, train.sha256, heldout.sha256),
-    }
-
-
-def described_split(rule: str, leakage: Leakage) -> dict[str, object]:
-    """How the held-out side was chosen and how much of it the training side has too."""
-    share = None if rule == BY_SOURCE else 1 / HELDOUT_ONE_IN
-    return {
-        "split": {"rule": rule, "heldout_share": share},
-        "leakage": dataclasses.asdict(leakage) | {"share": leakage.share},
-    }
-
-
-def described_origin(settings: DataSettings, sources: list[SourceDocuments]) -> dict[str, object]:
-    """The settings as given, the input files, and the hash that recognises finished work."""
-    files = [list(source.files.values()) for source in sources]
-    return {
-        "kind": settings.kind,
-        "settings": settings.as_json(),
-        "input": _listed(files[0]),
-        "heldout_input": _listed([file for each in files[1:] for file in each]),
-        "image": sources[0].facts or None,
-        "work_hash": work_hash(settings, files),
-    }
-
-
-def _listed(files: list[InputFile]) -> list[dict[str, object]]:
-    """Each file, or of very many only how many they are, with one hash over theirs."""
-    if len(files) > LISTED_FILES:
-        size, hashes = sum(file.bytes for file in files), "".join(file.sha256 for file in files)
-        files = [InputFile(f"{len(files)} files", size, _sha256(hashes))]
-    return [dataclasses.asdict(file) for file in files]
-
-
 def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> str:
     """The name of a piece of work: equal settings and equal inputs, wherever they lie."""
     tokenizer = settings.tokenizer
     work = {
         "format": FORMAT_VERSION,
         "settings": settings.as_json(),
-        "tokenizer": None if tokenizer is None else _sha256(tokenizer.read_text("utf-8")),
-        "inputs": [[(file.sha256, file.suffixes) for file in each] for each in files],
+        "tokenizer": None if tokenizer is None else sha256(tokenizer.read_text("utf-8")),
+        "inputs": [[(file.sha256, _suffixes(file.name)) for file in each] for each in files],
     }
-    return _sha256(json.dumps(work, sort_keys=True))
+    return sha256(json.dumps(work, sort_keys=True))
 
 
-def data_hash(vocab: int, tokenizer: str, train_sha256: str, heldout_sha256: str) -> str:
-    """The name a run gives its data: it depends on tokens, tokenizer and vocabulary only."""
-    parts = {"tokenizer": _sha256(tokenizer), "train": train_sha256, "heldout": heldout_sha256}
-    return _sha256(json.dumps({"vocab": vocab} | parts, sort_keys=True))
+def _suffixes(name: str) -> str:
+    """The part of a name that decides how a file is read: the same bytes as .txt and .jsonl."""
+    return "".join(PurePath(name).suffixes[-2:]).lower()
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def description_text(description: dict[str, object]) -> str:
-    """The text of data.json; the keys people look for first come first."""
+def write_description(folder: Path, description: dict[str, object]) -> None:
+    """Write data.json; the keys people look for first come first."""
     first = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")
-    ordered = {key: description[key] for key in first} | description
-    return json.dumps({"format": FORMAT_VERSION} | ordered, indent=1, ensure_ascii=False) + "\n"
+    ordered = {"format": FORMAT_VERSION, **{key: description[key] for key in first}, **description}
+    text = json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / DATA, text.encode())
+
+
+def sha256(text: str) -> str:
+    """The hash of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()

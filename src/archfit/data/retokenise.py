@@ -10,22 +10,19 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
-from archfit.data.bpe import Bpe
 from archfit.data.fasta import Kmers
-from archfit.data.kinds import Documents, Report
-from archfit.data.prepare import examine, find_or_write, silent, write_data_set
+from archfit.data.kinds import Documents
+from archfit.data.prepare import find_or_write, write_data_set
 from archfit.data.prepared import SIDES, PreparedData, work_hash
 from archfit.data.sources import DataSettings, check_range
 from archfit.data.streams import Blocks, DocumentBlock, InputFile
-from archfit.data.vocabulary import Bytes, Ids, Vocabulary
+from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB, LARGEST_KMER, LARGEST_VOCAB
+from archfit.spec.lazy_numpy import NDArray
 from archfit.spec.parts import bpe_vocab_for
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 USUAL_KMERS = (1, 2, 3)
 MOST_KMER_ROWS = 1 << 16
@@ -45,6 +42,7 @@ class InBytes:
     """256 bytes and the separator."""
 
     label: ClassVar[str] = "bytes"
+    vocab: ClassVar[int] = BYTE_VOCAB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,10 +105,9 @@ def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tok
     if data.units != "letters":
         return (given,)
     letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
-    sizes_of_groups = {k for k in USUAL_KMERS if letters**k <= largest}
-    if isinstance(given, InKmers):
-        sizes_of_groups.add(given.k)
-    kmers = tuple(InKmers(k=k) for k in sorted(sizes_of_groups))
+    usual = {k for k in USUAL_KMERS if letters**k <= largest}
+    own = {given.k} if isinstance(given, InKmers) else set()
+    kmers = tuple(InKmers(k=k) for k in sorted(usual | own))
     return kmers if given in kmers else (given, *kmers)
 
 
@@ -138,14 +135,9 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
 
 def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
     """Rows that `wanted` will need, before it is made; a BPE of little text may stay smaller."""
-    match wanted:
-        case InBytes():
-            return BYTE_VOCAB
-        case InBpe(vocab=vocab):
-            return vocab
-        case InKmers(k=k):
-            return replace(_kmers(data), k=k).separator + 1
-    return data.vocab
+    if isinstance(wanted, InKmers):
+        return replace(_kmers(data), k=wanted.k).separator + 1
+    return data.vocab if isinstance(wanted, AsGiven) else wanted.vocab
 
 
 def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataSettings:
@@ -154,13 +146,10 @@ def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataS
     if data.units != needed:
         way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
         raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
-    match wanted:
-        case InKmers(k=k):  # all letters are kept: unusual ones were dealt with before
-            return DataSettings(kind="fasta", kmer=k)
-        case InBpe(vocab=vocab):
-            return DataSettings(kind="text", vocab=vocab)
-    kind = "bytes" if data.kind == "bytes" else "text"  # bytes need not be UTF-8
-    return DataSettings(kind=kind, vocab=BYTE_VOCAB)
+    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
+        return DataSettings(kind="fasta", kmer=wanted.k)
+    is_bytes = isinstance(wanted, InBytes) and data.kind == "bytes"  # they need not be UTF-8
+    return DataSettings(kind="bytes" if is_bytes else "text", vocab=wanted.vocab)
 
 
 def _kmers(data: PreparedData) -> Kmers:
@@ -171,9 +160,7 @@ def _kmers(data: PreparedData) -> Kmers:
     return vocabulary
 
 
-def retokenised(
-    data: PreparedData, out: Path, wanted: Tokenisation, *, report: Report = silent
-) -> PreparedData:
+def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> PreparedData:
     """The same documents as `wanted`, in the folder `out`, made now or found there finished.
 
     What the data has already is given back as it is, and `out` stays as it is.
@@ -183,14 +170,14 @@ def retokenised(
     settings = settings_for(data, wanted)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_SideDocuments(data, side, settings, report) for side in SIDES]
+    sides = [_SideDocuments(data, side, settings) for side in SIDES]
 
     def write(folder: Path) -> None:
         data.verify()
         kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
         given = {key: data.description[key] for key in kept if key in data.description}
         about = {"kind": settings.kind, "settings": settings.as_json(), "made_from": data.data_hash}
-        write_data_set(folder, examine(sides), about | given | {"work_hash": work})
+        write_data_set(folder, sides, lambda: about | given | {"work_hash": work})
 
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
@@ -198,16 +185,13 @@ def retokenised(
 class _SideDocuments(Documents):
     """The documents of one side, decoded as often as needed and never kept."""
 
-    def __init__(
-        self, data: PreparedData, side: str, settings: DataSettings, report: Report
-    ) -> None:
-        super().__init__(str(data.folder), settings, report)
+    def __init__(self, data: PreparedData, side: str, settings: DataSettings) -> None:
+        super().__init__(str(data.folder), settings)
         self.data, self.side = data, side
 
-    def blocks(self, stage: str) -> Blocks:
+    def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told
         """All documents once more, cut between characters; text is refused if it is not UTF-8."""
         ids, vocabulary = self.data.tokens(self.side), self.data.vocabulary()
-        self.report(stage, 0, ids.nbytes)
         decoder, number = codecs.getincrementaldecoder("utf-8")(), 1
         begins, start = _beginnings(vocabulary), 0
         while start < len(ids):
@@ -223,14 +207,11 @@ class _SideDocuments(Documents):
                     where = f"document {number} of the {self.side} side"
                     raise ValueError(f"{where} {rule}; keep this data as bytes") from problem
                 number += ends
-            self.report(stage, end * ids.itemsize, ids.nbytes)
             yield block
 
 
 def _end(ids: Ids, start: int, separator: int | None, begins: NDArray[np.bool_]) -> int:
     """Where to stop: after a document, or, in one that is very long, where it may be cut."""
-    import numpy as np
-
     for low in range(start, len(ids) - IDS_AT_ONCE, IDS_AT_ONCE):
         window = ids[low : low + IDS_AT_ONCE]
         ended = np.flatnonzero(window == separator)
@@ -247,14 +228,13 @@ def _beginnings(vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
     A tokenizer that adds or drops blanks at the start of a text has no such token.
     """
-    import numpy as np
-
     begins = np.ones(vocabulary.size, bool)
     if isinstance(vocabulary, Bytes):
         begins[0x80:0xC0] = False  # they go on with a character of UTF-8
     if isinstance(vocabulary, Bpe):
         begins[:] = False
         known = vocabulary.tokenizer.get_vocab(with_added_tokens=False)
-        for token, number in known.items() if vocabulary.is_plain else ():
+        joins_bytes = type(vocabulary.tokenizer.decoder).__name__ == "ByteLevel"
+        for token, number in known.items() if vocabulary.cuttable and joins_bytes else ():
             begins[number] = token[:1].isascii() or token[:1] in "ĠĊ"  # a blank, a line end
     return begins

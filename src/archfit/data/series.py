@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
 from archfit.data.text import checked_utf8
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
@@ -99,9 +94,8 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
     lines = checked_utf8((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
-    start = next(lines, b"").removeprefix(codecs.BOM_UTF8)
     with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
-        for row in csv.reader(line.decode() for line in itertools.chain([start], lines)):
+        for row in csv.reader(line.decode() for line in lines):
             if any(cell.strip() for cell in row):
                 yield row
 
@@ -150,7 +144,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(UnitVocabulary):
+class Bins(Vocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -197,26 +191,16 @@ def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettin
     return replace(settings, bins=min(bins, 65535))
 
 
-class BinVocabularyBuilder(VocabularyBuilder):
-    """The range of the values, and a sample of them."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        super().__init__(settings)
-        self._sample = EvenSample("<f8", 1)
-
-    def add(self, content: bytes) -> None:
-        """Look at the values."""
-        self._sample.add(content)
-
-    def build(self) -> Bins:
-        """Bins that are equally wide or equally full."""
-        settings, values = self.settings, self._sample.values.astype(np.float64)[:, 0]
-        if settings.binning == "uniform":
-            values = np.array([self._sample.lowest, self._sample.highest])
-        edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
-        return Bins(edges=edges, size=self.rows(len(edges), "bins"))
+def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
+    """Bins that are equally wide over the range of the values, or equally full of a sample."""
+    sample = EvenSample("<f8", 1)
+    for content in contents:
+        sample.add(content)
+    values = sample.values.astype(np.float64)[:, 0]
+    if settings.binning == "uniform":
+        values = np.array([sample.lowest, sample.highest])
+    edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
+    return Bins(edges=edges, size=settings.rows(len(edges), "bins"))
 
 
-SERIES = KindHandler(
-    series_look, each_file(series_blocks), BinVocabularyBuilder, (Bins,), settled_series
-)
+SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,), settled_series)

@@ -16,17 +16,15 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archfit.data.statistics import counts_of
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import flush_folder
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from archfit.data.split import SplitSide
     from archfit.data.vocabulary import Ids
 
@@ -38,22 +36,6 @@ class FolderAppearedError(ValueError):
     """The target was made by somebody else meanwhile."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WrittenShard:
-    """What was written for one side, its hash, and how often each token occurs."""
-
-    tokens: int
-    bytes: int  # of the content
-    documents: int
-    sha256: str
-    dtype: str
-    counts: NDArray[np.int64]
-
-    def as_json(self) -> dict[str, object]:
-        """What data.json says of it."""
-        return {name: getattr(self, name) for name in ("tokens", "bytes", "documents", "sha256")}
-
-
 class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """One flat little-endian file of ids, hashed and counted while written.
 
@@ -61,8 +43,6 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """
 
     def __init__(self, path: Path, vocab: int) -> None:
-        import numpy as np
-
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
         self._digest, self.tokens = hashlib.sha256(), 0
@@ -81,17 +61,15 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
-    def finish(self, sides: list[SplitSide]) -> WrittenShard:
-        """Put everything on disk; what was written of these sides of one or more sources."""
+    def finish(self, sides: list[SplitSide]) -> dict[str, Any]:
+        """Put everything on disk; what data.json says of these sides of one or more sources."""
         os.fsync(self._file.fileno())
-        return WrittenShard(
-            tokens=self.tokens,
-            bytes=sum(side.bytes for side in sides),
-            documents=sum(side.documents for side in sides),
-            sha256=self._digest.hexdigest(),
-            dtype=self.dtype.name,
-            counts=self.counts,
-        )
+        return {
+            "tokens": self.tokens,
+            "bytes": sum(side.bytes for side in sides),
+            "documents": sum(side.documents for side in sides),
+            "sha256": self._digest.hexdigest(),
+        }
 
 
 @contextlib.contextmanager

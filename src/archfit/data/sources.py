@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import glob
+import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from archfit.data.streams import PACKED, Blocks, Ledger, SourceFile
-from archfit.data.vocabulary import Vocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Vocabulary
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
 from archfit.spec.errors import InvalidValue, check_choice
 
@@ -57,7 +58,7 @@ class DataSettings:
         check_range(1, LARGEST_KMER, "use so many letters", kmer=self.kmer)
         check_range(2, 65535, "use so many colours", clusters=self.clusters)
         check_range(2, 65535, "one bin carries no information", bins=self.bins)
-        if self.levels is not None and self.levels not in (2, 4, 8, 16, 32, 64, 128, 256):
+        if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
             raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
         if self.levels is not None and self.clusters is not None:
             rule = "makes grey tokens and {clusters} coloured ones"
@@ -70,11 +71,11 @@ class DataSettings:
     def _refuse_foreign_options(self) -> None:
         known = {"kind", "vocab", "max_bytes", *DATA_KINDS[self.kind].options}
         for field in dataclasses.fields(self):
-            if field.name not in known and getattr(self, field.name) != field.default:
+            value = getattr(self, field.name)
+            if field.name not in known and value != field.default:
                 kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
                 rule = f"means nothing for data of kind {self.kind}"
-                way_out = f"it belongs to {' and '.join(kinds)}"
-                raise InvalidValue(field.name, getattr(self, field.name), rule, way_out)
+                raise InvalidValue(field.name, value, rule, f"it belongs to {' and '.join(kinds)}")
 
     def _check_vocab(self) -> None:
         reason = "one token carries no information, and no table has more rows"
@@ -86,6 +87,14 @@ class DataSettings:
         if self.vocab is not None and self.tokenizer is not None:
             rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
             raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
+
+    def rows(self, needed: int, what: str) -> int:
+        """Rows of the table: as many as needed, or as many as asked for if that is enough."""
+        if self.vocab is not None and self.vocab < needed:
+            rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
+            way_out = f"use {needed} or more, or leave it out"
+            raise InvalidValue("vocab", self.vocab, rule, way_out)
+        return self.vocab or needed
 
     def as_json(self) -> dict[str, object]:
         """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
@@ -157,18 +166,14 @@ def _refuse_unreadable(problem: OSError) -> None:
 
 
 Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
-FileReader: TypeAlias = Callable[[SourceFile, DataSettings, Ledger], Blocks]
 Reader: TypeAlias = Callable[[Sequence[SourceFile], DataSettings, Ledger], Blocks]
 
 
-def each_file(reader: FileReader) -> Reader:
+def each_file(read_one: Callable[[SourceFile, DataSettings, Ledger], Blocks]) -> Reader:
     """A reader of many files that reads each of them alone."""
-
-    def read(files: Sequence[SourceFile], settings: DataSettings, ledger: Ledger) -> Blocks:
-        for file in files:
-            yield from reader(file, settings, ledger)
-
-    return read
+    return lambda files, settings, ledger: itertools.chain.from_iterable(
+        read_one(file, settings, ledger) for file in files
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,8 @@ class KindHandler:
 
     look: Callable[[bytes], str]  # a word for it where the first bytes are such; else empty
     read: Reader
-    builder: type[VocabularyBuilder]
+    vocabulary: Callable[[DataSettings, Iterable[bytes]], Vocabulary | None]
+    """What fits all content, a block at a time; None where a BPE has to be trained first."""
     vocabularies: tuple[type[Vocabulary], ...]  # those that a tokenizer.json of it may hold
     settle: Callable[[DataSettings, Callable[[], Facts]], DataSettings] = lambda given, _: given
     """Settings that leave nothing open, by the facts that the first block shows."""

@@ -17,18 +17,13 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from archfit.data.streams import DocumentBlock, changed_error
 from archfit.data.vocabulary import WORDS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100
@@ -41,76 +36,54 @@ _FOLD = bytes(32 if code in b"\t\n\r\v\f" else code for code in bytes(range(256)
 _MIX = 0x9E3779B97F4A7C15  # odd, so that the product's high bits depend on all of the key
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Survey:
-    """The documents of a source in order: bytes of content and the start of its SHA-256."""
-
-    lengths: NDArray[np.int64]
-    digests: NDArray[np.uint64]
-
-    @property
-    def bytes(self) -> int:
-        """Content of all documents."""
-        return int(self.lengths.sum())
-
-
-def survey(
-    blocks: Iterable[DocumentBlock],
-    look: Callable[[bytes], None] = lambda _: None,
-    ignored_at_end: bytes = b"",
-) -> Survey:
-    """Read all of `blocks` once, and let `look` see the content of each.
+    """The documents of a source in order: bytes of content and the start of its SHA-256.
 
     Digests leave out the bytes of `ignored_at_end` that end a document.
     """
-    lengths, digests = array("q"), array("Q")
-    digest, length = _Digest(ignored_at_end), 0
-    for block in blocks:
-        look(b"".join(block.parts))
-        for part, ends in block.ends():
-            digest.update(part)
-            length += len(part)
-            if ends and length:
-                lengths.append(length)
-                digests.append(digest.start)
-            if ends:
-                digest, length = _Digest(ignored_at_end), 0
-    return Survey(lengths=np.array(lengths, np.int64), digests=np.array(digests, np.uint64))
+
+    def __init__(self, ignored_at_end: bytes = b"") -> None:
+        self.ignored_at_end = ignored_at_end
+        self.lengths, self.digests = array("q"), array("Q")
+        self.bytes = 0  # content of all documents
+
+    def read(self, blocks: Iterable[DocumentBlock]) -> Iterator[bytes]:
+        """Note the documents of `blocks`, all of which are read once; the content of each block."""
+        length, whole = 0, hashlib.sha256()
+        trimmed = whole  # without what may be the end of the document
+        for block in blocks:
+            yield b"".join(block.parts)
+            for part, ends in block.ends():
+                length += len(part)
+                if kept := part.rstrip(self.ignored_at_end):
+                    whole.update(kept)
+                    trimmed = whole
+                if len(kept) < len(part):  # counts once more follows
+                    whole = whole.copy()
+                    whole.update(part[len(kept) :])
+                if ends and length:
+                    self.lengths.append(length)
+                    self.bytes += length
+                    self.digests.append(int.from_bytes(trimmed.digest()[:8], "little"))
+                if ends:
+                    length, whole = 0, hashlib.sha256()
+                    trimmed = whole
 
 
-class _Digest:
-    """The SHA-256 of a document that comes in parts, without those of some bytes that end it."""
-
-    def __init__(self, ignored_at_end: bytes) -> None:
-        self._ignored = ignored_at_end
-        self._whole = self._trimmed = hashlib.sha256()
-
-    def update(self, part: bytes) -> None:
-        """Take in the next part; what may be the end of the document counts once more follows."""
-        if kept := part.rstrip(self._ignored):
-            self._whole.update(kept)
-            self._trimmed = self._whole
-        if len(kept) < len(part):
-            self._whole = self._whole.copy()
-            self._whole.update(part[len(kept) :])
-
-    @property
-    def start(self) -> int:
-        """The first 8 bytes as a little-endian number."""
-        return int.from_bytes(self._trimmed.digest()[:8], "little")
-
-
-def split_places(survey: Survey, *heldout: Survey) -> tuple[list[NDArray[np.int64]], str]:
-    """For each source the bytes of its documents for training, and the name of the rule.
+def split_places(*surveys: Survey) -> tuple[list[NDArray[np.int64]], dict[str, object]]:
+    """For each source the bytes of its documents for training, and what data.json says of the rule.
 
     The rest of a document is held out; so is all of a second source, where there is one.
     """
+    lengths, *heldout = (np.array(found.lengths, np.int64) for found in surveys)
     if heldout:
-        return [survey.lengths, *(other.lengths * 0 for other in heldout)], BY_SOURCE
-    held = survey.digests % np.uint64(HELDOUT_ONE_IN) == 0
+        places = [lengths, *(other * 0 for other in heldout)]
+        return places, {"rule": BY_SOURCE, "heldout_share": None}
+    share = 1 / HELDOUT_ONE_IN
+    held = np.array(surveys[0].digests, np.uint64) % np.uint64(HELDOUT_ONE_IN) == 0
     if len(held) >= FEWEST_DOCUMENTS and 0 < held.sum() < len(held):
-        return [np.where(held, 0, survey.lengths)], BY_HASH
-    return [survey.lengths - survey.lengths // HELDOUT_ONE_IN], BY_TAILS
+        return [np.where(held, 0, lengths)], {"rule": BY_HASH, "heldout_share": share}
+    return [lengths - lengths // HELDOUT_ONE_IN], {"rule": BY_TAILS, "heldout_share": share}
 
 
 class SplitSide:
@@ -170,22 +143,6 @@ class Divider:
             self._passed, self._beyond = 0, False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Leakage:
-    """Held-out 13-grams looked at, and how many of them the training side has too."""
-
-    unit: str
-    one_in: int
-    heldout_ngrams: int
-    shared_ngrams: int
-    shared_documents: int  # held-out documents that are in the training side as they are
-
-    @property
-    def share(self) -> float | None:
-        """The fraction shared; None where no n-gram was looked at."""
-        return self.shared_ngrams / self.heldout_ngrams if self.heldout_ngrams else None
-
-
 def sampling(content_bytes: int, unit: int) -> int:
     """One n-gram in this many (a power of two) is looked at."""
     ngrams = content_bytes // (unit or _WORD_BYTES)
@@ -221,15 +178,21 @@ class NgramSketch:
         else:
             self.hashes.update(hash(ngram.rstrip()) for ngram in ngrams)
 
-    def leakage(self, train: NgramSketch, shared_documents: int) -> Leakage:
-        """The leakage into this side, held out, from one whose sketch was made alike."""
-        return Leakage(
-            unit="word" if self.unit == WORDS else "unit",
-            one_in=self.one_in,
-            heldout_ngrams=self.hashes.total(),
-            shared_ngrams=sum(n for ngram, n in self.hashes.items() if ngram in train.hashes),
-            shared_documents=shared_documents,
-        )
+    def leakage(self, train: NgramSketch, shared_documents: int) -> dict[str, Any]:
+        """How many n-grams of this side, held out, stand in one whose sketch was made alike.
+
+        The share is None where no n-gram was looked at; shared documents are there as they are.
+        """
+        count = self.hashes.total()
+        shared = sum(n for ngram, n in self.hashes.items() if ngram in train.hashes)
+        return {
+            "unit": "word" if self.unit == WORDS else "unit",
+            "one_in": self.one_in,
+            "heldout_ngrams": count,
+            "shared_ngrams": shared,
+            "shared_documents": shared_documents,
+            "share": shared / count if count else None,
+        }
 
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places in `starts`, where units or words start, of the n-grams to look at."""

@@ -9,17 +9,15 @@ belongs to independent tokens, so its rank counts that direction and then the en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from archfit.data.vocabulary import Ids
-else:
-    from archfit.spec import lazy_numpy as np
 
 ENERGIES = (0.5, 0.9, 0.99, 0.999)
 PAIRS_LOOKED_AT = 1 << 23
@@ -29,26 +27,6 @@ DENSE_TOKENS = 4224  # up to this many tokens all singular values are computed
 LARGEST_VALUES = 128  # beyond that, this many
 SAMPLE_UNITS = 1 << 18  # values of a sample
 ROUNDING = 1e-12  # less energy than this beyond independence is none
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EnergyRank:
-    """The rank that holds a share of the energy; not exact: a lower bound only."""
-
-    energy: float
-    rank: int
-    exact: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cooccurrence:
-    """Ranks of the co-occurrence matrix of `tokens` different tokens, from `pairs` pairs."""
-
-    pairs: int
-    tokens: int
-    plain: tuple[EnergyRank, ...]
-    normalised: tuple[EnergyRank, ...]
-    chance_energy: float  # share of the normalised energy that independent tokens would show too
 
 
 def counts_of(ids: Ids, bins: int) -> NDArray[np.int64]:
@@ -66,15 +44,12 @@ def unigram_entropy_bits(counts: NDArray[np.int64]) -> float:
     return float(-(shares * np.log2(shares)).sum())
 
 
-def normalised_spectrum(ids: Ids) -> tuple[float, ...]:
-    """The singular values of the normalised co-occurrence beyond independence, largest first."""
-    matrix = pair_counts(ids)
-    scaled = _scaled(matrix / max(int(matrix.sum()), 1))
-    return tuple(float(value) for value in _singular_values(scaled)[1:])
+def cooccurrence(ids: Ids) -> dict[str, Any]:
+    """Ranks at `ENERGIES` of the matrix of neighbouring pairs in `ids`, or in stretches of it.
 
-
-def cooccurrence(ids: Ids) -> Cooccurrence:
-    """Ranks at `ENERGIES` of the matrix of neighbouring pairs in `ids`, or in stretches of it."""
+    `tokens` are those that occur; `chance_energy` is the share of the normalised energy that
+    independent tokens would show too.
+    """
     matrix = pair_counts(ids)
     pairs, tokens = int(matrix.sum()), matrix.shape[0]
     shares = matrix / max(pairs, 1)
@@ -82,13 +57,13 @@ def cooccurrence(ids: Ids) -> Cooccurrence:
     excess = float((scaled.data**2).sum()) - 1
     excess = excess if excess > ROUNDING else 0.0
     chance = (tokens - 1) ** 2 / max(pairs, 1)
-    return Cooccurrence(
-        pairs=pairs,
-        tokens=tokens,
-        plain=_ranks(_singular_values(shares), float((shares.data**2).sum()), tokens),
-        normalised=_ranks(_singular_values(scaled)[1:], excess, tokens, counted=1),
-        chance_energy=min(1.0, chance / excess) if excess else 1.0,
-    )
+    return {
+        "pairs": pairs,
+        "tokens": tokens,
+        "plain": _ranks(_singular_values(shares), float((shares.data**2).sum()), tokens),
+        "normalised": _ranks(_singular_values(scaled)[1:], excess, tokens, counted=1),
+        "chance_energy": min(1.0, chance / excess) if excess else 1.0,
+    }
 
 
 def pair_counts(ids: Ids) -> csr_array:
@@ -134,18 +109,18 @@ def _singular_values(matrix: csr_array) -> NDArray[np.float64]:
 
 def _ranks(
     values: NDArray[np.float64], energy: float, tokens: int, counted: int = 0
-) -> tuple[EnergyRank, ...]:
+) -> list[dict[str, Any]]:
     """The ranks at `ENERGIES` of singular values whose squares sum to `energy` with unseen ones.
 
-    None is above `tokens`, even if rounding leaves the squares short of the energy.
+    None is above `tokens`, even if rounding leaves the squares short of the energy. One that is
+    not exact is a lower bound only.
     """
-    held = np.cumsum(values**2)
-    ranks = []
+    held, ranks = np.cumsum(values**2), []
     for share in ENERGIES:
         rank = int(np.searchsorted(held, share * energy * (1 - 1e-9))) + 1 if energy else 0
         rank = min(rank, tokens - counted)
-        ranks.append(EnergyRank(energy=share, rank=counted + rank, exact=rank <= len(values)))
-    return tuple(ranks)
+        ranks.append({"energy": share, "rank": counted + rank, "exact": rank <= len(values)})
+    return ranks
 
 
 class EvenSample:

@@ -17,8 +17,8 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
@@ -99,11 +99,6 @@ class InputFile:
     bytes: int
     sha256: str
 
-    @property
-    def suffixes(self) -> str:
-        """The part of its name that decides how it is read: the same bytes as .txt and .jsonl."""
-        return "".join(PurePath(self.name).suffixes[-2:]).lower()
-
 
 class Ledger:
     """What one reading has met so far: files with their hashes, and bytes against the limit."""
@@ -118,6 +113,12 @@ class Ledger:
         """Note a file that was read to its end; read twice, it must be the same."""
         if self.files.setdefault(file.name, file) != file:
             raise changed_error(file.name)
+
+    def check_same(self, before: dict[str, InputFile]) -> None:
+        """Refuse other files than those of a complete reading before; of none there was none."""
+        for name in self.files.keys() | before.keys():
+            if before and before.get(name) != self.files.get(name):
+                raise changed_error(name)
 
     def again(self) -> Ledger:
         """A ledger for reading the same files once more, with the full limit and no progress."""
@@ -157,22 +158,6 @@ def optional_module(name: str, needed: str) -> Any:
         raise ValueError(f"{needed} package; run pip install 'archfit[data]'") from problem
 
 
-class _Decompressor(Protocol):
-    """A decompressor as `lzma` has them: bounded output, the rest kept for the next call.
-
-    The file objects of gzip, lzma and zstandard are no substitute: they have no limit of memory
-    (lzma), and take a truncated file for a whole one (zstandard).
-    """
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
 def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
     """The unpacked stream; packed streams may follow one another, with zeros between them."""
     suffix = file.path.suffix.lower()
@@ -194,7 +179,12 @@ def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
         raise ValueError(f"{file.name} {rule}; fetch it again")
 
 
-def _decompressor(suffix: str) -> _Decompressor:
+def _decompressor(suffix: str) -> lzma.LZMADecompressor | _Gzip | _Zstd:
+    """One of bounded output that keeps the rest for the next call, as those of `lzma` do.
+
+    The file objects of gzip, lzma and zstandard are no substitute: they have no limit of memory
+    (lzma), and take a truncated file for a whole one (zstandard).
+    """
     if suffix != ".xz":
         return _Gzip() if suffix == ".gz" else _Zstd()
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
@@ -268,23 +258,18 @@ def blocks_of(documents: Iterable[bytes]) -> Blocks:
         yield DocumentBlock(parts, complete=True)
 
 
-class ByteSeparator:
-    """Bytes between documents, wherever they stand."""
+class LineSeparator:
+    """A line between documents that reads `mark`; an empty mark means blank lines.
 
-    def __init__(self, *, between: bytes) -> None:
-        self.between, self.longest = between, len(between)
+    Lines end with `\\n` or `\\r\\n`, each as it likes; the end of the line before belongs to it. A
+    mark that is no line of its own (`>` in FASTA) only begins the first line of a document.
+    """
 
-    def split(self, text: bytes) -> list[bytes]:
-        """What lies between separators; repetitions of them may still cling to it."""
-        return text.split(self.between)
-
-    def start_of(self, part: bytes) -> bytes:
-        """`part`, which starts a document, without what clings to its start."""
-        return part
-
-    def end_of(self, part: bytes) -> bytes:
-        """`part`, which ends a document, without what clings to its end."""
-        return part
+    def __init__(self, mark: bytes, *, is_line: bool = True) -> None:
+        self.mark, self.longest = mark, len(mark) + (4 if is_line else 1)
+        line = re.escape(mark) + (rb"\r?\n" if is_line else b"")
+        self._found = re.compile(rb"\n" + line)
+        self._leads = re.compile(rb"(?:" + line + rb")*" if is_line else b"")
 
     def documents(self, chunks: Iterable[bytes]) -> Blocks:
         """What lies between separators in a stream (empty documents are no documents).
@@ -294,53 +279,34 @@ class ByteSeparator:
         """
         rest, begun = b"", False  # begun: a part of the document of `rest` is already out
         for chunk in chunks:
-            *ended, rest = self.split(rest + chunk)
-            parts = self._trimmed(ended, begun=begun)
+            *ended, rest = self._found.split(rest + chunk)
+            parts = self._trimmed([part.removesuffix(b"\r") for part in ended], begun=begun)
             begun = begun and not ended
             if len(rest) >= HELD_PART_BYTES + 2 * self.longest:
-                rest = rest if begun else self.start_of(rest)
+                rest = rest if begun else self._without_leads(rest)
                 cut = character_cut(rest, len(rest) - self.longest)
                 yield DocumentBlock([*parts, rest[:cut]], complete=False)
                 rest, begun = rest[cut:], True
             elif parts:
                 yield DocumentBlock(parts, complete=True)
+        if self.mark and rest.endswith(b"\n" + self.mark):  # a last line that nothing ends
+            rest = rest[: -len(self.mark) - 1].removesuffix(b"\r")
         yield DocumentBlock(self._trimmed([rest], begun=begun), complete=True)
 
     def _trimmed(self, ended: list[bytes], *, begun: bool) -> list[bytes]:
-        """Ends of documents, of which the first may have begun before, without what clings."""
-        started = [*ended[:begun], *map(self.start_of, ended[begun:])]
-        return [self.end_of(part) for part in started]
+        """Ends of documents, of which the first may have begun before, without separators."""
+        parts = [*ended[:begun], *map(self._without_leads, ended[begun:])]
+        for place, part in enumerate(parts if not self.mark else ()):
+            while part.endswith(b"\n"):
+                part = part[:-1].removesuffix(b"\r")
+            parts[place] = part
+        return parts
 
-
-class LineSeparator(ByteSeparator):
-    """A line between documents that reads `mark`; an empty mark means blank lines.
-
-    Lines end with `\\n` or `\\r\\n`, each as it likes; the end of the line before belongs to it.
-    """
-
-    def __init__(self, mark: bytes) -> None:
-        super().__init__(between=b"\r\n" + mark + b"\r\n")
-        self.mark = mark
-        line = re.escape(mark) + rb"\r?\n"
-        self._found = re.compile(rb"\n" + line)
-        self._leads = re.compile(rb"(?:" + line + rb")*")
-
-    def split(self, text: bytes) -> list[bytes]:
-        """What lies between separators, of which `between` is the longest form."""
-        *ended, rest = self._found.split(text)
-        return [*(part.removesuffix(b"\r") for part in ended), rest]
-
-    def start_of(self, part: bytes) -> bytes:
+    def _without_leads(self, part: bytes) -> bytes:
         """`part`, which starts a document, without separators; nothing if it is just a mark."""
         leads = self._leads.match(part)
         part = part[leads.end() :] if leads else part
         return b"" if part == self.mark else part
-
-    def end_of(self, part: bytes) -> bytes:
-        """`part`, which ends a document, without blank lines if those are separators."""
-        while not self.mark and part.endswith(b"\n"):
-            part = part[:-1].removesuffix(b"\r")
-        return part
 
 
 def character_cut(text: bytes, cut: int) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from archfit.data.bpe import read_bpe
 from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_file
 from archfit.data.streams import (
     DOCUMENT_LINE,
@@ -28,7 +27,8 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Bytes, Characters, Vocabulary, VocabularyBuilder, code_points
+from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
 
 DEFAULT_FIELD = "text"
@@ -53,39 +53,19 @@ def abc_look(start: bytes) -> str:
 
 
 def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
-    """The documents of one file of kind text, by its ending."""
+    """The documents of one file: rows of a table, or what lies between lines.
+
+    The lines read `<|doc|>`, those of ABC are blank, unless told otherwise.
+    """
     tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
-    if file.suffix in tables:
+    if settings.kind == "text" and file.suffix in tables:
         return blocks_of(tables[file.suffix](file, settings, ledger))
-    chunks = checked_utf8(file.unpacked(ledger), file.name, settings.errors)
-    return split_at_lines(chunks, settings.separator, DOCUMENT_LINE)
-
-
-def character_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
-    """The documents of one file of character data: between blank lines, unless told otherwise."""
-    chunks = checked_utf8(file.unpacked(ledger), file.name, settings.errors)
-    return split_at_lines(chunks, settings.separator, "")
-
-
-def byte_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
-    """The documents of any file: between lines `<|doc|>`, or else the file is one document."""
-    return split_at_lines(file.unpacked(ledger), settings.separator, DOCUMENT_LINE)
-
-
-def split_at_lines(chunks: Iterable[bytes], line: str | None, default: str = "") -> Blocks:
-    """The documents between lines that read `line`; an empty one means blank lines."""
-    mark = (default if line is None else line).encode()
-    return LineSeparator(mark).documents(_ended(chunks, b"\n" + mark) if mark else chunks)
-
-
-def _ended(chunks: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
-    """The stream, with a line end if its last line is the mark, so that it is found like others."""
-    last = b""
-    for chunk in chunks:
-        yield chunk
-        last = (last + chunk)[-len(mark) :]
-    if last == mark:
-        yield b"\n"
+    chunks = file.unpacked(ledger)
+    if settings.kind != "bytes":
+        chunks = checked_utf8(chunks, file.name, settings.errors)
+    usual = "" if settings.kind == "abc" else DOCUMENT_LINE
+    mark = usual if settings.separator is None else settings.separator
+    return LineSeparator(mark.encode()).documents(chunks)
 
 
 def checked_utf8(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[bytes]:
@@ -234,40 +214,29 @@ def _dataset_parts(source: str) -> tuple[str, str | None, str]:
     return name, config or None, split or DEFAULT_SPLIT
 
 
-class TextVocabularyBuilder(VocabularyBuilder):
-    """Bytes, a given tokenizer, or nothing yet: a BPE is trained when the split is known."""
-
-    def build(self) -> Vocabulary | None:
-        """The vocabulary, or None where a BPE has to be trained first."""
-        tokenizer = self.settings.tokenizer
-        if tokenizer is None:
-            is_bytes = self.settings.kind == "bytes" or self.settings.vocab in (None, BYTE_VOCAB)
-            return Bytes(size=self.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
-        what = f"{tokenizer.name} is not a tokenizer.json: it is not UTF-8"
-        with refused(UnicodeDecodeError, what, "give another file"):
-            text = tokenizer.read_text(encoding="utf-8")
-        return read_bpe(text, tokenizer.name)
-
-
-class CharacterVocabularyBuilder(VocabularyBuilder):
-    """Which characters occur in UTF-8 text."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        import numpy as np
-
-        super().__init__(settings)
-        self._seen = np.zeros(0x110000, bool)
-
-    def add(self, content: bytes) -> None:
-        """Mark the characters of the text."""
-        self._seen[code_points(content.decode())] = True
-
-    def build(self) -> Characters:
-        """All characters seen, by code point."""
-        alphabet = "".join(map(chr, self._seen.nonzero()[0]))
-        return Characters(alphabet=alphabet, size=self.rows(len(alphabet) + 1, "characters"))
+def text_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bpe | Bytes | None:
+    """A given tokenizer, or bytes, or None where a BPE is trained when the split is known."""
+    for _ in contents:  # is read all the same, and bytes are what they are
+        pass
+    if settings.tokenizer is None:
+        is_bytes = settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB)
+        return Bytes(size=settings.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
+    name = settings.tokenizer.name
+    what = f"{name} is not a tokenizer.json: it is not UTF-8"
+    with refused(UnicodeDecodeError, what, "give another file"):
+        text = settings.tokenizer.read_text(encoding="utf-8")
+    return read_bpe(text, name)
 
 
-TEXT = KindHandler(lambda _: "text", each_file(text_blocks), TextVocabularyBuilder, (Bytes,))
-BYTES = KindHandler(binary_look, each_file(byte_blocks), TextVocabularyBuilder, (Bytes,))
-ABC = KindHandler(abc_look, each_file(character_blocks), CharacterVocabularyBuilder, (Characters,))
+def character_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Characters:
+    """All characters that occur in UTF-8 text, by code point."""
+    seen = np.zeros(0x110000, bool)
+    for content in contents:
+        seen[code_points(content.decode())] = True
+    alphabet = "".join(map(chr, seen.nonzero()[0]))
+    return Characters(alphabet=alphabet, size=settings.rows(len(alphabet) + 1, "characters"))
+
+
+TEXT = KindHandler(lambda _: "text", each_file(text_blocks), text_vocabulary, (Bytes,))
+BYTES = KindHandler(binary_look, each_file(text_blocks), text_vocabulary, (Bytes,))
+ABC = KindHandler(abc_look, each_file(text_blocks), character_vocabulary, (Characters,))

@@ -6,20 +6,15 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
-from archfit.data.vocabulary import Ids, UnitVocabulary, VocabularyBuilder
+from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy import dtype, uint32
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec.lazy_numpy import NDArray
 
 ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 
@@ -27,7 +22,7 @@ ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
     """The ids of one file; documents end at the separator's id, or the file is one document."""
     chunks, promised = file.unpacked(ledger), None
-    kind: dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
+    kind: np.dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
     if file.suffix == ".npy":
         first = io.BytesIO(next(chunks, b""))
         shape, kind = array_header(first, file.name)
@@ -45,8 +40,8 @@ def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Bl
 
 
 def _whole_ids(
-    chunks: Iterable[bytes], kind: dtype[Any], promised: int | None, name: str
-) -> Iterator[NDArray[uint32]]:
+    chunks: Iterable[bytes], kind: np.dtype[Any], promised: int | None, name: str
+) -> Iterator[NDArray[np.uint32]]:
     """The ids of a stream of numbers of one type; as many as its header promised, if it has one."""
     rest, found = b"", 0
     for chunk in chunks:
@@ -70,7 +65,7 @@ def _whole_ids(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlainIds(UnitVocabulary):
+class PlainIds(Vocabulary):
     """Ids as they came, with the separator they came with, if any."""
 
     name: ClassVar[str] = "ids"
@@ -87,22 +82,14 @@ class PlainIds(UnitVocabulary):
         return ids.astype("<u4").tobytes()
 
 
-class IdVocabularyBuilder(VocabularyBuilder):
-    """The largest id that occurs."""
-
-    highest = -1
-
-    def add(self, content: bytes) -> None:
-        """Look at the ids."""
-        self.highest = max(self.highest, int(np.frombuffer(content, "<u4").max(initial=0)))
-
-    def build(self) -> PlainIds:
-        """All ids up to the largest, that of the separator included."""
-        said = self.settings.separator
-        separator = None if said is None else int(said)
-        needed = max(self.highest, -1 if separator is None else separator) + 1
-        return PlainIds(separator=separator, size=self.rows(needed, "ids"))
+def id_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> PlainIds:
+    """All ids up to the largest that occurs, that of the separator included."""
+    separator = None if settings.separator is None else int(settings.separator)
+    largest = -1 if separator is None else separator
+    for content in contents:
+        largest = max(largest, int(np.frombuffer(content, "<u4").max(initial=0)))
+    return PlainIds(separator=separator, size=settings.rows(largest + 1, "ids"))
 
 
 # Nothing looks like token ids: any numbers may be some.
-TOKENS = KindHandler(lambda _: "", each_file(token_blocks), IdVocabularyBuilder, (PlainIds,))
+TOKENS = KindHandler(lambda _: "", each_file(token_blocks), id_vocabulary, (PlainIds,))

@@ -1,4 +1,4 @@
-"""How content becomes token ids and back: what every vocabulary can do, bytes and characters.
+"""How content becomes token ids and back: what every vocabulary can do; bytes, characters, BPE.
 
 Each ends a document by a separator token, the id after its last ordinary one. `size` counts all
 rows an embedding table needs; it may be padded beyond the ids in use. `decode` gives the content
@@ -10,25 +10,32 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from archfit.data.streams import DocumentBlock, character_cut
-from archfit.spec.errors import InvalidValue
+from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
+from archfit.spec import lazy_numpy as np
+from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.data.sources import DataSettings
-else:
-    from archfit.spec import lazy_numpy as np
+    from tokenizers import Tokenizer
 
 Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
 FORMAT_VERSION = 1
 WORDS = 0  # in place of the size of a unit: the content is text
+PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
+LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
+_SEPARATORS = (DOCUMENT_LINE, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
+# A tokenizer that does not give this back loses something of other texts too.
+_SAMPLE = "Two words,  two  blanks;\r\n\ta tab, 42 «quotes», naïve café, 漢字 \U0001f600\n".encode()
+# Between a letter and the line end, or the space before another word, that follows: GPT-2's pattern
+# and those descended from it end a match there, so both sides are encoded as if together.
+_WORD_GAP = re.compile(rb"[A-Za-z](?= [A-Za-z]|\n)")
 
 
 class Vocabulary(abc.ABC):
@@ -57,74 +64,30 @@ class Vocabulary(abc.ABC):
         """The ids of a block, a separator after each document that ends in it."""
 
     @abc.abstractmethod
+    def content_of(self, ids: Ids) -> bytes:
+        """The content of ids, none of which is the separator."""
+
     def decode(self, ids: Ids) -> list[bytes]:
         """The documents of a stream of ids; the last may be unfinished."""
+        if self.separator is None:
+            return [self.content_of(ids)]
+        *ended, rest = np.split(ids, np.flatnonzero(ids == self.separator) + 1)
+        documents = [*(document[:-1] for document in ended), *([rest] if len(rest) else [])]
+        return [self.content_of(document) for document in documents]
+
+    def with_ends(self, ids: Ids, block: DocumentBlock, counts: Sequence[int] | None = None) -> Ids:
+        """The ids of a block, so many a part, with a separator after each document that ends."""
+        if self.separator is None:
+            return ids
+        units = counts or [len(part) // self.unit_bytes for part in block.parts]
+        ends = np.cumsum(units, dtype=np.int64)
+        return np.insert(ids, ends if block.complete else ends[:-1], self.separator)
 
     def as_json(self) -> str:
         """The content of tokenizer.json: its name and its fields."""
         values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
         document = {"format": FORMAT, "version": FORMAT_VERSION, "vocabulary": self.name} | values
         return json.dumps(document, indent=1) + "\n"
-
-
-class UnitVocabulary(Vocabulary):
-    """One whose documents are decoded one by one: all but BPE."""
-
-    def with_ends(self, ids: Ids, block: DocumentBlock) -> Ids:
-        """The ids of a block's units, a separator after each document that ends in it."""
-        counts = [len(part) // self.unit_bytes for part in block.parts]
-        return with_separators(ids, counts, block, self.separator)
-
-    def decode(self, ids: Ids) -> list[bytes]:
-        """The documents of a stream of ids; the last may be unfinished."""
-        return [self.content_of(document) for document in split_ids(ids, self.separator)]
-
-    @abc.abstractmethod
-    def content_of(self, ids: Ids) -> bytes:
-        """The content of ids, none of which is the separator."""
-
-
-class VocabularyBuilder(abc.ABC):
-    """Looks at all content, a block at a time, remembers little, and chooses a vocabulary."""
-
-    def __init__(self, settings: DataSettings) -> None:
-        self.settings = settings
-
-    def add(self, content: bytes) -> None:  # noqa: B027  # bytes are what they are
-        """Look at the content of a block; here nothing depends on it."""
-
-    @abc.abstractmethod
-    def build(self) -> Vocabulary | None:
-        """The vocabulary, or None where a BPE has to be trained first."""
-
-    def rows(self, needed: int, what: str) -> int:
-        """Rows of the table: as many as needed, or as many as asked for if that is enough."""
-        vocab = self.settings.vocab
-        if vocab is not None and vocab < needed:
-            rule = f"is smaller than the alphabet: the {what} of this source (and a separator)"
-            way_out = f"use {needed} or more, or leave it out"
-            raise InvalidValue("vocab", vocab, rule, way_out)
-        return needed if vocab is None else vocab
-
-
-def split_ids(ids: Ids, separator: int | None) -> list[Ids]:
-    """The ids of each document, without separators."""
-    if separator is None:
-        return [ids]
-    ends = [*np.flatnonzero(ids == separator).tolist(), len(ids)]
-    starts = [0, *(end + 1 for end in ends[:-1])]
-    documents = [ids[start:end] for start, end in zip(starts, ends, strict=True)]
-    return documents if len(documents[-1]) else documents[:-1]
-
-
-def with_separators(
-    ids: Ids, counts: Sequence[int], block: DocumentBlock, separator: int | None
-) -> Ids:
-    """`ids` with a separator after each document that ends in the block of `counts` ids a part."""
-    if separator is None:
-        return ids
-    ends = np.cumsum(np.asarray(counts, np.int64))
-    return np.insert(ids, ends if block.complete else ends[:-1], separator)
 
 
 def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
@@ -137,7 +100,7 @@ def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bytes(UnitVocabulary):
+class Bytes(Vocabulary):
     """The 256 bytes by their value, and the separator."""
 
     name: ClassVar[str] = "bytes"
@@ -154,7 +117,7 @@ class Bytes(UnitVocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Characters(UnitVocabulary):
+class Characters(Vocabulary):
     """The characters of `alphabet` in its order, and the separator."""
 
     name: ClassVar[str] = "characters"
@@ -175,7 +138,7 @@ class Characters(UnitVocabulary):
         if strange.size:
             what = f"character {chr(strange[0])!r} is not in the alphabet of {len(known)}"
             raise ValueError(f"{what}; prepare again from a source that holds it")
-        return with_separators(ids, [len(text) for text in texts], block, self.separator)
+        return self.with_ends(ids, block, [len(text) for text in texts])
 
     def content_of(self, ids: Ids) -> bytes:
         """The text, in UTF-8."""
@@ -185,3 +148,126 @@ class Characters(UnitVocabulary):
 def code_points(text: str) -> NDArray[np.uint32]:
     """The Unicode numbers of the characters of `text`."""
     return np.frombuffer(text.encode("utf-32-le"), "<u4")
+
+
+@dataclass(frozen=True, slots=True)
+class Bpe(Vocabulary):
+    """A tokenizer of Hugging Face's tokenizers library and the id that ends a document."""
+
+    tokenizer: Tokenizer
+    separator: int
+    cuttable: bool  # whether encoding piece by piece is the same as at once
+    name: ClassVar[str] = "bpe"
+
+    @property
+    def size(self) -> int:
+        """All ids up to the largest, added tokens included."""
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+
+    def cut(self, part: bytes, limit: int) -> int:
+        """Between words."""
+        return word_cut(part, limit)
+
+    def encode(self, block: DocumentBlock) -> Ids:
+        """The ids of each document, encoded in pieces on all cores, and the separator after it."""
+        most = PIECE_BYTES if self.cuttable else sys.maxsize
+        parts = [([*pieces_of(part, most)], ends) for part, ends in block.ends()]
+        pieces = [piece for part, _ in parts for piece in part]
+        what = "the tokenizer cannot encode this text"
+        with refused(Exception, what, "use another --tokenizer"):  # the library raises a bare one
+            encoded = iter(self.tokenizer.encode_batch_fast(pieces, add_special_tokens=False))
+        ids = [np.empty(0, np.uint32)]
+        for part, ends in parts:
+            ids += [np.array(next(encoded).ids, np.uint32) for _ in part]
+            ids += [np.array([self.separator], np.uint32)] * ends
+        return np.concatenate(ids)
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The text, in UTF-8."""
+        text: str = self.tokenizer.decode(ids.tolist(), skip_special_tokens=False)
+        return text.encode()
+
+    def as_json(self) -> str:
+        """The tokenizer.json of Hugging Face."""
+        return self.tokenizer.to_str(pretty=True)
+
+
+def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
+    """A byte-level BPE of at most `vocab` tokens, the separator among them, learnt from `texts`."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet, size = pre_tokenizers.ByteLevel.alphabet(), vocab - 1
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return _with_separator(tokenizer)
+
+
+def read_bpe(text: str, name: str) -> Bpe:
+    """The tokenizer that Hugging Face's tokenizer.json describes, a separator added if needed."""
+    from tokenizers import Tokenizer
+
+    what = f"{name} is not a tokenizer.json of Hugging Face"
+    with refused(Exception, what, "give another file"):  # the library raises bare Exception
+        tokenizer = Tokenizer.from_str(text)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    vocabulary = _with_separator(tokenizer)
+    if vocabulary.size > LARGEST_VOCAB:
+        rule = f"has {vocabulary.size} tokens, more than {LARGEST_VOCAB}"
+        raise ValueError(f"{name} {rule}; use a smaller one")
+    if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
+        rule = "does not give text back as it was (words, blanks or case are lost or added)"
+        way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
+        raise ValueError(f"{name} {rule}; {way_out}")
+    return vocabulary
+
+
+def _with_separator(tokenizer: Tokenizer) -> Bpe:
+    """`tokenizer` with its separator found or added; text that looks like one stays text.
+
+    It is cuttable if it is byte-level and splits at words, with no prefix or normaliser.
+    """
+    from tokenizers import AddedToken
+
+    added = tokenizer.get_added_tokens_decoder().values()
+    special = {token.content for token in added if token.special}
+    known = next((word for word in _SEPARATORS if word in special), None)
+    if known is None and tokenizer.token_to_id(DOCUMENT_LINE) is not None:
+        rule = f"has {DOCUMENT_LINE} as an ordinary token, which text may hold too"
+        raise ValueError(f"the tokenizer {rule}; mark it as special, or take it out")
+    if known is None:
+        tokenizer.add_special_tokens([AddedToken(DOCUMENT_LINE, special=True)])
+    tokenizer.encode_special_tokens = True
+    separator = tokenizer.token_to_id(known or DOCUMENT_LINE)
+    assert separator is not None
+    described = json.loads(tokenizer.to_str())["pre_tokenizer"] or {}
+    steps = described.get("pretokenizers", [described])
+    splits = any(
+        step.get("type") == "ByteLevel"
+        and not step.get("add_prefix_space")
+        and step.get("use_regex", True)
+        for step in steps
+    )
+    return Bpe(tokenizer, separator, cuttable=splits and tokenizer.normalizer is None)
+
+
+def pieces_of(part: bytes, most: int = PIECE_BYTES) -> Iterator[str]:
+    """The text of `part` in pieces of about `most` bytes, cut between words."""
+    start = 0
+    while start < len(part):
+        is_last = len(part) - start <= most
+        end = len(part) if is_last else word_cut(part, start + most, start)
+        yield part[start:end].decode()
+        start = end
+
+
+def word_cut(text: bytes, limit: int, start: int = 0) -> int:
+    """The last gap between words shortly before `limit`; between characters if there is none."""
+    for low in (max(start, limit - 256), max(start, limit - LOOK_BACK_BYTES)):
+        gaps = [gap.end() for gap in _WORD_GAP.finditer(text, low, limit + 2)]
+        if gaps and gaps[-1] <= limit:
+            return gaps[-1]
+    return character_cut(text, limit)

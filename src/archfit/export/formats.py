@@ -5,23 +5,96 @@ rules that formats refuse shapes by, and the four ways in which files are writte
 """
 
 import json
-import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from archfit.export.shape import ExportShape
-from archfit.spec import InvalidValue
+from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
+from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
+from archfit.spec.errors import check_at_least, check_type
+from archfit.spec.files import packed_file, write_whole
 
 STYLES = {"gpt2": GPT2_STYLE, "llama": LLAMA_STYLE, "qwen3": QWEN3_STYLE, "bare": BARE_STYLE}
 # nanochat: first coordinates of the stream that gates read, and smear_lambda, backout_lambda.
 VALUE_GATE_INPUTS, SMEAR_GATE_INPUTS, SCALARS = 12, 24, 2
 LEFT_OUT = object()  # the value of a key that a shape has no use for
+TRAINED_EPSILON = 1e-5  # of the norms of networks that archfit trains
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportShape:
+    """An architecture as other tools describe one.
+
+    Beyond `Architecture` it has the token that ends a document; it leaves out the block, which the
+    format decides, and what no other tool has.
+    """
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    kv_heads: int  # each is shared by heads / kv_heads query heads
+    feed_forward: int | Literal["usual"]  # hidden units; usual: 8 width^2 weights
+    vocab: int
+    context: int
+    embedding: Table
+    tied: bool
+    separator: int | None  # the token that ends a document; None where there is no tokenizer
+    rms_epsilon: float = 1e-6  # Llama's
+
+    def __post_init__(self) -> None:
+        check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
+        check_at_least(1, head_dim=self.head_dim, kv_heads=self.kv_heads, context=self.context)
+        check_at_least(2, vocab=self.vocab)
+        if self.feed_forward != "usual":
+            check_at_least(1, feed_forward=self.feed_forward)
+        check_type(Table, embedding=self.embedding)
+        if self.heads % self.kv_heads:
+            raise grouping_error(self.heads, self.kv_heads)
+        if self.separator is not None and not 0 <= self.separator < self.vocab:
+            rule = f"is not in 0..{self.vocab - 1}"
+            raise InvalidValue("separator", self.separator, rule, "use a {vocab} above it")
+
+    def hidden_units(self, *, gated: bool) -> int:
+        """Units of the feed-forward layer: those asked for, or those of 8 width^2 weights."""
+        if self.feed_forward != "usual":
+            return self.feed_forward
+        return gated_units(self.width) if gated else 4 * self.width
+
+
+def shape_of(architecture: Architecture) -> ExportShape:
+    """The same network as other tools describe it; refused where none of them could."""
+    if not isinstance(architecture.attention, Softmax):
+        rule = "attention=linear is the analysed network, which no format has"
+        raise ValueError(f"{rule}; export one with softmax attention")
+    if isinstance(architecture.input, Patches):
+        rule = f"patches of {architecture.input.size} tokens are embedded at once"
+        raise ValueError(f"{rule}, which no format has; export a network that reads tokens")
+    if isinstance(architecture.positions, Factorised):
+        rule = f"positions=factorised({architecture.positions.inner}) is a table"
+        raise ValueError(f"{rule} that no format has; use a full one")
+    head, embedding = architecture.head, architecture.embedding
+    if isinstance(head, Factorised) and head != embedding:
+        rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
+        raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
+    return ExportShape(
+        depth=architecture.depth,
+        width=architecture.width,
+        heads=architecture.heads,
+        head_dim=architecture.head_dim,
+        kv_heads=architecture.key_value_heads,
+        feed_forward=architecture.feed_forward,
+        vocab=architecture.input.vocab,
+        context=architecture.context,
+        embedding=embedding,
+        tied=isinstance(head, Tied),
+        separator=None,
+        rms_epsilon=TRAINED_EPSILON,
+    )
 
 
 # What a format may ask of a shape; why it cannot express others stands in the file of the formats.
@@ -54,19 +127,6 @@ class ExportParams:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WeightNames:
-    """Where a format has the tensors of a trained network."""
-
-    tokens: str
-    norm: str  # the last one
-    block: str  # {at} stands for its number
-    layers: list[tuple[str, list[str], str]]  # ours, which rows of it (empty: all), theirs
-    positions: str | None = None
-    head: str | None = None
-    is_transposed: bool = False  # whether its layers multiply from the right
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ExportFormat:
     """How one tool writes down a network, as resources/export_formats.toml has it."""
 
@@ -80,7 +140,7 @@ class ExportFormat:
     has_head: bool = True
     positions: int | None = None  # rows beyond the context; None without a table of positions
     value_embeddings: bool = False
-    weights: WeightNames | None = None  # None: it takes no trained weights
+    weights: dict[str, Any] = field(default_factory=dict)  # empty: it takes no trained ones
 
     def obstacles(self, shape: ExportShape) -> tuple[str, ...]:
         """Why it cannot express a shape."""
@@ -93,26 +153,16 @@ class ExportFormat:
         hidden = shape.hidden_units(gated=STYLES[self.style].is_gated)
         is_grouped, is_slow = shape.kv_heads != shape.heads, shape.head_dim % 8
         slow = f"head_dim = {shape.head_dim} is no multiple of 8, which FlashAttention needs"
-        return {
-            "depth": shape.depth,
-            "width": shape.width,
-            "heads": shape.heads,
-            "head_dim": shape.head_dim,
+        return asdict(shape) | {
             "attention": shape.heads * shape.head_dim,
-            "kv_heads": shape.kv_heads,
             "grouped": is_grouped,
             "grouped_kv_heads": shape.kv_heads if is_grouped else LEFT_OUT,
             "hidden": hidden,
             "usual_hidden": 4 * shape.width,
-            "vocab": shape.vocab,
             "rows": self.rows(shape),
             "positions": shape.context + (self.positions or 0),
-            "rms_epsilon": shape.rms_epsilon,
             "inner": shape.embedding.inner_size or shape.width,
-            "context": shape.context,
-            "tied": shape.tied,
             "untied": not shape.tied,
-            "separator": shape.separator,
             "nothing": None,
             "gate_inputs": SMEAR_GATE_INPUTS,
             "aspect_ratio": shape.width // shape.depth,
@@ -153,17 +203,9 @@ class ExportFormat:
         return ExportParams(blocks=blocks, embedding=embedding, total=blocks + embedding)
 
 
-_FILE = resources.files("archfit.resources").joinpath("export_formats.toml")
-_TABLES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TABLES = tomllib.loads(packed_file("export_formats.toml").read_text(encoding="utf-8"))
 _OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
-
-
-def _format(name: str, table: dict[str, Any]) -> ExportFormat:
-    weights = WeightNames(**table.pop("weights")) if "weights" in table else None
-    return ExportFormat(name=name, weights=weights, **table)
-
-
-FORMATS = {name: _format(name, table) for name, table in _TABLES.items()}
+FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,12 +240,10 @@ def export_config(shape: ExportShape, name: str) -> Export:
 
 
 def _gate_note(shape: ExportShape, hidden: int) -> str:
-    plain = f"{8 * shape.width**2:,}"
+    plain, multiple = f"{8 * shape.width**2:,}", 64 if hidden % 64 == 0 else 8
     reason = f"as asked for; the papers have {plain}"
     if shape.feed_forward == "usual":
-        reason = (
-            f"8/3 width to a multiple of {64 if hidden % 64 == 0 else 8}, for the papers' {plain}"
-        )
+        reason = f"8/3 width to a multiple of {multiple}, for the papers' {plain}"
     return (
         f"the feed-forward layer is gated: three matrices of {shape.width} x {hidden}, "
         f"{3 * shape.width * hidden:,} weights a block ({reason})"
@@ -252,10 +292,8 @@ def _yaml(keys: Mapping[str, object]) -> str:
 
 def _bash_array(keys: Mapping[str, object]) -> str:
     """Megatron-LM's arguments; one that is true has no value, one that is false is left out."""
-    words = [
-        f"--{key}" + ("" if v is True else f" {v}") for key, v in keys.items() if v is not False
-    ]
-    body = "".join(f"    {line}\n" for line in words)
+    said = {key: "" if v is True else f" {v}" for key, v in keys.items() if v is not False}
+    body = "".join(f"    --{key}{value}\n" for key, value in said.items())
     usage = '# Source it, then: torchrun pretrain_gpt.py "${GPT_MODEL_ARGS[@]}" ...'
     return f"{usage}\nGPT_MODEL_ARGS=(\n{body})\n"
 
@@ -272,9 +310,6 @@ def _padded(rows: int, multiple: int) -> int:
 
 
 def write_files(export: Export, folder: Path) -> None:
-    """Write new files into a folder that is there, and put them on disk."""
+    """Write the files into a folder that is there, and put them on disk."""
     for name, content in export.files.items():
-        with open(folder / name, "x", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_whole(folder / name, content.encode())

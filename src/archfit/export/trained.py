@@ -4,28 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from archfit.export.formats import FORMATS, Export, ExportFormat, as_json, export_config
-from archfit.export.shape import ExportShape, shape_of
-from archfit.spec import (
-    Architecture,
-    Factorised,
-    Full,
-    Head,
-    Positions,
-    RunRecord,
-    RunSpec,
-    load_file,
-)
+from archfit.export import formats
+from archfit.export.formats import Export, ExportFormat, ExportShape
+from archfit.spec import Factorised, Full, Head, Positions, RunRecord, RunSpec, files
 from archfit.spec.counting import table_weights
-from archfit.spec.files import (
-    LARGEST_RECORD,
-    LARGEST_SPEC,
-    RECORD,
-    SPEC,
-    TOKENIZER,
-    TOKENIZER_CONFIG,
-    WEIGHTS,
-)
 
 FORMAT_OF_NETWORK = {  # the one with such blocks, by block, norms of queries and keys, objective
     ("gpt2", False, "causal"): "hf-gpt2",
@@ -44,71 +26,54 @@ class TrainedRun:
     weights: Path
 
     @property
-    def merged(self) -> Architecture:
-        """The network with its factorised tables multiplied out."""
-        architecture = self.spec.architecture
-        names = ("embedding", "positions", "head")
-        parts = [name for name in names if isinstance(getattr(architecture, name), Factorised)]
-        full: dict[str, Full] = dict.fromkeys(parts, Full())
-        return replace(architecture, **full)  # type: ignore[arg-type]  # each is a table
-
-    @property
     def format(self) -> ExportFormat:
         """The one that holds its weights."""
         shape = self.spec.architecture
         name = FORMAT_OF_NETWORK.get((shape.block, shape.qk_norm, shape.objective))
         if name is None:
-            raise ValueError(
-                "an encoder of Llama's blocks is a network that no format has; export one of "
-                "GPT-2's blocks, or a decoder; its weights stay usable by archfit"
-            )
-        return FORMATS[name]
+            rule = "an encoder of Llama's blocks is a network that no format has"
+            way_out = "export one of GPT-2's blocks, or a decoder"
+            raise ValueError(f"{rule}; {way_out}; its weights stay usable by archfit")
+        return formats.FORMATS[name]
 
 
 def open_run(folder: Path) -> TrainedRun:
     """The finished run in `folder`; a sentence says what is missing or damaged."""
-    if not (folder / SPEC).is_file():
-        raise ValueError(
-            f"{str(folder)!r} is not the folder of a run: it has no {SPEC}; "
-            "give a folder that archfit train made inside its --out"
-        )
-    if not (folder / RECORD).is_file():
-        raise ValueError(
-            f"the run in {str(folder)!r} is not finished: it has no {RECORD}; "
-            "give the command that trains it again, and it goes on"
-        )
-    spec = _load(RunSpec, folder / SPEC, LARGEST_SPEC)
-    record = _load(RunRecord, folder / RECORD, LARGEST_RECORD)
+    where = repr(str(folder))
+    if not (folder / files.SPEC).is_file():
+        way_out = "give a folder that archfit train made inside its --out"
+        raise ValueError(f"{where} is not the folder of a run: it has no {files.SPEC}; {way_out}")
+    if not (folder / files.RECORD).is_file():
+        way_out = "give the command that trains it again, and it goes on"
+        raise ValueError(f"the run in {where} is not finished: it has no {files.RECORD}; {way_out}")
+    spec = _load(RunSpec, folder / files.SPEC, files.LARGEST_SPEC)
+    record = _load(RunRecord, folder / files.RECORD, files.LARGEST_RECORD)
     if record.spec != spec:
-        raise ValueError(
-            f"{str(folder)!r} is damaged: {RECORD} is of run {record.spec.name} and {SPEC} of "
-            f"{spec.name}; train it again"
-        )
+        rule = f"{files.RECORD} is of run {record.spec.name} and {files.SPEC} of {spec.name}"
+        raise ValueError(f"{where} is damaged: {rule}; train it again")
     if record.status != "finished":
-        raise ValueError(
-            f"the run in {str(folder)!r} diverged at step {record.diverged_at_step}, so its "
-            "weights are of no use; train it with a smaller learning rate"
-        )
-    if not (folder / WEIGHTS).is_file():
-        raise ValueError(
-            f"{str(folder)!r} has no {WEIGHTS}: it was trained with --no-keep-weights; "
-            "train it again without"
-        )
-    return TrainedRun(spec=spec, weights=folder / WEIGHTS)
+        rule = f"diverged at step {record.diverged_at_step}, so its weights are of no use"
+        raise ValueError(f"the run in {where} {rule}; train it with a smaller learning rate")
+    if not (folder / files.WEIGHTS).is_file():
+        rule = f"has no {files.WEIGHTS}: it was trained with --no-keep-weights"
+        raise ValueError(f"{where} {rule}; train it again without")
+    return TrainedRun(spec=spec, weights=folder / files.WEIGHTS)
 
 
 def export_run(run: TrainedRun, *, separator: int | None) -> Export:
-    """The config.json of the trained network; the weights are for `write_weights`."""
+    """The config.json of the trained network, its factorised tables multiplied out."""
+    given, tables = run.spec.architecture, ("embedding", "positions", "head")
+    factorised = [name for name in tables if isinstance(getattr(given, name), Factorised)]
+    merged = replace(given, **dict.fromkeys(factorised, Full()))  # type: ignore[arg-type]  # tables
     try:
-        shape = replace(shape_of(run.merged), separator=separator)
+        shape = replace(formats.shape_of(merged), separator=separator)
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
     if obstacles := run.format.obstacles(shape):
-        raise ValueError(
-            f"{run.format.name} cannot hold these weights: {obstacles[0]}, and no other format has "
-            "such blocks; train with head_dim = width / heads to export"
-        )
-    export = export_config(shape, run.format.name)
+        rule = f"{obstacles[0]}, and no other format has such blocks"
+        way_out = "train with head_dim = width / heads to export"
+        raise ValueError(f"{run.format.name} cannot hold these weights: {rule}; {way_out}")
+    export = formats.export_config(shape, run.format.name)
     return replace(export, notes=(*export.notes, *_notes(run, shape)))
 
 
@@ -136,7 +101,7 @@ def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
 
 def _load(kind: type[Value], path: Path, most_bytes: int) -> Value:
     try:
-        return load_file(kind, path, most_bytes=most_bytes)
+        return files.load_file(kind, path, most_bytes=most_bytes)
     except ValueError as problem:
         raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
 
@@ -150,8 +115,8 @@ def with_tokenizer(export: Export, text: str, *, separator: str, context: int) -
         "eos_token": separator,
         "clean_up_tokenization_spaces": False,
     }
-    files = export.files | {TOKENIZER: text, TOKENIZER_CONFIG: as_json(config)}
-    return replace(export, files=files)
+    added = {files.TOKENIZER: text, files.TOKENIZER_CONFIG: formats.as_json(config)}
+    return replace(export, files=export.files | added)
 
 
 def without_tokenizer(export: Export, why: str) -> Export:

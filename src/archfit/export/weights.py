@@ -6,61 +6,33 @@ Shape letters: R rows, I inner size, D width.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from archfit.spec import Factorised, Rotary, Tied, open_regular
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import WEIGHTS
+from archfit.spec.lazy_numpy import NDArray
 from archfit.spec.run import LearningRateRule
 from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import Protocol
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from archfit.export.formats import WeightNames
     from archfit.export.trained import TrainedRun
     from archfit.spec import Architecture, Head, Positions
 
     Array = NDArray[np.float32]
     Shape = tuple[int, ...]
 
-    class Slice(Protocol):
-        """Part of the tensors of a safetensors file."""
-
-        def get_shape(self) -> list[int]:
-            """Sizes of the whole tensor."""
-
-        def get_dtype(self) -> str:
-            """As safetensors names it."""
-
-        def __getitem__(self, rows: slice) -> Array:
-            """Some rows."""
-
-    class TensorFile(Protocol):
-        """An open safetensors file."""
-
-        def keys(self) -> list[str]:
-            """Names of its tensors."""
-
-        def get_tensor(self, name: str) -> Array:
-            """One of them."""
-
-        def get_slice(self, name: str) -> Slice:
-            """One of them, not read yet."""
-
-
+TensorFile: TypeAlias = Any  # what safe_open of safetensors opens; it carries no types
 SLICE_NUMBERS = 1 << 22  # in a slice of a table
-QKV, LAST_NORM = "attention.qkv", "norm"
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
 NUMBER_BYTES = 4
 ALIGNMENT = 8  # the header ends where a tensor may begin
@@ -90,46 +62,37 @@ def multipliers(architecture: Architecture, rule: LearningRateRule) -> Multiplie
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tensor:
-    """A tensor of the format: where it goes, and what makes its content, part by part."""
+@contextlib.contextmanager
+def open_tensors(run: TrainedRun) -> Iterator[TensorFile]:
+    """The tensors of the run's network, and no others, from a file that can never run code.
 
-    name: str
-    shape: Shape
-    parts: Callable[[], Iterator[Array]]
-
-
-def open_tensors(run: TrainedRun) -> AbstractContextManager[TensorFile]:
-    """The tensors of a file that can never run code."""
+    A header too long for them is refused before a library spends its time on it.
+    """
     from safetensors import SafetensorError, safe_open
 
-    _check_header(run)
-    try:
-        opened: AbstractContextManager[TensorFile] = safe_open(run.weights, framework="numpy")
-    except SafetensorError as problem:
-        raise _damaged(run, str(problem)) from problem
-    return opened
-
-
-def _check_header(run: TrainedRun) -> None:
-    """Refuse a header too long for the run's tensors, before a library spends its time on it."""
+    architecture = run.spec.architecture
+    in_blocks = len(_block_shapes(architecture)) * architecture.depth
+    most = in_blocks + OTHER_TENSORS
     with open_regular(run.weights) as file:
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-    shape = run.spec.architecture
-    tensors = len(_block_shapes(shape)) * shape.depth + OTHER_TENSORS
-    if length > min(BYTES_OF_AN_ENTRY * tensors, MOST_HEADER_BYTES):
-        raise _damaged(run, f"its header of {length:,} bytes is not that of {tensors:,} tensors")
+    if length > min(BYTES_OF_AN_ENTRY * most, MOST_HEADER_BYTES):
+        raise _damaged(run, f"its header of {length:,} bytes is not that of {most:,} tensors")
+    try:
+        opened = safe_open(run.weights, framework="numpy")
+    except SafetensorError as problem:
+        raise _damaged(run, str(problem)) from problem
+    with opened as tensors:
+        found = len(tensors.keys())
+        if not in_blocks <= found <= most:  # a spec may claim a depth that nobody could list
+            raise _damaged(run, f"{found} tensors are not {architecture.depth} blocks")
+        _check_tensors(tensors, run)
+        yield tensors
 
 
-def check_tensors(file: TensorFile, run: TrainedRun) -> None:
+def _check_tensors(file: TensorFile, run: TrainedRun) -> None:
     """Refuse a file that does not hold exactly the tensors of the run's network."""
-    architecture, names = run.spec.architecture, set(file.keys())
-    in_blocks = len(_block_shapes(architecture)) * architecture.depth
-    # A spec may claim a depth that nobody could list.
-    if not in_blocks <= len(names) <= in_blocks + OTHER_TENSORS:
-        raise _damaged(run, f"{len(names)} tensors are not {architecture.depth} blocks")
-    expected = expected_shapes(architecture)
-    if odd := sorted(names ^ expected.keys()):
+    expected = expected_shapes(run.spec.architecture)
+    if odd := sorted(set(file.keys()) ^ expected.keys()):
         raise _damaged(run, f"the file and the network differ in {odd[0]!r}")
     for name, shape in expected.items():
         found = file.get_slice(name)
@@ -141,11 +104,20 @@ def check_tensors(file: TensorFile, run: TrainedRun) -> None:
 def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     """Names and shapes of the tensors of a softmax network, as `archfit train` writes them."""
     width, vocab = architecture.width, architecture.input.vocab
-    shapes = _table_shapes("embedding.tokens", vocab, width, architecture.embedding)
-    shapes |= _table_shapes(
-        "embedding.positions", architecture.context, width, architecture.positions
-    )
-    shapes |= _table_shapes("head", vocab, width, architecture.head)
+    tables: dict[str, tuple[int, Positions | Head]] = {
+        "embedding.tokens": (vocab, architecture.embedding),
+        "embedding.positions": (architecture.context, architecture.positions),
+        "head": (vocab, architecture.head),
+    }
+    shapes: dict[str, Shape] = {}
+    for name, (rows, table) in tables.items():
+        if isinstance(table, Factorised):
+            shapes |= {
+                f"{name}.rows_RI": (rows, table.inner),
+                f"{name}.mix_ID": (table.inner, width),
+            }
+        elif not isinstance(table, Rotary | Tied):
+            shapes[f"{name}.rows_RI"] = (rows, width)
     block = _block_shapes(architecture)
     for at in range(architecture.depth):
         shapes |= {f"trunk.blocks.{at}.{name}": shape for name, shape in block.items()}
@@ -179,31 +151,33 @@ def _layer_shapes(architecture: Architecture, name: str, weight: Shape) -> dict[
     return {f"{name}.weight": weight} | bias
 
 
-def _table_shapes(name: str, rows: int, width: int, table: Positions | Head) -> dict[str, Shape]:
-    if isinstance(table, Factorised):
-        return {f"{name}.rows_RI": (rows, table.inner), f"{name}.mix_ID": (table.inner, width)}
-    return {} if isinstance(table, Rotary | Tied) else {f"{name}.rows_RI": (rows, width)}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tensor:
+    """A tensor of the format: where it goes, and what makes its content, part by part."""
+
+    name: str
+    shape: Shape
+    parts: Callable[[], Iterator[Array]]
 
 
 def exported_tensors(file: TensorFile, run: TrainedRun) -> list[Tensor]:
     """The tensors of the format, with which it has the logits of the trained network."""
     architecture, wanted = run.spec.architecture, run.format
-    assert wanted.weights is not None
-    names, vocab, context = wanted.weights, architecture.input.vocab, architecture.context
+    names, vocab = wanted.weights, architecture.input.vocab
     factors = multipliers(architecture, run.spec.recipe.learning_rate_rule)
     make = _Maker(file=file, architecture=architecture, factors=factors, names=names)
-    found = [make.table("embedding.tokens", names.tokens, vocab, spare=wanted.spare_rows)]
-    if names.positions is not None:
-        spare = wanted.positions or 0
-        found.append(make.table("embedding.positions", names.positions, context, spare=spare))
+    found = [make.table("embedding.tokens", names["tokens"], vocab, spare=wanted.spare_rows)]
+    if "positions" in names:
+        rows, spare = architecture.context, wanted.positions or 0
+        found.append(make.table("embedding.positions", names["positions"], rows, spare=spare))
     for at in range(architecture.depth):
-        for ours, parts, theirs in names.layers:
-            block = names.block.format(at=at)
+        block = names["block"].format(at=at)
+        for ours, parts, theirs in names["layers"]:
             found += make.layer(f"trunk.blocks.{at}", ours, parts, f"{block}.{theirs}")
-    found += make.layer("trunk", LAST_NORM, [], names.norm)
-    if names.head is None or isinstance(architecture.head, Tied):
+    found += make.layer("trunk", "norm", [], names["norm"])
+    if "head" not in names or isinstance(architecture.head, Tied):
         return found
-    return [*found, make.table("head", names.head, vocab, factor=factors.logit)]
+    return [*found, make.table("head", names["head"], vocab, factor=factors.logit)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,7 +187,7 @@ class _Maker:
     file: TensorFile
     architecture: Architecture
     factors: Multipliers
-    names: WeightNames
+    names: dict[str, Any]  # where a format has them: `weights` of its table
 
     def table(
         self, ours: str, theirs: str, rows: int, *, factor: float = 1.0, spare: int = 0
@@ -222,8 +196,6 @@ class _Maker:
         width = self.architecture.width
 
         def parts() -> Iterator[Array]:
-            import numpy as np
-
             rows_RI = self.file.get_slice(f"{ours}.rows_RI")
             mix_ID = None
             if f"{ours}.mix_ID" in self.file.keys():  # noqa: SIM118  # it is no dictionary
@@ -246,19 +218,21 @@ class _Maker:
 
         every, *inputs = self.file.get_slice(f"{within}.{ours}.weight").get_shape()
         outputs = sum(len(range(*some.indices(every))) for some in rows)
-        turn = -1 if self.names.is_transposed else 1
+        turn = -1 if self.names.get("is_transposed") else 1
         return [
             Tensor(name=name, shape=shape[::turn], parts=made(name.rpartition(".")[2]))
             for name, shape in _layer_shapes(self.architecture, theirs, (outputs, *inputs)).items()
         ]
 
     def _folded(self, name: str, rows: Sequence[slice], factors: Sequence[float]) -> Array:
-        import numpy as np
-
+        """Some rows of a tensor, each times its factor; the product is rounded once."""
         tensor = self.file.get_tensor(name)
-        parts = [_times(tensor[some], f) for some, f in zip(rows, factors, strict=True)]
-        whole = np.concatenate(parts)
-        return whole.T if self.names.is_transposed else whole
+        parts = [
+            tensor[some] if f == 1 else (tensor[some].astype(np.float64) * f).astype(np.float32)
+            for some, f in zip(rows, factors, strict=True)
+        ]
+        whole: Array = np.concatenate(parts)
+        return whole.T if self.names.get("is_transposed") else whole
 
     def _rows(self, part: str) -> slice:
         """Where a part of a stacked matrix stands."""
@@ -276,21 +250,15 @@ class _Maker:
     def _factor(self, ours: str, part: str) -> float:
         """What multiplies a layer. Scores scale with the queries, or with the norm of these; a tied
         head is the embedding itself, so its factor goes where the head reads from."""
-        is_tied = isinstance(self.architecture.head, Tied) and self.names.head is not None
-        scaled = ("attention.query_norm", "") if self.architecture.qk_norm else (QKV, "query")
+        is_tied = isinstance(self.architecture.head, Tied) and "head" in self.names
+        has_norm = self.architecture.qk_norm
+        scaled = ("attention.query_norm", "") if has_norm else ("attention.qkv", "query")
         return {
             ("attention.out", ""): self.factors.residual,
             ("feed_forward.down", ""): self.factors.residual,
-            (LAST_NORM, ""): self.factors.logit if is_tied else 1.0,
+            ("norm", ""): self.factors.logit if is_tied else 1.0,
             scaled: self.factors.query,
         }.get((ours, part), 1.0)
-
-
-def _times(tensor: Array, factor: float) -> Array:
-    """The product, rounded once."""
-    import numpy as np
-
-    return tensor if factor == 1 else (tensor.astype(np.float64) * factor).astype(np.float32)
 
 
 def _damaged(run: TrainedRun, what: str) -> ValueError:
@@ -299,8 +267,8 @@ def _damaged(run: TrainedRun, what: str) -> ValueError:
 
 def check_weights(run: TrainedRun) -> None:
     """Refuse weights that are not those of the run's network."""
-    with open_tensors(run) as file:
-        check_tensors(file, run)
+    with open_tensors(run):
+        pass
 
 
 def is_export(path: Path) -> bool:
@@ -312,30 +280,24 @@ def is_export(path: Path) -> bool:
 def write_weights(run: TrainedRun, folder: Path) -> None:
     """Write model.safetensors with the weights of the run as its format has them."""
     with open_tensors(run) as file:
-        check_tensors(file, run)
         tensors = exported_tensors(file, run)
         needed = sum(NUMBER_BYTES * math.prod(tensor.shape) for tensor in tensors)
         free = shutil.disk_usage(folder).free
         if needed > free:
-            raise ValueError(
-                f"the weights need {needed:,} bytes and the disk has {free:,} left; "
-                "free some or choose another --out"
-            )
-        _write(folder / WEIGHTS, tensors)
-
-
-def _write(path: Path, tensors: Sequence[Tensor]) -> None:
-    header = _header(tensors)
-    with open(path, "xb") as target:
-        target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
-        for tensor in tensors:
-            for part in tensor.parts():
-                target.write(part.astype("<f4").tobytes())
-        target.flush()
-        os.fsync(target.fileno())
+            rule = f"the weights need {needed:,} bytes and the disk has {free:,} left"
+            raise ValueError(f"{rule}; free some or choose another --out")
+        header = _header(tensors)
+        with open(folder / WEIGHTS, "xb") as target:
+            target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
+            for tensor in tensors:
+                for part in tensor.parts():
+                    target.write(part.astype("<f4").tobytes())
+            target.flush()
+            os.fsync(target.fileno())
 
 
 def _header(tensors: Sequence[Tensor]) -> bytes:
+    """Names, shapes and places of the tensors, as safetensors has them."""
     entries: dict[str, object] = {"__metadata__": METADATA}
     start = 0
     for tensor in tensors:
