@@ -62,21 +62,10 @@ class NumpyArrays:
             piece -= quotient
         return array
 
-    def high_part(self, array: Array, base: float) -> Array:
-        """round(x / base)."""
-        high = array * (1.0 / base)
-        np.rint(high, out=high)
-        return high
-
     def add_product_(self, total: Array, left: Array, right: Array) -> Array:
         """total + left * right, element by element with broadcasting, in place."""
         total += left * right
         return total
-
-    def first_nonzero(self, values: Array) -> int | None:
-        """The first place of a row of numbers that is not zero."""
-        place = int((values != 0).argmax())
-        return place if values[place] != 0 else None
 
     def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
         """The results of independent pieces of work, in their order.
@@ -140,18 +129,9 @@ class TorchArrays:
         quotient = (array * (1.0 / prime)).round_()
         return array.sub_(quotient, alpha=float(prime))
 
-    def high_part(self, array: Array, base: float) -> Array:
-        """round(x / base)."""
-        return (array * (1.0 / base)).round_()
-
     def add_product_(self, total: Array, left: Array, right: Array) -> Array:
         """total + left * right, element by element with broadcasting, in place."""
         return total.addcmul_(left, right)
-
-    def first_nonzero(self, values: Array) -> int | None:
-        """The first place of a row of numbers that is not zero."""
-        place = int((values != 0).int().argmax())
-        return place if float(values[place]) != 0 else None
 
     def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
         """The results of independent pieces of work, in their order; the device is parallel."""

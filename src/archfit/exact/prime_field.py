@@ -58,7 +58,7 @@ class PrimeField:
         """The parts of a left factor: itself, or its high and low half."""
         if not self.has_two_limbs:
             return (array,)
-        high = self.arrays.high_part(array, LIMB)
+        high = (array * (1.0 / LIMB)).round()
         return high, array - high * LIMB
 
     def joined(self, sums: tuple[Array, ...]) -> Array:
