@@ -50,6 +50,15 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
     return rank
 
 
+def modular_inverse(field: PrimeField, matrix: Array) -> Array:
+    """The inverse of a square matrix that has one; the matrix is used up."""
+    found = _pivots(field, matrix)
+    inverse = field.arrays.zeros(*matrix.shape)
+    for column, row in zip(found.columns, found.inverse, strict=True):
+        inverse[column, found.rows] = row
+    return inverse
+
+
 def _pivots(field: PrimeField, panel: Array) -> _Pivots:
     """The pivots of a panel, which is used up."""
     width = panel.shape[1]

@@ -8,19 +8,14 @@ C + 1 values of t and solving for the coefficient of t^k.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.exact.arrays import Array
-from archfit.exact.experiment import (
-    MOST_LISTED,
-    ContinuousInputs,
-    Experiment,
-    Partition,
-    TokenInputs,
-    fillings,
-)
+from archfit.exact.elimination import modular_inverse
+from archfit.exact.experiment import MOST_LISTED, Experiment, Partition, TokenInputs, fillings
 from archfit.exact.network import Evaluator, dot, upper_triangle
 from archfit.exact.prime_field import PrimeField
 
@@ -39,101 +34,56 @@ FEW_POSITIONS = 32  # whose products are held at once
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SideSamples:
-    """Samples of one side: a vector for each of its positions, (positions, width, samples)."""
-
-    vectors: Array
-
-    @property
-    def samples(self) -> int:
-        """How many samples there are."""
-        return int(self.vectors.shape[2])
-
-    def moments(self, field: PrimeField) -> Array:
-        """The upper triangle of X X^T, (entries, samples)."""
-        rows, columns = upper_triangle(int(self.vectors.shape[1]))
-        total, step = None, min(FEW_POSITIONS, field.longest_sum)
-        for first in range(0, int(self.vectors.shape[0]), step):
-            some = self.vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
-            part = dot(field, some[rows], some[columns])
-            total = part if total is None else field.reduced(total + part)
-        return total
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """Samples of both sides of the partition."""
+    """Samples of both sides: a vector for each position, (positions, width, samples)."""
 
-    inside: SideSamples
-    outside: SideSamples
+    inside: Array
+    outside: Array
     own: Array  # the vector at the output's position, (width, samples)
+
+
+def moments(field: PrimeField, vectors: Array) -> Array:
+    """The upper triangle of X X^T of each sample, (entries, samples)."""
+    rows, columns = upper_triangle(int(vectors.shape[1]))
+    total, step = None, min(FEW_POSITIONS, field.longest_sum)
+    for first in range(0, int(vectors.shape[0]), step):
+        some = vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
+        part = dot(field, some[rows], some[columns])
+        total = part if total is None else field.reduced(total + part)
+    return total
 
 
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
-    partition, inputs = experiment.partition, experiment.inputs
+    partition, inputs, width = experiment.partition, experiment.inputs, experiment.network.width
+
+    def random(rows: int, columns: int) -> Array:
+        return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
+
     places, rank = None, experiment.position_rank
     if rank:  # vectors of all positions, (width, positions), of the rank asked for
-        positions = len(partition.inside) + len(partition.outside)
-        table = _random(field, draws, experiment.network.width, rank)
-        places = field.matmul(table, _random(field, draws, rank, positions))
-    if isinstance(inputs, ContinuousInputs):
-        inside, outside = _vectors(experiment, field, samples, draws)
-    else:
-        inside, outside = _token_vectors(experiment, inputs, field, draws)
-    own_side = _placed(field, inside, places, partition.inside)
-    return Sides(
-        inside=own_side,
-        outside=_placed(field, outside, places, partition.outside),
-        own=own_side.vectors[partition.inside.index(partition.output)],
-    )
+        table = random(width, rank)
+        places = field.matmul(table, random(rank, len(partition.inside) + len(partition.outside)))
+    table = random(width, inputs.rank)
+    if isinstance(inputs, TokenInputs):
+        table = field.matmul(table, random(inputs.rank, inputs.vocab))
 
+    def side(positions: tuple[int, ...], own: int | None) -> Array:
+        count = len(positions)
+        if isinstance(inputs, TokenInputs):
+            tokens = _listed(inputs.vocab, count, draws, own, experiment.has_order)
+            found = table[:, tokens.reshape(-1)]
+        else:
+            found = field.matmul(table, random(inputs.rank, count * samples))
+        vectors = found.reshape(width, count, -1).swapaxes(0, 1)
+        if places is None:
+            return field.arrays.copy(vectors)
+        return field.reduced(vectors + places[:, list(positions)].swapaxes(0, 1)[:, :, None])
 
-def _vectors(
-    experiment: Experiment, field: PrimeField, samples: int, draws: "np.random.Generator"
-) -> tuple[Array, Array]:
-    """Vectors of the embedding's rank for each side, (positions, width, samples)."""
-    width, rank = experiment.network.width, experiment.inputs.rank
-    table = _random(field, draws, width, rank)
-
-    def side(positions: int) -> Array:
-        raw = _random(field, draws, rank, positions * samples)
-        return field.matmul(table, raw).reshape(width, positions, samples).swapaxes(0, 1)
-
-    partition = experiment.partition
-    return side(len(partition.inside)), side(len(partition.outside))
-
-
-def _token_vectors(
-    experiment: Experiment, inputs: TokenInputs, field: PrimeField, draws: "np.random.Generator"
-) -> tuple[Array, Array]:
-    """Vectors of tokens for each side."""
-    partition, width = experiment.partition, experiment.network.width
-    table = field.matmul(
-        _random(field, draws, width, inputs.rank), _random(field, draws, inputs.rank, inputs.vocab)
-    )
-
-    def looked_up(tokens: "TokenArray") -> Array:
-        return table[:, tokens.reshape(-1)].reshape(width, *tokens.shape).swapaxes(0, 1)
-
-    own, ordered = partition.inside.index(partition.output), experiment.has_order
-    inside = _listed(inputs.vocab, len(partition.inside), draws, own, ordered)
-    outside = _listed(inputs.vocab, len(partition.outside), draws, None, ordered)
-    return looked_up(inside), looked_up(outside)
-
-
-def _random(field: PrimeField, draws: "np.random.Generator", rows: int, columns: int) -> Array:
-    return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
-
-
-def _placed(
-    field: PrimeField, vectors: Array, places: Array | None, side: tuple[int, ...]
-) -> SideSamples:
-    if places is None:
-        return SideSamples(vectors=field.arrays.copy(vectors))
-    shift = places[:, list(side)].swapaxes(0, 1)[:, :, None]
-    return SideSamples(vectors=field.reduced(vectors + shift))
+    own = partition.inside.index(partition.output)
+    inside = side(partition.inside, own)
+    return Sides(inside=inside, outside=side(partition.outside, None), own=inside[own])
 
 
 def _listed(
@@ -162,27 +112,24 @@ def whole_matrix(
 ) -> Array:
     """Outputs for all pairs, (inside, outside)."""
     field, width = evaluator.field, evaluator.network.width
-    rows, columns = sides.inside.samples, sides.outside.samples
+    matrix = field.arrays.zeros(int(sides.inside.shape[2]), int(sides.outside.shape[2]))
+    held = width  # vectors of a pair
     if evaluator.network.is_causal:
-        held = max(width, partition.output + 1)  # vectors
+        held = max(width, partition.output + 1)
 
-        def outputs(tall: slice, wide: slice) -> Array:
-            return _causal_outputs(evaluator, sides, partition, (tall, wide))
+        def fill(tile: Tile) -> None:
+            zeros = field.arrays.zeros(width, *matrix[tile].shape)
+            matrix[tile] = evaluator.causal(_causal_vectors(sides, partition, tile, zeros))
     else:
-        held = width
-        inside, outside = sides.inside.moments(field), sides.outside.moments(field)
+        inside, outside = moments(field, sides.inside), moments(field, sides.outside)
 
-        def outputs(tall: slice, wide: slice) -> Array:
-            s = field.reduced(inside[:, tall, None] + outside[:, None, wide])
-            return evaluator.unmasked(s, sides.own[:, tall, None])
-
-    matrix = field.arrays.zeros(rows, columns)
-
-    def fill(tile: Tile) -> None:
-        matrix[tile] = outputs(*tile)
+        def fill(tile: Tile) -> None:
+            rows, columns = tile
+            s = field.reduced(inside[:, rows, None] + outside[:, None, columns])
+            matrix[tile] = evaluator.unmasked(s, sides.own[:, rows, None])
 
     pairs = max(1, field.arrays.tile_numbers // (width * held))
-    _fill_all(field, fill, list(tiles(rows, columns, pairs)), progress)
+    _fill_all(field, fill, list(tiles(*matrix.shape, pairs)), progress)
     return matrix
 
 
@@ -190,10 +137,14 @@ def degree_matrices(
     evaluator: Evaluator, sides: Sides, sizes: tuple[int, ...], progress: Progress
 ) -> list[Array]:
     """The part of degree k in S_P for each k, as a square matrix of sizes[k] samples."""
-    field, largest = evaluator.field, max(sizes)
-    inside, outside = sides.inside.moments(field), sides.outside.moments(field)
-    solve = _inverse_powers(field, len(sizes))
-    scale = field.arrays.array(np.arange(1, len(sizes) + 1))
+    field = evaluator.field
+    inside, outside = moments(field, sides.inside), moments(field, sides.outside)
+    values_of_t = np.arange(1, len(sizes) + 1)
+    powers = np.ones((len(sizes), len(sizes)), np.int64)  # t^k
+    for k in range(1, len(sizes)):
+        powers[:, k] = powers[:, k - 1] * values_of_t % field.prime
+    solve = modular_inverse(field, field.reduced(field.arrays.array(powers)))
+    scale = field.arrays.array(values_of_t)
     parts = [field.arrays.zeros(size, size) for size in sizes]
 
     def fill(tile: Tile) -> None:
@@ -211,7 +162,7 @@ def degree_matrices(
                 )
 
     pairs = max(1, field.arrays.tile_numbers // (evaluator.network.width**2 * len(sizes)))
-    _fill_all(field, fill, list(tiles(largest, largest, pairs)), progress)
+    _fill_all(field, fill, list(tiles(max(sizes), max(sizes), pairs)), progress)
     return parts
 
 
@@ -219,18 +170,10 @@ def _fill_all(
     field: PrimeField, fill: Callable[[Tile], None], all_tiles: list[Tile], progress: Progress
 ) -> None:
     """Fill the tiles, on as many threads as there are, and report how many pairs are done."""
-
-    def pairs(tile: Tile) -> int:
-        rows, columns = (int(side.stop - side.start) for side in tile)
-        return rows * columns
-
-    def filled(tile: Tile) -> int:
-        fill(tile)
-        return pairs(tile)
-
-    done, total = 0, sum(map(pairs, all_tiles))
-    for count in field.arrays.each(filled, all_tiles):
-        done += count
+    pairs = [math.prod(int(side.stop - side.start) for side in tile) for tile in all_tiles]
+    filled = field.arrays.each(fill, all_tiles)
+    total = sum(pairs)
+    for done, _ in zip(itertools.accumulate(pairs), filled, strict=True):
         progress(done, total)
 
 
@@ -243,44 +186,10 @@ def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:
             yield slice(top, min(top + tall, rows)), slice(left, min(left + wide, columns))
 
 
-def _causal_outputs(evaluator: Evaluator, sides: Sides, partition: Partition, tile: Tile) -> Array:
-    """Outputs over positions in order; those of one side are constant over the other."""
+def _causal_vectors(sides: Sides, partition: Partition, tile: Tile, zeros: Array) -> list[Array]:
+    """Vectors of the positions in order; those of one side are constant over the other."""
     rows, columns = tile
-    inside, outside = partition.inside, partition.outside
-    shape = (rows.stop - rows.start, columns.stop - columns.start)
-    zeros = evaluator.field.arrays.zeros(evaluator.network.width, *shape)
-    vectors = []
-    for position in range(partition.output + 1):
-        if position in inside:
-            own = sides.inside.vectors[inside.index(position)][:, rows, None]
-        else:
-            own = sides.outside.vectors[outside.index(position)][:, None, columns]
-        vectors.append(own + zeros)
-    return evaluator.causal(vectors)
-
-
-def _inverse_powers(field: PrimeField, count: int) -> Array:
-    """The inverse of the matrix of t^k, t = 1..count, k = 0..count-1, modulo the prime.
-
-    Row k has the coefficients of t^k of the polynomials that are 1 at one t and 0 at the others.
-    """
-    p, points = field.prime, range(1, count + 1)
-    master = [1]  # product of (t - point), from the constant on
-    for point in points:
-        master = [
-            ((master[k - 1] if k else 0) - point * (master[k] if k < len(master) else 0)) % p
-            for k in range(len(master) + 1)
-        ]
-    columns = []
-    for point in points:
-        quotient = [0] * count  # master / (t - point), from the top
-        carry = 0
-        for k in range(count, 0, -1):
-            carry = (master[k] + point * carry) % p
-            quotient[k - 1] = carry
-        at_point = 0
-        for coefficient in reversed(quotient):
-            at_point = (at_point * point + coefficient) % p
-        scale = pow(at_point, -1, p)
-        columns.append([coefficient * scale % p for coefficient in quotient])
-    return field.reduced(field.arrays.array(np.array(columns, np.float64).T))
+    inside = {at: sides.inside[k][:, rows, None] for k, at in enumerate(partition.inside)}
+    outside = {at: sides.outside[k][:, None, columns] for k, at in enumerate(partition.outside)}
+    both = inside | outside
+    return [both[position] + zeros for position in range(partition.output + 1)]

@@ -14,6 +14,7 @@ Shapes: matrices stand in front, samples behind: (rows, columns, P side, Q side)
 """
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from archfit.exact.arrays import Array
@@ -53,8 +54,8 @@ class AnalysedNetwork:
 
 def upper_triangle(width: int) -> tuple[list[int], list[int]]:
     """Rows and columns of the entries of a symmetric matrix, each once."""
-    pairs = [(row, column) for row in range(width) for column in range(row, width)]
-    return [row for row, _ in pairs], [column for _, column in pairs]
+    rows, columns = zip(*combinations_with_replacement(range(width), 2), strict=True)
+    return list(rows), list(columns)
 
 
 def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
@@ -94,22 +95,22 @@ class Evaluator:
 
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
-        field, width = self.field, self.network.width
-        square = _square(s, width)
-        if self.network.depth == 1:
-            output = product(field, self._mixed(0, s, self.entry), x[:, None])[0, 0]
-            return field.reduced(output + x[self.entry]) if self.network.has_residual else output
-        f = self._mixed(0, s)  # F_1: the first layer is linear
-        if self.network.has_residual:
-            for i in range(width):
-                f[i, i] += 1
-        for layer in range(1, self.network.depth - 1):
-            grown = product(field, self._mixed(layer, self._moments(f, square)), f)
-            f = field.reduced(grown + f) if self.network.has_residual else grown
-        own = product(field, f, x[:, None])
-        row = self._mixed(self.network.depth - 1, self._moments(f, square), self.entry)
+        field, network = self.field, self.network
+        square, moments, f = _square(s, network.width), s, None  # F_0 = I
+        for layer in range(network.depth - 1):
+            grown = self._mixed(layer, moments)
+            if f is not None:
+                grown = product(field, grown, f)
+                f = field.reduced(grown + f) if network.has_residual else grown
+            else:  # the first layer is linear
+                f = grown
+                for i in range(network.width if network.has_residual else 0):
+                    f[i, i] += 1
+            moments = self._moments(f, square)
+        own = x[:, None] if f is None else product(field, f, x[:, None])
+        row = self._mixed(network.depth - 1, moments, self.entry)
         output = product(field, row, own)[0, 0]
-        return field.reduced(output + own[self.entry, 0]) if self.network.has_residual else output
+        return field.reduced(output + own[self.entry, 0]) if network.has_residual else output
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
@@ -161,9 +162,6 @@ def dot(field: PrimeField, left: Array, right: Array) -> Array:
 
 def _square(s: Array, width: int) -> Array:
     """The symmetric matrix of which the upper triangle is given."""
-    rows, columns = upper_triangle(width)
-    place = {}
-    for index, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        place[row, column] = place[column, row] = index
-    order = [place[row, column] for row in range(width) for column in range(width)]
+    places = {pair: index for index, pair in enumerate(zip(*upper_triangle(width), strict=True))}
+    order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
     return s[order].reshape(width, width, *s.shape[1:])
