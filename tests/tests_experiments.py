@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from archfit.exact.arrays import Arrays, NumpyArrays, TorchArrays
 from archfit.exact.experiment import (
+    AnalysedNetwork,
     ContinuousInputs,
     Experiment,
     NetworkInputs,
     TokenInputs,
     divided,
 )
-from archfit.exact.measure import Measurement, measure, silent
-from archfit.exact.network import AnalysedNetwork
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.measure import Measurement, measure
+from archfit.exact.prime_field import Arrays, NumpyArrays, PrimeField, TorchArrays
 
 NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
 PRIMES = (3, 101, 65_537, 8_388_593, 2_147_483_629)
@@ -59,6 +58,10 @@ def experiment(  # noqa: PLR0913 - one for each letter
         partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
         entry=entry,
     )
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A progress that reports nothing."""
 
 
 def measured(*sizes: int, **more: Any) -> Measurement:

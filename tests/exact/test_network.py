@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.experiment import Experiment
 from archfit.exact.matrix import (
+    Evaluator,
     Sides,
     degree_matrices,
     moments,
+    random_mixes,
     sample_sides,
     tiles,
     whole_matrix,
 )
-from archfit.exact.network import Evaluator, random_mixes
+from archfit.exact.prime_field import Arrays
 from tests_experiments import NUMPY, TORCH, experiment, field
 from tests_network import PRIME, Weights, run
 

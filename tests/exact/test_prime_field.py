@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.prime_field import (
     LARGEST,
     WITNESS_PRIME,
+    Arrays,
     PrimeField,
     check_witness_prime,
     is_prime,

@@ -13,10 +13,16 @@ from archfit.cli import options
 from archfit.cli.options import AsJson, Chart, chosen, flag, size, word
 from archfit.cli.output import bar, show
 from archfit.cli.theory_commands import parse_input
-from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
+from archfit.exact.experiment import (
+    AnalysedNetwork,
+    ContinuousInputs,
+    Experiment,
+    Partition,
+    TokenInputs,
+    divided,
+)
 from archfit.exact.measure import Measurement, check_cost, most_samples
 from archfit.exact.measure import measure as measure_rank
-from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import KINDS, WitnessRequest, build_witness, check_witness, recipe_for
@@ -28,9 +34,9 @@ from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan
 
 if TYPE_CHECKING:
-    from archfit.exact.arrays import Arrays
     from archfit.exact.experiment import NetworkInputs
     from archfit.exact.measure import Progress
+    from archfit.exact.prime_field import Arrays
     from archfit.report.document import Document
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -186,7 +192,7 @@ def _partition(words: str, positions: int, output: str) -> Partition:
 
 def _arrays(device: str) -> tuple[Arrays, str]:
     """What calculates, and whether that is a cpu or cuda; auto takes a GPU where there is one."""
-    from archfit.exact.arrays import NumpyArrays, TorchArrays
+    from archfit.exact.prime_field import NumpyArrays, TorchArrays
 
     if device not in DEVICES:
         raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")

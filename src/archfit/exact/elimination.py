@@ -9,8 +9,7 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.exact.arrays import Array, NumpyArrays
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.prime_field import Array, NumpyArrays, PrimeField
 
 if TYPE_CHECKING:
     import numpy as np

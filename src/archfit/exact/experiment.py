@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from archfit.exact.network import AnalysedNetwork
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
@@ -27,6 +26,31 @@ LARGEST_TABLE = 1_000_000  # tokens
 MOST_INNER = 1_000_000  # heads times head_dim
 MOST_LISTED = 1 << 13  # fillings of a side that are all listed; of more, as many are drawn
 MOST_POSITIONS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnalysedNetwork:
+    """Which network is measured: linear attention alone, without norms or feed-forward layers."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    has_residual: bool
+    is_causal: bool
+
+    def __post_init__(self) -> None:
+        check_at_least(
+            1, depth=self.depth, width=self.width, heads=self.heads, head_dim=self.head_dim
+        )
+
+    @property
+    def multiplications(self) -> int:
+        """How many products of residues the output of one pair takes without a mask."""
+        d = self.width
+        moments = d * (d + 1) // 2
+        layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
+        return d * d + (self.depth - 1) * layer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
     MOST_LISTED,
@@ -23,9 +22,15 @@ from archfit.exact.experiment import (
     lower_bound,
     upper_bound,
 )
-from archfit.exact.matrix import degree_matrices, sample_sides, whole_matrix
-from archfit.exact.network import Evaluator, random_mixes
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.matrix import (
+    Evaluator,
+    Progress,
+    degree_matrices,
+    random_mixes,
+    sample_sides,
+    whole_matrix,
+)
+from archfit.exact.prime_field import Arrays, PrimeField
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
@@ -44,11 +49,6 @@ CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the r
 CLEARING = 0.6  # of a matrix more while its rows are cleared
 
 Samples = tuple[int, int]  # samples that are drawn first, and the most that are
-Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """A progress that reports nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,8 +160,12 @@ def _trial(
     sizes = part_sizes(experiment, samples[0])
     parts: tuple[int, ...] | None = None
     if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
-        parts = _ranks_of_parts(experiment, evaluator, seed, sizes, progress)
-        rank, used = sum(parts), sum(sizes)
+        sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
+        ranks = []
+        for done, part in enumerate(degree_matrices(evaluator, sides, sizes, progress)):
+            progress("eliminating", done, len(sizes))
+            ranks.append(modular_rank(field, part))
+        parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
     else:
         rank, used = _rank_of_whole(experiment, evaluator, seed, samples, progress)
     seconds = time.perf_counter() - start
@@ -177,9 +181,7 @@ def _rank_of_whole(
     field, (count, most) = evaluator.field, samples
     while True:
         sides = sample_sides(experiment, field, samples=count, seed=2 * seed + 1)
-        matrix = whole_matrix(
-            evaluator, sides, experiment.partition, lambda a, b: progress("evaluating", a, b)
-        )
+        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
         size = min(matrix.shape)
         progress("eliminating", 0, size)
         rank = modular_rank(field, matrix)
@@ -191,24 +193,6 @@ def _rank_of_whole(
                 "as many are over the limit; raise --limit, or use fewer positions"
             )
         count *= 2
-
-
-def _ranks_of_parts(
-    experiment: Experiment,
-    evaluator: Evaluator,
-    seed: int,
-    sizes: tuple[int, ...],
-    progress: Progress,
-) -> tuple[int, ...]:
-    """Ranks of the parts by degree."""
-    field = evaluator.field
-    sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-    parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))
-    ranks = []
-    for done, part in enumerate(parts):
-        progress("eliminating", done, len(parts))
-        ranks.append(modular_rank(field, part))
-    return tuple(ranks)
 
 
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:

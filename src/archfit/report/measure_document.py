@@ -118,7 +118,7 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
 
 def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
-    cases = [(found, _bounds(*_sizes(found.experiment))) for found in measured]
+    cases = [(found, growth_bounds(*_sizes(found.experiment))) for found in measured]
     failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
     verdict = _verdict(len(measured), failed)
     table = Table(
@@ -198,13 +198,6 @@ def _row_json(measured: Measurement) -> Json:
         "failure_probability": measured.failure_probability,
         "seconds": round(measured.seconds, 3),
     }
-
-
-def _bounds(depth: int, width: int, positions: int) -> dict[str, int | Fraction | None]:
-    """Every bound on the rank of one head, by the name that tables give it."""
-    found = growth_bounds(depth, width, positions)
-    values = (found.statistics, found.every_depth, found.deep, found.lower, found.strong_lower)
-    return dict(zip(("ub_stat_N", "ub_thm1", "ub_thm2", "lb", "lb_strong"), values, strict=True))
 
 
 def _short(value: int | Fraction | None) -> str:
