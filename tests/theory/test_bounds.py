@@ -178,7 +178,7 @@ def test_logarithms_of_fillings_are_those_of_the_counts(inside: int, outside: in
 
 
 def test_the_cut_sum_of_layer_factors_holds_the_whole_sum() -> None:
-    from archfit.theory.residual_bounds import _cubed_layer_factors
+    from archfit.theory.continuous_bounds import _cubed_layer_factors
 
     with ctx.workprec(20):
         ball = _cubed_layer_factors(60)

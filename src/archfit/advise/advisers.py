@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import rule_regrets
-from archfit.theory.quantities import SIZE
+from archfit.theory.arithmetic import SIZE
 from archfit.theory.thresholds import minimal_depth
 
 SMALL_VOCABULARIES = (

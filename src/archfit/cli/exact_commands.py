@@ -35,7 +35,7 @@ from archfit.theory.catalogue import as_plan
 
 if TYPE_CHECKING:
     from archfit.exact.experiment import NetworkInputs
-    from archfit.exact.measure import Progress
+    from archfit.exact.matrix import Progress
     from archfit.exact.prime_field import Arrays
     from archfit.report.document import Document
 

@@ -244,7 +244,8 @@ def whole_matrix(
 ) -> Array:
     """Outputs for all pairs, (inside, outside)."""
     field, width = evaluator.field, evaluator.network.width
-    matrix = field.arrays.zeros(int(sides.inside.shape[2]), int(sides.outside.shape[2]))
+    samples = int(sides.inside.shape[2]), int(sides.outside.shape[2])
+    matrix = field.arrays.zeros(*samples)
     held = width  # vectors of a pair
     if evaluator.network.is_causal:
         held = max(width, partition.output + 1)
@@ -261,7 +262,7 @@ def whole_matrix(
             matrix[tile] = evaluator.unmasked(s, sides.own[:, rows, None])
 
     pairs = max(1, field.arrays.tile_numbers // (width * held))
-    _fill_all(field, fill, list(tiles(*matrix.shape, pairs)), progress)
+    _fill_all(field, fill, list(tiles(*samples, pairs)), progress)
     return matrix
 
 

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.exact.prime_field import residue_power, residue_product, root_of_minus_one
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import multiset, rough
+from archfit.theory.arithmetic import check_sizes, multiset, rough
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.quantities import check_sizes
 from archfit.theory.witness_formula import Plan
 
 if TYPE_CHECKING:

@@ -7,9 +7,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from archfit.theory.arithmetic import digits, log3, symmetric_entries
-from archfit.theory.catalogue import ENTRIES, NETWORK, Json, as_json_value, quantity
-from archfit.theory.quantities import Status, check_heads_fit, check_sizes
+from archfit.theory.arithmetic import (
+    check_heads_fit,
+    check_sizes,
+    digits,
+    log3,
+    symmetric_entries,
+)
+from archfit.theory.catalogue import ENTRIES, NETWORK, Json, Status, as_json_value, quantity
 from archfit.theory.statistics_bounds import (
     count_variables,
     statistics_upper_bound_log3,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from archfit.spec.errors import InvalidValue, check_choice
 from archfit.theory.arithmetic import (
-    Certified,
+    catalogued,
+    certified,
+    check_heads_fit,
     digits,
     interaction_count,
     ln_multiset,
@@ -23,7 +25,6 @@ from archfit.theory.continuous_bounds import (
     lower_bound_wide_closed_log3,
     lower_bound_wide_log3,
 )
-from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 from archfit.theory.statistics_bounds import statistics_upper_bound_log3
 
 if TYPE_CHECKING:
@@ -39,18 +40,8 @@ Upper = Literal["paper", "stat"]
 _UPPER = {"paper": deep_upper_formula_log3, "stat": statistics_upper_bound_log3}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
-COROLLARY_1 = Basis("proved", "Levine et al. 2020, corollary 1")
 
-
-@catalogued(
-    "depth_threshold",
-    Basis(
-        "disputed",
-        "Levine et al. 2020, abstract",
-        " (as the point where depth stops paying; see corrected_depth_threshold)",
-    ),
-)
-@Certified
+@certified("depth_threshold")
 def depth_threshold(width: int) -> "arb":
     """log3(d_x), the depth up to which the papers say that depth beats width.
 
@@ -60,11 +51,7 @@ def depth_threshold(width: int) -> "arb":
     return log3(width)
 
 
-@catalogued(
-    "depth_threshold_corrected",
-    Basis("derived", 'derived here (docs/theory.md, "What replaces it")'),
-)
-@Certified
+@certified("depth_threshold_corrected")
 def corrected_depth_threshold(width: int) -> "arb":
     """2 log3(d_x) + log3(2), up to which the proved upper bound grows doubly exponentially.
 
@@ -73,13 +60,7 @@ def corrected_depth_threshold(width: int) -> "arb":
     return log3(2 * width**2)
 
 
-@catalogued(
-    "bound_transition_depth",
-    Basis(
-        "proved", "author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3)"
-    ),
-)
-@Certified
+@certified("bound_transition_depth")
 def bound_transition_depth(width: int) -> "arb":
     """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places."""
     return log3(Fraction(width, 2)) + 2
@@ -94,14 +75,7 @@ class MinimalDepth:
     min_depth: int
 
 
-@catalogued(
-    "min_depth",
-    Basis(
-        "disputed",
-        "Levine et al. 2020, table 1 (the rule that reproduces it; floor is our choice)",
-        " (it uses the papers' threshold log3(d_x))",
-    ),
-)
+@catalogued("min_depth")
 def minimal_depth(size: int) -> MinimalDepth:
     """The depth that a network of `size` block parameters should at least have.
 
@@ -118,8 +92,7 @@ def minimal_depth(size: int) -> MinimalDepth:
     return MinimalDepth(d_x=digits(lambda: ln_width().exp()), L_real=depth, min_depth=int(depth))
 
 
-@catalogued("required_width", COROLLARY_1)
-@Certified
+@certified("required_width")
 def required_width(
     deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
 ) -> "arb":
@@ -147,7 +120,7 @@ def required_width(
     return width
 
 
-@catalogued("required_width_int", COROLLARY_1)
+@catalogued("required_width_int")
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
     deep = lower_bound(deep_depth, deep_width, heads)
@@ -175,15 +148,7 @@ class ShallowEquivalent:
     L_shallow: int
 
 
-@catalogued(
-    "corollary2_beta",
-    Basis(
-        "derived",
-        "Levine et al. 2020, corollary 2, made computable here",
-        " with upper=stat; disputed with upper=paper",
-        disputed_with=("upper", "paper"),
-    ),
-)
+@catalogued("corollary2_beta")
 def shallow_equivalent(
     deep_width: int, heads: int, deep_depth: int, upper: Upper
 ) -> ShallowEquivalent:
@@ -220,13 +185,13 @@ def shallow_equivalent(
     )
 
 
-@catalogued("params_12", Basis("proved", "Levine et al. 2020, introduction", " (a count)"))
+@catalogued("params_12")
 def standard_parameters(depth: int, width: int) -> int:
     """12 L d_x^2: a standard Transformer without its embeddings."""
     return 12 * depth * width**2
 
 
-@catalogued("params_analysed", Basis("proved", "Levine et al. 2020, eq. 3", " (a count)"))
+@catalogued("params_analysed")
 def analysed_parameters(depth: int, width: int, heads: int, head_dim: int | None = None) -> int:
     """4 L H d_a d_x: the analysed network, attention only; 4 L d_x^2 when d_a = d_x / H."""
     if head_dim is None:

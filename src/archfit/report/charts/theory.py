@@ -12,8 +12,8 @@ from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import Shape, bounds_report, regime
-from archfit.theory.quantities import WIDTH
 
 MOST_DEPTHS = 32  # points on a curve
 UPPER, LOWER, DISPUTED = (
