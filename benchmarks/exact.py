@@ -24,7 +24,6 @@ from flint import nmod_mat
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
     AnalysedNetwork,
-    ContinuousInputs,
     Experiment,
     Partition,
     upper_bound,
@@ -69,12 +68,10 @@ def _case(depth: int, width: int, positions: int) -> Experiment:
         network=AnalysedNetwork(
             depth=depth, width=width, heads=1, head_dim=width, has_residual=False, is_causal=False
         ),
-        inputs=ContinuousInputs(rank=width),
-        position_rank=0,
+        rank=width,
         partition=Partition(
             inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0
         ),
-        entry=0,
     )
 
 

@@ -5,10 +5,7 @@ from typing import Any
 
 from archfit.exact.experiment import (
     AnalysedNetwork,
-    ContinuousInputs,
     Experiment,
-    NetworkInputs,
-    TokenInputs,
     divided,
 )
 from archfit.exact.measure import Measurement, measure
@@ -39,9 +36,6 @@ def experiment(  # noqa: PLR0913 - one for each letter
     entry: int = 0,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
-    inputs: NetworkInputs = ContinuousInputs(rank=r or d)
-    if V is not None:
-        inputs = TokenInputs(vocab=V, rank=r or min(V, d))
     chosen = None if side is None else tuple(side)
     at = ("last" if causal else 0) if output is None else output
     return Experiment(
@@ -53,7 +47,8 @@ def experiment(  # noqa: PLR0913 - one for each letter
             has_residual=residual,
             is_causal=causal,
         ),
-        inputs=inputs,
+        rank=r or min(d, V or d),
+        vocab=V,
         position_rank=r_e,
         partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
         entry=entry,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.experiment import MOST_LISTED, Partition, TokenInputs, fillings
+from archfit.exact.experiment import MOST_LISTED, Partition, fillings
 from archfit.exact.matrix import Sides, sample_sides
 from tests_experiments import experiment, field
 from tests_network import PRIME, rank
@@ -98,9 +98,9 @@ def test_sides_that_do_not_cover_the_positions_are_refused() -> None:
 
 def test_a_table_has_no_more_rank_than_tokens() -> None:
     with pytest.raises(ValueError, match="rank=3 is above vocab=2"):
-        TokenInputs(vocab=2, rank=3)
+        experiment(1, 4, V=2, r=3)
     with pytest.raises(ValueError, match="vocab=1 is below 2"):
-        TokenInputs(vocab=1, rank=1)
+        experiment(1, 4, V=1, r=1)
 
 
 def test_many_positions_have_no_more_orders_than_a_float_holds() -> None:
@@ -108,4 +108,4 @@ def test_many_positions_have_no_more_orders_than_a_float_holds() -> None:
 
 
 def test_a_rank_as_large_as_the_vocabulary_is_taken() -> None:
-    assert TokenInputs(vocab=2, rank=2).rank == 2
+    assert experiment(1, 4, V=2, r=2).rank == 2

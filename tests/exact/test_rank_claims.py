@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from archfit.exact.experiment import Experiment, TokenInputs
+from archfit.exact.experiment import Experiment
 from archfit.exact.measure import estimate, measure
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
@@ -150,17 +150,16 @@ def test_the_lengths_that_add_nothing_are_twice_the_width_and_more() -> None:
 
 def test_widths_beyond_the_rank_are_compared_with_the_rank_itself() -> None:
     for group in CLAIMS["embedding-rank"].groups:
-        ranks, widths = {case.inputs.rank for case in group}, [c.network.width for c in group]
+        ranks, widths = {case.rank for case in group}, [c.network.width for c in group]
         assert ranks == {widths[0]}
         assert widths == sorted(set(widths))
 
 
 def test_as_many_tokens_as_their_rank_are_compared_with_vectors_of_that_rank() -> None:
     for tokens, vectors in CLAIMS["small-vocabulary"].groups:
-        assert isinstance(tokens.inputs, TokenInputs)
-        assert tokens.inputs.vocab == tokens.inputs.rank == vectors.inputs.rank
+        assert tokens.vocab == tokens.rank == vectors.rank
         assert (tokens.network, tokens.partition) == (vectors.network, vectors.partition)
-    ranks = _varied("small-vocabulary", lambda case: case.inputs.rank)
+    ranks = _varied("small-vocabulary", lambda case: case.rank)
     assert ranks == [[2, 2], [3, 3], [3, 3], [4, 4]]
 
 

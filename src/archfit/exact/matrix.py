@@ -31,7 +31,6 @@ from archfit.exact.experiment import (
     AnalysedNetwork,
     Experiment,
     Partition,
-    TokenInputs,
     fillings,
 )
 from archfit.exact.prime_field import Array, PrimeField
@@ -188,7 +187,7 @@ def moments(field: PrimeField, vectors: Array) -> Array:
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
-    partition, inputs, width = experiment.partition, experiment.inputs, experiment.network.width
+    partition, vocab, width = experiment.partition, experiment.vocab, experiment.network.width
 
     def random(rows: int, columns: int) -> Array:
         return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
@@ -197,17 +196,17 @@ def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, see
     if rank:  # vectors of all positions, (width, positions), of the rank asked for
         table = random(width, rank)
         places = field.matmul(table, random(rank, len(partition.inside) + len(partition.outside)))
-    table = random(width, inputs.rank)
-    if isinstance(inputs, TokenInputs):
-        table = field.matmul(table, random(inputs.rank, inputs.vocab))
+    table = random(width, experiment.rank)
+    if vocab is not None:
+        table = field.matmul(table, random(experiment.rank, vocab))
 
     def side(positions: tuple[int, ...], own: int | None) -> Array:
         count = len(positions)
-        if isinstance(inputs, TokenInputs):
-            tokens = _listed(inputs.vocab, count, draws, own, experiment.has_order)
+        if vocab is not None:
+            tokens = _listed(vocab, count, draws, own, experiment.has_order)
             found = table[:, tokens.reshape(-1)]
         else:
-            found = field.matmul(table, random(inputs.rank, count * samples))
+            found = field.matmul(table, random(experiment.rank, count * samples))
         vectors = found.reshape(width, count, -1).swapaxes(0, 1)
         if places is None:
             return field.arrays.copy(vectors)

@@ -15,9 +15,7 @@ from math import prod
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
     MOST_LISTED,
-    ContinuousInputs,
     Experiment,
-    TokenInputs,
     degree_bounds,
     lower_bound,
     upper_bound,
@@ -97,7 +95,7 @@ class Measurement:
     @property
     def is_sampled_at_random(self) -> bool:
         """Whether samples are random numbers, or all there are; tokens at random are neither."""
-        return isinstance(self.experiment.inputs, ContinuousInputs) or self.experiment.lists_all
+        return self.experiment.vocab is None or self.experiment.lists_all
 
     @property
     def seconds(self) -> float:
@@ -185,7 +183,7 @@ def _rank_of_whole(
         size = min(matrix.shape)
         progress("eliminating", 0, size)
         rank = modular_rank(field, matrix)
-        if rank < size or isinstance(experiment.inputs, TokenInputs):  # all fillings, or many
+        if rank < size or experiment.vocab is not None:  # all fillings, or many
             return rank, size
         if 2 * count > most:
             raise ValueError(
@@ -275,12 +273,12 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
     fitting = 0
-    if isinstance(experiment.inputs, ContinuousInputs):
+    if experiment.vocab is None:
         for width in range(1, experiment.network.width):
             narrow = replace(
                 experiment,
                 network=replace(experiment.network, width=width, heads=1, head_dim=width),
-                inputs=ContinuousInputs(rank=min(width, experiment.inputs.rank)),
+                rank=min(width, experiment.rank),
                 entry=0,
             )
             if not estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes):

@@ -13,9 +13,7 @@ from typing import Any
 
 from archfit.exact.experiment import (
     AnalysedNetwork,
-    ContinuousInputs,
     Experiment,
-    TokenInputs,
     divided,
 )
 from archfit.exact.measure import estimate
@@ -116,8 +114,7 @@ def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
 
 def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Experiment:
     """By default halves, any vector, the output at 0 or, under a mask, at the last position."""
-    is_causal, rank, vocab = more.get("causal", False), more.get("rank", width), more.get("vocab")
-    side = tuple(more["side"]) if "side" in more else None
+    is_causal, side = more.get("causal", False), more.get("side")
     return Experiment(
         network=AnalysedNetwork(
             depth=depth,
@@ -127,8 +124,9 @@ def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Ex
             has_residual=more.get("residual", False),
             is_causal=is_causal,
         ),
-        inputs=TokenInputs(vocab=vocab, rank=rank) if vocab else ContinuousInputs(rank=rank),
-        position_rank=0,
-        partition=divided(positions, side, "last" if is_causal else more.get("output", 0)),
-        entry=0,
+        rank=more.get("rank", width),
+        vocab=more.get("vocab") or None,
+        partition=divided(
+            positions, side and tuple(side), "last" if is_causal else more.get("output", 0)
+        ),
     )
