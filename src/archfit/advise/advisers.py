@@ -126,7 +126,7 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
 
 def _log3(facts: NetworkFacts) -> Named:
     least, most = SIZE
-    depth = minimal_depth(min(max(round(facts.block_params), least), most)).min_depth
+    depth = int(minimal_depth(min(max(round(facts.block_params), least), most))["min_depth"])
     return facts.of_depth(max(1, depth))
 
 

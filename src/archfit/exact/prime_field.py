@@ -12,7 +12,6 @@ adding and multiplying the complex numbers. A rank modulo p is therefore never a
 """
 
 import os
-from collections import deque
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -21,7 +20,7 @@ from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
     from numpy.typing import NDArray
@@ -35,7 +34,7 @@ Done = TypeVar("Done")
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
 
 CACHED = 1 << 15  # numbers that stay in the cache
-AHEAD = 64  # pieces of work that wait for a thread
+AT_ONCE = 512  # pieces of work that wait for a thread
 SMALL_PRIME = 8_388_593  # the largest below 2^23
 LIMB = float(1 << 16)
 EXACT = (1 << 53) - (1 << 48)  # sums stay below it, with room for what is added to them
@@ -90,20 +89,9 @@ class NumpyArrays:
 
         On threads: numpy lets go of the interpreter while it works.
         """
-        if len(jobs) < 2:
-            yield from map(work, jobs)
-            return
-        begun: deque[Future[Done]] = deque()
-        try:
-            for job in jobs:
-                begun.append(_threads().submit(work, job))
-                if len(begun) > AHEAD:
-                    yield begun.popleft().result()
-            while begun:
-                yield begun.popleft().result()
-        finally:  # interrupted: what has not begun must not be waited for
-            for piece in begun:
-                piece.cancel()
+        spread = _threads().map if len(jobs) > 1 else map
+        for first in range(0, len(jobs), AT_ONCE):
+            yield from spread(work, jobs[first : first + AT_ONCE])
 
 
 @cache

@@ -252,7 +252,7 @@ def log3(x: int | Fraction) -> "arb":
     """The logarithm base 3 of an exact positive number, itself exact at the powers of 3."""
     from flint import arb
 
-    ball = ln(x) / arb(3).log()
+    ball = log3_from_ln(ln(x))
     nearest = ball.unique_fmpz()
     if nearest is not None and x == Fraction(3) ** int(nearest):
         return arb(nearest)
@@ -270,9 +270,7 @@ def log3_of_one_plus(x: Fraction) -> "arb":
 
 def log3_from_ln(natural: "arb") -> "arb":
     """A natural logarithm turned into base 3."""
-    from flint import arb
-
-    return natural / arb(3).log()
+    return natural / ln(3)
 
 
 def ln_multiset(n: int, k: int) -> "arb":

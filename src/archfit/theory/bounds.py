@@ -292,18 +292,14 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
     if L < 2:
         return
     r = min(shape.embedding_rank, h + _halves(shape))
-    if r - h >= 2 and _has_enough_tokens(vocab, L, d, h, r):
+    # The tokens that lemma 6 asks for are written out only where they are not astronomic.
+    is_counted = r - h >= 2 and vocabulary_lower_bound_log3(L, d, h, r) <= _LARGEST_VOCAB_LOG3
+    if is_counted and vocab >= vocabulary_needed(L, d, h, r):
         yield _bound("lb_vocab", L=L, d_x=d, H=h, r=r)
     r = min(shape.embedding_rank, h + 1 + _halves(shape))
     with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
         if r - h >= 3 and (shape.positions is None or shape.positions >= positions_needed(L, h, r)):
             yield _bound("lb_vocab_long", L=L, H=h, r=r)
-
-
-def _has_enough_tokens(vocab: int, L: int, d: int, h: int, r: int) -> bool:
-    """Whether lemma 6 is met; the number of tokens it asks for may be astronomic."""
-    is_astronomic = vocabulary_lower_bound_log3(L, d, h, r) > _LARGEST_VOCAB_LOG3
-    return not is_astronomic and vocab >= vocabulary_needed(L, d, h, r)
 
 
 def upper_bounds(shape: Shape) -> Iterator[Bound]:

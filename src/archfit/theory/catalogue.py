@@ -7,7 +7,7 @@ row in resources/quantities.toml. Its inputs are its parameters, read as `INPUTS
 import difflib
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
@@ -140,8 +140,6 @@ def quantity(name: str, **inputs: object) -> Quantity:
         value = entry.function(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
     assert isinstance(value, int | Fraction | Decimal | dict)
     is_disputed = tuple(entry.row.get("disputed_with", ())) in given.items()
     return Quantity(

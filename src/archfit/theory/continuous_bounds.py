@@ -83,11 +83,9 @@ def deep_upper_closed_log3(depth: int, width: int) -> "arb":
 
     (2 d_x + 1) L + log3 d_x + 2 d_x (log3(2 sqrt(2e)) - log3 d_x)
     """
-    from flint import arb
-
     L, d = depth, width
     log3_8e_halved = log3_from_ln(ln(8) + 1) / 2
-    return arb((2 * d + 1) * L) + log3(d) + (log3_8e_halved - log3(d)) * (2 * d)
+    return (2 * d + 1) * L + log3(d) + (log3_8e_halved - log3(d)) * (2 * d)
 
 
 @certified("ub_thm2_closed_log3_preprint")
@@ -96,10 +94,8 @@ def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
 
     (2 d_x + 1) L + log3 d_x - 2 d_x log3(d_x / 2e)
     """
-    from flint import arb
-
     L, d = depth, width
-    return arb((2 * d + 1) * L) + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
+    return (2 * d + 1) * L + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
 
 
 @catalogued("lb")
@@ -155,11 +151,9 @@ def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
 
     d_x L / 2 - L (H / 2 + 1) - d_x (1 + log3((d_x - H) / 2) / 2)
     """
-    from flint import arb
-
     _terms(depth, width, heads, least=2)
     L, d, H = depth, width, heads
-    return arb(d * L - L * (H + 2) - 2 * d) / 2 - log3(Fraction(d - H, 2)) * d / 2
+    return (d * L - L * (H + 2) - 2 * d - log3(Fraction(d - H, 2)) * d) / 2
 
 
 @catalogued("lb_strong")

@@ -1,6 +1,5 @@
 """Where depth stops paying: thresholds of depth, the width that replaces depth, and sizes."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +11,7 @@ from archfit.theory.arithmetic import (
     check_heads_fit,
     digits,
     interaction_count,
+    ln,
     ln_multiset,
     log3,
     log3_from_ln,
@@ -66,17 +66,8 @@ def bound_transition_depth(width: int) -> "arb":
     return log3(Fraction(width, 2)) + 2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MinimalDepth:
-    """The network of a given size whose depth is log3 of its width."""
-
-    d_x: Decimal
-    L_real: Decimal
-    min_depth: int
-
-
 @catalogued("min_depth")
-def minimal_depth(size: int) -> MinimalDepth:
+def minimal_depth(size: int) -> dict[str, Decimal | int]:
     """The depth that a network of `size` block parameters should at least have.
 
     The real d with 12 log3(d) d^2 = size, then floor(log3 d). With u = 2 ln d this reads
@@ -84,12 +75,11 @@ def minimal_depth(size: int) -> MinimalDepth:
     """
 
     def ln_width() -> "arb":
-        from flint import arb
-
-        return (arb(3).log() * size / 6).lambertw() / 2
+        return (ln(3) * size / 6).lambertw() / 2
 
     depth = digits(lambda: log3_from_ln(ln_width()))
-    return MinimalDepth(d_x=digits(lambda: ln_width().exp()), L_real=depth, min_depth=int(depth))
+    width = digits(lambda: ln_width().exp())
+    return {"d_x": width, "L_real": depth, "min_depth": int(depth)}
 
 
 @certified("required_width")
@@ -102,12 +92,10 @@ def required_width(
 
     The paper's printed 2e17 and 2e5 (d = 1000, H = 16, L = 6 against 2 and 3) are `relaxA`.
     """
-    from flint import arb, fmpz
-
     check_choice(list(_LOWER), lower=lower)
     deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
-    exponent = deep / fmpz(interaction_count(shallow_depth))
-    width = (exponent * arb(3).log()).expm1() - (heads - 1)
+    exponent = deep / interaction_count(shallow_depth)
+    width = (exponent * ln(3)).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
         n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
         bases = {
@@ -116,7 +104,7 @@ def required_width(
             "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
         }
         if bases[lower] == heads ** interaction_count(shallow_depth):
-            return arb(0)
+            return ln(1)
     return width
 
 
@@ -139,19 +127,10 @@ def _root_above(value: int, degree: int) -> int:
     return below if below**degree == value else below + 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShallowEquivalent:
-    """A network of depth log3(d) + beta2 that provably beats the deep one."""
-
-    beta2: int
-    d_shallow: int
-    L_shallow: int
-
-
 @catalogued("corollary2_beta")
 def shallow_equivalent(
     deep_width: int, heads: int, deep_depth: int, upper: Upper
-) -> ShallowEquivalent:
+) -> dict[str, int]:
     """The least beta2 >= 0 whose shallow network has a lower bound above the deep one's upper.
 
         L_s = ceil(log3 d + beta2) >= 2,   d_s = 3^beta2 d,
@@ -180,9 +159,7 @@ def shallow_equivalent(
     upper_log3, beta2 = digits(limit), max(0, 2 - threshold)
     while not lower_log3(threshold + beta2, 3**beta2 * deep_width) > upper_log3:
         beta2 += 1
-    return ShallowEquivalent(
-        beta2=beta2, d_shallow=3**beta2 * deep_width, L_shallow=threshold + beta2
-    )
+    return {"beta2": beta2, "d_shallow": 3**beta2 * deep_width, "L_shallow": threshold + beta2}
 
 
 @catalogued("params_12")
