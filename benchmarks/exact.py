@@ -21,12 +21,15 @@ import flint
 import numpy as np
 from flint import nmod_mat
 
-from archfit.exact.arrays import NumpyArrays
 from archfit.exact.elimination import modular_rank
-from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, upper_bound
-from archfit.exact.measure import MARGIN, measure, silent
-from archfit.exact.network import AnalysedNetwork
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.experiment import (
+    AnalysedNetwork,
+    Experiment,
+    Partition,
+    upper_bound,
+)
+from archfit.exact.measure import MARGIN, measure
+from archfit.exact.prime_field import NumpyArrays, PrimeField
 
 REPEATS = 3
 PAIRS = 2000  # of the plain loop, drawn at random
@@ -48,7 +51,7 @@ def _end_to_end(depth: int, width: int, positions: int) -> None:
     upper = upper_bound(case)
     assert upper is not None
     samples = upper + MARGIN
-    ours = _median(lambda: measure(case, NumpyArrays(), primes=(SMALL,), progress=silent))
+    ours = _median(lambda: measure(case, NumpyArrays(), primes=(SMALL,), progress=lambda *_: None))
     loop = _median(lambda: _plain_loop(depth, width, positions)) / PAIRS * samples**2
     matrix = _flint_matrix(np.random.default_rng(0).integers(0, LARGE, (samples, samples)), LARGE)
     rank = _median(matrix.rank)
@@ -65,12 +68,10 @@ def _case(depth: int, width: int, positions: int) -> Experiment:
         network=AnalysedNetwork(
             depth=depth, width=width, heads=1, head_dim=width, has_residual=False, is_causal=False
         ),
-        inputs=ContinuousInputs(rank=width),
-        position_rank=0,
+        rank=width,
         partition=Partition(
             inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0
         ),
-        entry=0,
     )
 
 

@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from archfit.exact.arrays import Arrays, NumpyArrays, TorchArrays
 from archfit.exact.experiment import (
-    ContinuousInputs,
+    AnalysedNetwork,
     Experiment,
-    NetworkInputs,
-    TokenInputs,
     divided,
 )
-from archfit.exact.measure import Measurement, measure, silent
-from archfit.exact.network import AnalysedNetwork
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.measure import Measurement, measure
+from archfit.exact.prime_field import Arrays, NumpyArrays, PrimeField, TorchArrays
 
 NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
 PRIMES = (3, 101, 65_537, 8_388_593, 2_147_483_629)
@@ -40,9 +36,6 @@ def experiment(  # noqa: PLR0913 - one for each letter
     entry: int = 0,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
-    inputs: NetworkInputs = ContinuousInputs(rank=r or d)
-    if V is not None:
-        inputs = TokenInputs(vocab=V, rank=r or min(V, d))
     chosen = None if side is None else tuple(side)
     at = ("last" if causal else 0) if output is None else output
     return Experiment(
@@ -54,11 +47,16 @@ def experiment(  # noqa: PLR0913 - one for each letter
             has_residual=residual,
             is_causal=causal,
         ),
-        inputs=inputs,
+        rank=r or min(d, V or d),
+        vocab=V,
         position_rank=r_e,
         partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
         entry=entry,
     )
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A progress that reports nothing."""
 
 
 def measured(*sizes: int, **more: Any) -> Measurement:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+import numpy as np
 import pytest
 
 import tests_said
@@ -96,7 +97,7 @@ def test_a_witness_that_fails_ends_with_status_one(
     def check_with_another_output(witness: Witness) -> object:
         from dataclasses import replace
 
-        zeros = tuple((0,) * 3 for _ in range(6))
+        zeros = np.zeros((6, 3), int)
         last = tuple(replace(head, output=zeros) for head in witness.network[-1])
         return check_witness(replace(witness, network=(*witness.network[:-1], last)))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flint import nmod_mat
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.elimination import modular_rank
+from archfit.exact.prime_field import Arrays
 from tests_experiments import NUMPY, PRIMES, TORCH, field
 
 KINDS = ("random", "deficient", "zero", "sparse", "repeated", "zero columns")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.experiment import MOST_LISTED, Partition, TokenInputs, fillings
+from archfit.exact.experiment import MOST_LISTED, Partition, fillings
 from archfit.exact.matrix import Sides, sample_sides
 from tests_experiments import experiment, field
 from tests_network import PRIME, rank
@@ -25,7 +25,7 @@ def span(vectors: np.ndarray) -> int:
 @pytest.mark.parametrize(("width", "r"), [(4, 4), (4, 2), (5, 1)])
 def test_all_vectors_together_have_the_rank_of_the_embedding(width: int, r: int) -> None:
     sides = sides_of(L=1, d=width, r=r, N=5)
-    both = np.concatenate([sides.inside.vectors, sides.outside.vectors])
+    both = np.concatenate([sides.inside, sides.outside])
     assert span(both.swapaxes(1, 2).reshape(-1, width)) == r
 
 
@@ -33,14 +33,14 @@ def test_positional_vectors_have_their_rank_and_stay_the_same_for_every_sample()
     """Differences of two samples at a position have the rank r of the inputs; the vectors of
     all positions r + r_e."""
     sides = sides_of(L=1, d=6, r=2, r_e=3, N=8)
-    vectors = np.concatenate([sides.inside.vectors, sides.outside.vectors]).swapaxes(1, 2)
+    vectors = np.concatenate([sides.inside, sides.outside]).swapaxes(1, 2)
     assert span((vectors[:, 1:] - vectors[:, :1]).reshape(-1, 6)) == 2
     assert span(vectors.reshape(-1, 6)) == 5
 
 
 def test_the_own_vector_is_that_of_the_output() -> None:
     sides = sides_of(L=1, d=3, N=6, side=(1, 3, 5), output=3)
-    assert (sides.own == sides.inside.vectors[1]).all()
+    assert (sides.own == sides.inside[1]).all()
 
 
 def tokens(vectors: np.ndarray) -> list[tuple[int, ...]]:
@@ -54,7 +54,7 @@ def tokens(vectors: np.ndarray) -> list[tuple[int, ...]]:
 
 def test_fillings_that_differ_in_order_alone_are_listed_once() -> None:
     sides = sides_of(L=2, d=2, V=3, N=6, side=(0, 1, 2), output=1)
-    inside, outside = tokens(sides.inside.vectors), tokens(sides.outside.vectors)
+    inside, outside = tokens(sides.inside), tokens(sides.outside)
     assert len({tuple(sorted(t)) for t in outside}) == len(outside) == 10  # multisets of 3 of 3
     own_and_rest = {(t[1], tuple(sorted((t[0], t[2])))) for t in inside}
     assert len(own_and_rest) == len(inside) == 18  # own token, and multisets of 2 of 3
@@ -63,15 +63,15 @@ def test_fillings_that_differ_in_order_alone_are_listed_once() -> None:
 @pytest.mark.parametrize("more", [{"causal": True}, {"r_e": 1}])
 def test_where_order_matters_all_fillings_are_listed(more: dict[str, Any]) -> None:
     sides = sides_of(L=1, d=3, V=2, N=6, **more)
-    assert sides.inside.samples == sides.outside.samples == 8
+    assert sides.inside.shape[2] == sides.outside.shape[2] == 8
     if "causal" in more:
-        found = Counter(tokens(sides.outside.vectors))
+        found = Counter(tokens(sides.outside))
         assert found == Counter(product(range(2), repeat=3))
 
 
 def test_of_too_many_fillings_as_many_as_are_listed_at_most_are_drawn() -> None:
     sides = sides_of(L=1, d=2, V=50, N=6)
-    assert sides.inside.samples == sides.outside.samples == MOST_LISTED
+    assert sides.inside.shape[2] == sides.outside.shape[2] == MOST_LISTED
 
 
 def test_fillings_are_counted_as_they_are_listed() -> None:
@@ -83,7 +83,7 @@ def test_fillings_are_counted_as_they_are_listed() -> None:
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_others() -> None:
-    one, same, other = (sides_of(L=1, d=2, seed=seed).inside.vectors for seed in (1, 1, 2))
+    one, same, other = (sides_of(L=1, d=2, seed=seed).inside for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
 
@@ -98,9 +98,9 @@ def test_sides_that_do_not_cover_the_positions_are_refused() -> None:
 
 def test_a_table_has_no_more_rank_than_tokens() -> None:
     with pytest.raises(ValueError, match="rank=3 is above vocab=2"):
-        TokenInputs(vocab=2, rank=3)
+        experiment(1, 4, V=2, r=3)
     with pytest.raises(ValueError, match="vocab=1 is below 2"):
-        TokenInputs(vocab=1, rank=1)
+        experiment(1, 4, V=1, r=1)
 
 
 def test_many_positions_have_no_more_orders_than_a_float_holds() -> None:
@@ -108,4 +108,4 @@ def test_many_positions_have_no_more_orders_than_a_float_holds() -> None:
 
 
 def test_a_rank_as_large_as_the_vocabulary_is_taken() -> None:
-    assert TokenInputs(vocab=2, rank=2).rank == 2
+    assert experiment(1, 4, V=2, r=2).rank == 2

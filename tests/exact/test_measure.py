@@ -9,7 +9,7 @@ import pytest
 
 import archfit.exact.measure
 from archfit.exact.experiment import degree_bounds, upper_bound
-from archfit.exact.matrix import sample_sides
+from archfit.exact.matrix import random_mixes, sample_sides
 from archfit.exact.measure import (
     FIRST_SAMPLES,
     LARGE_PRIMES,
@@ -18,10 +18,8 @@ from archfit.exact.measure import (
     RankTrial,
     measure,
     part_sizes,
-    silent,
 )
-from archfit.exact.network import random_mixes
-from tests_experiments import NUMPY, TORCH, experiment, measured
+from tests_experiments import NUMPY, TORCH, experiment, measured, silent
 
 VECTORS = [
     vector

@@ -6,10 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.experiment import Experiment
-from archfit.exact.matrix import Sides, degree_matrices, sample_sides, tiles, whole_matrix
-from archfit.exact.network import Evaluator, random_mixes
+from archfit.exact.matrix import (
+    Evaluator,
+    Sides,
+    degree_matrices,
+    moments,
+    random_mixes,
+    sample_sides,
+    tiles,
+    whole_matrix,
+)
+from archfit.exact.prime_field import Arrays
 from tests_experiments import NUMPY, TORCH, experiment, field
 from tests_network import PRIME, Weights, run
 
@@ -76,9 +84,9 @@ def by_definition(what: Experiment, prime: int, sides: Sides, row: int, column: 
     """The output of all N positions together."""
     partition = what.partition
     x = np.zeros((what.network.width, len(partition.inside + partition.outside)), object)
-    for place, vector in zip(partition.inside, sides.inside.vectors[:, :, row], strict=True):
+    for place, vector in zip(partition.inside, sides.inside[:, :, row], strict=True):
         x[:, place] = [int(value) for value in vector]
-    for place, vector in zip(partition.outside, sides.outside.vectors[:, :, column], strict=True):
+    for place, vector in zip(partition.outside, sides.outside[:, :, column], strict=True):
         x[:, place] = [int(value) for value in vector]
     net = what.network
     y = run(weights(what, prime), x, residual=net.has_residual, causal=net.is_causal, prime=prime)
@@ -112,14 +120,10 @@ def test_more_positions_than_one_sum_holds_are_added_up_exactly() -> None:
 
 
 def test_moments_of_the_largest_residues_are_exact() -> None:
-    what = experiment(1, 2, N=1200)
     for prime in (SMALL, 16_777_213, PRIME):
         ours = field(prime)
-        sides = sample_sides(what, ours, samples=1, seed=0)
-        side = replace(sides.inside, vectors=np.full((600, 2, 1), float(prime // 2)))
-        assert [int(m) % prime for m in side.moments(ours)[:, 0]] == [
-            600 * (prime // 2) ** 2 % prime
-        ] * 3
+        found = moments(ours, np.full((600, 2, 1), float(prime // 2)))
+        assert [int(m) % prime for m in found[:, 0]] == [600 * (prime // 2) ** 2 % prime] * 3
 
 
 def test_tiles_cover_a_matrix_once() -> None:
@@ -158,7 +162,7 @@ def test_a_part_of_degree_k_grows_as_t_to_the_k() -> None:
     sides = sample_sides(what, ours, samples=4, seed=3)
     doubled = replace(
         sides,
-        inside=replace(sides.inside, vectors=ours.reduced(2 * sides.inside.vectors)),
+        inside=ours.reduced(2 * sides.inside),
         own=ours.reduced(2 * sides.own),
     )
     sizes = (4,) * 14

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from archfit.exact.experiment import Experiment, TokenInputs
-from archfit.exact.measure import estimate, measure, silent
+from archfit.exact.experiment import Experiment
+from archfit.exact.measure import estimate, measure
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
-from tests_experiments import NUMPY, measured
+from tests_experiments import NUMPY, measured, silent
 
 CLAIMS = {claim.name: claim for claim in claims()}
 
@@ -74,16 +74,16 @@ def test_growth_measures_more_the_more_time_it_has() -> None:
 def test_bounds_of_growth_are_those_of_the_theory(L: int, d: int, N: int) -> None:
     at = growth_bounds(L, d, N)
     half = {"n_P": N // 2, "n_Q": N // 2}
-    wanted = {
-        at.statistics: quantity("ub_stat_N", L=L, d_x=d, **half),
-        at.every_depth: quantity("ub_thm1", L=L, d_x=d, H=1),
-        at.deep: quantity("ub_thm2", L=L, d_x=d),
-        at.lower: quantity("lb", L=L, d_x=d, H=1),
-        at.strong_lower: quantity("lb_strong", L=L, d_x=d, H=1),
+    inputs: dict[str, dict[str, int]] = {
+        "ub_stat_N": half,
+        "ub_thm1": {"H": 1},
+        "ub_thm2": {},
+        "lb": {"H": 1},
+        "lb_strong": {"H": 1},
     }
-    for ours, theirs in wanted.items():
-        assert str(ours) == str(theirs.as_json()["value"])
-    assert growth_bounds(1, d, N).lower is None
+    for name, more in inputs.items():
+        assert str(at[name]) == str(quantity(name, L=L, d_x=d, **more).as_json()["value"])
+    assert growth_bounds(1, d, N)["lb"] is None
 
 
 def test_growth_holds_where_it_takes_a_moment() -> None:
@@ -150,17 +150,16 @@ def test_the_lengths_that_add_nothing_are_twice_the_width_and_more() -> None:
 
 def test_widths_beyond_the_rank_are_compared_with_the_rank_itself() -> None:
     for group in CLAIMS["embedding-rank"].groups:
-        ranks, widths = {case.inputs.rank for case in group}, [c.network.width for c in group]
+        ranks, widths = {case.rank for case in group}, [c.network.width for c in group]
         assert ranks == {widths[0]}
         assert widths == sorted(set(widths))
 
 
 def test_as_many_tokens_as_their_rank_are_compared_with_vectors_of_that_rank() -> None:
     for tokens, vectors in CLAIMS["small-vocabulary"].groups:
-        assert isinstance(tokens.inputs, TokenInputs)
-        assert tokens.inputs.vocab == tokens.inputs.rank == vectors.inputs.rank
+        assert tokens.vocab == tokens.rank == vectors.rank
         assert (tokens.network, tokens.partition) == (vectors.network, vectors.partition)
-    ranks = _varied("small-vocabulary", lambda case: case.inputs.rank)
+    ranks = _varied("small-vocabulary", lambda case: case.rank)
     assert ranks == [[2, 2], [3, 3], [3, 3], [4, 4]]
 
 

@@ -9,23 +9,24 @@ import pytest
 import tests_network
 from archfit.exact import witness as witness_module
 from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
-from archfit.exact.witness import WitnessCheck, WitnessRecipe, build_witness, check_witness
-from archfit.exact.witness_embedded import ConvolutionRecipe, LongVocabularyRecipe, VocabularyRecipe
+from archfit.exact.witness import WitnessCheck, build_witness, check_witness
 from archfit.exact.witness_network import (
     HeadWeights,
     InnerProductPower,
-    Matrix,
     NetworkShape,
-    VectorSamples,
     Witness,
+    base_network,
+    filler,
+    templates,
 )
-from archfit.exact.witness_weights import (
+from archfit.exact.witness_recipes import (
     BaseRecipe,
+    ConvolutionRecipe,
+    LongVocabularyRecipe,
     MonomialRecipe,
     SimplifiedRecipe,
-    base_network,
-    base_template,
-    block_output,
+    VocabularyRecipe,
+    WitnessRecipe,
 )
 from archfit.theory import quantity
 from archfit.theory.counterexample import refute_formula
@@ -219,13 +220,15 @@ def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
     """The oracle shares no code: lists of lists, whole numbers of any size."""
     witness = build_witness(recipe)
     a, b = 3, 1
-    x = np.concatenate(
-        [witness.inside.embedded(WITNESS_PRIME)[a], witness.outside.embedded(WITNESS_PRIME)[b]],
-        axis=1,
-    )
+    x = np.concatenate([witness.inside[a], witness.outside[b]], axis=1)
     weights = [
         [
-            (_objects(h.keys), _objects(h.queries), _objects(h.values), _objects(h.output))
+            (
+                h.keys.astype(object),
+                h.queries.astype(object),
+                h.values.astype(object),
+                h.output.astype(object),
+            )
             for h in layer
         ]
         for layer in witness.network
@@ -234,10 +237,6 @@ def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
     promised = witness.promise.outputs(np.array([[a, b]]), x[None], WITNESS_PRIME)[0]
     assert promised.tolist() == expected.tolist()
     assert (expected != 0).any()
-
-
-def _objects(weights: Matrix) -> np.ndarray:
-    return np.array(weights, dtype=object)
 
 
 def _complex(residue: int, positions: int) -> complex:
@@ -256,10 +255,9 @@ def test_as_complex_numbers_the_base_weights_give_the_formula(
     shape = _shape(depth, width, heads, N)
     v_a, v_b = ((3, 4, 0, 0), (0, -5, 0, 0)) if heads * hd > 1 else ((1,), (1,))
     n = heads * hd
-    row = base_template(shape, v_a[:n], column=False)
-    column = base_template(shape, v_b[:n], column=True)
-    filler = base_template(shape, (), column=False)
-    y = np.array([row, filler, column, filler], dtype=complex).T
+    row = templates(shape, np.array([v_a[:n]]), shape.places(0, hd)).T
+    column = templates(shape, np.array([v_b[:n]]), shape.places(hd, 2 * hd)).T
+    y = np.concatenate([row, filler(shape), column, filler(shape)], axis=1).astype(complex)
     for layer in base_network(shape, WITNESS_PRIME):
         y = sum((_complex_head(head, y) for head in layer), start=np.zeros_like(y))
     constant = 1j * N ** ((3 ** (depth - 1) - 1) // 2) * hd ** (power - 1) * 2j**power
@@ -276,7 +274,7 @@ def _complex_head(head: HeadWeights, y: np.ndarray) -> np.ndarray:
     return np.asarray(o @ v @ y @ y.T @ k.T @ q @ y)
 
 
-def _with_last_outputs(witness: Witness, *outputs: Matrix) -> Witness:
+def _with_last_outputs(witness: Witness, *outputs: np.ndarray) -> Witness:
     """The witness with another W^O for each head of its last layer."""
     *layers, last = witness.network
     heads = tuple(replace(head, output=o) for head, o in zip(last, outputs, strict=True))
@@ -286,7 +284,7 @@ def _with_last_outputs(witness: Witness, *outputs: Matrix) -> Witness:
 def test_the_printed_last_layer_does_not_pass() -> None:
     """It writes each head into its own block, so that no coordinate holds the sum over both."""
     witness = build_witness(BaseRecipe(shape=_shape(3, 6, 2)))
-    printed = [block_output(witness.shape, h) for h in range(2)]
+    printed = [np.eye(6, 3, -3 * h, dtype=int) for h in range(2)]
     check = check_witness(_with_last_outputs(witness, *printed))
     assert check.entries_wrong == check.entries_checked == 16
     assert not check.verified
@@ -294,11 +292,9 @@ def test_the_printed_last_layer_does_not_pass() -> None:
 
 def test_vectors_of_unequal_norm_break_the_promise() -> None:
     witness = build_witness(SimplifiedRecipe(shape=_shape(2, 4, 2)))
-    assert isinstance(witness.inside, VectorSamples)
-    (first, *rest), *others = witness.inside.samples
-    longer = (first[0] + 1, *first[1:])
-    inside = VectorSamples(samples=((longer, *rest), *others))
-    check = check_witness(replace(witness, inside=inside))
+    longer = witness.inside.copy()
+    longer[0, 0, 0] += 1
+    check = check_witness(replace(witness, inside=longer))
     assert check.entries_wrong > 0
     assert not check.verified
 
@@ -306,19 +302,14 @@ def test_vectors_of_unequal_norm_break_the_promise() -> None:
 def test_a_rank_below_the_promised_one_does_not_pass() -> None:
     """Two equal samples: every entry is right and the rank is not."""
     witness = build_witness(SimplifiedRecipe(shape=_shape(3, 4, 2)))
-    assert isinstance(witness.inside, VectorSamples)
-    assert isinstance(witness.outside, VectorSamples)
     assert isinstance(witness.promise, InnerProductPower)
-
-    def twice(rows: tuple) -> tuple:  # type: ignore[type-arg]  # of vectors, or of sequences
-        return (rows[0], rows[0], *rows[2:])
-
+    twice = [0, 0, *range(2, len(witness.inside))]
     check = check_witness(
         replace(
             witness,
-            inside=VectorSamples(samples=twice(witness.inside.samples)),
-            outside=VectorSamples(samples=twice(witness.outside.samples)),
-            promise=replace(witness.promise, vectors=twice(witness.promise.vectors)),
+            inside=witness.inside[twice],
+            outside=witness.outside[twice],
+            promise=replace(witness.promise, vectors=witness.promise.vectors[twice]),
         )
     )
     assert (check.entries_wrong, check.measured_rank) == (0, 3)
@@ -354,7 +345,7 @@ def test_too_many_entries_are_sampled_and_the_result_says_so(
     check = check_witness(witness)
     assert (check.entries_checked, check.extent, check.size) == (30, "sample", (10, 10))
     assert (check.measured_rank, check.verified) == (10, True)
-    wrong = _with_last_outputs(witness, *[((0, 0),) * 6] * 3)
+    wrong = _with_last_outputs(witness, *[np.zeros((6, 2), int)] * 3)
     assert check_witness(wrong).entries_wrong == 30
 
 
@@ -367,8 +358,7 @@ def test_a_monomial_is_measured_on_six_samples_more_where_that_is_not_too_long(
     shape = _shape(3 if heads == 2 else 4, heads, heads, 2 * heads)
     witness = build_witness(MonomialRecipe(shape=shape, plan=plan, entry=entry))
     assert (witness.expected_rank > 2000) == (heads == 3)
-    assert isinstance(witness.inside, VectorSamples)
-    assert len(witness.inside.samples) == samples
+    assert len(witness.inside) == samples
 
 
 def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
@@ -385,8 +375,7 @@ def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
 def test_as_many_rows_as_are_built_are_measured_and_one_more_is_not(
     most: int, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.exact.witness_weights.MOST_ROWS", most)
+    monkeypatch.setattr("archfit.exact.witness_recipes.MOST_ROWS", most)
     plan, entry = grow_plan(3, 2, seed=1)
     witness = build_witness(MonomialRecipe(shape=_shape(3, 2, 2), plan=plan, entry=entry))
-    assert isinstance(witness.outside, VectorSamples)
-    assert (witness.expected_rank, len(witness.outside.samples)) == (150, samples)
+    assert (witness.expected_rank, len(witness.outside)) == (150, samples)

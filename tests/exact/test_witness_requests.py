@@ -3,9 +3,15 @@
 import pytest
 
 from archfit.exact.witness import KINDS, WitnessRequest, recipe_for
-from archfit.exact.witness_embedded import ConvolutionRecipe, LongVocabularyRecipe, VocabularyRecipe
 from archfit.exact.witness_network import NetworkShape
-from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
+from archfit.exact.witness_recipes import (
+    BaseRecipe,
+    ConvolutionRecipe,
+    LongVocabularyRecipe,
+    MonomialRecipe,
+    SimplifiedRecipe,
+    VocabularyRecipe,
+)
 from archfit.theory.witness_formula import grow_plan, monomial_witness
 
 SIZES = {"depth": 3, "width": 6, "heads": 2}

@@ -7,16 +7,20 @@ without the imaginary unit, and the simplified weights give a power of |v_a + v_
 from dataclasses import replace
 from itertools import combinations_with_replacement
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from archfit.exact.prime_field import WITNESS_PRIME
-from archfit.exact.witness_network import HeadWeights, Matrix, NetworkShape, WitnessNetwork
-from archfit.exact.witness_weights import (
+from archfit.exact.witness_network import (
+    HeadWeights,
+    NetworkShape,
+    WitnessNetwork,
+    filler,
     monomial_network,
     simplified_network,
-    simplified_template,
+    templates,
 )
 from archfit.model import Transformer, parametrisation
 from archfit.model.layers import LinearAttention
@@ -25,10 +29,10 @@ from archfit.theory.witness_formula import final_exponents, grow_plan
 from tests_models import position_table
 
 
-def _real(weights: Matrix, positions: int) -> Tensor:
+def _real(weights: np.ndarray, positions: int) -> Tensor:
     share = pow(positions, -1, WITNESS_PRIME)
     numbers = {0: 0.0, 1: 1.0, share: 1 / positions}
-    rows = [[numbers[entry] for entry in row] for row in weights]
+    rows = [[numbers[entry] for entry in row] for row in weights.tolist()]
     return torch.tensor(rows, dtype=torch.float64)
 
 
@@ -84,15 +88,16 @@ def test_simplified_weights_give_the_promised_power(
     depth: int, width: int, heads: int, positions: int
 ) -> None:
     shape = NetworkShape(depth=depth, width=width, heads=heads, positions=positions)
-    network = simplified_network(shape, share=pow(positions, -1, WITNESS_PRIME))
+    network = simplified_network(shape, WITNESS_PRIME)
     n, vectors = width - heads, range(4)
     v = [tuple((3 * at + 5 * which) % 7 - 3 for at in range(n)) for which in vectors]
-    filler = len(v)  # and copies of it: as many tokens as the stream has coordinates to read
-    templates = [simplified_template(shape, vector) for vector in (*v, *[()] * width)]
-    model = _model(shape, network, torch.tensor(templates).double())
+    rest = len(v)  # the filler, and copies: as many tokens as the stream has coordinates to read
+    rows = templates(shape, np.array(v), shape.places(0, shape.head_dim - 1))
+    tokens = np.concatenate([rows, np.repeat(filler(shape).T, width, axis=0)])
+    model = _model(shape, network, torch.tensor(tokens).double())
     for a in vectors:
         for b in vectors:
-            stream_ND = _stream(model, [a, *[filler] * (positions - 2), b])
+            stream_ND = _stream(model, [a, *[rest] * (positions - 2), b])
             squared = sum((p + q) ** 2 for p, q in zip(v[a], v[b], strict=True))
             promised = positions ** ((3 ** (depth - 1) - 1) // 2) * squared**3 ** (depth - 2)
             expected_ND = torch.full_like(stream_ND, float(promised))

@@ -178,7 +178,7 @@ def test_logarithms_of_fillings_are_those_of_the_counts(inside: int, outside: in
 
 
 def test_the_cut_sum_of_layer_factors_holds_the_whole_sum() -> None:
-    from archfit.theory.residual_bounds import _cubed_layer_factors
+    from archfit.theory.continuous_bounds import _cubed_layer_factors
 
     with ctx.workprec(20):
         ball = _cubed_layer_factors(60)
@@ -286,8 +286,8 @@ def test_fractions_over_powers_of_a_wide_width_are_not_written_out(
 
 def test_exact_values_end_where_python_stops_reading_integers() -> None:
     """V^(N/2) is shown while its log3 is below 9,000."""
-    shown = _bound("upper", "ub_fill", {"V": 3**20, "N": 2 * 449})
-    hidden = _bound("upper", "ub_fill", {"V": 3**20, "N": 2 * 450})
+    shown = _bound("ub_fill", V=3**20, N=2 * 449)
+    hidden = _bound("ub_fill", V=3**20, N=2 * 450)
     assert (shown.log3, shown.exact) == (Decimal(8980), 3**8980)
     assert (hidden.log3, hidden.exact) == (Decimal(9000), None)
 

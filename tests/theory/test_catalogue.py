@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from archfit.theory import quantity
-from archfit.theory.arithmetic import multiset_log3
+from archfit.theory.arithmetic import LETTERS, multiset_log3
 from archfit.theory.catalogue import ENTRIES, as_json_value
 from archfit.theory.continuous_bounds import every_depth_upper_bound_log3
-from archfit.theory.quantities import LETTERS
 from archfit.theory.statistics_bounds import statistics_upper_bound_log3
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
@@ -25,17 +24,15 @@ def test_every_quantity_says_its_meaning_source_and_status() -> None:
     assert len(ENTRIES) == 55
     for entry in ENTRIES.values():
         assert entry.meaning.endswith((".", ":"))
-        assert len(entry.basis.source) > 10
-        assert re.fullmatch(
-            r"(proved|derived|disputed)($|, | \(.+\)$| with ).*", entry.basis.status_line
-        )
+        assert len(entry.row["source"]) > 10
+        assert re.fullmatch(r"(proved|derived|disputed)($|, | \(.+\)$| with ).*", entry.status_line)
 
 
 def test_deep_upper_bounds_are_always_called_disputed() -> None:
     deep = {name for name in ENTRIES if re.match("ub_.*thm[24]", name)}
     assert len(deep) == 6
     gap = "disputed (its proof has a gap)"
-    assert {ENTRIES[name].basis.status_line for name in deep} == {gap}
+    assert {ENTRIES[name].status_line for name in deep} == {gap}
 
 
 def test_every_letter_is_explained_in_the_notation() -> None:

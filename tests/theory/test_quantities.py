@@ -3,7 +3,8 @@
 import pytest
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.quantities import INPUTS, Basis, Entry, catalogued, check_heads_fit, check_sizes
+from archfit.theory.arithmetic import INPUTS, catalogued, check_heads_fit, check_sizes
+from archfit.theory.catalogue import ENTRIES, Entry
 
 ENDS = {
     **dict.fromkeys(("depth", "deep_depth", "shallow_depth"), (1, 10**6)),
@@ -47,8 +48,8 @@ def test_as_many_heads_as_coordinates_fit_and_one_more_does_not() -> None:
     )
 
 
-def test_one_decorated_function_is_a_whole_entry() -> None:
-    @catalogued("half", Basis("derived", "here", " (an example)"))
+def test_one_decorated_function_and_a_row_of_the_table_are_a_whole_entry() -> None:
+    @catalogued("lb_log3")
     def half(width: int, heads: int = 1) -> int:
         """Half of it.
 
@@ -56,9 +57,10 @@ def test_one_decorated_function_is_a_whole_entry() -> None:
         """
         return width // 2 * heads
 
-    entry = half.catalogue_entry  # type: ignore[attr-defined]  # what the decorator attaches
-    assert entry == Entry(name="half", basis=entry.basis, function=half)
-    assert entry.basis.status_line == "derived (an example)"
+    assert half.catalogue_name == "lb_log3"  # type: ignore[attr-defined]  # what the decorator attaches
+    entry = Entry(name="lb_log3", function=half)
+    assert entry.status_line == "proved, for L >= 2 and a balanced partition"
+    assert (entry.status, entry.row) == ("proved", ENTRIES["lb"].row)
     assert (entry.meaning, entry.takes) == ("Half of it.", ("d_x", "[H]"))
     assert entry.words == {"d_x": "width", "H": "heads"}
     assert entry.letters == {"d_x": True, "H": False}

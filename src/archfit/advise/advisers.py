@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import rule_regrets
-from archfit.theory.quantities import SIZE
+from archfit.theory.arithmetic import SIZE
 from archfit.theory.thresholds import minimal_depth
 
 SMALL_VOCABULARIES = (
@@ -126,7 +126,7 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
 
 def _log3(facts: NetworkFacts) -> Named:
     least, most = SIZE
-    depth = minimal_depth(min(max(round(facts.block_params), least), most)).min_depth
+    depth = int(minimal_depth(min(max(round(facts.block_params), least), most))["min_depth"])
     return facts.of_depth(max(1, depth))
 
 

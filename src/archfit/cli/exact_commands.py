@@ -13,10 +13,14 @@ from archfit.cli import options
 from archfit.cli.options import AsJson, Chart, chosen, flag, size, word
 from archfit.cli.output import bar, show
 from archfit.cli.theory_commands import parse_input
-from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
+from archfit.exact.experiment import (
+    AnalysedNetwork,
+    Experiment,
+    Partition,
+    divided,
+)
 from archfit.exact.measure import Measurement, check_cost, most_samples
 from archfit.exact.measure import measure as measure_rank
-from archfit.exact.network import AnalysedNetwork
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
 from archfit.exact.witness import KINDS, WitnessRequest, build_witness, check_witness, recipe_for
@@ -28,9 +32,8 @@ from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan
 
 if TYPE_CHECKING:
-    from archfit.exact.arrays import Arrays
-    from archfit.exact.experiment import NetworkInputs
-    from archfit.exact.measure import Progress
+    from archfit.exact.matrix import Progress
+    from archfit.exact.prime_field import Arrays
     from archfit.report.document import Document
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -86,10 +89,10 @@ def measure(
             has_residual=residual,
             is_causal=causal,
         ),
-        inputs=_inputs(width, vocab, rank, patch),
+        rank=_rank(width, vocab, rank, patch),
+        vocab=vocab,
         position_rank=position_rank,
         partition=_partition(partition, positions, output),
-        entry=0,
     )
     with bar("evaluating") as progress:
         measured = machine.measure(experiment, progress)
@@ -155,13 +158,13 @@ def _claim(name: str, machine: _Machine) -> Document:
         return documents.growth_document([machine.measure(case, progress) for case in cases])
 
 
-def _inputs(width: int, vocab: int | None, rank: int | None, patch: int | None) -> NetworkInputs:
+def _rank(width: int, vocab: int | None, rank: int | None, patch: int | None) -> int:
+    """That of what a position reads: the largest there is, unless one is asked for."""
     if vocab is not None and patch is not None:
         raise ValueError("--vocab and --patch are given; a position reads tokens or a patch")
-    if vocab is not None:
-        return TokenInputs(vocab=vocab, rank=min(width, vocab) if rank is None else rank)
-    largest = width if patch is None else min(width, patch)
-    return ContinuousInputs(rank=largest if rank is None else min(rank, largest) if patch else rank)
+    if rank is not None:
+        return min(rank, width, patch) if patch else rank
+    return min(limit for limit in (width, vocab, patch) if limit is not None)
 
 
 def _partition(words: str, positions: int, output: str) -> Partition:
@@ -186,7 +189,7 @@ def _partition(words: str, positions: int, output: str) -> Partition:
 
 def _arrays(device: str) -> tuple[Arrays, str]:
     """What calculates, and whether that is a cpu or cuda; auto takes a GPU where there is one."""
-    from archfit.exact.arrays import NumpyArrays, TorchArrays
+    from archfit.exact.prime_field import NumpyArrays, TorchArrays
 
     if device not in DEVICES:
         raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")

@@ -7,9 +7,14 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from archfit.exact.arrays import Array, NumpyArrays
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.prime_field import Array, NumpyArrays, PrimeField
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from archfit.spec import lazy_numpy as np
 
 NARROW = 8  # columns that are eliminated one by one
 SPARE = 8  # rows beyond the number of columns in which pivots are sought first
@@ -42,6 +47,15 @@ def modular_rank(field: PrimeField, matrix: Array) -> int:
             matrix = _without(matrix, found.rows)
         rank += len(found.rows)
     return rank
+
+
+def modular_inverse(field: PrimeField, matrix: Array) -> Array:
+    """The inverse of a square matrix that has one; the matrix is used up."""
+    found = _pivots(field, matrix)
+    inverse = field.arrays.zeros(*matrix.shape)
+    for column, row in zip(found.columns, found.inverse, strict=True):
+        inverse[column, found.rows] = row
+    return inverse
 
 
 def _pivots(field: PrimeField, panel: Array) -> _Pivots:
@@ -115,49 +129,25 @@ def _joined_inverse(field: PrimeField, a: Array, s: Array, b: Array, c: Array) -
 
 
 def _narrow_pivots(field: PrimeField, panel: Array) -> _Pivots:
-    """The same for a few columns, one after the other, the next found where the last left off."""
-    original = field.arrays.copy(panel)
-    rows: list[int] = []
-    columns: list[int] = []
-    for column in range(panel.shape[1]):
-        values = panel[:, column : column + 1]
-        row = field.arrays.first_nonzero(values[:, 0])
-        if row is None:
-            continue
-        scale = pow(int(values[row, 0]), -1, field.prime)
-        rest = panel[:, column + 1 :]
-        if rest.shape[1]:
-            centred = float(scale if 2 * scale < field.prime else scale - field.prime)
-            limbs = field.limbs(rest[row : row + 1])
-            scaled = field.joined(tuple(limb * centred for limb in limbs))
-            field.subtract_product(rest, values, scaled)
-        values[row] = 0.0
-        rows.append(row)
-        columns.append(column)
-    return _Pivots(rows, columns, _small_inverse(field, original[rows][:, columns]))
-
-
-def _small_inverse(field: PrimeField, block: Array) -> Array:
-    """The inverse of a small block, by Gauss and Jordan in Python's integers."""
-    import numpy as np
-
-    p, size = field.prime, len(block)
-    rows = [[int(value) for value in row] for row in field.arrays.numpy(block)]
-    for index, row in enumerate(rows):
-        row += [int(index == column) for column in range(size)]
-    for index in range(size):
-        pivot = next(row for row in range(index, size) if rows[row][index] % p)
-        rows[index], rows[pivot] = rows[pivot], rows[index]
-        scale = pow(rows[index][index], -1, p)
-        rows[index] = [value * scale % p for value in rows[index]]
-        for other in range(size):
-            factor = rows[other][index]
-            if other != index and factor:
-                rows[other] = [
-                    (x - factor * y) % p for x, y in zip(rows[other], rows[index], strict=True)
-                ]
-    inverse = np.array([row[size:] for row in rows], np.float64).reshape(size, size)
-    return field.reduced(field.arrays.array(inverse)) if size else field.arrays.array(inverse)
+    """The same for a few columns, one after the other, in whole numbers on the host."""
+    p, values = field.prime, field.arrays.numpy(panel).astype(np.int64) % field.prime
+    original, rows, columns = values.copy(), [], []
+    for column in range(values.shape[1]):
+        row = int((values[:, column] != 0).argmax())
+        if values[row, column]:
+            factors = values[:, column, None] * pow(int(values[row, column]), -1, p) % p
+            rest = values[:, column + 1 :]
+            rest[:] = (rest - factors * rest[row]) % p
+            values[row] = 0
+            rows.append(row)
+            columns.append(column)
+    size = len(rows)
+    both = np.hstack([original[rows][:, columns], np.eye(size, dtype=np.int64)])
+    for index in range(size):  # Gauss and Jordan; pivots were found in this order
+        both[index] = both[index] * pow(int(both[index, index]), -1, p) % p
+        factors = both[:, index, None] * (np.arange(size) != index)[:, None]
+        both = (both - factors * both[index]) % p
+    return _Pivots(rows, columns, field.reduced(field.arrays.array(both[:, size:])))
 
 
 def _without(matrix: Array, rows: list[int]) -> Array:

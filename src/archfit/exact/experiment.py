@@ -5,9 +5,8 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from archfit.exact.network import AnalysedNetwork
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
@@ -30,31 +29,38 @@ MOST_POSITIONS = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ContinuousInputs:
-    """Any vector of `rank` coordinates, mapped to the width by one matrix (also: a patch)."""
+class AnalysedNetwork:
+    """Which network is measured: linear attention alone, without norms or feed-forward layers."""
 
-    rank: int
-
-    def __post_init__(self) -> None:
-        check_at_least(1, rank=self.rank)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenInputs:
-    """One of `vocab` tokens, whose vectors span `rank` dimensions."""
-
-    vocab: int
-    rank: int
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    has_residual: bool
+    is_causal: bool
 
     def __post_init__(self) -> None:
-        check_at_least(1, rank=self.rank)
-        check_at_least(2, vocab=self.vocab)
-        if self.rank > self.vocab:
-            rule = f"is above {{vocab}}={self.vocab}"
-            raise InvalidValue("rank", self.rank, rule, "a table has no more rank than rows")
+        check_at_least(
+            1, depth=self.depth, width=self.width, heads=self.heads, head_dim=self.head_dim
+        )
+        if self.width > WIDEST:
+            rule = f"is over {WIDEST}, and no rank of that size can be measured"
+            raise InvalidValue("width", self.width, rule, "use a smaller width")
+        if self.depth > DEEPEST:
+            rule = f"is over {DEEPEST}, and no rank of that size can be measured"
+            raise InvalidValue("depth", self.depth, rule, "use less depth")
+        if self.heads * self.head_dim > MOST_INNER:
+            rule = f"of {self.head_dim} are over {MOST_INNER:,} dimensions"
+            way_out = "more than width^2 heads add nothing, use fewer"
+            raise InvalidValue("heads", self.heads, rule, way_out)
 
-
-NetworkInputs: TypeAlias = ContinuousInputs | TokenInputs
+    @property
+    def multiplications(self) -> int:
+        """How many products of residues the output of one pair takes without a mask."""
+        d = self.width
+        moments = d * (d + 1) // 2
+        layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
+        return d * d + (self.depth - 1) * layer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,31 +117,26 @@ class Experiment:
     """A network, what it reads, how its positions are divided, and which output is looked at."""
 
     network: AnalysedNetwork
-    inputs: NetworkInputs
-    position_rank: int  # r_e; 0 without positional vectors
+    rank: int  # of what a position reads, mapped to the width by one matrix
+    vocab: int | None = None  # tokens; None: any vector of so many coordinates (also: a patch)
+    position_rank: int = 0  # r_e; 0 without positional vectors
     partition: Partition
-    entry: int  # coordinate of the output
+    entry: int = 0  # coordinate of the output
 
     def __post_init__(self) -> None:
-        network, inputs = self.network, self.inputs
-        if network.width > WIDEST:
-            rule = f"is over {WIDEST}, and no rank of that size can be measured"
-            raise InvalidValue("width", network.width, rule, "use a smaller width")
-        if network.depth > DEEPEST:
-            rule = f"is over {DEEPEST}, and no rank of that size can be measured"
-            raise InvalidValue("depth", network.depth, rule, "use less depth")
-        if isinstance(inputs, TokenInputs) and inputs.vocab > LARGEST_TABLE:
+        network, rank, vocab = self.network, self.rank, self.vocab
+        check_at_least(1, rank=rank)
+        if vocab is not None:
+            check_at_least(2, vocab=vocab)
+            if rank > vocab:
+                rule = f"is above {{vocab}}={vocab}"
+                raise InvalidValue("rank", rank, rule, "a table has no more rank than rows")
+        if vocab is not None and vocab > LARGEST_TABLE:
             rule = f"is over {LARGEST_TABLE:,}"
-            raise InvalidValue(
-                "vocab", inputs.vocab, rule, "no rank needs so many tokens, use fewer"
-            )
-        if network.heads * network.head_dim > MOST_INNER:
-            rule = f"of {network.head_dim} are over {MOST_INNER:,} dimensions"
-            way_out = "more than width^2 heads add nothing, use fewer"
-            raise InvalidValue("heads", network.heads, rule, way_out)
-        if inputs.rank > network.width:
+            raise InvalidValue("vocab", vocab, rule, "no rank needs so many tokens, use fewer")
+        if rank > network.width:
             rule = f"is above {{width}}={network.width}"
-            raise InvalidValue("rank", inputs.rank, rule, "vectors of that width have no more rank")
+            raise InvalidValue("rank", rank, rule, "vectors of that width have no more rank")
         if not 0 <= self.entry < network.width:
             rule = f"is not in 0..{network.width - 1}"
             raise InvalidValue("entry", self.entry, rule, "these are the output's coordinates")
@@ -145,7 +146,7 @@ class Experiment:
         """Whether the matrix splits by degree."""
         network = self.network
         plain = not network.is_causal and not network.has_residual and not self.position_rank
-        return plain and isinstance(self.inputs, ContinuousInputs)
+        return plain and self.vocab is None
 
     @property
     def has_order(self) -> bool:
@@ -155,9 +156,9 @@ class Experiment:
     @property
     def token_fillings(self) -> tuple[int, int] | None:
         """The ways to fill either side with tokens; None of continuous inputs."""
-        if isinstance(self.inputs, ContinuousInputs):
+        if self.vocab is None:
             return None
-        vocab, ordered, partition = self.inputs.vocab, self.has_order, self.partition
+        vocab, ordered, partition = self.vocab, self.has_order, self.partition
         return (
             fillings(vocab, len(partition.inside), True, ordered),
             fillings(vocab, len(partition.outside), False, ordered),
@@ -184,31 +185,29 @@ def upper_bound(experiment: Experiment) -> int | None:
 
 
 def _upper_bounds(experiment: Experiment) -> Iterator[int]:
-    network, inputs = experiment.network, experiment.inputs
+    network, rank, vocab = experiment.network, experiment.rank, experiment.vocab
     inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
     yield statistics_upper_bound(network.depth, network.width)
     every_depth = network.heads * (network.head_dim + 1)
     is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
     if is_small and not network.has_residual:  # its proof has none
         yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
-    if isinstance(inputs, TokenInputs):
+    if vocab is not None:
         if experiment.position_rank == 0:
-            yield statistics_upper_bound_vocabulary(
-                network.depth, inputs.vocab, inputs.rank, inside, outside
-            )
-        yield inputs.vocab ** min(inside, outside, 64)
-    elif experiment.position_rank == 0 or inputs.rank == network.width:
-        yield statistics_upper_bound(network.depth, inputs.rank)
+            yield statistics_upper_bound_vocabulary(network.depth, vocab, rank, inside, outside)
+        yield vocab ** min(inside, outside, 64)
+    elif experiment.position_rank == 0 or rank == network.width:
+        yield statistics_upper_bound(network.depth, rank)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
-            yield statistics_upper_bound_short(network.depth, inputs.rank, inside, outside)
+            yield statistics_upper_bound_short(network.depth, rank, inside, outside)
     else:
-        yield statistics_upper_bound_positions(network.depth, inputs.rank, experiment.position_rank)
+        yield statistics_upper_bound_positions(network.depth, rank, experiment.position_rank)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by their degree in S_P."""
     inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
-    return degree_upper_bounds(experiment.network.depth, experiment.inputs.rank, inside, outside)
+    return degree_upper_bounds(experiment.network.depth, experiment.rank, inside, outside)
 
 
 def lower_bound(experiment: Experiment) -> int | None:
@@ -217,7 +216,7 @@ def lower_bound(experiment: Experiment) -> int | None:
     All of them are for balanced partitions without a mask. Which is best is decided by certified
     logarithms, so that without python-flint (a bare GPU machine) none is given.
     """
-    network, partition, inputs = experiment.network, experiment.partition, experiment.inputs
+    network, partition = experiment.network, experiment.partition
     if network.is_causal or len(partition.inside) != len(partition.outside):
         return None
     if importlib.util.find_spec("flint") is None:
@@ -228,8 +227,8 @@ def lower_bound(experiment: Experiment) -> int | None:
         heads=network.heads,
         head_dim=network.head_dim,
         positions=2 * len(partition.inside),
-        vocab=inputs.vocab if isinstance(inputs, TokenInputs) else None,
-        rank=inputs.rank,
+        vocab=experiment.vocab,
+        rank=experiment.rank,
         position_rank=experiment.position_rank,
         residual=network.has_residual,
     )

@@ -1,4 +1,16 @@
-"""Samples of the two sides, and the matrix of outputs over their pairs: as one, or split by degree.
+"""The analysed network with random weights modulo a prime, and its outputs on pairs of samples.
+
+A layer maps Y to (Y +) sum_h A_h Y Y^T B_h Y with A = W^O W^V and B = (W^K)^T W^Q. The sum is
+linear in the symmetric matrix G = Y Y^T, or in what stands in its place: its entries (row by row)
+are a constant matrix times the upper triangle of G, whatever the number of heads. Each layer is
+kept as that matrix, its `mix`.
+
+Without a mask the inputs enter only through S = S_P + S_Q and the vector x at the output's own
+position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is row p of F_L times
+x. So a pair costs the same for any number of positions and heads. Under a causal mask each
+position has an S of its own, the sum over the positions up to it, and all are kept.
+
+Shapes: matrices stand in front, samples behind: (rows, columns, P side, Q side).
 
 Samples are drawn at random or, of tokens, are all there are. Without residual connections and
 positional vectors the output is a sum of parts that have degree k in S_P and C - k in S_Q,
@@ -8,21 +20,20 @@ C + 1 values of t and solving for the coefficient of t^k.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archfit.exact.arrays import Array
+from archfit.exact.elimination import modular_inverse
 from archfit.exact.experiment import (
     MOST_LISTED,
-    ContinuousInputs,
+    AnalysedNetwork,
     Experiment,
     Partition,
-    TokenInputs,
     fillings,
 )
-from archfit.exact.network import Evaluator, dot, upper_triangle
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.prime_field import Array, PrimeField
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,108 +43,178 @@ if TYPE_CHECKING:
 else:
     from archfit.spec import lazy_numpy as np
 
-Progress = Callable[[int, int], None]  # pairs done, of how many
+Progress = Callable[[str, int, int], None]  # what is done, how many of it, of how many
 Tile = tuple[slice, slice]  # rows and columns of the matrix
 
 FEW_POSITIONS = 32  # whose products are held at once
 
 
+def upper_triangle(width: int) -> tuple[list[int], list[int]]:
+    """Rows and columns of the entries of a symmetric matrix, each once."""
+    rows, columns = zip(*itertools.combinations_with_replacement(range(width), 2), strict=True)
+    return list(rows), list(columns)
+
+
+def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
+    """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
+    draws = np.random.default_rng(seed)
+    return [_mix(network, field, draws) for _ in range(network.depth)]
+
+
+def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generator") -> Array:
+    width = network.width
+    shape = (network.heads, network.head_dim, width)
+    keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
+    outputs = draws.integers(0, field.prime, (network.heads, width, network.head_dim))
+    k, q, v, o = (field.reduced(field.arrays.array(w)) for w in (keys, queries, values, outputs))
+    a = field.matmul(o, v)
+    b = field.matmul(k.swapaxes(1, 2), q)
+    # (A G B)[i, j] = sum_{s,t} A[i, s] B[t, j] G[s, t]: all heads in one product
+    left = a.reshape(network.heads, width * width)
+    right = b.reshape(network.heads, width * width)
+    outer = field.matmul(left.swapaxes(0, 1), right)  # (i s), (t j)
+    full = field.arrays.numpy(outer).reshape(width, width, width, width).transpose(0, 3, 1, 2)
+    rows, columns = upper_triangle(width)
+    both = full[:, :, rows, columns] + full[:, :, columns, rows]
+    diagonal = np.array(rows) == np.array(columns)
+    both[:, :, diagonal] /= 2  # counted twice
+    return field.reduced(field.arrays.array(both.reshape(width * width, len(rows))))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SideSamples:
-    """Samples of one side: a vector for each of its positions, (positions, width, samples)."""
+class Evaluator:
+    """A network with its weights, ready to be run on pairs."""
 
-    vectors: Array
+    network: AnalysedNetwork
+    field: PrimeField
+    mixes: list[Array]
+    entry: int  # p, the coordinate of the output
 
-    @property
-    def samples(self) -> int:
-        """How many samples there are."""
-        return int(self.vectors.shape[2])
+    def unmasked(self, s: Array, x: Array) -> Array:
+        """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
+        field, network = self.field, self.network
+        square, moments, f = _square(s, network.width), s, None  # F_0 = I
+        for layer in range(network.depth - 1):
+            grown = self._mixed(layer, moments)
+            if f is not None:
+                grown = product(field, grown, f)
+                f = field.reduced(grown + f) if network.has_residual else grown
+            else:  # the first layer is linear
+                f = grown
+                for i in range(network.width if network.has_residual else 0):
+                    f[i, i] += 1
+            moments = self._moments(f, square)
+        own = x[:, None] if f is None else product(field, f, x[:, None])
+        row = self._mixed(network.depth - 1, moments, self.entry)
+        output = product(field, row, own)[0, 0]
+        return field.reduced(output + own[self.entry, 0]) if network.has_residual else output
 
-    def moments(self, field: PrimeField) -> Array:
-        """The upper triangle of X X^T, (entries, samples)."""
-        rows, columns = upper_triangle(int(self.vectors.shape[1]))
-        total, step = None, min(FEW_POSITIONS, field.longest_sum)
-        for first in range(0, int(self.vectors.shape[0]), step):
-            some = self.vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
-            part = dot(field, some[rows], some[columns])
-            total = part if total is None else field.reduced(total + part)
-        return total
+    def causal(self, columns: list[Array]) -> Array:
+        """Outputs at the last of the positions whose vectors are given."""
+        field = self.field
+        for layer in range(self.network.depth):
+            is_last = layer == self.network.depth - 1
+            sums, new = None, []
+            for place, y in enumerate(columns):
+                outer = product(field, y[:, None], y[None])[upper_triangle(self.network.width)]
+                sums = outer if sums is None else field.reduced(sums + outer)
+                if is_last and place < len(columns) - 1:
+                    continue
+                mixed = product(field, self._mixed(layer, sums), y[:, None])[:, 0]
+                new.append(field.reduced(mixed + y) if self.network.has_residual else mixed)
+            columns = new
+        return columns[-1][self.entry]
+
+    def _moments(self, f: Array, s: Array) -> Array:
+        """The upper triangle of F S F^T."""
+        fs = product(self.field, f, s)
+        rows, columns = upper_triangle(self.network.width)
+        return dot(self.field, fs[rows], f[columns])
+
+    def _mixed(self, layer: int, moments: Array, row: int | None = None) -> Array:
+        """sum_h A_h G B_h of a layer, or one row of it."""
+        width, mix = self.network.width, self.mixes[layer]
+        if row is not None:
+            mix = mix[row * width : (row + 1) * width]
+        shape = tuple(moments.shape[1:])
+        result = self.field.matmul(mix, moments.reshape(moments.shape[0], -1))
+        return result.reshape(-1, width, *shape)
+
+
+def product(field: PrimeField, left: Array, right: Array) -> Array:
+    """The product of small matrices (i, k, ...) and (k, j, ...) for all pairs behind them."""
+    return dot(field, left[:, :, None], right[None])
+
+
+def dot(field: PrimeField, left: Array, right: Array) -> Array:
+    """Sums over the second axis of left * right, for all pairs behind."""
+    sums = []
+    for limb in field.limbs(left):
+        total = limb[:, 0] * right[:, 0]
+        for k in range(1, limb.shape[1]):
+            total = field.arrays.add_product_(total, limb[:, k], right[:, k])
+        sums.append(total)
+    return field.joined(tuple(sums))
+
+
+def _square(s: Array, width: int) -> Array:
+    """The symmetric matrix of which the upper triangle is given."""
+    places = {pair: index for index, pair in enumerate(zip(*upper_triangle(width), strict=True))}
+    order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
+    return s[order].reshape(width, width, *s.shape[1:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
-    """Samples of both sides of the partition."""
+    """Samples of both sides: a vector for each position, (positions, width, samples)."""
 
-    inside: SideSamples
-    outside: SideSamples
+    inside: Array
+    outside: Array
     own: Array  # the vector at the output's position, (width, samples)
+
+
+def moments(field: PrimeField, vectors: Array) -> Array:
+    """The upper triangle of X X^T of each sample, (entries, samples)."""
+    rows, columns = upper_triangle(int(vectors.shape[1]))
+    total, step = None, min(FEW_POSITIONS, field.longest_sum)
+    for first in range(0, int(vectors.shape[0]), step):
+        some = vectors[first : first + step].swapaxes(0, 1)  # (width, positions, samples)
+        part = dot(field, some[rows], some[columns])
+        total = part if total is None else field.reduced(total + part)
+    return total
 
 
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
-    partition, inputs = experiment.partition, experiment.inputs
+    partition, vocab, width = experiment.partition, experiment.vocab, experiment.network.width
+
+    def random(rows: int, columns: int) -> Array:
+        return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
+
     places, rank = None, experiment.position_rank
     if rank:  # vectors of all positions, (width, positions), of the rank asked for
-        positions = len(partition.inside) + len(partition.outside)
-        table = _random(field, draws, experiment.network.width, rank)
-        places = field.matmul(table, _random(field, draws, rank, positions))
-    if isinstance(inputs, ContinuousInputs):
-        inside, outside = _vectors(experiment, field, samples, draws)
-    else:
-        inside, outside = _token_vectors(experiment, inputs, field, draws)
-    own_side = _placed(field, inside, places, partition.inside)
-    return Sides(
-        inside=own_side,
-        outside=_placed(field, outside, places, partition.outside),
-        own=own_side.vectors[partition.inside.index(partition.output)],
-    )
+        table = random(width, rank)
+        places = field.matmul(table, random(rank, len(partition.inside) + len(partition.outside)))
+    table = random(width, experiment.rank)
+    if vocab is not None:
+        table = field.matmul(table, random(experiment.rank, vocab))
 
+    def side(positions: tuple[int, ...], own: int | None) -> Array:
+        count = len(positions)
+        if vocab is not None:
+            tokens = _listed(vocab, count, draws, own, experiment.has_order)
+            found = table[:, tokens.reshape(-1)]
+        else:
+            found = field.matmul(table, random(experiment.rank, count * samples))
+        vectors = found.reshape(width, count, -1).swapaxes(0, 1)
+        if places is None:
+            return field.arrays.copy(vectors)
+        return field.reduced(vectors + places[:, list(positions)].swapaxes(0, 1)[:, :, None])
 
-def _vectors(
-    experiment: Experiment, field: PrimeField, samples: int, draws: "np.random.Generator"
-) -> tuple[Array, Array]:
-    """Vectors of the embedding's rank for each side, (positions, width, samples)."""
-    width, rank = experiment.network.width, experiment.inputs.rank
-    table = _random(field, draws, width, rank)
-
-    def side(positions: int) -> Array:
-        raw = _random(field, draws, rank, positions * samples)
-        return field.matmul(table, raw).reshape(width, positions, samples).swapaxes(0, 1)
-
-    partition = experiment.partition
-    return side(len(partition.inside)), side(len(partition.outside))
-
-
-def _token_vectors(
-    experiment: Experiment, inputs: TokenInputs, field: PrimeField, draws: "np.random.Generator"
-) -> tuple[Array, Array]:
-    """Vectors of tokens for each side."""
-    partition, width = experiment.partition, experiment.network.width
-    table = field.matmul(
-        _random(field, draws, width, inputs.rank), _random(field, draws, inputs.rank, inputs.vocab)
-    )
-
-    def looked_up(tokens: "TokenArray") -> Array:
-        return table[:, tokens.reshape(-1)].reshape(width, *tokens.shape).swapaxes(0, 1)
-
-    own, ordered = partition.inside.index(partition.output), experiment.has_order
-    inside = _listed(inputs.vocab, len(partition.inside), draws, own, ordered)
-    outside = _listed(inputs.vocab, len(partition.outside), draws, None, ordered)
-    return looked_up(inside), looked_up(outside)
-
-
-def _random(field: PrimeField, draws: "np.random.Generator", rows: int, columns: int) -> Array:
-    return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
-
-
-def _placed(
-    field: PrimeField, vectors: Array, places: Array | None, side: tuple[int, ...]
-) -> SideSamples:
-    if places is None:
-        return SideSamples(vectors=field.arrays.copy(vectors))
-    shift = places[:, list(side)].swapaxes(0, 1)[:, :, None]
-    return SideSamples(vectors=field.reduced(vectors + shift))
+    own = partition.inside.index(partition.output)
+    inside = side(partition.inside, own)
+    return Sides(inside=inside, outside=side(partition.outside, None), own=inside[own])
 
 
 def _listed(
@@ -162,27 +243,25 @@ def whole_matrix(
 ) -> Array:
     """Outputs for all pairs, (inside, outside)."""
     field, width = evaluator.field, evaluator.network.width
-    rows, columns = sides.inside.samples, sides.outside.samples
+    samples = int(sides.inside.shape[2]), int(sides.outside.shape[2])
+    matrix = field.arrays.zeros(*samples)
+    held = width  # vectors of a pair
     if evaluator.network.is_causal:
-        held = max(width, partition.output + 1)  # vectors
+        held = max(width, partition.output + 1)
 
-        def outputs(tall: slice, wide: slice) -> Array:
-            return _causal_outputs(evaluator, sides, partition, (tall, wide))
+        def fill(tile: Tile) -> None:
+            zeros = field.arrays.zeros(width, *matrix[tile].shape)
+            matrix[tile] = evaluator.causal(_causal_vectors(sides, partition, tile, zeros))
     else:
-        held = width
-        inside, outside = sides.inside.moments(field), sides.outside.moments(field)
+        inside, outside = moments(field, sides.inside), moments(field, sides.outside)
 
-        def outputs(tall: slice, wide: slice) -> Array:
-            s = field.reduced(inside[:, tall, None] + outside[:, None, wide])
-            return evaluator.unmasked(s, sides.own[:, tall, None])
-
-    matrix = field.arrays.zeros(rows, columns)
-
-    def fill(tile: Tile) -> None:
-        matrix[tile] = outputs(*tile)
+        def fill(tile: Tile) -> None:
+            rows, columns = tile
+            s = field.reduced(inside[:, rows, None] + outside[:, None, columns])
+            matrix[tile] = evaluator.unmasked(s, sides.own[:, rows, None])
 
     pairs = max(1, field.arrays.tile_numbers // (width * held))
-    _fill_all(field, fill, list(tiles(rows, columns, pairs)), progress)
+    _fill_all(field, fill, list(tiles(*samples, pairs)), progress)
     return matrix
 
 
@@ -190,10 +269,14 @@ def degree_matrices(
     evaluator: Evaluator, sides: Sides, sizes: tuple[int, ...], progress: Progress
 ) -> list[Array]:
     """The part of degree k in S_P for each k, as a square matrix of sizes[k] samples."""
-    field, largest = evaluator.field, max(sizes)
-    inside, outside = sides.inside.moments(field), sides.outside.moments(field)
-    solve = _inverse_powers(field, len(sizes))
-    scale = field.arrays.array(np.arange(1, len(sizes) + 1))
+    field = evaluator.field
+    inside, outside = moments(field, sides.inside), moments(field, sides.outside)
+    values_of_t = np.arange(1, len(sizes) + 1)
+    powers = np.ones((len(sizes), len(sizes)), np.int64)  # t^k
+    for k in range(1, len(sizes)):
+        powers[:, k] = powers[:, k - 1] * values_of_t % field.prime
+    solve = modular_inverse(field, field.reduced(field.arrays.array(powers)))
+    scale = field.arrays.array(values_of_t)
     parts = [field.arrays.zeros(size, size) for size in sizes]
 
     def fill(tile: Tile) -> None:
@@ -211,7 +294,7 @@ def degree_matrices(
                 )
 
     pairs = max(1, field.arrays.tile_numbers // (evaluator.network.width**2 * len(sizes)))
-    _fill_all(field, fill, list(tiles(largest, largest, pairs)), progress)
+    _fill_all(field, fill, list(tiles(max(sizes), max(sizes), pairs)), progress)
     return parts
 
 
@@ -219,19 +302,11 @@ def _fill_all(
     field: PrimeField, fill: Callable[[Tile], None], all_tiles: list[Tile], progress: Progress
 ) -> None:
     """Fill the tiles, on as many threads as there are, and report how many pairs are done."""
-
-    def pairs(tile: Tile) -> int:
-        rows, columns = (int(side.stop - side.start) for side in tile)
-        return rows * columns
-
-    def filled(tile: Tile) -> int:
-        fill(tile)
-        return pairs(tile)
-
-    done, total = 0, sum(map(pairs, all_tiles))
-    for count in field.arrays.each(filled, all_tiles):
-        done += count
-        progress(done, total)
+    pairs = [math.prod(int(side.stop - side.start) for side in tile) for tile in all_tiles]
+    filled = field.arrays.each(fill, all_tiles)
+    total = sum(pairs)
+    for done, _ in zip(itertools.accumulate(pairs), filled, strict=True):
+        progress("evaluating", done, total)
 
 
 def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:
@@ -243,44 +318,10 @@ def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:
             yield slice(top, min(top + tall, rows)), slice(left, min(left + wide, columns))
 
 
-def _causal_outputs(evaluator: Evaluator, sides: Sides, partition: Partition, tile: Tile) -> Array:
-    """Outputs over positions in order; those of one side are constant over the other."""
+def _causal_vectors(sides: Sides, partition: Partition, tile: Tile, zeros: Array) -> list[Array]:
+    """Vectors of the positions in order; those of one side are constant over the other."""
     rows, columns = tile
-    inside, outside = partition.inside, partition.outside
-    shape = (rows.stop - rows.start, columns.stop - columns.start)
-    zeros = evaluator.field.arrays.zeros(evaluator.network.width, *shape)
-    vectors = []
-    for position in range(partition.output + 1):
-        if position in inside:
-            own = sides.inside.vectors[inside.index(position)][:, rows, None]
-        else:
-            own = sides.outside.vectors[outside.index(position)][:, None, columns]
-        vectors.append(own + zeros)
-    return evaluator.causal(vectors)
-
-
-def _inverse_powers(field: PrimeField, count: int) -> Array:
-    """The inverse of the matrix of t^k, t = 1..count, k = 0..count-1, modulo the prime.
-
-    Row k has the coefficients of t^k of the polynomials that are 1 at one t and 0 at the others.
-    """
-    p, points = field.prime, range(1, count + 1)
-    master = [1]  # product of (t - point), from the constant on
-    for point in points:
-        master = [
-            ((master[k - 1] if k else 0) - point * (master[k] if k < len(master) else 0)) % p
-            for k in range(len(master) + 1)
-        ]
-    columns = []
-    for point in points:
-        quotient = [0] * count  # master / (t - point), from the top
-        carry = 0
-        for k in range(count, 0, -1):
-            carry = (master[k] + point * carry) % p
-            quotient[k - 1] = carry
-        at_point = 0
-        for coefficient in reversed(quotient):
-            at_point = (at_point * point + coefficient) % p
-        scale = pow(at_point, -1, p)
-        columns.append([coefficient * scale % p for coefficient in quotient])
-    return field.reduced(field.arrays.array(np.array(columns, np.float64).T))
+    inside = {at: sides.inside[k][:, rows, None] for k, at in enumerate(partition.inside)}
+    outside = {at: sides.outside[k][:, None, columns] for k, at in enumerate(partition.outside)}
+    both = inside | outside
+    return [both[position] + zeros for position in range(partition.output + 1)]

@@ -12,20 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from archfit.exact.arrays import Arrays
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
     MOST_LISTED,
-    ContinuousInputs,
     Experiment,
-    TokenInputs,
     degree_bounds,
     lower_bound,
     upper_bound,
 )
-from archfit.exact.matrix import degree_matrices, sample_sides, whole_matrix
-from archfit.exact.network import Evaluator, random_mixes
-from archfit.exact.prime_field import PrimeField
+from archfit.exact.matrix import (
+    Evaluator,
+    Progress,
+    degree_matrices,
+    random_mixes,
+    sample_sides,
+    whole_matrix,
+)
+from archfit.exact.prime_field import Arrays, PrimeField
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
@@ -44,11 +47,6 @@ CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the r
 CLEARING = 0.6  # of a matrix more while its rows are cleared
 
 Samples = tuple[int, int]  # samples that are drawn first, and the most that are
-Progress = Callable[[str, int, int], None]  # what is done, pairs done, of how many
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """A progress that reports nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +95,7 @@ class Measurement:
     @property
     def is_sampled_at_random(self) -> bool:
         """Whether samples are random numbers, or all there are; tokens at random are neither."""
-        return isinstance(self.experiment.inputs, ContinuousInputs) or self.experiment.lists_all
+        return self.experiment.vocab is None or self.experiment.lists_all
 
     @property
     def seconds(self) -> float:
@@ -160,8 +158,12 @@ def _trial(
     sizes = part_sizes(experiment, samples[0])
     parts: tuple[int, ...] | None = None
     if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
-        parts = _ranks_of_parts(experiment, evaluator, seed, sizes, progress)
-        rank, used = sum(parts), sum(sizes)
+        sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
+        ranks = []
+        for done, part in enumerate(degree_matrices(evaluator, sides, sizes, progress)):
+            progress("eliminating", done, len(sizes))
+            ranks.append(modular_rank(field, part))
+        parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
     else:
         rank, used = _rank_of_whole(experiment, evaluator, seed, samples, progress)
     seconds = time.perf_counter() - start
@@ -177,13 +179,11 @@ def _rank_of_whole(
     field, (count, most) = evaluator.field, samples
     while True:
         sides = sample_sides(experiment, field, samples=count, seed=2 * seed + 1)
-        matrix = whole_matrix(
-            evaluator, sides, experiment.partition, lambda a, b: progress("evaluating", a, b)
-        )
+        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
         size = min(matrix.shape)
         progress("eliminating", 0, size)
         rank = modular_rank(field, matrix)
-        if rank < size or isinstance(experiment.inputs, TokenInputs):  # all fillings, or many
+        if rank < size or experiment.vocab is not None:  # all fillings, or many
             return rank, size
         if 2 * count > most:
             raise ValueError(
@@ -191,24 +191,6 @@ def _rank_of_whole(
                 "as many are over the limit; raise --limit, or use fewer positions"
             )
         count *= 2
-
-
-def _ranks_of_parts(
-    experiment: Experiment,
-    evaluator: Evaluator,
-    seed: int,
-    sizes: tuple[int, ...],
-    progress: Progress,
-) -> tuple[int, ...]:
-    """Ranks of the parts by degree."""
-    field = evaluator.field
-    sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-    parts = degree_matrices(evaluator, sides, sizes, lambda a, b: progress("evaluating", a, b))
-    ranks = []
-    for done, part in enumerate(parts):
-        progress("eliminating", done, len(parts))
-        ranks.append(modular_rank(field, part))
-    return tuple(ranks)
 
 
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
@@ -291,12 +273,12 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
     fitting = 0
-    if isinstance(experiment.inputs, ContinuousInputs):
+    if experiment.vocab is None:
         for width in range(1, experiment.network.width):
             narrow = replace(
                 experiment,
                 network=replace(experiment.network, width=width, heads=1, head_dim=width),
-                inputs=ContinuousInputs(rank=min(width, experiment.inputs.rank)),
+                rank=min(width, experiment.rank),
                 entry=0,
             )
             if not estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes):

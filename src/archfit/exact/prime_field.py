@@ -1,32 +1,151 @@
 """Arithmetic modulo a prime, exact: in float64 for measuring, in 64-bit integers for witnesses.
 
-A residue is the integer nearest to zero of its class, |x| <= p/2. With p < 2^24 a product is below
-2^46 and 64 of them, or with p < 2^23 256, add up exactly. Larger primes, up to 2^31, take two
-products: x = h 2^16 + l with |h|, |l| <= 2^15, and h y + l y are brought together modulo p.
+Float64 holds integers exactly up to 2^53, and its matrix products run at full speed on a CPU and on
+a GPU: numpy and torch stand behind the same few functions. A residue is the integer nearest to zero
+of its class, |x| <= p/2. With p < 2^24 a product is below 2^46 and 64 of them, or with p < 2^23
+256, add up exactly. Larger primes, up to 2^31, take two products: x = h 2^16 + l with
+|h|, |l| <= 2^15, and h y + l y are brought together modulo p.
 
 A witness uses whole numbers, 1/N and the imaginary unit. All of them exist modulo a prime
 p = 1 mod 4, where J is a square root of -1, and adding and multiplying modulo p is what is left of
 adding and multiplying the complex numbers. A rank modulo p is therefore never above the true one.
 """
 
+import math
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from archfit.exact.arrays import Array, Arrays
 from archfit.spec.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+
     import numpy as np
     from numpy.typing import NDArray
 
     Residues = NDArray[np.int64]
+else:
+    from archfit.spec import lazy_numpy as np
 
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; both index, slice and multiply alike
+
+CACHED = 1 << 15  # numbers that stay in the cache
+AT_ONCE = 512  # pieces of work that wait for a thread
 SMALL_PRIME = 8_388_593  # the largest below 2^23
 LIMB = float(1 << 16)
 EXACT = (1 << 53) - (1 << 48)  # sums stay below it, with room for what is added to them
 LARGEST = 1 << 31
 WITNESS_PRIME = 2_147_483_629  # the largest p = 1 mod 4 below 2^31
 _LEAST_WITNESS_PRIME = 1 << 20  # below, ranks fall by accident
+
+
+class NumpyArrays:
+    """What measuring asks of a library, on the CPU."""
+
+    tile_numbers = CACHED  # of a matrix for all pairs at once; also below what malloc maps anew
+    cached_numbers = 1 << 19  # of a matrix that is worked on a few rows at a time
+
+    def array(self, values: "NDArray[np.generic]") -> Array:
+        """A float64 array with these values."""
+        return np.array(values, np.float64)
+
+    def zeros(self, *shape: int) -> Array:
+        """An array of zeros."""
+        return np.zeros(shape)
+
+    def numpy(self, array: Array) -> "NDArray[np.float64]":
+        """The values on the host."""
+        return np.asarray(array, np.float64)
+
+    def copy(self, array: Array) -> Array:
+        """An array that shares no memory with this one, laid out row by row."""
+        return array.copy()
+
+    def reduce_(self, array: Array, prime: int) -> Array:
+        """The array itself, with every integer replaced by the nearest to zero of its class.
+
+        In pieces that stay in the cache between the four passes.
+        """
+        rows = max(1, CACHED * len(array) // max(1, array.size))
+        for first in range(0, len(array), rows):
+            piece = array[first : first + rows]
+            quotient = piece * (1.0 / prime)
+            np.rint(quotient, out=quotient)
+            quotient *= prime
+            piece -= quotient
+        return array
+
+    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
+        """total + left * right, element by element with broadcasting, in place."""
+        total += left * right
+        return total
+
+    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
+        """The results of independent pieces of work, in their order.
+
+        On threads: numpy lets go of the interpreter while it works.
+        """
+        spread = _threads().map if len(jobs) > 1 else map
+        for first in range(0, len(jobs), AT_ONCE):
+            yield from spread(work, jobs[first : first + AT_ONCE])
+
+
+@cache
+def _threads() -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
+
+
+class TorchArrays:
+    """The same on a device of torch."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self.torch = torch
+        self.device = torch.device(device)
+        is_gpu = self.device.type == "cuda"
+        self.tile_numbers = 1 << (24 if is_gpu else 15)
+        self.cached_numbers = 1 << (28 if is_gpu else 19)
+
+    def array(self, values: "NDArray[np.generic]") -> Array:
+        """A float64 tensor with these values, on the device."""
+        return self.torch.from_numpy(np.array(values, np.float64)).to(self.device)
+
+    def zeros(self, *shape: int) -> Array:
+        """A tensor of zeros."""
+        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
+
+    def numpy(self, array: Array) -> "NDArray[np.float64]":
+        """The values on the host."""
+        values: NDArray[np.float64] = array.cpu().numpy()
+        return values
+
+    def copy(self, array: Array) -> Array:
+        """A tensor that shares no memory with this one, laid out row by row."""
+        return array.clone(memory_format=self.torch.contiguous_format)
+
+    def reduce_(self, array: Array, prime: int) -> Array:
+        """The tensor itself, with every integer replaced by the nearest to zero of its class."""
+        quotient = (array * (1.0 / prime)).round_()
+        return array.sub_(quotient, alpha=float(prime))
+
+    def add_product_(self, total: Array, left: Array, right: Array) -> Array:
+        """total + left * right, element by element with broadcasting, in place."""
+        return total.addcmul_(left, right)
+
+    def each(self, work: "Callable[[Job], Done]", jobs: "Sequence[Job]") -> "Iterator[Done]":
+        """The results of independent pieces of work, in their order; the device is parallel."""
+        return map(work, jobs)
+
+
+Arrays: TypeAlias = NumpyArrays | TorchArrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +177,7 @@ class PrimeField:
         """The parts of a left factor: itself, or its high and low half."""
         if not self.has_two_limbs:
             return (array,)
-        high = self.arrays.high_part(array, LIMB)
+        high = (array * (1.0 / LIMB)).round()
         return high, array - high * LIMB
 
     def joined(self, sums: tuple[Array, ...]) -> Array:
@@ -99,19 +218,10 @@ def check_prime(prime: int) -> None:
         raise InvalidValue("prime", prime, "is not an odd prime below 2^31", way_out)
 
 
+@cache
 def is_prime(number: int) -> bool:
-    """Miller and Rabin's test with bases that are enough below 3.4 * 10^14."""
-    bases = (2, 3, 5, 7, 11, 13, 17)
-    if number < 2 or any(number % base == 0 for base in bases):
-        return number in bases
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    return all(
-        pow(base, odd, number) == 1
-        or any(pow(base, odd << k, number) == number - 1 for k in range(twos))
-        for base in bases
-    )
+    """Whether it has no factor, by trying all: milliseconds below 2^31."""
+    return number > 1 and all(number % factor for factor in range(2, math.isqrt(number) + 1))
 
 
 def check_witness_prime(prime: int) -> None:

@@ -11,9 +11,12 @@ from importlib import resources
 from itertools import pairwise, product
 from typing import Any
 
-from archfit.exact.experiment import ContinuousInputs, Experiment, TokenInputs, divided
+from archfit.exact.experiment import (
+    AnalysedNetwork,
+    Experiment,
+    divided,
+)
 from archfit.exact.measure import estimate
-from archfit.exact.network import AnalysedNetwork
 from archfit.theory.continuous_bounds import (
     deep_upper_formula,
     every_depth_upper_bound,
@@ -65,17 +68,6 @@ def failures(claim: RankClaim, ranks: Sequence[Ranks]) -> tuple[int, ...]:
     return tuple(index for index, group in enumerate(ranks) if not claim.holds(group))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GrowthBounds:
-    """What is known without measuring; lower bounds begin at two layers."""
-
-    statistics: int  # proved
-    every_depth: int  # proved: theorem 1 of the papers
-    deep: Fraction  # the papers' theorem 2: disputed
-    lower: int | None
-    strong_lower: int | None
-
-
 def growth_experiments(device: str, seconds: float, gigabytes: float) -> tuple[Experiment, ...]:
     """The rank over depth and width, to be seen beside what can be proved about it.
 
@@ -99,17 +91,19 @@ def growth_experiments(device: str, seconds: float, gigabytes: float) -> tuple[E
     return tuple(case for case in cases if case in chosen)
 
 
-def growth_bounds(depth: int, width: int, positions: int) -> GrowthBounds:
-    """What is proved of the network with one head and a balanced partition."""
-    half = positions // 2
-    has_lower = depth >= 2
-    return GrowthBounds(
-        statistics=statistics_upper_bound_short(depth, width, half, positions - half),
-        every_depth=every_depth_upper_bound(depth, width, 1),
-        deep=deep_upper_formula(depth, width),
-        lower=lower_bound(depth, width, 1) if has_lower else None,
-        strong_lower=strong_lower_bound(depth, width, 1) if has_lower else None,
-    )
+def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fraction | None]:
+    """Every bound on the rank of one head and halves, by its name; the last two need two layers.
+
+    All are proved but ub_thm2, which is disputed.
+    """
+    half, has_lower = positions // 2, depth >= 2
+    return {
+        "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
+        "ub_thm1": every_depth_upper_bound(depth, width, 1),
+        "ub_thm2": deep_upper_formula(depth, width),
+        "lb": lower_bound(depth, width, 1) if has_lower else None,
+        "lb_strong": strong_lower_bound(depth, width, 1) if has_lower else None,
+    }
 
 
 def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
@@ -120,8 +114,7 @@ def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
 
 def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Experiment:
     """By default halves, any vector, the output at 0 or, under a mask, at the last position."""
-    is_causal, rank, vocab = more.get("causal", False), more.get("rank", width), more.get("vocab")
-    side = tuple(more["side"]) if "side" in more else None
+    is_causal, side = more.get("causal", False), more.get("side")
     return Experiment(
         network=AnalysedNetwork(
             depth=depth,
@@ -131,8 +124,9 @@ def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Ex
             has_residual=more.get("residual", False),
             is_causal=is_causal,
         ),
-        inputs=TokenInputs(vocab=vocab, rank=rank) if vocab else ContinuousInputs(rank=rank),
-        position_rank=0,
-        partition=divided(positions, side, "last" if is_causal else more.get("output", 0)),
-        entry=0,
+        rank=more.get("rank", width),
+        vocab=more.get("vocab") or None,
+        partition=divided(
+            positions, side and tuple(side), "last" if is_causal else more.get("output", 0)
+        ),
     )

@@ -5,43 +5,36 @@ computation that anybody can repeat in place of a proof: the network is run, its
 compared with what was promised, and the rank is measured.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from archfit.exact.prime_field import WITNESS_PRIME, check_witness_prime, residue_rank
-from archfit.exact.witness_embedded import (
+from archfit.exact.witness_network import InnerProductPower, NetworkShape, Witness, run
+from archfit.exact.witness_recipes import (
+    MOST_MULTIPLICATIONS,
+    BaseRecipe,
     ConvolutionRecipe,
     LongVocabularyRecipe,
+    MonomialRecipe,
+    SimplifiedRecipe,
     VocabularyRecipe,
+    WitnessRecipe,
     active_coordinates,
     spelled_columns,
     used_columns,
 )
-from archfit.exact.witness_network import (
-    MOST_MULTIPLICATIONS,
-    InnerProductPower,
-    NetworkShape,
-    Witness,
-    embedding_rank,
-    run,
-)
-from archfit.exact.witness_weights import BaseRecipe, MonomialRecipe, SimplifiedRecipe
 from archfit.spec.errors import check_choice
 from archfit.theory.catalogue import Json, as_json_value
 from archfit.theory.vocabulary_bounds import positions_needed, vocabulary_needed
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
 if TYPE_CHECKING:
-    from archfit.exact.prime_field import Residues
+    import numpy as np
 
-WitnessRecipe: TypeAlias = (
-    BaseRecipe
-    | SimplifiedRecipe
-    | ConvolutionRecipe
-    | VocabularyRecipe
-    | LongVocabularyRecipe
-    | MonomialRecipe
-)
+    from archfit.exact.prime_field import Residues
+else:
+    from archfit.spec import lazy_numpy as np
+
 Extent: TypeAlias = Literal["all", "sample"]
 
 # Each kind, and the options that it takes besides depth, width, heads and positions.
@@ -95,27 +88,26 @@ class WitnessRequest:
 
 def recipe_for(request: WitnessRequest) -> WitnessRecipe:
     """The recipe of what is asked for, the smallest that its kind allows where nothing was said."""
+    given = {name: value for name, value in asdict(request).items() if value is not None}
     shape = request.shape(_POSITIONS)
-    rank = _given(request.rank, request.width + (request.kind == "vocabulary-long"))
+    rank = given.get("rank", request.width + (request.kind == "vocabulary-long"))
     match request.kind:
         case "base":
             return BaseRecipe(shape=shape)
         case "simplified":
             return SimplifiedRecipe(shape=shape)
         case "convolution":
-            patch = _given(request.patch, _PATCH)
-            needed = -(-len(active_coordinates(shape, rank)) // max(1, patch))
-            channels = _given(request.channels, needed)
-            return ConvolutionRecipe(
-                shape=shape, embedding_rank=rank, patch=patch, channels=channels
-            )
+            patch = given.get("patch", _PATCH)
+            channels = -(-len(active_coordinates(shape, rank)) // max(1, patch))
+            sizes = {"patch": patch, "channels": given.get("channels", channels)}
+            return ConvolutionRecipe(shape=shape, embedding_rank=rank, **sizes)
         case "vocabulary":
             used_columns(shape, rank)
             needed = vocabulary_needed(shape.depth, shape.width, shape.heads, rank)
-            vocab = _given(request.vocab, needed)
+            vocab = given.get("vocab", needed)
             return VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=vocab)
         case "vocabulary-long":
-            vocab = _given(request.vocab, 2 * spelled_columns(shape, rank) + 1)
+            vocab = given.get("vocab", 2 * spelled_columns(shape, rank) + 1)
             shape = request.shape(positions_needed(request.depth, request.heads, rank))
             return LongVocabularyRecipe(shape=shape, embedding_rank=rank, vocab=vocab)
     return _monomial(request)
@@ -131,11 +123,8 @@ def _monomial(request: WitnessRequest) -> MonomialRecipe:
         sizes = (shape.depth, shape.width, shape.heads)
         plans = (grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
         plan, entry = max(plans, key=lambda found: monomial_witness(*sizes, *found))
-    return MonomialRecipe(shape=shape, plan=plan, entry=_given(request.entry, entry))
-
-
-def _given(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value
+    entry = entry if request.entry is None else request.entry
+    return MonomialRecipe(shape=shape, plan=plan, entry=entry)
 
 
 def build_witness(recipe: WitnessRecipe, *, prime: int = WITNESS_PRIME) -> Witness:
@@ -188,10 +177,8 @@ def check_witness(witness: Witness) -> WitnessCheck:
     An entry counts as right if all coordinates of the output at all positions are. The rank is
     that of the outputs themselves; where only a sample was run, that of the promised values.
     """
-    import numpy as np
-
-    inside = witness.inside.embedded(witness.prime)
-    outside = witness.outside.embedded(witness.prime)
+    inside, outside, embedding = witness.inside, witness.outside, witness.embedding
+    embedding_rank = None if embedding is None else residue_rank(embedding, witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
     wrong, shape = 0, witness.shape
@@ -210,7 +197,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
         entries_wrong=wrong,
         extent=extent,
         measured_rank=_measured_rank(witness, outputs, extent),
-        measured_embedding_rank=embedding_rank(witness.inside, witness.prime),
+        measured_embedding_rank=embedding_rank,
     )
 
 
@@ -226,8 +213,6 @@ def _measured_rank(witness: Witness, outputs: "Residues", extent: Extent) -> int
 
 def _pairs(rows: int, columns: int, witness: Witness) -> tuple["Residues", Extent]:
     """All pairs of samples, or as many random ones as the time allows."""
-    import numpy as np
-
     affordable = MOST_MULTIPLICATIONS // witness.shape.multiplications
     if rows * columns <= affordable:
         grid = np.indices((rows, columns)).reshape(2, -1).T

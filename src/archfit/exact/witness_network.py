@@ -1,26 +1,36 @@
-"""A witness: weights and inputs modulo a prime, what they promise, and the bound that they reach.
+"""A witness: a network with weights and inputs modulo a prime, its run, and what it promises.
 
-The network has its weights given entry by entry and is run as the papers define it. What a witness
-promises is evaluated without the network. Shape letters of the arrays: B samples, D width,
-N positions; tokens are columns.
+**Base**: the weights of Levine et al., with their misprints corrected. Each head of odd dimension
+d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and a constant.
+Layer 1 attends to every position alike and leaves w = v_a + J v_b in the row half and 1 - w in the
+column half; layer 2 turns each head's constant into its share of <w, w> = 2 J <v_a, v_b>, for the
+vectors have equal norms; each later layer sums the shares over the heads and cubes the sum; the
+last adds all heads into every coordinate.
+Source: Levine et al. 2020, lemma 4 (supplementary: lemma 6).
+
+**Simplified**: without halves, for heads of any dimension from 2. Every coordinate but the heads'
+constants carries the vectors: v_a inside and J v_b outside, all of norm 1. Layer 1 leaves
+w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum. The weights are real; only
+the inputs outside are not. Source: derived here (docs/theory.md, "A stronger lower bound").
+
+**Monomial**: head h of each layer uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T for its
+pair (p, q) of the plan, and only the first H coordinates are at work.
+`archfit.theory.witness_formula` has the separation rank that follows.
+Source: derived here (docs/theory.md, "The counterexample").
+
+Shape letters of the arrays: B samples, D width, N positions; tokens are columns.
 """
 
 import random
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
-from archfit.exact.prime_field import (
-    check_witness_prime,
-    residue_power,
-    residue_product,
-    residue_rank,
-)
+from archfit.exact.prime_field import residue_power, residue_product, root_of_minus_one
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import multiset, rough
+from archfit.theory.arithmetic import check_sizes, multiset, rough
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.quantities import check_sizes
+from archfit.theory.witness_formula import Plan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,11 +39,7 @@ if TYPE_CHECKING:
 else:
     from archfit.spec import lazy_numpy as np
 
-Vector: TypeAlias = tuple[int, ...]
-Matrix: TypeAlias = tuple[Vector, ...]
-
 MOST_ROWS = 2000  # of the matrix: elimination takes seconds
-MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
 MOST_RUN_MULTIPLICATIONS = 2 * 10**7  # of one run, so that 150 of them fit
 MOST_DEPTH = 60  # a width of 2 is left the rank 1 there, and others fit far less
 _SEED = 20
@@ -65,6 +71,11 @@ class NetworkShape:
         return self.width // self.heads
 
     @property
+    def half(self) -> int:
+        """hd = (d_a - 1) / 2."""
+        return (self.head_dim - 1) // 2
+
+    @property
     def side(self) -> int:
         """Positions of one side; those inside come first."""
         return self.positions // 2
@@ -74,9 +85,13 @@ class NetworkShape:
         """What one run takes: four projections, the scores and their sum, in every layer."""
         return self.depth * self.positions * 2 * self.width * (2 * self.width + self.positions)
 
+    def places(self, first: int, last: int) -> list[int]:
+        """Coordinates first..last-1 of every head, one head after the other."""
+        return [h * self.head_dim + s for h in range(self.heads) for s in range(first, last)]
+
     def check_run(self) -> None:
         """Refuse more layers than a witness is built of, and a run that takes too long."""
-        self._check_not_too_deep()
+        self.check_depth()
         if self.multiplications > MOST_RUN_MULTIPLICATIONS:
             rule = (
                 f"with {{width}}={self.width} and {{positions}}={self.positions} takes "
@@ -105,12 +120,21 @@ class NetworkShape:
             raise InvalidValue("depth", self.depth, rule, way_out)
         self.check_run()
 
-    def check_depth(self) -> None:
-        """Refuse fewer layers than inner products need, and more than a witness is built of."""
+    def check_halves(self) -> None:
+        """Refuse heads that do not split into two halves and a constant."""
         doubled_degree(self.depth)
-        self._check_not_too_deep()
+        self.check_depth()
+        if self.head_dim % 2 == 0 or self.head_dim < 3:
+            rule = (
+                f"with {{heads}}={self.heads} makes heads of dimension {self.head_dim}, and this "
+                "witness splits each into two halves and a constant"
+            )
+            more = self.heads * max(3, self.head_dim + 1)
+            way_out = f"use {{width}}={more}, or the simplified kind"
+            raise InvalidValue("width", self.width, rule, way_out)
 
-    def _check_not_too_deep(self) -> None:
+    def check_depth(self) -> None:
+        """Refuse more layers than a witness is built of."""
         if self.depth > MOST_DEPTH:
             rule = f"is over the {MOST_DEPTH} layers that a witness is built of"
             raise InvalidValue("depth", self.depth, rule, f"use {{depth}} <= {MOST_DEPTH}")
@@ -120,20 +144,13 @@ class NetworkShape:
 class HeadWeights:
     """W^K, W^Q, W^V (head_dim x width) and W^O (width x head_dim) of one head."""
 
-    keys: Matrix
-    queries: Matrix
-    values: Matrix
-    output: Matrix
+    keys: "Residues"
+    queries: "Residues"
+    values: "Residues"
+    output: "Residues"
 
 
 WitnessNetwork: TypeAlias = tuple[tuple[HeadWeights, ...], ...]  # the heads of each layer
-
-
-def matrix(rows: int, columns: int, entries: Mapping[tuple[int, int], int]) -> Matrix:
-    """The matrix with these entries and zeros elsewhere."""
-    return tuple(
-        tuple(entries.get((row, column), 0) for column in range(columns)) for row in range(rows)
-    )
 
 
 def run(network: WitnessNetwork, x_BDN: "Residues", prime: int) -> "Residues":
@@ -143,76 +160,91 @@ def run(network: WitnessNetwork, x_BDN: "Residues", prime: int) -> "Residues":
         new_BDN = np.zeros_like(y_BDN)
         for head in layer:
             keys, queries, values = (
-                residue_product(np.array(weights), y_BDN, prime)
+                residue_product(weights, y_BDN, prime)
                 for weights in (head.keys, head.queries, head.values)
             )
             scores_BNN = residue_product(keys.transpose(0, 2, 1), queries, prime)
             mixed = residue_product(values, scores_BNN, prime)
-            new_BDN = (new_BDN + residue_product(np.array(head.output), mixed, prime)) % prime
+            new_BDN = (new_BDN + residue_product(head.output, mixed, prime)) % prime
         y_BDN = new_BDN
     return y_BDN
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VectorSamples:
-    """Continuous inputs: one vector a position, taken as it is."""
-
-    samples: tuple[tuple[Vector, ...], ...]
-
-    def embedded(self, prime: int) -> "Residues":
-        """The columns of each sample, (B, D, N)."""
-        return np.array(self.samples).transpose(0, 2, 1) % prime
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenSamples:
-    """One token a position, whose column of the table M_V (width x vocab) is its vector."""
-
-    samples: tuple[tuple[int, ...], ...]
-    table: Matrix
-
-    def embedded(self, prime: int) -> "Residues":
-        """The columns of each sample, (B, D, N)."""
-        columns: Residues = np.array(self.table)[:, np.array(self.samples)] % prime  # D, B, N
-        return columns.transpose(1, 0, 2)
+def base_network(shape: NetworkShape, prime: int) -> WitnessNetwork:
+    """The base weights: layer 1 leaves w, 1 - w and 1; later scores square the sum over halves."""
+    J, hd = root_of_minus_one(prime), shape.half
+    one = np.eye(hd, dtype=np.int64)
+    first = np.zeros((shape.head_dim, shape.head_dim), np.int64)
+    first[:hd, : 2 * hd] = np.hstack([one, J * one])
+    first[hd : 2 * hd, : 2 * hd] = prime - first[:hd, : 2 * hd]
+    first[hd:, -1] = pow(shape.positions, -1, prime)
+    return _network(shape, first % prime, hd, shape.places(0, shape.head_dim - 1), J)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PatchSamples:
-    """k raw vectors a position, summed through the taps W_1 .. W_k (width x channels) each."""
-
-    samples: tuple[tuple[Vector, ...], ...]  # k N raw vectors
-    taps: tuple[Matrix, ...]
-
-    def embedded(self, prime: int) -> "Residues":
-        """The columns of each sample, (B, D, N)."""
-        raw = np.array(self.samples).transpose(0, 2, 1)
-        size = len(self.taps)
-        parts = [
-            residue_product(np.array(tap), raw[..., place::size], prime)
-            for place, tap in enumerate(self.taps)
-        ]
-        total: Residues = np.sum(parts, axis=0) % prime
-        return total
+def simplified_network(shape: NetworkShape, prime: int) -> WitnessNetwork:
+    """The simplified weights: blocks are read as they are; later scores add the constants."""
+    a = shape.head_dim
+    first = np.eye(a, dtype=np.int64)
+    first[-1, -1] = pow(shape.positions, -1, prime)
+    return _network(shape, first, a - 1, shape.places(a - 1, a), 1)
 
 
-WitnessInputs: TypeAlias = VectorSamples | TokenSamples | PatchSamples
+def _network(
+    shape: NetworkShape, first: "Residues", scored: int, summed: list[int], factor: int
+) -> WitnessNetwork:
+    """Layers whose scores are 1, then <w, w> over the first `scored` of a head, then a square.
+
+    It is that of the sum over the coordinates `summed`. Values of layer 1 are `first` times the
+    head's block; later heads read their block as it is and write it back, and the last layer adds
+    `factor` times each head's constant to every coordinate.
+    """
+    a = shape.head_dim
+
+    def head(number: int, h: int) -> HeadWeights:
+        block, one = slice(h * a, h * a + a), np.eye(a, dtype=np.int64)
+        keys, values, written = np.zeros((3, a, shape.width), np.int64)
+        if number == 2:
+            keys[:scored, block] = one[:scored]
+        else:
+            keys[0, a - 1 if number == 1 else summed] = 1
+        if number == shape.depth:
+            values[0, block.stop - 1] = factor
+            written[0] = 1
+        else:
+            values[:, block] = first if number == 1 else one
+            written[:, block] = one
+        return HeadWeights(keys=keys, queries=keys, values=values, output=written.T)
+
+    layers = range(1, shape.depth + 1)
+    return tuple(tuple(head(number, h) for h in range(shape.heads)) for number in layers)
 
 
-def embedding_rank(inputs: WitnessInputs, prime: int) -> int | None:
-    """The rank of the table or of the whole kernel; None where vectors come as they are."""
-    if isinstance(inputs, VectorSamples):
-        return None
-    parts = [inputs.table] if isinstance(inputs, TokenSamples) else list(inputs.taps)
-    return residue_rank(np.concatenate([np.array(part) for part in parts], axis=1) % prime, prime)
+def monomial_network(shape: NetworkShape, plan: Plan) -> WitnessNetwork:
+    """The weights of all layers; the plan's last one is repeated up to the depth."""
+
+    def head(h: int, p: int, q: int) -> HeadWeights:
+        keys, queries, values, written = np.zeros((4, shape.head_dim, shape.width), np.int64)
+        keys[0, q] = queries[0, h] = values[0, p] = written[0, h] = 1
+        return HeadWeights(keys=keys, queries=queries, values=values, output=written.T)
+
+    layers = [*plan, *[plan[-1]] * (shape.depth - len(plan))]
+    return tuple(tuple(head(h, p, q) for h, (p, q) in enumerate(layer)) for layer in layers)
 
 
-def first_then_filler(chosen: Sequence[Vector], filler: Vector, length: int) -> VectorSamples:
-    """Samples that hold one of the chosen vectors first and the filler at all other positions."""
-    return VectorSamples(samples=tuple((vector, *[filler] * (length - 1)) for vector in chosen))
+def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "Residues":
+    """For each vector 1 in every constant, and its entries in the first of these places."""
+    found = np.zeros((len(vectors), shape.width), np.int64)
+    found[:, shape.places(shape.head_dim - 1, shape.head_dim)] = 1
+    found[:, places[: vectors.shape[1]]] = vectors
+    return found
 
 
-def unit_rows(rows: int, dimension: int, prime: int) -> Matrix:
+def filler(shape: NetworkShape) -> "Residues":
+    """The template without a vector, as a column."""
+    return templates(shape, np.zeros((1, 0), np.int64), []).T
+
+
+def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
     """Random points of the unit sphere with rational coordinates, modulo the prime.
 
     The line from the north pole through (t, 0) meets the sphere again in (2 t, q - 1) / (q + 1)
@@ -221,14 +253,14 @@ def unit_rows(rows: int, dimension: int, prime: int) -> Matrix:
     up to bad luck that a measured rank would show.
     """
     chance = random.Random(_SEED)
-    points: list[tuple[int, ...]] = []
+    points: list[list[int]] = []
     while len(points) < rows:
         t = [chance.randrange(prime) for _ in range(dimension - 1)]
         q = sum(x * x for x in t) % prime
         if q != prime - 1:
             scale = pow(q + 1, -1, prime)
-            points.append(tuple(x * scale % prime for x in (*(2 * x for x in t), q - 1)))
-    return tuple(points)
+            points.append([x * scale % prime for x in (*(2 * x for x in t), q - 1)])
+    return np.array(points)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,22 +270,39 @@ class InnerProductPower:
     formula: str
     constant: int
     exponent: int
-    vectors: Matrix  # v_a
+    vectors: "Residues"  # v_a, as rows
 
     def matrix(self, prime: int) -> "Residues":
         """The promised values of all pairs (a, b), a row at a time."""
-        rows = np.array(self.vectors)
-        return np.stack([self._values(row, rows, prime) for row in rows])
+        return np.stack([self._values(row, self.vectors, prime) for row in self.vectors])
 
     def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":
         """The promised output at the pairs (B, 2)."""
-        rows = np.array(self.vectors)
-        values = self._values(rows[pairs[:, 0]], rows[pairs[:, 1]], prime)
+        values = self._values(self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], prime)
         return np.broadcast_to(values[:, None, None], x_BDN.shape)
 
     def _values(self, left: "Residues", right: "Residues", prime: int) -> "Residues":
         inner = (left * right % prime).sum(axis=-1) % prime
         return self.constant * residue_power(inner, self.exponent, prime) % prime
+
+
+def promised_power(
+    shape: NetworkShape, vectors: "Residues", prime: int, *, has_halves: bool
+) -> InnerProductPower:
+    """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
+
+    The base witness, with halves, has J hd^(lambda-1) times that.
+    """
+    J, L, N, hd = root_of_minus_one(prime), shape.depth, shape.positions, shape.half
+    power, degree = f"3^{L - 2}", doubled_degree(L)
+    formula = f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^({power})"
+    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
+    if has_halves:
+        formula = "J " + formula.replace(" (2J", f" {hd}^({power} - 1) (2J")
+        constant *= J * pow(hd, degree - 1, prime)
+    return InnerProductPower(
+        formula=formula, constant=constant % prime, exponent=degree, vectors=vectors
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -281,21 +330,19 @@ class Witness:
     """Weights and inputs modulo a prime whose matrix of outputs has the expected rank.
 
     Entry (a, b) of the matrix is output coordinate `entry` at position 0 for sample a inside and
-    sample b outside.
+    sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
     """
 
     kind: str
     shape: NetworkShape
     prime: int
     network: WitnessNetwork
-    inside: WitnessInputs
-    outside: WitnessInputs
+    inside: "Residues"
+    outside: "Residues"
     promise: InnerProductPower | MomentMonomial
     expected_rank: int
     bound_id: str
     bound: int
     entry: int = 0
+    embedding: "Residues | None" = None  # the table or kernel, as one matrix
     expected_embedding_rank: int | None = None  # None: the inputs are vectors already
-
-    def __post_init__(self) -> None:
-        check_witness_prime(self.prime)

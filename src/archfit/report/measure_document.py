@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from archfit.exact.experiment import Experiment, TokenInputs
+from archfit.exact.experiment import Experiment
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
 from archfit.report.document import Document, Figure, Section, Table, loaded
@@ -118,7 +118,7 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
 
 def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
-    cases = [(found, _bounds(*_sizes(found.experiment))) for found in measured]
+    cases = [(found, growth_bounds(*_sizes(found.experiment))) for found in measured]
     failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
     verdict = _verdict(len(measured), failed)
     table = Table(
@@ -165,13 +165,13 @@ def _sizes(case: Experiment) -> tuple[int, int, int]:
 
 
 def _settings(case: Experiment) -> str:
-    network, partition, inputs = case.network, case.partition, case.inputs
+    network, partition = case.network, case.partition
     depth, width, positions = _sizes(case)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
-    if isinstance(inputs, TokenInputs):
-        words.append(f"V={inputs.vocab}")
-    if inputs.rank < width or isinstance(inputs, TokenInputs):
-        words.append(f"r={inputs.rank}")
+    if case.vocab is not None:
+        words.append(f"V={case.vocab}")
+    if case.rank < width or case.vocab is not None:
+        words.append(f"r={case.rank}")
     words += ["residual"] * network.has_residual + ["causal"] * network.is_causal
     if partition.inside != tuple(range(len(partition.inside))):
         words.append(f"P={','.join(map(str, partition.inside))}")
@@ -182,14 +182,14 @@ def _settings(case: Experiment) -> str:
 
 def _row_json(measured: Measurement) -> Json:
     case = measured.experiment
-    network, inputs, (_, _, positions) = case.network, case.inputs, _sizes(case)
+    network, (_, _, positions) = case.network, _sizes(case)
     return {
         **{name: getattr(network, name) for name in ("depth", "width", "heads")},
         "positions": positions,
         "residual": network.has_residual,
         "causal": network.is_causal,
-        "vocab": inputs.vocab if isinstance(inputs, TokenInputs) else None,
-        "rank": inputs.rank,
+        "vocab": case.vocab,
+        "rank": case.rank,
         "inside": list(case.partition.inside),
         "output_position": case.partition.output,
         "separation_rank": measured.rank,
@@ -198,13 +198,6 @@ def _row_json(measured: Measurement) -> Json:
         "failure_probability": measured.failure_probability,
         "seconds": round(measured.seconds, 3),
     }
-
-
-def _bounds(depth: int, width: int, positions: int) -> dict[str, int | Fraction | None]:
-    """Every bound on the rank of one head, by the name that tables give it."""
-    found = growth_bounds(depth, width, positions)
-    values = (found.statistics, found.every_depth, found.deep, found.lower, found.strong_lower)
-    return dict(zip(("ub_stat_N", "ub_thm1", "ub_thm2", "lb", "lb_strong"), values, strict=True))
 
 
 def _short(value: int | Fraction | None) -> str:

@@ -157,7 +157,7 @@ def quantities_document() -> Document:
             *(
                 Section(
                     title=f"{entry.name} {' '.join(entry.takes)}  "
-                    f"[{entry.basis.status_line.partition(',')[0]}]",
+                    f"[{entry.status_line.partition(',')[0]}]",
                     sentences=(entry.meaning,),
                 )
                 for entry in entries
@@ -168,8 +168,8 @@ def quantities_document() -> Document:
                 "quantity": entry.name,
                 "inputs": entry.letters,
                 "meaning": entry.meaning,
-                "status": entry.basis.status_line,
-                "source": entry.basis.source,
+                "status": entry.status_line,
+                "source": entry.row["source"],
             }
             for entry in entries
         ],

@@ -1,5 +1,8 @@
 """Numbers that are certain: exact integers, and reals whose every printed digit is proved.
 
+A quantity of the catalogue is a function of them under a name; what its inputs are called, and the
+sizes that are accepted, stands here, too.
+
 Reals come from the ball arithmetic of python-flint. A ball is an interval that certainly holds the
 number. A formula is written once, on balls; `digits` evaluates it with more and more bits until all
 numbers in the ball round to the same decimals.
@@ -10,23 +13,122 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, ParamSpec
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.quantities import Basis, catalogued
 
 if TYPE_CHECKING:
     from flint import arb
 
 Inputs = ParamSpec("Inputs")
+Function = TypeVar("Function", bound=Callable[..., object])
+Kind: TypeAlias = Literal["whole", "word", "plan"]
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 DIGITS = 20
 _FIRST_BITS, _MOST_BITS = 128, 2**15
 _FLINT_FROM = 2000  # factors; below, math.comb is as fast and needs no library
 
-LEMMA_1 = Basis("proved", "Levine et al. 2020, lemma 1", " (a count)")
-APPENDIX_A3 = Basis("proved", "Levine et al. 2020, appendix A.3", " (a count)")
+
+class Range(NamedTuple):
+    """The whole numbers from `least` to `most` that a size may be."""
+
+    least: int
+    most: int
+
+
+class Input(NamedTuple):
+    """An input of the formulas: the papers' letter, the sizes allowed, and how it is read."""
+
+    letter: str
+    range: Range | None = None  # None: the formula says itself what it takes
+    kind: Kind = "whole"
+
+
+# A depth of 10^6 makes 3^depth half a million digits long; a width of 10^9 is a thousandfold
+# any network's. Beyond them no question about a network is left.
+DEPTH = Range(1, 10**6)
+WIDTH = Range(1, 10**9)
+COUNT = Range(1, 10**12)
+SIZE = Range(108, 10**18)  # 108 = 12 log3(3) 3^2: one layer
+
+# Our words for the papers' letters; docs/notation.md explains them.
+INPUTS: dict[str, Input] = {
+    "depth": Input("L", DEPTH),
+    "width": Input("d_x", WIDTH),
+    "heads": Input("H", WIDTH),
+    "head_dim": Input("d_a", WIDTH),
+    "positions": Input("N", Range(2, 10**12)),
+    "vocab": Input("V", COUNT),
+    "embedding_rank": Input("r", WIDTH),
+    "position_rank": Input("r_e", Range(0, 10**9)),
+    "inside": Input("n_P", COUNT),
+    "outside": Input("n_Q", COUNT),
+    "n": Input("n"),
+    "k": Input("k"),
+    "dimension": Input("d", Range(1, 12)),
+    "degree": Input("lambda", Range(1, 81)),
+    "size": Input("size", SIZE),
+    "deep_depth": Input("L_deep", DEPTH),
+    "deep_width": Input("d_deep", WIDTH),
+    "shallow_depth": Input("L_shallow", DEPTH),
+    "lower": Input("lower", kind="word"),
+    "upper": Input("upper", kind="word"),
+    "plan": Input("plan", kind="plan"),
+    "entry": Input("entry", Range(0, 10**9)),
+}
+LETTERS = {word: given.letter for word, given in INPUTS.items()}
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse a size that is no whole number or lies outside its range, naming the nearest."""
+    for name, value in sizes.items():
+        least, most = INPUTS[name].range or (value, value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            way_out = f"give one from {least} to {most}"
+            raise InvalidValue(name, value, "is not a whole number", way_out)
+        if not least <= value <= most:
+            way_out = f"the nearest is {min(max(value, least), most)}"
+            raise InvalidValue(name, value, f"is not in {least}..{most}", way_out)
+
+
+def check_heads_fit(heads: int, **width: int) -> None:
+    """Refuse more heads than coordinates: the network would have heads of no dimension."""
+    for name, size in width.items():
+        if heads > size:
+            rule = f"exceeds {{{name}}}={size}, so a head has no dimension"
+            raise InvalidValue("heads", heads, rule, f"use at most {size} heads")
+
+
+def catalogued(name: str) -> Callable[[Function], Function]:
+    """Give a function its name in the catalogue, where a table says what it rests on."""
+
+    def named(function: Function) -> Function:
+        function.catalogue_name = name  # type: ignore[attr-defined]  # read by the catalogue
+        return function
+
+    return named
+
+
+class Certified(Generic[Inputs]):
+    """A real function with proved digits: call it for a Decimal, `ball` for the ball itself."""
+
+    def __init__(self, formula: "Callable[Inputs, arb]") -> None:
+        functools.update_wrapper(self, formula)
+        self._formula = formula
+
+    def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Decimal:
+        """The value, rounded correctly to 20 digits."""
+        return digits(lambda: self._formula(*args, **kwargs))
+
+    def ball(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> "arb":
+        """A ball around the value, at the working precision in force."""
+        return self._formula(*args, **kwargs)
+
+
+def certified(name: str) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
+    """A real function of the catalogue with proved digits."""
+    return lambda formula: catalogued(name)(Certified(formula))
 
 
 class TooManyDigitsError(ValueError):
@@ -43,7 +145,7 @@ class NotCertifiedError(ValueError):
     """A number whose leading digit could not be found: zero, or closer to it than we look."""
 
 
-@catalogued("C", LEMMA_1)
+@catalogued("C")
 def interaction_count(depth: int) -> int:
     """C(L) = (3^L - 1) / 2, the number of attention products in a network of this depth."""
     return int((3**depth - 1) // 2)
@@ -54,7 +156,7 @@ def symmetric_entries(d: int) -> int:
     return d * (d + 1) // 2
 
 
-@catalogued("multiset", APPENDIX_A3)
+@catalogued("multiset")
 def multiset(n: int, k: int) -> int:
     """Ways to write k as an ordered sum of n nonnegative integers, binom(n + k - 1, k).
 
@@ -97,22 +199,6 @@ def power(base: int, exponent: int) -> int:
 def rough(value: int) -> str:
     """A count as a person wants to read it in a sentence: from 10^15 on by its power of ten."""
     return str(value) if value < 10**15 else f"about 10^{math.log10(value):.0f}"
-
-
-class Certified(Generic[Inputs]):
-    """A real function with proved digits: call it for a Decimal, `ball` for the ball itself."""
-
-    def __init__(self, formula: "Callable[Inputs, arb]") -> None:
-        functools.update_wrapper(self, formula)
-        self._formula = formula
-
-    def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Decimal:
-        """The value, rounded correctly to 20 digits."""
-        return digits(lambda: self._formula(*args, **kwargs))
-
-    def ball(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> "arb":
-        """A ball around the value, at the working precision in force."""
-        return self._formula(*args, **kwargs)
 
 
 def digits(formula: "Callable[[], arb]", count: int = DIGITS) -> Decimal:
@@ -166,7 +252,7 @@ def log3(x: int | Fraction) -> "arb":
     """The logarithm base 3 of an exact positive number, itself exact at the powers of 3."""
     from flint import arb
 
-    ball = ln(x) / arb(3).log()
+    ball = log3_from_ln(ln(x))
     nearest = ball.unique_fmpz()
     if nearest is not None and x == Fraction(3) ** int(nearest):
         return arb(nearest)
@@ -184,9 +270,7 @@ def log3_of_one_plus(x: Fraction) -> "arb":
 
 def log3_from_ln(natural: "arb") -> "arb":
     """A natural logarithm turned into base 3."""
-    from flint import arb
-
-    return natural / arb(3).log()
+    return natural / ln(3)
 
 
 def ln_multiset(n: int, k: int) -> "arb":
@@ -213,8 +297,7 @@ def ln_binomial(n: int, k: int) -> "arb":
         return whole - chosen - rest
 
 
-@catalogued("multiset_log3", APPENDIX_A3)
-@Certified
+@certified("multiset_log3")
 def multiset_log3(n: int, k: int) -> "arb":
     """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0."""
     if n < 1 or k < 0:

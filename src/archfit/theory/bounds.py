@@ -1,15 +1,20 @@
 """All bounds for one architecture, the best proved pair first, and where the depth stands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from archfit.theory.arithmetic import digits, log3, symmetric_entries
-from archfit.theory.catalogue import ENTRIES, NETWORK, Json, as_json_value, quantity
-from archfit.theory.quantities import Status, check_heads_fit, check_sizes
+from archfit.theory.arithmetic import (
+    check_heads_fit,
+    check_sizes,
+    digits,
+    log3,
+    symmetric_entries,
+)
+from archfit.theory.catalogue import ENTRIES, NETWORK, Json, Status, as_json_value, quantity
 from archfit.theory.statistics_bounds import (
     count_variables,
     statistics_upper_bound_log3,
@@ -25,7 +30,6 @@ from archfit.theory.vocabulary_bounds import (
 from archfit.theory.witness_formula import grow_plan
 
 Side = Literal["lower", "upper"]
-Inputs = Mapping[str, object]
 
 # 3^9000 has 4,295 digits. Python refuses to read integers over 4,300 unless told to, so
 # longer ones would break the programs that read ours; `archfit theory` prints up to a million.
@@ -55,17 +59,9 @@ class Shape:
     residual: bool = False
 
     def __post_init__(self) -> None:
-        sizes = {
-            "depth": self.depth,
-            "width": self.width,
-            "heads": self.heads,
-            "position_rank": self.position_rank,
-            "head_dim": self.head_dim,
-            "positions": self.positions,
-            "vocab": self.vocab,
-            "embedding_rank": self.rank,
-        }
-        check_sizes(**{name: size for name, size in sizes.items() if size is not None})
+        sizes = {name: size for name, size in asdict(self).items() if size is not None}
+        sizes["embedding_rank"] = sizes.pop("rank", 1)
+        check_sizes(**{name: size for name, size in sizes.items() if name != "residual"})
         if self.head_dim is None:
             check_heads_fit(self.heads, width=self.width)
 
@@ -259,22 +255,18 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
     if L < 2 or b < 2 or r < 2:
         return
     network = {"L": L, "d_x": h * b, "H": h}
-    yield _bound("lower", "lb_strong", network | {"r": r})
+    yield _bound("lb_strong", r=r, **network)
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
-            yield _bound("lower", "lb_vocab", {"L": L, "d_x": shape.width, "H": h, "r": usable})
+            yield _bound("lb_vocab", L=L, d_x=shape.width, H=h, r=usable)
         return
-    yield from _paper_lower_bounds(h * b - h, network)
-
-
-def _paper_lower_bounds(free: int, network: Inputs) -> Iterator[Bound]:
-    """The lower bound of Levine et al. and its relaxations, where `free` = d_x - H allows them."""
-    is_even = free % 2 == 0
+    # The lower bound of Levine et al. and its relaxations, where d_x - H allows them.
+    free = h * b - h
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
-        if free >= least and (is_even or "closed" not in name):
-            yield _bound("lower", name, network)
+        if free >= least and (free % 2 == 0 or "closed" not in name):
+            yield _bound(name, **network)
 
 
 def _halves(shape: Shape) -> int:
@@ -289,9 +281,8 @@ def _halves(shape: Shape) -> int:
 def _best_monomial_witness(shape: Shape, tries: int) -> Bound:
     heads = min(shape.heads, shape.embedding_rank, _WITNESS_HEADS)
     plans = [grow_plan(shape.depth, heads, seed=seed) for seed in range(tries)]
-    inputs = {"L": shape.depth, "d_x": shape.width, "H": heads}
-    named = ({"plan": plan, "entry": entry} | inputs for plan, entry in plans)
-    found = [_bound("lower", "monomial_witness", given) for given in named]
+    network = {"L": shape.depth, "d_x": shape.width, "H": heads}
+    found = [_bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
     return max(found, key=lambda bound: bound.log3)
 
 
@@ -301,25 +292,14 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
     if L < 2:
         return
     r = min(shape.embedding_rank, h + _halves(shape))
-    if r - h >= 2 and _has_enough_tokens(vocab, L, d, h, r):
-        yield _bound("lower", "lb_vocab", {"L": L, "d_x": d, "H": h, "r": r})
+    # The tokens that lemma 6 asks for are written out only where they are not astronomic.
+    is_counted = r - h >= 2 and vocabulary_lower_bound_log3(L, d, h, r) <= _LARGEST_VOCAB_LOG3
+    if is_counted and vocab >= vocabulary_needed(L, d, h, r):
+        yield _bound("lb_vocab", L=L, d_x=d, H=h, r=r)
     r = min(shape.embedding_rank, h + 1 + _halves(shape))
-    if r - h >= 3 and (shape.positions is None or _is_long_enough(shape.positions, L, h, r)):
-        yield _bound("lower", "lb_vocab_long", {"L": L, "H": h, "r": r})
-
-
-def _has_enough_tokens(vocab: int, L: int, d: int, h: int, r: int) -> bool:
-    """Whether lemma 6 is met; the number of tokens it asks for may be astronomic."""
-    is_astronomic = vocabulary_lower_bound_log3(L, d, h, r) > _LARGEST_VOCAB_LOG3
-    return not is_astronomic and vocab >= vocabulary_needed(L, d, h, r)
-
-
-def _is_long_enough(positions: int, L: int, h: int, r: int) -> bool:
-    """Whether lemma 7 is met; where its search is too long, we claim nothing."""
-    try:
-        return positions >= positions_needed(L, h, r)
-    except ValueError:
-        return False
+    with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
+        if r - h >= 3 and (shape.positions is None or shape.positions >= positions_needed(L, h, r)):
+            yield _bound("lb_vocab_long", L=L, H=h, r=r)
 
 
 def upper_bounds(shape: Shape) -> Iterator[Bound]:
@@ -327,18 +307,18 @@ def upper_bounds(shape: Shape) -> Iterator[Bound]:
     L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
     if not shape.residual:
         d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
-        yield _bound("upper", "ub_thm1", {"L": L, "d_x": d, "H": shape.heads} | d_a)
+        yield _bound("ub_thm1", L=L, d_x=d, H=shape.heads, **d_a)
     yield from _statistics_upper_bounds(shape)
-    yield _bound("upper", "ub_residual_thm4" if shape.residual else "ub_thm2", {"L": L, "d_x": d})
+    yield _bound("ub_residual_thm4" if shape.residual else "ub_thm2", L=L, d_x=d)
     if shape.is_rank_limited or shape.vocab is not None:
-        yield _bound("upper", "ub_vocab_statement", {"L": L, "r": r, "r_e": r_e})
-        yield _bound("upper", "ub_vocab_proof", {"L": L, "r": r, "r_e": r_e})
+        yield _bound("ub_vocab_statement", L=L, r=r, r_e=r_e)
+        yield _bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
     elif d < 3**L and not shape.residual:
-        yield _bound("upper", "ub_thm2_closed", {"L": L, "d_x": d})
+        yield _bound("ub_thm2_closed", L=L, d_x=d)
     if shape.residual and shape.positions is not None and shape.heads <= d:
         network = {"L": L, "d_x": d, "H": shape.heads, "N": shape.positions}
         for form in ("recursion", "product_corrected", "product_paper", "closed_paper"):
-            yield _bound("upper", f"ub_residual_{form}", network)
+            yield _bound(f"ub_residual_{form}", **network)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
@@ -346,34 +326,31 @@ def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
     used = r
     if shape.is_rank_limited and r_e > 0:
-        yield _bound("upper", "ub_stat_pos", {"L": L, "r": r, "r_e": r_e})
+        yield _bound("ub_stat_pos", L=L, r=r, r_e=r_e)
         used = d
-    yield _bound("upper", "ub_stat", {"L": L, "d_x": used}, log_name="ub_stat_simple_log3")
+    yield _bound("ub_stat", L=L, d_x=used)
     if shape.vocab is not None and r_e == 0:
-        yield _worst_split(shape, "ub_stat_vocab", {"L": L, "V": shape.vocab, "r": r})
+        yield _worst_split(shape, "ub_stat_vocab", L=L, V=shape.vocab, r=r)
     elif shape.positions is not None and shape.positions // 2 < used:
         with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
-            yield _worst_split(shape, "ub_stat_N", {"L": L, "d_x": used})
+            yield _worst_split(shape, "ub_stat_N", L=L, d_x=used)
     if shape.vocab is not None and shape.positions is not None:
-        yield _bound("upper", "ub_fill", {"V": shape.vocab, "N": shape.positions})
+        yield _bound("ub_fill", V=shape.vocab, N=shape.positions)
 
 
-def _worst_split(shape: Shape, name: str, inputs: dict[str, int]) -> Bound:
+def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
     """The bound for a balanced partition; of an odd length the output may have either side."""
     if shape.positions is None:
-        return _bound("upper", name, inputs)
-    half, rest = shape.positions // 2, shape.positions - shape.positions // 2
-    found = [
-        _bound("upper", name, inputs | {"n_P": inside, "n_Q": shape.positions - inside})
-        for inside in {half, rest}
-    ]
+        return _bound(name, **inputs)
+    N, half = shape.positions, shape.positions // 2
+    found = [_bound(name, n_P=n, n_Q=N - n, **inputs) for n in {half, N - half}]
     return max(found, key=lambda bound: bound.log3)
 
 
-def _bound(side: Side, name: str, inputs: Inputs, log_name: str = "") -> Bound:
+def _bound(name: str, **inputs: object) -> Bound:
     """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
-    log_name = log_name or f"{name}_log3"
-    found = quantity(log_name if log_name in ENTRIES else name, **inputs)
+    logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
+    found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
     if name in ENTRIES and isinstance(found.value, Decimal):
         widths = (int(str(inputs.get(letter, 0))) for letter in ("d_x", "r", "r_e"))
         is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
@@ -383,7 +360,7 @@ def _bound(side: Side, name: str, inputs: Inputs, log_name: str = "") -> Bound:
     assert isinstance(value, int | Fraction | Decimal)
     return Bound(
         id=found.name.removesuffix("_log3"),
-        side=side,
+        side="upper" if name.startswith("ub_") else "lower",
         log3=value if isinstance(value, Decimal) else digits(lambda: log3(value)),
         exact=None if isinstance(value, Decimal) else value,
         status=found.status,

@@ -1,28 +1,32 @@
 """Every quantity by its name in the notation of the papers, with its status and source.
 
-A quantity is one function with `@catalogued(name, basis)` in one of MODULES, nothing more. Its
-inputs are its parameters, read as `quantities.INPUTS` says of each.
+A quantity is one function with `@catalogued(name)` or `@certified(name)` in one of MODULES, and its
+row in resources/quantities.toml. Its inputs are its parameters, read as `INPUTS` says of each.
 """
 
 import difflib
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from functools import cache, cached_property
+from importlib import resources
+from inspect import signature
+from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue
 from archfit.theory import (
     arithmetic,
     continuous_bounds,
-    residual_bounds,
     statistics_bounds,
     thresholds,
     vocabulary_bounds,
     witness_formula,
 )
-from archfit.theory.quantities import INPUTS, LETTERS, Entry, Kind, Status, check_sizes
+from archfit.theory.arithmetic import INPUTS, LETTERS, Kind, check_sizes
 
+Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
 Json: TypeAlias = "int | str | bool | list[Json] | dict[str, Json] | None"
 
@@ -30,20 +34,71 @@ NETWORK = "unmasked analysed network (linear attention; no softmax, norm or feed
 LARGEST_JSON_INTEGER = 2**53
 MOST_DIGITS_READ = 4300  # Python reads no longer integers unless it is told to
 
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A quantity of the catalogue."""
+
+    name: str
+    function: Callable[..., object]
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """What it rests on; a logarithm shares the row of its quantity."""
+        return _rows()[self.name.removesuffix("_log3")]
+
+    @property
+    def status_line(self) -> str:
+        """How far to trust it, with the conditions or the reason."""
+        return str(self.row["status"])
+
+    @property
+    def status(self) -> Status:
+        """How far to trust it, in a word."""
+        word = self.status_line.partition(" ")[0].rstrip(",")
+        return cast("Status", word)
+
+    @property
+    def meaning(self) -> str:
+        """What comes back, in a line; empty where Python was told to drop docstrings (-OO)."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """Our word for each letter that it takes."""
+        return {INPUTS[word].letter: word for word in signature(self.function).parameters}
+
+    @cached_property
+    def letters(self) -> dict[str, bool]:
+        """The letters that it takes, True where one must be given."""
+        taken = signature(self.function).parameters
+        return {INPUTS[word].letter: p.default is p.empty for word, p in taken.items()}
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The letters as a person reads them: in brackets where one may be left out."""
+        return tuple(at if needed else f"[{at}]" for at, needed in self.letters.items())
+
+
+@cache
+def _rows() -> dict[str, dict[str, Any]]:
+    file = resources.files("archfit.resources").joinpath("quantities.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
 MODULES = (
     arithmetic,
     continuous_bounds,
-    residual_bounds,
     vocabulary_bounds,
     statistics_bounds,
     witness_formula,
     thresholds,
 )
-ENTRIES: dict[str, Entry] = {
-    entry.name: entry
+ENTRIES = {
+    name: Entry(name=name, function=function)
     for module in MODULES
-    for value in vars(module).values()
-    if isinstance(entry := getattr(value, "catalogue_entry", None), Entry)
+    for function in vars(module).values()
+    if isinstance(name := getattr(function, "catalogue_name", None), str)
 }
 
 
@@ -85,18 +140,15 @@ def quantity(name: str, **inputs: object) -> Quantity:
         value = entry.function(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
     assert isinstance(value, int | Fraction | Decimal | dict)
-    basis = entry.basis
-    is_disputed = basis.disputed_with is not None and basis.disputed_with in given.items()
+    is_disputed = tuple(entry.row.get("disputed_with", ())) in given.items()
     return Quantity(
         name=name,
         inputs={LETTERS[word]: value for word, value in given.items()},
         value=value,
-        status="disputed" if is_disputed else basis.status,
-        status_line=basis.status_line,
-        source=basis.source,
+        status="disputed" if is_disputed else entry.status,
+        status_line=entry.status_line,
+        source=entry.row["source"],
     )
 
 

@@ -6,16 +6,25 @@ inputs enter through products of entries of S = X X^T, and different products ha
 (S_11 S_22 and S_12^2), so there are more groups than it counts. Explicit weights exceed the formula
 (`archfit.theory.witness_formula`); `archfit.theory.statistics_bounds` has the bound that is true.
 
+With residual connections (appendix A.4 of the supplementary, and its repair) all upper bounds speak
+of K = N d_x^4 / H, by which one layer can multiply the cube of a separation rank (lemma 2);
+`statistics_bounds` holds unchanged with residuals and is far sharper.
+
 The lower bounds are for almost all weights: the papers', exact and relaxed, and a stronger one from
 a witness without complement halves.
 """
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import (
-    Certified,
+    EXACT_DIGITS,
+    TooManyDigitsError,
+    catalogued,
+    certified,
+    check_heads_fit,
     interaction_count,
     ln,
     ln_multiset,
@@ -25,26 +34,14 @@ from archfit.theory.arithmetic import (
     multiset,
     power,
 )
-from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 
 if TYPE_CHECKING:
     from flint import arb
 
-_SUPPLEMENTARY = "supplementary of Levine et al. 2020"
-_GAP = " (its proof has a gap)"
-_BALANCED = ", for L >= 2 and a balanced partition"
-_EVEN = ", for L >= 2, d_x - H even and a balanced partition"
-THEOREM_1 = Basis("proved", "Levine et al. 2020, theorem 3; supplementary, theorem 1 and eq. 7")
-THEOREM_2 = Basis("disputed", f"{_SUPPLEMENTARY}, theorem 2 and eq. 8", _GAP)
-B2 = Basis("proved", f"{_SUPPLEMENTARY}, B.2", _BALANCED)
-STRONGER = Basis(
-    "derived",
-    'derived here (docs/theory.md, "A stronger lower bound")',
-    ", for L >= 2, d_a >= 2 and a balanced partition",
-)
+_RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 
 
-@catalogued("ub_thm1", THEOREM_1)
+@catalogued("ub_thm1")
 def every_depth_upper_bound(depth: int, width: int, heads: int, head_dim: int | None = None) -> int:
     """No network of this shape has a larger separation rank, for any partition and weights.
 
@@ -54,8 +51,7 @@ def every_depth_upper_bound(depth: int, width: int, heads: int, head_dim: int | 
     return power(base, interaction_count(depth))
 
 
-@catalogued("ub_thm1_log3", THEOREM_1)
-@Certified
+@certified("ub_thm1_log3")
 def every_depth_upper_bound_log3(
     depth: int, width: int, heads: int, head_dim: int | None = None
 ) -> "arb":
@@ -64,7 +60,7 @@ def every_depth_upper_bound_log3(
     return log3(base) * interaction_count(depth)
 
 
-@catalogued("ub_thm2", THEOREM_2)
+@catalogued("ub_thm2")
 def deep_upper_formula(depth: int, width: int) -> Fraction:
     """The papers' formula for deep networks; not a bound.
 
@@ -74,45 +70,35 @@ def deep_upper_formula(depth: int, width: int) -> Fraction:
     return d * (C + 1) * multiset(d, 2 * C) * Fraction(power(2 * C + d, d), power(d, d))
 
 
-@catalogued("ub_thm2_log3", THEOREM_2)
-@Certified
+@certified("ub_thm2_log3")
 def deep_upper_formula_log3(depth: int, width: int) -> "arb":
     """Logarithm base 3 of the papers' formula for deep networks; not a bound."""
     d, C = width, interaction_count(depth)
     return log3_from_ln(ln(d * (C + 1)) + ln_multiset(d, 2 * C) + ln(Fraction(2 * C + d, d)) * d)
 
 
-@catalogued("ub_thm2_closed_log3", Basis("disputed", f"{_SUPPLEMENTARY}, eq. 9, last line", _GAP))
-@Certified
+@certified("ub_thm2_closed_log3")
 def deep_upper_closed_log3(depth: int, width: int) -> "arb":
     """The closed form the papers draw from it, above it only where 3^L > d_x.
 
     (2 d_x + 1) L + log3 d_x + 2 d_x (log3(2 sqrt(2e)) - log3 d_x)
     """
-    from flint import arb
-
     L, d = depth, width
     log3_8e_halved = log3_from_ln(ln(8) + 1) / 2
-    return arb((2 * d + 1) * L) + log3(d) + (log3_8e_halved - log3(d)) * (2 * d)
+    return (2 * d + 1) * L + log3(d) + (log3_8e_halved - log3(d)) * (2 * d)
 
 
-@catalogued(
-    "ub_thm2_closed_log3_preprint",
-    Basis("disputed", "Levine et al. 2020 (preprint), eq. 7 and appendix A.3; superseded", _GAP),
-)
-@Certified
+@certified("ub_thm2_closed_log3_preprint")
 def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
     """The preprint's closed form, with 2e where the supplementary has 2 sqrt(2e).
 
     (2 d_x + 1) L + log3 d_x - 2 d_x log3(d_x / 2e)
     """
-    from flint import arb
-
     L, d = depth, width
-    return arb((2 * d + 1) * L) + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
+    return (2 * d + 1) * L + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
 
 
-@catalogued("lb", B2)
+@catalogued("lb")
 def lower_bound(depth: int, width: int, heads: int) -> int:
     """Almost all weights reach at least this separation rank; 0 when H = d_x says nothing.
 
@@ -121,17 +107,13 @@ def lower_bound(depth: int, width: int, heads: int) -> int:
     return multiset(*_terms(depth, width, heads))
 
 
-@catalogued("lb_log3", B2)
-@Certified
+@certified("lb_log3")
 def lower_bound_log3(depth: int, width: int, heads: int) -> "arb":
     """Logarithm base 3 of the lower bound."""
     return log3_from_ln(ln_multiset(*_terms(depth, width, heads, least=1)))
 
 
-@catalogued(
-    "lb_relaxA_log3", Basis("proved", f"{_SUPPLEMENTARY}, B.2, left of the maximum", _BALANCED)
-)
-@Certified
+@certified("lb_relaxA_log3")
 def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
     """The relaxation that is better below the transition depth.
 
@@ -141,10 +123,7 @@ def lower_bound_wide_log3(depth: int, width: int, heads: int) -> "arb":
     return log3_of_one_plus(Fraction(n - 1, lam)) * lam
 
 
-@catalogued(
-    "lb_relaxB_log3", Basis("proved", f"{_SUPPLEMENTARY}, B.2, right of the maximum", _BALANCED)
-)
-@Certified
+@certified("lb_relaxB_log3")
 def lower_bound_deep_log3(depth: int, width: int, heads: int) -> "arb":
     """The relaxation that is better above the transition depth.
 
@@ -154,10 +133,7 @@ def lower_bound_deep_log3(depth: int, width: int, heads: int) -> "arb":
     return log3_of_one_plus(Fraction(lam, n - 1)) * (n - 1)
 
 
-@catalogued(
-    "lb_thm1_closed_log3", Basis("proved", "Levine et al. 2020, eq. 6; author response", _EVEN)
-)
-@Certified
+@certified("lb_thm1_closed_log3")
 def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
     """The closed form of theorem 1; positive only when 3^L < 4.5 (d_x - H).
 
@@ -169,21 +145,18 @@ def lower_bound_wide_closed_log3(depth: int, width: int, heads: int) -> "arb":
     return log3(Fraction(width - heads, 2 * lam)) * lam
 
 
-@catalogued("lb_thm2_closed_log3", Basis("proved", "Levine et al. 2020, eq. 7", _EVEN))
-@Certified
+@certified("lb_thm2_closed_log3")
 def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
     """The closed form of theorem 2, lower part.
 
     d_x L / 2 - L (H / 2 + 1) - d_x (1 + log3((d_x - H) / 2) / 2)
     """
-    from flint import arb
-
     _terms(depth, width, heads, least=2)
     L, d, H = depth, width, heads
-    return arb(d * L - L * (H + 2) - 2 * d) / 2 - log3(Fraction(d - H, 2)) * d / 2
+    return (d * L - L * (H + 2) - 2 * d - log3(Fraction(d - H, 2)) * d) / 2
 
 
-@catalogued("lb_strong", STRONGER)
+@catalogued("lb_strong")
 def strong_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> int:
@@ -198,8 +171,7 @@ def strong_lower_bound(
     return multiset(*_strong_terms(depth, width, heads, embedding_rank))
 
 
-@catalogued("lb_strong_log3", STRONGER)
-@Certified
+@certified("lb_strong_log3")
 def strong_lower_bound_log3(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> "arb":
@@ -241,3 +213,117 @@ def _strong_terms(
     if embedding_rank is not None:
         free = min(free, embedding_rank - 1)
     return free, doubled_degree(depth)
+
+
+def layer_growth(width: int, heads: int, positions: int) -> Fraction:
+    """K = N d_x^4 / H: a layer turns separation rank s into at most K s^3.
+
+    Proved as lemma 2 of the supplementary of Levine et al. 2020, its term count repaired here.
+    """
+    check_heads_fit(heads, width=width)
+    return Fraction(positions * width**4, heads)
+
+
+@catalogued("ub_residual_recursion")
+def residual_recursion(depth: int, width: int, heads: int, positions: int) -> Fraction:
+    """No residual network of this shape has a larger separation rank.
+
+    R_L,   R_0 = 1,   R_l = R_(l-1) + K R_(l-1)^3
+    """
+    K = layer_growth(width, heads, positions)
+    if interaction_count(depth) > EXACT_DIGITS / math.log10(K):
+        raise TooManyDigitsError(f"R_{depth}")
+    R = Fraction(1)
+    for _ in range(depth):
+        R += K * R**3
+    return R
+
+
+@certified("ub_residual_recursion_log3")
+def residual_recursion_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+    """Logarithm base 3 of the residual recursion.
+
+    Once R is astronomic the added R_(l-1) is a ball of almost no radius, and the rest of the
+    recursion, ln R_l = ln K + 3 ln R_(l-1), has a closed form.
+    """
+    from flint import arb, fmpz
+
+    ln_K = ln(layer_growth(width, heads, positions))
+    ln_R = arb(0)
+    for _ in range(min(depth, _RECURSION_STEPS)):
+        ln_R = ln_K + ln_R * 3 + (-ln_K - ln_R * 2).exp().log1p()
+    left = depth - min(depth, _RECURSION_STEPS)
+    tripled = fmpz(3**left)
+    neglected = arb(0, (-ln_R * 2).exp().upper()) if left else arb(0)
+    return log3_from_ln((ln_R + neglected) * tripled + ln_K * ((tripled - 1) // 2))
+
+
+@certified("ub_residual_product_paper_log3")
+def residual_product_paper_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+    """Logarithm base 3 of the product as printed, which its own recursion can exceed.
+
+        log3((L + 1)!) + C(L) log3 K
+
+    With K = 2 the recursion gives R_3 = 370443, the product 196608.
+    """
+    from flint import arb
+
+    growth = _ln_growth(depth, width, heads, positions)
+    return log3_from_ln(arb(depth + 2).lgamma() + growth)
+
+
+@certified("ub_residual_closed_paper_log3")
+def residual_closed_paper_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+    """Logarithm base 3 of the closed form as printed.
+
+        L log3 L + (4 log3 d_x + log3 N - log3 H) C(L)
+
+    It covers the printed product only for L >= 3, and never the corrected one.
+    """
+    return log3_from_ln(ln(depth) * depth + _ln_growth(depth, width, heads, positions))
+
+
+@certified("ub_residual_product_corrected_log3")
+def residual_product_corrected_log3(depth: int, width: int, heads: int, positions: int) -> "arb":
+    """Logarithm base 3 of the product that the recursion does give.
+
+    log3(L + 1) + sum_{l=2..L} 3^(L-l+1) log3 l + C(L) log3 K
+    """
+    growth = _ln_growth(depth, width, heads, positions)
+    return log3_from_ln(ln(depth + 1) + _cubed_layer_factors(depth) + growth)
+
+
+def _ln_growth(depth: int, width: int, heads: int, positions: int) -> "arb":
+    """C(L) ln K, the growth of all layers together."""
+    return ln(layer_growth(width, heads, positions)) * interaction_count(depth)
+
+
+def _cubed_layer_factors(depth: int) -> "arb":
+    """sum_{l=2..L} 3^(L-l+1) ln l, cut where the rest is below the working precision.
+
+    The rest after l = c is at most 3^(L+1) sum_{l>c} l 3^-l = 3^(L+1) 3^-c (c/2 + 3/4).
+    """
+    from flint import arb, ctx, fmpz
+
+    cut = min(depth, ctx.prec)
+    total = sum((ln(layer) * fmpz(3 ** (cut - layer + 1)) for layer in range(2, cut + 1)), arb(0))
+    if cut == depth:
+        return total
+    rest = arb(cut + 2) * 3
+    return (total + arb(rest / 2, rest / 2)) * fmpz(3 ** (depth - cut))
+
+
+@catalogued("ub_residual_thm4")
+def residual_deep_formula(depth: int, width: int) -> Fraction:
+    """The papers' formula for deep residual networks; not a bound.
+
+    d_x (C + 1)^2 multiset(d_x, 2C) (2C / d_x + 1)^d_x
+    """
+    return (interaction_count(depth) + 1) * deep_upper_formula(depth, width)
+
+
+@certified("ub_residual_thm4_log3")
+def residual_deep_formula_log3(depth: int, width: int) -> "arb":
+    """Logarithm base 3 of the papers' formula for deep residual networks; not a bound."""
+    extra_factor = log3_from_ln(ln(interaction_count(depth) + 1))
+    return extra_factor + deep_upper_formula_log3.ball(depth, width)

@@ -7,10 +7,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.theory.arithmetic import Certified, digits, interaction_count, log3, symmetric_entries
+from archfit.theory.arithmetic import (
+    Certified,
+    check_heads_fit,
+    digits,
+    interaction_count,
+    log3,
+    symmetric_entries,
+)
 from archfit.theory.bounds import Bound, BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
-from archfit.theory.quantities import check_heads_fit
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness_log3
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ def disputed_bounds() -> list[str]:
     return [
         name
         for name, entry in ENTRIES.items()
-        if name.startswith("ub_") and entry.basis.status == "disputed"
+        if name.startswith("ub_") and entry.status == "disputed"
     ]
 
 

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 from archfit.spec.errors import InvalidValue
 from archfit.spec.search import first_whole
 from archfit.theory.arithmetic import (
-    Certified,
     TooManyDigitsError,
+    catalogued,
+    certified,
     interaction_count,
     ln,
     ln_multiset,
@@ -34,7 +35,6 @@ from archfit.theory.arithmetic import (
     power,
     symmetric_entries,
 )
-from archfit.theory.quantities import Basis, catalogued
 
 if TYPE_CHECKING:
     from flint import arb
@@ -43,16 +43,8 @@ _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 
 Partition = tuple[int, ...]
 
-_HERE = 'derived here (docs/theory.md, "What replaces it")'
-COUNTED = Basis("derived", _HERE, ", with and without residual")
-FILLED = Basis(
-    "derived",
-    "derived here (a matrix has no more rank than rows or columns)",
-    ", for every network and positional embedding",
-)
 
-
-@catalogued("ub_stat", COUNTED)
+@catalogued("ub_stat")
 def statistics_upper_bound(depth: int, width: int) -> int:
     """No network of this shape has a larger separation rank, for any N, partition and weights.
 
@@ -63,8 +55,7 @@ def statistics_upper_bound(depth: int, width: int) -> int:
     return best_split(width, symmetric_entries(width) + 1, interaction_count(depth))
 
 
-@catalogued("ub_stat_simple_log3", COUNTED)
-@Certified
+@certified("ub_stat_simple_log3")
 def statistics_upper_bound_log3(depth: int, width: int) -> "arb":
     """Logarithm base 3 of the same with the split in the middle, k0 = floor((C - 1) / 2)."""
     return _middle_split_log3(width, symmetric_entries(width) + 1, interaction_count(depth))
@@ -122,7 +113,7 @@ def _middle_split_log3(factor: int, variables: int, total: int) -> "arb":
     return log3_from_ln(ln_multiset(variables, k) + ln(factor + other_over_this))
 
 
-@catalogued("ub_stat_N", COUNTED)
+@catalogued("ub_stat_N")
 def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: int) -> int:
     """No network on n_P + n_Q positions, the output among the n_P, has a larger separation rank.
 
@@ -214,7 +205,7 @@ def _partition_count(total: int, parts: int) -> int:
     return sum(counts)
 
 
-@catalogued("ub_stat_vocab", COUNTED)
+@catalogued("ub_stat_vocab")
 def statistics_upper_bound_vocabulary(
     depth: int,
     vocab: int,
@@ -260,8 +251,7 @@ def _any_split_exceeds(value: int, q: int, C: int) -> bool:
     return j > 0 and j * (math.log(n) - math.log(j)) > math.log(value)
 
 
-@catalogued("ub_stat_vocab_log3", COUNTED)
-@Certified
+@certified("ub_stat_vocab_log3")
 def statistics_upper_bound_vocabulary_log3(
     depth: int,
     vocab: int,
@@ -287,7 +277,7 @@ def count_variables(vocab: int, embedding_rank: int) -> int:
     return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
-@catalogued("ub_fill", FILLED)
+@catalogued("ub_fill")
 def filling_upper_bound(vocab: int, positions: int) -> int:
     """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
 
@@ -296,14 +286,13 @@ def filling_upper_bound(vocab: int, positions: int) -> int:
     return power(vocab, positions // 2)
 
 
-@catalogued("ub_fill_log3", FILLED)
-@Certified
+@certified("ub_fill_log3")
 def filling_upper_bound_log3(vocab: int, positions: int) -> "arb":
     """Logarithm base 3 of the ways to fill the smaller side."""
     return log3(vocab) * (positions // 2)
 
 
-@catalogued("ub_stat_pos", COUNTED)
+@catalogued("ub_stat_pos")
 def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> int:
     """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
 
@@ -315,8 +304,7 @@ def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_r
     return best_split(embedding_rank + 1, variables, interaction_count(depth))
 
 
-@catalogued("ub_stat_pos_log3", COUNTED)
-@Certified
+@certified("ub_stat_pos_log3")
 def statistics_upper_bound_positions_log3(
     depth: int, embedding_rank: int, position_rank: int
 ) -> "arb":

@@ -1,15 +1,17 @@
 """Where depth stops paying: thresholds of depth, the width that replaces depth, and sizes."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from archfit.spec.errors import InvalidValue, check_choice
 from archfit.theory.arithmetic import (
-    Certified,
+    catalogued,
+    certified,
+    check_heads_fit,
     digits,
     interaction_count,
+    ln,
     ln_multiset,
     log3,
     log3_from_ln,
@@ -23,7 +25,6 @@ from archfit.theory.continuous_bounds import (
     lower_bound_wide_closed_log3,
     lower_bound_wide_log3,
 )
-from archfit.theory.quantities import Basis, catalogued, check_heads_fit
 from archfit.theory.statistics_bounds import statistics_upper_bound_log3
 
 if TYPE_CHECKING:
@@ -39,18 +40,8 @@ Upper = Literal["paper", "stat"]
 _UPPER = {"paper": deep_upper_formula_log3, "stat": statistics_upper_bound_log3}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
-COROLLARY_1 = Basis("proved", "Levine et al. 2020, corollary 1")
 
-
-@catalogued(
-    "depth_threshold",
-    Basis(
-        "disputed",
-        "Levine et al. 2020, abstract",
-        " (as the point where depth stops paying; see corrected_depth_threshold)",
-    ),
-)
-@Certified
+@certified("depth_threshold")
 def depth_threshold(width: int) -> "arb":
     """log3(d_x), the depth up to which the papers say that depth beats width.
 
@@ -60,11 +51,7 @@ def depth_threshold(width: int) -> "arb":
     return log3(width)
 
 
-@catalogued(
-    "depth_threshold_corrected",
-    Basis("derived", 'derived here (docs/theory.md, "What replaces it")'),
-)
-@Certified
+@certified("depth_threshold_corrected")
 def corrected_depth_threshold(width: int) -> "arb":
     """2 log3(d_x) + log3(2), up to which the proved upper bound grows doubly exponentially.
 
@@ -73,36 +60,14 @@ def corrected_depth_threshold(width: int) -> "arb":
     return log3(2 * width**2)
 
 
-@catalogued(
-    "bound_transition_depth",
-    Basis(
-        "proved", "author response to the reviews of Levine et al. 2020 (which rounds 1.369 to 1.3)"
-    ),
-)
-@Certified
+@certified("bound_transition_depth")
 def bound_transition_depth(width: int) -> "arb":
     """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places."""
     return log3(Fraction(width, 2)) + 2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MinimalDepth:
-    """The network of a given size whose depth is log3 of its width."""
-
-    d_x: Decimal
-    L_real: Decimal
-    min_depth: int
-
-
-@catalogued(
-    "min_depth",
-    Basis(
-        "disputed",
-        "Levine et al. 2020, table 1 (the rule that reproduces it; floor is our choice)",
-        " (it uses the papers' threshold log3(d_x))",
-    ),
-)
-def minimal_depth(size: int) -> MinimalDepth:
+@catalogued("min_depth")
+def minimal_depth(size: int) -> dict[str, Decimal | int]:
     """The depth that a network of `size` block parameters should at least have.
 
     The real d with 12 log3(d) d^2 = size, then floor(log3 d). With u = 2 ln d this reads
@@ -110,16 +75,14 @@ def minimal_depth(size: int) -> MinimalDepth:
     """
 
     def ln_width() -> "arb":
-        from flint import arb
-
-        return (arb(3).log() * size / 6).lambertw() / 2
+        return (ln(3) * size / 6).lambertw() / 2
 
     depth = digits(lambda: log3_from_ln(ln_width()))
-    return MinimalDepth(d_x=digits(lambda: ln_width().exp()), L_real=depth, min_depth=int(depth))
+    width = digits(lambda: ln_width().exp())
+    return {"d_x": width, "L_real": depth, "min_depth": int(depth)}
 
 
-@catalogued("required_width", COROLLARY_1)
-@Certified
+@certified("required_width")
 def required_width(
     deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
 ) -> "arb":
@@ -129,12 +92,10 @@ def required_width(
 
     The paper's printed 2e17 and 2e5 (d = 1000, H = 16, L = 6 against 2 and 3) are `relaxA`.
     """
-    from flint import arb, fmpz
-
     check_choice(list(_LOWER), lower=lower)
     deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
-    exponent = deep / fmpz(interaction_count(shallow_depth))
-    width = (exponent * arb(3).log()).expm1() - (heads - 1)
+    exponent = deep / interaction_count(shallow_depth)
+    width = (exponent * ln(3)).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
         n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
         bases = {
@@ -143,11 +104,11 @@ def required_width(
             "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
         }
         if bases[lower] == heads ** interaction_count(shallow_depth):
-            return arb(0)
+            return ln(1)
     return width
 
 
-@catalogued("required_width_int", COROLLARY_1)
+@catalogued("required_width_int")
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
     deep = lower_bound(deep_depth, deep_width, heads)
@@ -166,27 +127,10 @@ def _root_above(value: int, degree: int) -> int:
     return below if below**degree == value else below + 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShallowEquivalent:
-    """A network of depth log3(d) + beta2 that provably beats the deep one."""
-
-    beta2: int
-    d_shallow: int
-    L_shallow: int
-
-
-@catalogued(
-    "corollary2_beta",
-    Basis(
-        "derived",
-        "Levine et al. 2020, corollary 2, made computable here",
-        " with upper=stat; disputed with upper=paper",
-        disputed_with=("upper", "paper"),
-    ),
-)
+@catalogued("corollary2_beta")
 def shallow_equivalent(
     deep_width: int, heads: int, deep_depth: int, upper: Upper
-) -> ShallowEquivalent:
+) -> dict[str, int]:
     """The least beta2 >= 0 whose shallow network has a lower bound above the deep one's upper.
 
         L_s = ceil(log3 d + beta2) >= 2,   d_s = 3^beta2 d,
@@ -215,18 +159,16 @@ def shallow_equivalent(
     upper_log3, beta2 = digits(limit), max(0, 2 - threshold)
     while not lower_log3(threshold + beta2, 3**beta2 * deep_width) > upper_log3:
         beta2 += 1
-    return ShallowEquivalent(
-        beta2=beta2, d_shallow=3**beta2 * deep_width, L_shallow=threshold + beta2
-    )
+    return {"beta2": beta2, "d_shallow": 3**beta2 * deep_width, "L_shallow": threshold + beta2}
 
 
-@catalogued("params_12", Basis("proved", "Levine et al. 2020, introduction", " (a count)"))
+@catalogued("params_12")
 def standard_parameters(depth: int, width: int) -> int:
     """12 L d_x^2: a standard Transformer without its embeddings."""
     return 12 * depth * width**2
 
 
-@catalogued("params_analysed", Basis("proved", "Levine et al. 2020, eq. 3", " (a count)"))
+@catalogued("params_analysed")
 def analysed_parameters(depth: int, width: int, heads: int, head_dim: int | None = None) -> int:
     """4 L H d_a d_x: the analysed network, attention only; 4 L d_x^2 when d_a = d_x / H."""
     if head_dim is None:

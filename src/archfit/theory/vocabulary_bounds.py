@@ -15,9 +15,18 @@ from itertools import combinations_with_replacement, count
 from typing import TYPE_CHECKING
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import Certified, ln, ln_multiset, log3_from_ln, multiset, power
+from archfit.theory.arithmetic import (
+    catalogued,
+    certified,
+    check_heads_fit,
+    check_sizes,
+    ln,
+    ln_multiset,
+    log3_from_ln,
+    multiset,
+    power,
+)
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.quantities import Basis, catalogued, check_heads_fit, check_sizes
 
 if TYPE_CHECKING:
     from flint import arb
@@ -30,17 +39,8 @@ _PRIME = 2**61 - 1
 
 Point = tuple[int, ...]
 
-_GAP = " (its proof has a gap)"
-_DEEP = ", for L >= 2"
-STATEMENT = Basis("disputed", "Wies et al. 2021, theorems 3 and 4 (eqs. 9 and 11)", _GAP)
-END_OF_PROOF = Basis(
-    "disputed", "Wies et al. 2021, last display of the proofs of theorems 3 and 4", _GAP
-)
-COROLLARY_1 = Basis("proved", "Wies et al. 2021, corollary 1, lemmas 5 and 6", _DEEP)
-COROLLARY_2 = Basis("proved", "Wies et al. 2021, corollary 2, lemmas 7 and 8", _DEEP)
 
-
-@catalogued("ub_vocab_statement", STATEMENT)
+@catalogued("ub_vocab_statement")
 def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> int:
     """The formula of the statement; not a bound.
 
@@ -50,15 +50,14 @@ def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> i
     return multiset(total, T) * multiset(4, T) * power(T + 1, total)
 
 
-@catalogued("ub_vocab_statement_log3", STATEMENT)
-@Certified
+@certified("ub_vocab_statement_log3")
 def vocabulary_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
     """Logarithm base 3 of the formula of the statement; not a bound."""
     T, total = int(3**depth), embedding_rank + position_rank
     return log3_from_ln(ln_multiset(total, T) + ln_multiset(4, T) + ln(T + 1) * total)
 
 
-@catalogued("ub_vocab_proof", END_OF_PROOF)
+@catalogued("ub_vocab_proof")
 def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Fraction:
     """The tighter formula at the end of the proof; not a bound.
 
@@ -74,8 +73,7 @@ def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int
     return value
 
 
-@catalogued("ub_vocab_proof_log3", END_OF_PROOF)
-@Certified
+@certified("ub_vocab_proof_log3")
 def vocabulary_proof_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
     """Logarithm base 3 of the tighter formula at the end of the proof; not a bound."""
     T, total = int(3**depth), embedding_rank + position_rank
@@ -86,7 +84,7 @@ def vocabulary_proof_formula_log3(depth: int, embedding_rank: int, position_rank
     return log3_from_ln(value)
 
 
-@catalogued("lb_vocab", COROLLARY_1)
+@catalogued("lb_vocab")
 def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> int:
     """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
 
@@ -97,8 +95,7 @@ def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: i
     return multiset(*_lower_terms(depth, width, heads, embedding_rank))
 
 
-@catalogued("lb_vocab_log3", COROLLARY_1)
-@Certified
+@certified("lb_vocab_log3")
 def vocabulary_lower_bound_log3(depth: int, width: int, heads: int, embedding_rank: int) -> "arb":
     """Logarithm base 3 of the lower bound for vocabulary and convolution embeddings."""
     n, lam = _lower_terms(depth, width, heads, embedding_rank)
@@ -120,7 +117,7 @@ def _lower_terms(depth: int, width: int, heads: int, embedding_rank: int) -> tup
     return (embedding_rank - heads) // 2, doubled_degree(depth)
 
 
-@catalogued("lb_vocab_long", COROLLARY_2)
+@catalogued("lb_vocab_long")
 def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> int:
     """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
 
@@ -131,20 +128,19 @@ def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> in
     return multiset(*_long_terms(depth, heads, embedding_rank))
 
 
-@catalogued("lb_vocab_long_log3", COROLLARY_2)
-@Certified
+@certified("lb_vocab_long_log3")
 def long_sequence_lower_bound_log3(depth: int, heads: int, embedding_rank: int) -> "arb":
     """Logarithm base 3 of the lower bound for long sequences over r tokens."""
     return log3_from_ln(ln_multiset(*_long_terms(depth, heads, embedding_rank)))
 
 
-@catalogued("lb_vocab_min_V", Basis("proved", "Wies et al. 2021, lemma 6", _DEEP))
+@catalogued("lb_vocab_min_V")
 def vocabulary_needed(depth: int, width: int, heads: int, embedding_rank: int) -> int:
     """The vocabulary size from which the lower bound is proved, 2 multiset(...) + 1."""
     return 2 * vocabulary_lower_bound(depth, width, heads, embedding_rank) + 1
 
 
-@catalogued("lemma7_N", Basis("proved", "Wies et al. 2021, lemmas 7 and 8, corollary 2", _DEEP))
+@catalogued("lemma7_N")
 def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
     """The sequence length from which the lower bound for long sequences is proved.
 
@@ -182,10 +178,7 @@ class Sphere:
         return max(max(point) for point in self.points)
 
 
-@catalogued(
-    "lemma8_smallest_c",
-    Basis("proved", "Wies et al. 2021, lemma 8, by search", " (each rank is exact)"),
-)
+@catalogued("lemma8_smallest_c")
 def smallest_squared_norm(dimension: int, degree: int) -> int:
     """The least c such that the points of squared norm c have full Veronese rank."""
     return smallest_full_rank_sphere(dimension, degree).squared_norm

@@ -12,8 +12,8 @@ from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import Shape, bounds_report, regime
-from archfit.theory.quantities import WIDTH
 
 MOST_DEPTHS = 32  # points on a curve
 UPPER, LOWER, DISPUTED = (
@@ -192,8 +192,9 @@ def _bound_rows(width: int) -> Iterator[Row]:
     """The points of all bounds of a width; a bound below one says nothing."""
     for depth in DEPTHS:
         at = growth_bounds(depth, width, 2 * width)
-        values = (at.statistics, at.every_depth, at.deep, at.strong_lower, at.lower)
-        for line, value in zip(LINES, values, strict=True):
+        names = ("ub_stat_N", "ub_thm1", "ub_thm2", "lb_strong", "lb")
+        for line, name in zip(LINES, names, strict=True):
+            value = at[name]
             if value is not None and value >= 1:
                 yield _growth_row(width, depth, value) | {"line": line}
 
