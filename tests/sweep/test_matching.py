@@ -2,7 +2,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.matching import equal_blocks, nearest_width, width_for
+from archfit.sweep.sweep import equal_blocks, nearest_width, width_for
 
 sizes = st.integers(1, 3_000_000)
 few = st.integers(1, 8)
@@ -41,7 +41,7 @@ def test_equal_blocks_of_gpt2_have_the_width_of_the_formula(
 ) -> None:
     options = RunOptions(precision="float32", heads=heads)
     found = equal_blocks(options, depth=depth, block_params=size)
-    widths = (found.width, width_for(size, depth=depth, heads=heads))
+    widths = (found.width, width_for(size, depth=depth, heads=heads, attention_ratio=1))
     misses = [abs(12 * depth * width**2 - size) for width in widths]
     assert found.depth == depth
     assert misses[0] == misses[1]

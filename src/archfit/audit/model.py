@@ -3,7 +3,7 @@
 `None` always means "not found", never zero: a number that no file gives is not invented.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -101,9 +101,8 @@ class Model:
 
         A vision stack beside a text stack is not on the way of a token.
         """
-        depths = [stack.depth for stack in self.stacks[1:] if stack.role != "vision"]
-        known = [depth for depth in (self.stacks[0].depth, *depths) if depth is not None]
-        return sum(known) if len(known) == 1 + len(depths) else None
+        first, *others = self.stacks
+        return sum_if_known((first.depth, *(s.depth for s in others if s.role != "vision")))
 
     @property
     def width(self) -> int:
@@ -114,6 +113,16 @@ class Model:
     def rank_limit(self) -> int | None:
         """The most dimensions in which inputs can differ: min(width, what the input allows)."""
         return self.input.rank_limit(self.width)
+
+
+def sum_if_known(sizes: Iterable[int | None]) -> int | None:
+    """The sum, or None where one of them was not found."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 def model_from_architecture(architecture: Architecture, *, name: str, origin: str) -> Model:

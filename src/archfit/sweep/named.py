@@ -11,24 +11,29 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.matching import equal_blocks, equal_total, ranks_below, width_for
 from archfit.sweep.sweep import (
     NO_DATA,
     Cell,
     Corpus,
     Scale,
     Sweep,
+    equal_blocks,
+    equal_total,
     named_sweeps_table,
+    ranks_below,
     recipe_of,
     seeded,
     used_corpora,
-)  # fmt: skip
+    width_for,
+)
 
 BYTES = 257  # the vocabulary of bytes and a separator
 PAPERS_VOCAB = 2000  # of all the papers' experiments that do not say otherwise
 LEVINE_REPEATS = 3
 LEAST_ATLAS_STEPS, FAR_FROM_SIZE, NARROWEST = 600, 0.08, 8
 Numbers: TypeAlias = Mapping[str, Any]  # what the table says of a sweep at one scale
+Corpora: TypeAlias = Sequence[Corpus]
+Cells: TypeAlias = Iterator[Cell]
 
 
 def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def _runs(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {**row, **dict(zip(lists, values, strict=True))}
 
 
-def _listed(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def _listed(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """The networks that a paper lists; own data take those of the nearest vocabulary."""
     for corpus in corpora:
         rows = [{"vocab": PAPERS_VOCAB, **row} for row in _runs(numbers["runs"])]
@@ -56,12 +61,10 @@ def _listed(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
             if ratio := row.pop("attention_ratio", None):
                 row["head_dim"] = ratio * row["width"] // row["heads"]
             if row.pop("vocab") == nearest:
-                yield Cell(corpus=corpus, options=replace(recipe, **row))
+                yield Cell(corpus, replace(recipe, **row))
 
 
-def depths_and_sizes(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
+def depths_and_sizes(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Depths at several sizes on every data set.
 
     levine-depth: the crossing of each two gives a point of the transition law (Levine et al. 2020,
@@ -77,10 +80,10 @@ def depths_and_sizes(
     ]
     for corpus in corpora:
         for start, size, depth in product((recipe, *capped), numbers["sizes"], numbers["depths"]):
-            yield Cell(corpus=corpus, options=equal_blocks(start, depth=depth, block_params=size))
+            yield Cell(corpus, equal_blocks(start, depth=depth, block_params=size))
 
 
-def wies_rank(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def wies_rank(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Loss against rank next to loss against width; a rank may also exceed the width (control).
 
     Wies et al. 2021, section 5.1: token and position tables are factorised alike, and for a few
@@ -88,51 +91,44 @@ def wies_rank(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -
     """
     (corpus,), full = corpora, replace(recipe, depth=numbers["depth"], width=numbers["width"])
     for width in (*numbers["narrower"], full.width):
-        yield Cell(corpus=corpus, options=replace(full, width=width))
+        yield Cell(corpus, replace(full, width=width))
     limit = min(full.width, corpus.vocab)
     for rank in (*ranks_below(limit, numbers["ranks"]), *numbers["controls"]):
-        options = replace(full, embedding_inner=rank, position_inner=rank)
-        yield Cell(corpus=corpus, options=options)
+        yield Cell(corpus, replace(full, embedding_inner=rank, position_inner=rank))
     for rank in ranks_below(limit, numbers["full_positions"]):
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
+        yield Cell(corpus, replace(full, embedding_inner=rank))
 
 
-def input_or_output_rank(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
+def input_or_output_rank(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """The same cap on the input embedding, on the output head, and on both.
 
     Wies et al. cap the input and leave the head full; Godey et al. 2024 (arXiv:2404.07647) find
     that a narrow head hurts. Positions stay full, so that the two sides differ in nothing else.
     """
     (corpus,), full = corpora, replace(recipe, depth=numbers["depth"], width=numbers["width"])
-    yield Cell(corpus=corpus, options=full)
+    yield Cell(corpus, full)
     limit = min(full.width, corpus.vocab)
     for rank in (*ranks_below(limit, numbers["ranks"]), full.width):  # the last is the control
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
-        yield Cell(corpus=corpus, options=replace(full, head=rank))
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank, head=rank))
+        yield Cell(corpus, replace(full, embedding_inner=rank))
+        yield Cell(corpus, replace(full, head=rank))
+        yield Cell(corpus, replace(full, embedding_inner=rank, head=rank))
 
 
-def wies_positions(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
+def wies_positions(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Ranks of the position table against ranks of the vocabulary's.
 
     Wies et al. 2021, appendix C.4: position rank 16 is as good as full.
     """
     (corpus,), wanted = corpora, {key: numbers[key] for key in ("depth", "width", "context")}
     full = replace(recipe, batch=recipe.batch * recipe.context // wanted["context"], **wanted)
-    yield Cell(corpus=corpus, options=full)
+    yield Cell(corpus, full)
     for rank in numbers["position_ranks"]:
-        yield Cell(corpus=corpus, options=replace(full, position_inner=rank))
+        yield Cell(corpus, replace(full, position_inner=rank))
     for rank in ranks_below(corpus.vocab, numbers["vocabulary_ranks"]):
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
+        yield Cell(corpus, replace(full, embedding_inner=rank))
 
 
-def wies_attention(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
+def wies_attention(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Networks of equal size whose attention is 1, 2, 4 … times as wide as the network.
 
     Wies et al. 2021, section 5.3, where heads number 12 to 24 and the best depth of each ratio
@@ -142,14 +138,14 @@ def wies_attention(
     plain = replace(recipe, heads=heads)
     for depth in numbers["depths"]:
         for size in sizes:
-            yield Cell(corpus=corpus, options=equal_blocks(plain, depth=depth, block_params=size))
+            yield Cell(corpus, equal_blocks(plain, depth=depth, block_params=size))
         for ratio in numbers["ratios"]:
             width = width_for(sizes[-1], depth=depth, heads=heads, attention_ratio=ratio)
             options = replace(plain, depth=depth, width=width, head_dim=ratio * width // heads)
-            yield Cell(corpus=corpus, options=options)
+            yield Cell(corpus, options)
 
 
-def repeats(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def repeats(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Architectures that are trained again and again: how much do seeds alone change the loss?
 
     Levine et al. 2020, table 2 (11 architectures); Wies et al. 2021 (8).
@@ -157,16 +153,14 @@ def repeats(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
     by_vocab = {corpus.vocab: corpus for corpus in corpora}
     plain = by_vocab.get(PAPERS_VOCAB, corpora[0])
     for row in _runs(numbers.get("levine", ())):
-        options = replace(recipe_of("levine"), **row)
-        yield Cell(corpus=plain, options=options, most_seeds=LEVINE_REPEATS)
+        yield Cell(plain, replace(recipe_of("levine"), **row), most_seeds=LEVINE_REPEATS)
     for row in _runs(numbers.get("wies", ())):
-        corpus = by_vocab.get(row.pop("vocab"), plain)
-        yield Cell(corpus=corpus, options=replace(recipe, **row))
+        yield Cell(by_vocab.get(row.pop("vocab"), plain), replace(recipe, **row))
     for depth, width in numbers.get("shapes", ()):
-        yield Cell(corpus=corpora[0], options=replace(recipe, depth=depth, width=width))
+        yield Cell(corpora[0], replace(recipe, depth=depth, width=width))
 
 
-def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def repairs(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """A text-shaped network of this vocabulary, and four others of as many parameters.
 
     Deeper; with a larger vocabulary (BPE, k-mers: the corpora after the first); with patches. All
@@ -176,16 +170,15 @@ def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
     given, *larger = corpora
     plain = replace(recipe, depth=numbers["depth"], width=numbers["width"])
     params = plain.architecture(given.vocab).params
-    yield Cell(corpus=given, options=plain)
+    yield Cell(given, plain)
     others = [(given, replace(plain, depth=times * plain.depth)) for times in numbers["deeper"]]
     others += [(corpus, plain) for corpus in larger]
     others += [(given, replace(plain, patch=size)) for size in numbers["patches"]]
     for corpus, options in others:
-        equal = equal_total(options, vocab=corpus.vocab, params=params)
-        yield Cell(corpus=corpus, options=equal)
+        yield Cell(corpus, equal_total(options, vocab=corpus.vocab, params=params))
 
 
-def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def atlas(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """All depths at every size, tables included, on every vocabulary (and at every rank of its
     embedding), equally many tokens for each parameter.
 
@@ -213,10 +206,10 @@ def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> It
         is_wide = shape.width >= NARROWEST and (rank is None or rank < shape.width)
         if not is_far and not is_large and is_wide:
             most_seeds = 1 if params >= numbers["one_seed_from"] else None
-            yield Cell(corpus=corpus, options=options, most_seeds=most_seeds)
+            yield Cell(corpus, options, most_seeds=most_seeds)
 
 
-NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[Cell]]] = {
+NAMED: Mapping[str, Callable[[Numbers, RunOptions, Corpora], Cells]] = {
     "levine-depth": depths_and_sizes,
     "best-depth": depths_and_sizes,
     "wies-rank": wies_rank,
@@ -239,7 +232,7 @@ ATLAS = tuple(name for name, cells in NAMED.items() if cells is atlas)
 def named_sweep(
     name: str,
     scale: Scale,
-    corpora: Sequence[Corpus],
+    corpora: Corpora,
     *,
     seeds: Sequence[int],
     changes: Mapping[str, str],

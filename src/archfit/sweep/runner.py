@@ -109,10 +109,6 @@ class CellQueue:
             case _:  # it cannot be trained, and would not be the next time
                 self.failed[spec] = reason
 
-    def interrupted(self, spec: RunSpec) -> None:
-        """It was stopped with the runner; its checkpoint is for the next one."""
-        self.pending.append(spec)
-
 
 class SweepWatcher:
     """What is told how a sweep goes; this one shows nothing, and the command line's show it."""

@@ -40,22 +40,23 @@ class Worker:
             stderr=self.words,
             start_new_session=True,  # Ctrl-C is for the runner, which then ends its workers
         )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.orders, self.answers = self.process.stdin, self.process.stdout
         self.cells: dict[str, RunSpec] = {}  # by the name of the run
         self.is_ready = False  # whether it has loaded what it needs
         self.unfinished_line = b""
 
     def fileno(self) -> int:
         """What to wait for."""
-        assert self.process.stdout is not None
-        return self.process.stdout.fileno()
+        return self.answers.fileno()
 
     def give(self, cell: RunSpec) -> None:
         """Let it train the cell; that it has died meanwhile shows when it is read."""
-        assert self.process.stdin is not None
         self.cells[cell.name] = cell
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(canonical_json(cell).encode() + b"\n")
-            self.process.stdin.flush()
+            self.orders.write(canonical_json(cell).encode() + b"\n")
+            self.orders.flush()
 
     def events(self) -> Iterator[dict[str, object]]:
         """What it said since; reads once, and waits if there is nothing. `died` comes last."""
@@ -85,9 +86,8 @@ class Worker:
 
     def dismiss(self) -> None:
         """Tell it that nothing more will come."""
-        assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self.orders.close()
 
     def end(self) -> None:
         """Wait until it has saved what it was at, and is gone."""
@@ -97,8 +97,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.answers.close()
         self.words.close()
 
 

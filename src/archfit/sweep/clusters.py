@@ -1,29 +1,100 @@
-"""The runner of a Ray cluster: one task a cell, with the share of a GPU that it needs.
+"""Runners of clusters: a Slurm job array, and tasks of Ray.
 
 Out and data lie on a file system that all nodes see, as `archfit sweep` on several machines needs
-anyway. Ray starts a task again elsewhere when its node is lost; the run then goes on from its
-last checkpoint, since the worker of a dead node has let go of its lock.
+anyway.
+
+**Slurm.** The tasks of the array are runners on one folder, and nothing waits for them. Each takes
+the cells that are neither done nor held, so tasks need no list, may be more or fewer than cells,
+may die, and may be submitted again. Near its time limit a task is sent SIGUSR1, saves its run and
+puts itself back into the queue; one that is cancelled gets SIGTERM and stays out.
+
+**Ray.** One task a cell, with the share of a GPU that it needs. Ray starts a task again elsewhere
+when its node is lost; the run then goes on from its last checkpoint, since the worker of a dead
+node has let go of its lock.
 """
 
 import contextlib
 import importlib.util
-import socket
+import re
+import shlex
 import sys
 import time
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from archfit.spec import RunSpec
+from archfit.spec.files import SWEEP
 from archfit.spec.gpu_cost import device_bytes
 from archfit.sweep import runner
-from archfit.sweep.devices import needs_a_gpu
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
 from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
 
+SECONDS_BEFORE_THE_LIMIT = 120  # of a Slurm task's time, for a checkpoint
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
 LEAST_SHARE = 0.1  # more than ten runs on a GPU only wait for each other
 BACKLOG = 2  # tasks for each that can run: nobody idles, and a cluster that can grow sees why
 SECONDS_TO_ANSWER = 10.0
+
+
+def needs_a_gpu(spec: RunSpec, device: str) -> bool:
+    """Whether the run is to have one; some CPUs advertise bfloat16 and then fail."""
+    return spec.recipe.precision == "bfloat16" or device == "cuda"
+
+
+# ---- Slurm
+
+
+def slurm_script(
+    name: str, options: RunnerOptions, *, tasks: int, workers: int, needs_gpu: bool
+) -> str:
+    """The batch file; `sbatch FILE` submits it."""
+    out = options.out.resolve()
+    if not str(out).isprintable():  # a line break in it would begin a line of the script
+        raise ValueError(f"--out {str(out)!r} cannot stand in a batch file; use a plainer name")
+    words = [
+        *(sys.executable, "-m", "archfit", "sweep", str(out / SWEEP), "--out", str(out)),
+        *("--device", options.device, "--threads", str(options.threads)),
+        *("--workers", str(workers), "--checkpoint-seconds", str(options.checkpoint_seconds)),
+        "--no-wait",
+    ]
+    gpu = "#SBATCH --gpus-per-task=1\n" if needs_gpu else ""
+    path = absolute_import_path()  # by which a checkout is found, whatever shell submits
+    export = f"\nexport PYTHONPATH={shlex.quote(path)}" if path else ""
+    log = str(out / "slurm-%A_%a.log")
+    log = f'"{log}"' if any(letter.isspace() for letter in log) else log
+    return f"""#!/bin/bash
+# Submit with sbatch; edit the time limit and add a partition or account as your cluster wants.
+#SBATCH --job-name=archfit-{re.sub(r"[^A-Za-z0-9_.-]+", "-", name)}
+#SBATCH --array=0-{tasks - 1}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={max(1, workers * options.threads)}
+{gpu}#SBATCH --time=24:00:00
+#SBATCH --output={log}
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=B:USR1@{SECONDS_BEFORE_THE_LIMIT}
+{export}
+time_is_up=
+trap 'time_is_up=yes; kill -TERM "$runner"' USR1
+trap 'kill -TERM "$runner"' TERM
+{shlex.join(words)} &
+runner=$!
+wait "$runner"; status=$?
+while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # a trap ends a wait
+if [ "$time_is_up" ] && [ "$status" -gt 128 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$status"
+"""
+
+
+def check_script_file(file: Path) -> None:
+    """Refuse a place where no batch file can be written."""
+    if not file.parent.is_dir():
+        raise ValueError(f"{file} is in a folder that does not exist; make {file.parent} first")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name the file that the batch script is to have")
+
+
+# ---- Ray
 
 
 def run_on_ray(
@@ -53,7 +124,12 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
     with runner.noted_signals() as raise_noted:
         try:
             while _start_tasks(ray, cells, options, running, watch) or cells.elsewhere:
-                for reference in _ended(ray, running):
+                patience, ended = runner.SECONDS_BETWEEN_LOOKS, []
+                if running:
+                    ended = ray.wait([*running], timeout=patience)[0]
+                else:  # others are at the cells that are left
+                    time.sleep(patience)
+                for reference in ended:
                     cell, event = running.pop(reference), _answer(ray, reference)
                     cells.note(cell, event)
                     watch.ended(cell, str(event.get("reason", event["event"])))
@@ -82,15 +158,6 @@ def _start_tasks(
     return bool(running)
 
 
-def _ended(ray: Any, running: Mapping[Any, RunSpec]) -> list[Any]:
-    """Tasks that are over; waits for one, but not for long."""
-    if not running:  # others are at the cells that are left
-        time.sleep(runner.SECONDS_BETWEEN_LOOKS)
-        return []
-    ready: list[Any] = ray.wait([*running], timeout=runner.SECONDS_BETWEEN_LOOKS)[0]
-    return ready
-
-
 def _answer(ray: Any, reference: Any) -> dict[str, object]:
     try:
         event: dict[str, object] = ray.get(reference)
@@ -113,6 +180,8 @@ def _needs(cell: RunSpec, options: RunnerOptions, *, alone: bool) -> dict[str, o
 
 def _check_answers(address: str) -> None:
     """Refuse a place where nobody listens; Ray itself would try for long and not in silence."""
+    import socket
+
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
