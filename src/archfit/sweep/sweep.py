@@ -146,12 +146,6 @@ def nearest_width(size: Callable[[int], int], target: int, *, step: int) -> int:
     return min(candidates, key=lambda width: abs(size(width) - target))
 
 
-def equal_blocks(options: RunOptions, *, depth: int, block_params: int) -> RunOptions:
-    """The network at this depth, as wide as that many weights in blocks allow."""
-    options = replace(options, depth=depth)
-    return replace(options, width=matched_width(options, block_params))
-
-
 def block_size(options: RunOptions, width: int) -> int:
     """Weights in blocks of the network at this width; what it reads does not count."""
     return replace(options, width=width).architecture(vocab=2).block_params
