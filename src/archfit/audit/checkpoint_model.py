@@ -51,7 +51,7 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
             total=_elements(learned),
         ),
         missing=tuple(NO_HEADS.format(size) for size, value in sizes.items() if value is None),
-        notes=(*_left_out(tensors), *_shape_notes(stacks[0], shapes[0].width)),
+        notes=tuple(_notes(tensors, stacks[0], shapes[0].width)),
     )
 
 
@@ -104,17 +104,6 @@ def _is_head(name: str) -> bool:
 def _is_table(name: str) -> bool:
     is_norm = "norm" in name.lower()
     return _is_head(name) or (not is_norm and any(part in name for part in tensor_names("tables")))
-
-
-def _left_out(tensors: Tensors) -> tuple[str, ...]:
-    buffers = [tensor for tensor in tensors if not is_learned(tensor)]
-    if not buffers:
-        return ()
-    return (
-        f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of {_elements(buffers):,} "
-        "elements are masks, indices, frequencies or quantised numbers, and not counted as "
-        "parameters",
-    )
 
 
 # ---- stacks
@@ -211,7 +200,16 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
             "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
             "no Transformer with known names; put its config.json beside it"
         )
-    return tuple(_stack(prefix, inside) for prefix, inside in sorted(found.items()))
+    stacks = []
+    for prefix, inside in sorted(found.items()):
+        numbers = {int(name.partition(".")[0]) for name in inside}
+        if absent := set(range(max(numbers) + 1)) - numbers:
+            raise ValueError(
+                f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: "
+                "this is one shard of several; give the .safetensors.index.json of all"
+            )
+        stacks.append(StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside))
+    return tuple(stacks)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -230,16 +228,6 @@ def _split(name: str) -> tuple[str, str]:
     return "", ""
 
 
-def _stack(prefix: str, inside: dict[str, StoredTensor]) -> StoredStack:
-    numbers = {int(name.partition(".")[0]) for name in inside}
-    if absent := set(range(max(numbers) + 1)) - numbers:
-        raise ValueError(
-            f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: this "
-            "is one shard of several; give the .safetensors.index.json of all"
-        )
-    return StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside)
-
-
 def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
     """First the stack whose name is closest to the input's, then encoders before decoders."""
     pairs = zip(stack.prefix.split("."), input_name.split("."), strict=False)
@@ -247,10 +235,17 @@ def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
     return -shared, stack.role == "decoder", stack.prefix
 
 
-def _shape_notes(stack: StoredStack, width: int) -> Iterator[str]:
-    queries, keys = stack.rows("queries"), stack.rows("keys")
+def _notes(tensors: Tensors, stack: StoredStack, width: int) -> Iterator[str]:
+    """What is not counted, and what is unusual about the stack that reads the input."""
+    if buffers := [tensor for tensor in tensors if not is_learned(tensor)]:
+        yield (
+            f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of {_elements(buffers):,} "
+            "elements are masks, indices, frequencies or quantised numbers, and not counted as "
+            "parameters"
+        )
     if stack.has("gates"):
         yield "the feed-forward layers are gated"
+    queries, keys = stack.rows("queries"), stack.rows("keys")
     if queries is not None and queries != width:
         yield f"all query heads together have {queries:,} dimensions, width {width:,}"
     if queries and keys and queries != keys:

@@ -72,6 +72,9 @@ class EmbeddingTensors:
     tables: Tensors  # (rows, inner); several if a position sums over codebooks; one
     # (width, inputs...) for a linear map
     widening: Tensors = ()  # one for a factorised table, else empty
+    rows: int  # tokens of all tables, or dimensions of a patch, feature or state
+    inner: int  # columns of the tables; the width, unless a map widens them
+    width: int  # size of the vectors that come out
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,34 +89,12 @@ class EmbeddingTensors:
     @property
     def stored_rows(self) -> int:
         """Rows of all tables as stored."""
-        return sum(table.shape[0] for table in self.tables)
+        return self.rows if self.is_table else self.width
 
     @property
     def stored_columns(self) -> int:
         """Columns of the tables as stored, all axes after the first made one."""
-        return self.tables[0].elements // max(1, self.tables[0].shape[0])
-
-    @property
-    def rows(self) -> int:
-        """Tokens of all tables, or dimensions of a patch, feature or state."""
-        return self.stored_rows if self.is_table else self.stored_columns
-
-    @property
-    def inner(self) -> int:
-        """Columns of the tables; the width, unless a map widens them."""
-        return self.tables[0].shape[1 if self.is_table else 0]
-
-    @property
-    def width(self) -> int:
-        """Size of the vectors that come out."""
-        if not self.widening:
-            return self.inner
-        return self.widening[0].shape[1 if self.is_widening_stored_inner_first else 0]
-
-    @property
-    def is_widening_stored_inner_first(self) -> bool:
-        """Whether it is archfit's (inner, width), and not a linear layer's (width, inner)."""
-        return bool(self.widening) and self.widening[0].name.endswith(MIX)
+        return self.inner if self.is_table else self.rows
 
 
 def find_embedding(tensors: Tensors) -> EmbeddingTensors:
@@ -126,14 +107,21 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
         plain, inner = _plain_name(best), best.shape[1]
         named_alike = [t for t in tables if _plain_name(t) == plain and t.shape[1] == inner]
         alike = (best,) if plain == best.name else tuple(named_alike)
-        widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
         kind: InputKind = "sum_of_lookups" if len(alike) > 1 else "lookup"
-        kind = "factorised_lookup" if widening else kind
-        return EmbeddingTensors(kind=kind, tables=alike, widening=widening)
+        rows, width = sum(table.shape[0] for table in alike), inner
+        widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
+        if widening:
+            kind, width = "factorised_lookup", widening[0].shape[_is_inner_first(widening[0])]
+        return EmbeddingTensors(
+            kind=kind, tables=alike, widening=widening, rows=rows, inner=inner, width=width
+        )
     for ending, kind in knowledge()["tensors"]["linear_maps"].items():
         for tensor in tensors:
             if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
-                return EmbeddingTensors(kind=kind, tables=(tensor,))
+                width, rows = tensor.shape[0], tensor.elements // tensor.shape[0]
+                return EmbeddingTensors(
+                    kind=kind, tables=(tensor,), rows=rows, inner=width, width=width
+                )
     largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
     listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
     place = f" of {tensors[0].file}" if tensors else ""
@@ -147,6 +135,11 @@ def find_embedding(tensors: Tensors) -> EmbeddingTensors:
 def ends_in(name: str, endings: tuple[str, ...]) -> bool:
     """Whether the last parts of a tensor's name are one of the endings."""
     return any(f".{name}".endswith(f".{ending}") for ending in endings)
+
+
+def _is_inner_first(widening: StoredTensor) -> bool:
+    """Whether it is archfit's (inner, width), and not a linear layer's (width, inner)."""
+    return widening.name.endswith(MIX)
 
 
 def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
@@ -235,7 +228,7 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     """
     (widening,), inner = embedding.widening, embedding.inner
     table = Gram(embedding.tables[0], _table_rows(embedding), inner)
-    is_wide = embedding.is_widening_stored_inner_first
+    is_wide = _is_inner_first(widening)
     mix = Gram(widening, blocks(widening), embedding.width if is_wide else inner, is_across=is_wide)
     roots = table.root(), mix.root()
     largest = [float(np.linalg.norm(root[-1])) for root in roots]

@@ -232,10 +232,19 @@ def _if_known(count: Callable[[], int]) -> int | None:
 
 
 def _stack(family: Family, sizes: Sizes) -> int:
-    """All parameters of a stack."""
-    last = family.norm * sizes["width"] if family.has_final_norm else 0
-    others = sizes["distinct"] * _beside_matrices(family, sizes)
-    return _matrices(family, sizes) + others + piece_sum(family.inside_stack, sizes) + last
+    """All parameters of a stack: matrices; biases, norms and whatever else a block stores; more."""
+    crosses, width = sizes["crosses"], sizes["width"]
+    query, key_value = sizes["attention"], sizes["key_value"]
+    each = counting.attention_biases(family.biases, width=width, query=query, key_value=key_value)
+    each = each * (1 + crosses) + family.norm * width * (family.norms + crosses)
+    if "feed_forward" in family.biases:
+        each += counting.feed_forward_biases(family, width=width, hidden=sizes["feed_forward"])
+    head_dim = sizes["head_dim"] if family.head_norm == "head" else 0
+    each += counting.head_norms(family, head_dim=head_dim, query=query, key_value=key_value)
+    each += piece_sum(family.vectors, sizes)
+    last = family.norm * width if family.has_final_norm else 0
+    inside = piece_sum(family.inside_stack, sizes)
+    return _matrices(family, sizes) + sizes["distinct"] * each + inside + last
 
 
 def _matrices(family: Family, sizes: Sizes) -> int:
@@ -259,16 +268,3 @@ def _feed_forward(family: Family, sizes: Sizes) -> int:
         experts += layer("shared_feed_forward") + width  # and its gate
     dense = sizes["dense"] * layer("feed_forward") if sizes["dense"] else 0
     return (distinct - sizes["dense"]) * experts + dense
-
-
-def _beside_matrices(family: Family, sizes: Sizes) -> int:
-    """Biases, norms and whatever else one block stores."""
-    crosses, width = sizes["crosses"], sizes["width"]
-    query, key_value = sizes["attention"], sizes["key_value"]
-    total = counting.attention_biases(family.biases, width=width, query=query, key_value=key_value)
-    total = total * (1 + crosses) + family.norm * width * (family.norms + crosses)
-    if "feed_forward" in family.biases:
-        total += counting.feed_forward_biases(family, width=width, hidden=sizes["feed_forward"])
-    head_dim = sizes["head_dim"] if family.head_norm == "head" else 0
-    total += counting.head_norms(family, head_dim=head_dim, query=query, key_value=key_value)
-    return total + piece_sum(family.vectors, sizes)

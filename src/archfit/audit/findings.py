@@ -132,8 +132,14 @@ def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
 def _low(model: Model, rank: int, **words: object) -> Found:
     """An embedding of this rank, below the width."""
     share = rank_redundancy(rank, model.width, model.stacks[0].depth)
-    words |= {"rank": rank, "width": model.width, "ratio": rank / model.width, "share": share}
-    return Found(severity=_severity(share), words=words, redundancy=share)
+    return _redundant(share, rank=rank, width=model.width, ratio=rank / model.width, **words)
+
+
+def _redundant(share: Redundancy, **words: object) -> Found:
+    """Parameters of which this share does nothing; the share is what makes it severe."""
+    is_high, is_low = share.middle >= HIGH_SHARE, share.middle < MEDIUM_SHARE
+    severity: Severity = "high" if is_high else "low" if is_low else "medium"
+    return Found(severity=severity, words={**words, "share": share}, redundancy=share)
 
 
 # ---- stacks
@@ -144,9 +150,7 @@ def _wide_attention(subject: Subject) -> Found | None:
     stack, ratio = subject.stack, subject.stack.attention_ratio
     if ratio is None or ratio <= 1 or "heads" in subject.model.doubtful:
         return None
-    share = attention_redundancy(ratio, stack.depth)
-    words = {"stack": stack, "ratio": ratio, "share": share}
-    return Found(severity=_severity(share), words=words, redundancy=share)
+    return _redundant(attention_redundancy(ratio, stack.depth), stack=stack, ratio=ratio)
 
 
 def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
@@ -269,12 +273,6 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     )
     words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": after / before - 1}
     return Found(severity="low", words=words)
-
-
-def _severity(share: Redundancy) -> Severity:
-    if share.middle >= HIGH_SHARE:
-        return "high"
-    return "medium" if share.middle >= MEDIUM_SHARE else "low"
 
 
 _LOOKS: Mapping[str, Callable[[Subject], Found | None]] = {

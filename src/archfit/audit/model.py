@@ -57,16 +57,6 @@ class InputMap:
     inner: int | None = None  # width of a factorised table or map
     dimensions: int | None = None  # of a patch, feature or state: what enters the linear map
 
-    def rank_limit(self, width: int) -> int | None:
-        """The most dimensions in which inputs of this kind can differ; None if nothing bounds it
-        but the width, or if what would bound it was not found."""
-        if self.kind in UNBOUNDED:
-            return None
-        rows = self.vocab if self.vocab_real is None else self.vocab_real
-        bounds = (rows if self.kind in TABLES else self.dimensions, self.inner)
-        known = [bound for bound in bounds if bound is not None]
-        return min([width, *known]) if known else None
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
@@ -111,8 +101,16 @@ class Model:
 
     @property
     def rank_limit(self) -> int | None:
-        """The most dimensions in which inputs can differ: min(width, what the input allows)."""
-        return self.input.rank_limit(self.width)
+        """The most dimensions in which inputs can differ: min(width, what the input allows).
+
+        None if nothing bounds it but the width, or if what would bound it was not found.
+        """
+        if self.input.kind in UNBOUNDED:
+            return None
+        tokens = self.input.vocab if self.input.vocab_real is None else self.input.vocab_real
+        entering = tokens if self.input.kind in TABLES else self.input.dimensions
+        known = [bound for bound in (entering, self.input.inner) if bound is not None]
+        return min([self.width, *known]) if known else None
 
 
 def sum_if_known(sizes: Iterable[int | None]) -> int | None:

@@ -19,6 +19,7 @@ import re
 import shlex
 import sys
 import time
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -57,33 +58,20 @@ def slurm_script(
         *("--workers", str(workers), "--checkpoint-seconds", str(options.checkpoint_seconds)),
         "--no-wait",
     ]
-    gpu = "#SBATCH --gpus-per-task=1\n" if needs_gpu else ""
     path = absolute_import_path()  # by which a checkout is found, whatever shell submits
-    export = f"\nexport PYTHONPATH={shlex.quote(path)}" if path else ""
     log = str(out / "slurm-%A_%a.log")
     log = f'"{log}"' if any(letter.isspace() for letter in log) else log
-    return f"""#!/bin/bash
-# Submit with sbatch; edit the time limit and add a partition or account as your cluster wants.
-#SBATCH --job-name=archfit-{re.sub(r"[^A-Za-z0-9_.-]+", "-", name)}
-#SBATCH --array=0-{tasks - 1}
-#SBATCH --ntasks=1
-#SBATCH --cpus-per-task={max(1, workers * options.threads)}
-{gpu}#SBATCH --time=24:00:00
-#SBATCH --output={log}
-#SBATCH --open-mode=append
-#SBATCH --requeue
-#SBATCH --signal=B:USR1@{SECONDS_BEFORE_THE_LIMIT}
-{export}
-time_is_up=
-trap 'time_is_up=yes; kill -TERM "$runner"' USR1
-trap 'kill -TERM "$runner"' TERM
-{shlex.join(words)} &
-runner=$!
-wait "$runner"; status=$?
-while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done  # a trap ends a wait
-if [ "$time_is_up" ] && [ "$status" -gt 128 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
-exit "$status"
-"""
+    template = resources.files("archfit.resources").joinpath("slurm_job.sh")
+    return template.read_text(encoding="utf-8").format(
+        name=re.sub(r"[^A-Za-z0-9_.-]+", "-", name),
+        last_task=tasks - 1,
+        cores=max(1, workers * options.threads),
+        gpu="#SBATCH --gpus-per-task=1\n" if needs_gpu else "",
+        log=log,
+        seconds_to_save=SECONDS_BEFORE_THE_LIMIT,
+        export=f"\nexport PYTHONPATH={shlex.quote(path)}" if path else "",
+        command=shlex.join(words),
+    )
 
 
 def check_script_file(file: Path) -> None:
