@@ -27,8 +27,7 @@ from archfit.spec import RunSpec
 from archfit.spec.files import SWEEP
 from archfit.spec.gpu_cost import device_bytes
 from archfit.sweep import runner
-from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher
-from archfit.sweep.worker import SECONDS_TO_SAVE, absolute_import_path, train_cell
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher, absolute_import_path
 
 SECONDS_BEFORE_THE_LIMIT = 120  # of a Slurm task's time, for a checkpoint
 GPU_BYTES = 80 << 30  # taken for granted of a GPU: Ray gives out shares, not bytes
@@ -108,16 +107,22 @@ def run_on_ray(
 
 
 def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher) -> None:
+    """As many tasks as the cluster can run now, and some that wait, until no cell is left."""
     running: dict[Any, RunSpec] = {}
+    patience = runner.SECONDS_BETWEEN_LOOKS
     with runner.noted_signals() as raise_noted:
         try:
-            while _start_tasks(ray, cells, options, running, watch) or cells.elsewhere:
-                patience, ended = runner.SECONDS_BETWEEN_LOOKS, []
-                if running:
-                    ended = ray.wait([*running], timeout=patience)[0]
-                else:  # others are at the cells that are left
+            while True:
+                most = max(1, int(ray.cluster_resources().get("CPU", 0)) // options.threads)
+                while len(running) < BACKLOG * most and (cell := cells.next(lambda _: True)):
+                    needs = _needs(cell, options, alone=cell in cells.alone)
+                    running[ray.remote(**needs)(runner.train_cell).remote(cell, options)] = cell
+                    watch.started(cell, 0)
+                if not running and not cells.elsewhere:
+                    break
+                if not running:  # others are at the cells that are left
                     time.sleep(patience)
-                for reference in ended:
+                for reference in ray.wait([*running], timeout=patience)[0] if running else ():
                     cell, event = running.pop(reference), _answer(ray, reference)
                     cells.note(cell, event)
                     watch.ended(cell, str(event.get("reason", event["event"])))
@@ -127,23 +132,7 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
             for reference in running:
                 ray.cancel(reference)
             if running:
-                ray.wait([*running], num_returns=len(running), timeout=SECONDS_TO_SAVE)
-
-
-def _start_tasks(
-    ray: Any,
-    cells: CellQueue,
-    options: RunnerOptions,
-    running: dict[Any, RunSpec],
-    watch: SweepWatcher,
-) -> bool:
-    """Add as many tasks as the cluster can run now, and some that wait; whether there are any."""
-    most = BACKLOG * max(1, int(ray.cluster_resources().get("CPU", 0)) // options.threads)
-    while len(running) < most and (cell := cells.next(lambda _: True)) is not None:
-        needs = _needs(cell, options, alone=cell in cells.alone)
-        running[ray.remote(**needs)(train_cell).remote(cell, options)] = cell
-        watch.started(cell, 0)
-    return bool(running)
+                ray.wait([*running], num_returns=len(running), timeout=runner.SECONDS_TO_SAVE)
 
 
 def _answer(ray: Any, reference: Any) -> dict[str, object]:

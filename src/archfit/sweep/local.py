@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, device_bytes, gpu_share
-from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher, noted_signals
-from archfit.sweep.worker import Worker
+from archfit.sweep.runner import (
+    TRIES,
+    CellQueue,
+    RunnerOptions,
+    SweepWatcher,
+    Worker,
+    noted_signals,
+)
 
 SECONDS_BETWEEN_PASSES = 0.2
 WORKERS_ON_A_GPU = 1  # unless the user says otherwise
