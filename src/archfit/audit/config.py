@@ -52,9 +52,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     model_type = family_name(document)
     family = _family(document, model_type)
     reader = ConfigReader(document, family, is_part=is_part)
-    width = reader.size("width")
-    if width is None:
-        raise reader.refuse("width")
+    width = reader.required("width")
     kinds = knowledge()["stacks"][family.stacks]
     has_all = not class_name(document).endswith("EncoderModel")  # T5's keeps the first alone
     stacks: dict[str, dict[str, int]] = {}
@@ -150,11 +148,8 @@ def _parts_of(document: Document) -> tuple[Document, ...]:
     if vision is None:
         return (typed,)
     seen = _with_type(vision, document, "vision")
-    model_type = seen.get("model_type")
-    is_known = isinstance(model_type, str) and model_type in families()
-    if (_has(vision, "depth") and _has(vision, "width")) or (
-        is_known and family_of(str(model_type)).part_defaults
-    ):
+    family = knowledge()["families"].get(str(seen.get("model_type")), {})
+    if "part_defaults" in family or (_has(vision, "depth") and _has(vision, "width")):
         return typed, seen
     return (typed,)  # nothing says how deep and wide the vision part is: the text stands alone
 

@@ -77,10 +77,13 @@ class ConfigReader:
         """Note that a size was not found, with the keys that would have held it."""
         self.missing.append(f"{name}: looked for {', '.join(self.keys[name])}")
 
-    def refuse(self, name: str) -> ValueError:
-        """The refusal of a config without a size that every model has."""
-        looked = ", ".join(self.keys[name])
-        return ValueError(f"the config gives no {name}; looked for {looked}")
+    def required(self, name: str, otherwise: int | None = None) -> int:
+        """A size that every model has; refuses a config without it."""
+        size = self.size(name) or otherwise
+        if size is None:
+            looked = ", ".join(self.keys[name])
+            raise ValueError(f"the config gives no {name}; looked for {looked}")
+        return size
 
 
 def whole(key: str, value: object, *, least: int = 1) -> int:
@@ -93,11 +96,10 @@ def whole(key: str, value: object, *, least: int = 1) -> int:
 
 def _pair(key: str, value: object) -> tuple[int, int]:
     """A side as a whole number, or height and width as a list of two."""
-    if not isinstance(value, list | tuple):
-        return whole(key, value), whole(key, value)
-    if len(value) != 2:
+    sides = value if isinstance(value, list | tuple) else (value, value)
+    if len(sides) != 2:
         raise InvalidValue(key, value, "is no pair", "use one side, or a list of height and width")
-    return whole(key, value[0]), whole(key, value[1])
+    return whole(key, sides[0]), whole(key, sides[1])
 
 
 def _wholes(key: str, value: object) -> tuple[int, ...]:
@@ -120,11 +122,8 @@ def stack_sizes(
     The decoder of a T5 is as deep as its encoder where the config does not say.
     """
     reader.keys = {**knowledge()["keys"], **stack.get("keys", {})}
-    depth = reader.size("depth") or before
-    if depth is None:
-        raise reader.refuse("depth")
-    crosses = int(stack.get("has_cross_attention", False))
-    sizes = {"width": width, "depth": depth, "distinct": depth, "crosses": crosses}
+    depth, crosses = reader.required("depth", before), stack.get("has_cross_attention", False)
+    sizes = {"width": width, "depth": depth, "distinct": depth, "crosses": int(crosses)}
     sizes |= _attention(reader, width)
     feed_forward = reader.size("feed_forward") or reader.family.feed_forward_multiple * width
     if feed_forward:
