@@ -192,9 +192,9 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
     """The stacks, by name; a sentence if there are none, or if blocks of one are missing."""
     found: dict[str, dict[str, StoredTensor]] = defaultdict(dict)
     for tensor in tensors:
-        prefix, inside = _split(tensor.name)
+        prefix, name = _split(tensor.name)
         if prefix:
-            found[prefix][inside] = tensor
+            found[prefix][name] = tensor
     if not found:
         raise ValueError(
             "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
@@ -202,7 +202,7 @@ def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
         )
     stacks = []
     for prefix, inside in sorted(found.items()):
-        numbers = {int(name.partition(".")[0]) for name in inside}
+        numbers = {int(each.partition(".")[0]) for each in inside}
         if absent := set(range(max(numbers) + 1)) - numbers:
             raise ValueError(
                 f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: "
