@@ -26,8 +26,8 @@ def peak():
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 """
 OURS = """
-from archfit.audit.embedding_spectrum import measure_embedding
-from archfit.audit.embedding_tensor import find_embedding
+from archfit.audit.embedding import measure_embedding
+from archfit.audit.embedding import find_embedding
 from archfit.audit.checkpoint_file import read_checkpoint
 import numpy.linalg
 start, before = time.perf_counter(), read_so_far()

@@ -3,7 +3,7 @@
 import dataclasses
 import random
 
-from archfit.audit.families import Family, family_of, keys_of
+from archfit.audit.families import Family, family_of, keys_of, knowledge
 
 _MANY = {
     "positions": (16, 50),
@@ -30,9 +30,9 @@ def random_config(name: str, keys: set[str], seed: int) -> dict[str, object]:
     sizes = _attention(name, draw) | {"vocab": (draw.randint(60, 400),)}
     sizes |= {size: _MANY[size] for size in family.needs if size in _MANY}
     config: dict[str, object] = {"model_type": name, "pad_token_id": 0}
-    for stack in family.stack_keys:
+    for stack in knowledge()["stacks"][family.stacks]:
         for size, values in (sizes | {"depth": (1, 2, 3, 5), "feed_forward": (20, 33)}).items():
-            spellings = stack.keys.get(size, keys_of(size))
+            spellings = stack.get("keys", {}).get(size, keys_of(size))
             key = next((key for key in spellings if key in keys), None)
             if key is not None:
                 config[key] = draw.choice(values)
@@ -56,7 +56,7 @@ def _attention(name: str, draw: random.Random) -> dict[str, tuple[int, ...]]:
 
 
 def _switches(family: Family, keys: set[str], draw: random.Random) -> dict[str, object]:
-    turned = {switch.key: switch.value for switch in family.switches if draw.random() < 0.4}
+    turned = {switch["key"]: switch["value"] for switch in family.switches if draw.random() < 0.4}
     if "layer_scale_init_value" in turned:
         turned["layer_scale_init_value"] = 0.0  # the class insists on a point
     if "add_cross_attention" in turned:

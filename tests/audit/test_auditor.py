@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archfit.audit.auditor import audit_json, audit_model, audit_target
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum
+from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from tests_safetensors import write_shapes
 

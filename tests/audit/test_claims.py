@@ -9,8 +9,7 @@ import pytest
 
 from archfit.advise.law import IdealShape
 from archfit.advise.redundancy import Basis, Redundancy
-from archfit.audit.auditor import AuditResult, audit_model
-from archfit.audit.claims import Claim, checked_claims
+from archfit.audit.auditor import AuditResult, Claim, audit_model, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models
 
@@ -85,5 +84,5 @@ def test_a_shape_within_a_twentieth_of_the_law_is_reproduced(
     depth: float, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     law = IdealShape(depth=depth, width=256.0)
-    monkeypatch.setattr("archfit.audit.claims.ideal_shape", lambda *_: law)
+    monkeypatch.setattr("archfit.audit.auditor.ideal_shape", lambda *_: law)
     assert _claims()["Sparse Transformer, CIFAR-10"].verdict.startswith(f"{verdict} in shape")

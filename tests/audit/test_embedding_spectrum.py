@@ -8,10 +8,9 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-import archfit.audit.embedding_spectrum
+import archfit.audit.embedding
 from archfit.audit.checkpoint_file import read_header
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
-from archfit.audit.embedding_tensor import find_embedding
+from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from tests_safetensors import write_shapes
 
 Matrix = NDArray[np.float64]
@@ -36,7 +35,7 @@ def stored(matrix: Matrix, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows of eight columns at a time, so that small tables have many blocks."""
-    monkeypatch.setattr(archfit.audit.embedding_spectrum, "BLOCK_BYTES", 7 * 8 * 8)
+    monkeypatch.setattr(archfit.audit.embedding, "BLOCK_BYTES", 7 * 8 * 8)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -255,8 +254,8 @@ def test_a_table_that_would_take_hours_to_read_is_refused(tmp_path: Path) -> Non
 def test_limits_of_size_hold_from_one_beyond_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archfit.audit.embedding_spectrum, "WIDEST", 8)
-    monkeypatch.setattr(archfit.audit.embedding_spectrum, "MOST_ELEMENTS", 240)
+    monkeypatch.setattr(archfit.audit.embedding, "WIDEST", 8)
+    monkeypatch.setattr(archfit.audit.embedding, "MOST_ELEMENTS", 240)
     assert measured(tmp_path, {NAME: stored(random(30, 8))}).numerical_rank == 8
     with pytest.raises(ValueError, match=r"9 columns, .* the limit is 8 columns"):
         measured(tmp_path, {NAME: stored(random(10, 9))})
@@ -302,7 +301,7 @@ def test_rounding_near_zero_has_a_step_of_its_own(tmp_path: Path) -> None:
 def test_many_equal_rows_that_are_not_the_end_are_all_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archfit.audit.embedding_spectrum, "BLOCK_BYTES", 3 * 8 * 8)
+    monkeypatch.setattr(archfit.audit.embedding, "BLOCK_BYTES", 3 * 8 * 8)
     table = np.concatenate([random(4, 8), np.ones((20, 8)), random(4, 8, seed=1)])
     spectrum = measured(tmp_path, {NAME: stored(table, torch.float64)})
     assert spectrum.padded_rows == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archfit.audit.checkpoint_file import read_header
-from archfit.audit.embedding_tensor import EmbeddingTensors, find_embedding
+from archfit.audit.embedding import EmbeddingTensors, find_embedding
 from tests_safetensors import write_shapes
 
 

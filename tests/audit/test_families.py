@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from archfit.audit.count import DERIVED, absent_sizes, parameters, piece_value
 from archfit.audit.families import (
+    DERIVED,
     class_name,
     families,
     family_name,
     family_of,
     keys_of,
     knowledge,
+    parameters,
+    piece_value,
     tensor_names,
 )
+from archfit.audit.zoo import absent_sizes
 
 READ_BY_CODE = {  # sizes that config_sizes.py and config.py work out
     *("attention", "key_value", "distinct", "dense", "patches", "patch_dimensions"),
@@ -60,10 +63,9 @@ def test_a_size_that_is_absent_is_named_and_leaves_the_count_open() -> None:
     with pytest.raises(KeyError, match="positions"):
         piece_value("position_table", {"width": 3})
     family = family_of("gpt2")
-    assert absent_sizes(family, sizes={"width": 3, "vocab": 5}, output="LMHeadModel") == {
-        *("positions", "is_tied")
-    }
-    counts = parameters(family, (), sizes={"width": 3, "vocab": 5}, output="Model")
+    outside = family.embedding + family.outputs["LMHeadModel"]
+    assert absent_sizes(outside, {"width": 3, "vocab": 5}) == {"positions", "is_tied"}
+    counts = parameters(family, (), {"width": 3, "vocab": 5}, family.embedding)
     assert (counts.blocks, counts.embedding, counts.total) == (0, None, None)
 
 
@@ -80,14 +82,17 @@ def test_every_entry_is_built_of_pieces_and_sizes_that_there_are() -> None:
         pieces = [*family.matrices, *family.vectors, *family.inside_stack, *family.embedding]
         pieces += [piece for parts in family.outputs.values() for piece in parts]
         for switch in family.switches:
-            changed = replace(family, **switch.changed)  # only fields that there are
+            changed = replace(family, **switch.get("changed", {}))  # only fields that there are
             assert changed.biases is not None
-            for field, parts in (*switch.added.items(), *switch.dropped.items()):
+            assert switch.keys() <= {"key", "value", "changed", "added", "dropped"}
+            others = (switch.get(name, {}) for name in ("added", "dropped"))
+            for field, parts in (pair for each in others for pair in each.items()):
                 assert isinstance(getattr(family, field), tuple)
                 pieces += [] if field in ("biases", "needs") else parts
         assert {word for piece in pieces for word in _names(piece)} <= sizes, name
         assert set(family.needs) <= {*knowledge()["keys"]}, name
-        assert family.stack_keys
+        for stack in knowledge()["stacks"][family.stacks]:
+            assert {"role"} <= stack.keys() <= {"role", "has_cross_attention", "keys"}
 
 
 def test_no_piece_has_the_name_of_a_size() -> None:

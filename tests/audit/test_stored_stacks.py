@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archfit.audit.checkpoint_file import StoredTensor
-from archfit.audit.stored_stacks import StoredStack, find_stacks, is_learned
+from archfit.audit.checkpoint_model import StoredStack, find_stacks, is_learned
 
 
 def tensor(name: str, *shape: int, dtype: str = "F32") -> StoredTensor:
@@ -94,8 +94,8 @@ def test_heads_follow_from_a_norm_over_one_of_them(
     norm: tuple[int, ...], heads: tuple[int | None, ...]
 ) -> None:
     made = stack(q_proj__weight=(16, 20), k_proj__weight=(8, 20), q_norm__weight=norm)
-    sizes = made.attention
-    assert (sizes.queries, sizes.keys) == (16, 8)
+    assert (made.rows("queries"), made.rows("keys")) == (16, 8)
+    sizes = made.shape(input_width=20)
     assert (sizes.heads, sizes.head_dim, sizes.kv_heads) == heads
 
 
@@ -107,14 +107,16 @@ def test_heads_follow_from_a_bias_for_each_of_them(
     buckets_by_heads: tuple[int, int], heads: tuple[int | None, ...]
 ) -> None:
     made = stack(q__weight=(16, 20), relative_attention_bias__weight=buckets_by_heads)
-    assert (made.attention.heads, made.attention.head_dim) == heads
+    sizes = made.shape(input_width=20)
+    assert (sizes.heads, sizes.head_dim) == heads
 
 
 def test_keys_that_no_head_divides_tell_no_key_value_heads() -> None:
     made = stack(q_proj__weight=(16, 20), k_proj__weight=(12, 20), q_norm__weight=(8,))
-    assert (made.attention.heads, made.attention.kv_heads) == (2, None)
+    sizes = made.shape(input_width=20)
+    assert (sizes.heads, sizes.kv_heads) == (2, None)
     alone = stack(q_proj__weight=(16, 20), q_norm__weight=(8,))
-    assert alone.attention.kv_heads is None
+    assert alone.shape(input_width=20).kv_heads is None
 
 
 def test_the_width_is_the_size_that_most_matrices_share() -> None:
@@ -134,10 +136,10 @@ def test_hidden_units_are_those_of_experts_where_there_are_any() -> None:
     )
     shape = made.shape(input_width=8)
     assert shape.feed_forward == 20
-    assert made.is_gated
+    assert made.has("gates")
     assert shape.block_weights == 8 * 30 + 4 * 20 * 8 + 8 * 8
     assert (shape.depth, shape.distinct_blocks) == (1, 1)
     bert = stack(attention__output__dense__weight=(8, 8), output__dense__weight=(8, 24))
     assert bert.shape(input_width=8).feed_forward == 24
-    assert not bert.is_gated
+    assert not bert.has("gates")
     assert stack(down_proj__bias=(8,), a__weight=(8, 8)).shape(input_width=8).feed_forward is None

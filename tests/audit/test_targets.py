@@ -1,11 +1,12 @@
 """What a word means: paths, names of the table, runs of ours and the cache of Hugging Face."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from archfit.audit.targets import KnownModel, ModelFiles, Target, TrainedRun, find_target
+from archfit.audit.targets import ModelFiles, find_target
 from tests_safetensors import write_shapes
 
 KNOWN = {"gpt2": "GPT-2 small", "bert-large-cased": "BERT-large (cased)", "t5-11b": "T5-11B"}
@@ -16,7 +17,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
-def found(word: str | Path, **environment: str) -> Target:
+def found(word: str | Path, **environment: str) -> ModelFiles | str:
     return find_target(str(word), known=KNOWN, environment={"HF_HOME": "nowhere"} | environment)
 
 
@@ -32,7 +33,7 @@ def model_folder(folder: Path, *names: str) -> Path:
 
 @pytest.mark.parametrize("word", ["gpt2", "GPT2", "gpt-2 SMALL", "GPT-2 small"])
 def test_a_name_of_the_table_is_found_by_id_and_printed_name(word: str) -> None:
-    assert found(word) == KnownModel(id="gpt2")
+    assert found(word) == "gpt2"
 
 
 def test_a_path_that_exists_wins_over_a_name(tmp_path: Path) -> None:
@@ -102,10 +103,10 @@ def test_the_index_stands_for_its_shards(tmp_path: Path) -> None:
 
 def test_a_run_of_ours_is_told_by_its_spec(tmp_path: Path) -> None:
     folder = model_folder(tmp_path / "run", "spec.json", "record.json")
-    run = TrainedRun(name="run", spec=folder / "spec.json", checkpoint=None)
+    run = ModelFiles(name="run", folder=folder, spec=folder / "spec.json")
     assert found(folder) == found(folder / "spec.json") == run
     weights = model_folder(folder, "model.safetensors") / "model.safetensors"
-    done = TrainedRun(name="run", spec=folder / "spec.json", checkpoint=weights)
+    done = replace(run, checkpoint=weights)
     assert found(folder) == found(weights) == done
 
 

@@ -11,7 +11,6 @@ from archfit.audit.families import families, knowledge
 from archfit.audit.model import Model
 from archfit.audit.zoo import (
     counting_rule,
-    known_shapes,
     zoo_model,
     zoo_models,
     zoo_names,
@@ -177,12 +176,6 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
         zoo_model("~~~~")
 
 
-def test_shapes_for_a_chart_are_of_single_stacks_of_known_depth() -> None:
-    shapes = {name: (depth, width) for name, depth, width in known_shapes()}
-    assert shapes["GPT-2"] == (12, 768)
-    assert not shapes.keys() & {"T5-11B", zoo_names()["plantcad-isoflop-w1024"]}
-
-
 def test_every_rule_is_used_by_some_row_and_names_a_family_that_is_there() -> None:
     rules, entries = zoo_rules(), {**knowledge()["families"], **knowledge()["variants"]}
     assert set(rules["by_family"]) <= {row["family"] for row in TABLE}
@@ -190,11 +183,13 @@ def test_every_rule_is_used_by_some_row_and_names_a_family_that_is_there() -> No
         assert any(row["id"].startswith(start) for row in TABLE), start
     for table in ("causes", "doubtful", "notes"):
         assert rules[table].keys() <= zoo_rows().keys()
-    used = {fact for row in TABLE for fact in counting_rule(row["id"], row["family"]).facts}
+    used = {fact for row in TABLE for fact in counting_rule(row).get("facts", ())}
     assert used == set(rules["facts"])
-    assert {counting_rule(row["id"], row["family"]).family for row in TABLE} <= entries.keys()
-    assert counting_rule("whisper-large-v3-turbo", "whisper").facts[1] == "whisper_3_vocab"
-    assert counting_rule("anything", families()[0]).family == families()[0]
+    assert {counting_rule(row)["family"] for row in TABLE} <= entries.keys()
+    turbo = {"id": "whisper-large-v3-turbo", "family": "whisper"}
+    assert counting_rule(turbo)["facts"][1] == "whisper_3_vocab"
+    first = families()[0]
+    assert counting_rule({"id": "anything", "family": first})["family"] == first
 
 
 def test_a_row_is_read_in_a_moment_and_alone() -> None:

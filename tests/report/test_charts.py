@@ -9,7 +9,7 @@ import pytest
 from archfit.advise.ladder import LadderRun
 from archfit.advise.planner import Plan, make_plan
 from archfit.audit.auditor import audit_model
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum
+from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts.audit import gallery_chart, spectrum_chart
 from archfit.report.charts.plan import depth_chart, ladder_chart

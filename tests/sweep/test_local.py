@@ -12,8 +12,14 @@ import pytest
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.gpu_cost import device_bytes, gpu_share
-from archfit.sweep.devices import Gpu
-from archfit.sweep.local import SHARE_OF_MEMORY, DeviceSlot, _WorkerPool, device_slots, run_here
+from archfit.sweep.local import (
+    SHARE_OF_MEMORY,
+    DeviceSlot,
+    Gpu,
+    _WorkerPool,
+    device_slots,
+    run_here,
+)
 from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher
 from tests_sweeps import (
     assert_same_results,

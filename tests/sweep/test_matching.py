@@ -2,7 +2,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.matching import equal_blocks, nearest_width, width_for
+from archfit.sweep.sweep import matched_width, nearest_width, width_for
 
 sizes = st.integers(1, 3_000_000)
 few = st.integers(1, 8)
@@ -36,12 +36,9 @@ def test_the_nearest_width_is_the_nearest_of_all(
 
 @given(size=st.integers(1000, 3_000_000), depth=few, heads=few)
 @example(size=3978, depth=3, heads=1)  # as far from 10 as from 11
-def test_equal_blocks_of_gpt2_have_the_width_of_the_formula(
-    size: int, depth: int, heads: int
-) -> None:
-    options = RunOptions(precision="float32", heads=heads)
-    found = equal_blocks(options, depth=depth, block_params=size)
-    widths = (found.width, width_for(size, depth=depth, heads=heads))
+def test_blocks_of_gpt2_have_the_width_of_the_formula(size: int, depth: int, heads: int) -> None:
+    options = RunOptions(precision="float32", heads=heads, depth=depth)
+    found = matched_width(options, size)
+    widths = (found, width_for(size, depth=depth, heads=heads, attention_ratio=1))
     misses = [abs(12 * depth * width**2 - size) for width in widths]
-    assert found.depth == depth
     assert misses[0] == misses[1]

@@ -9,9 +9,17 @@ import pytest
 from archfit.fit.atlas import size_of
 from archfit.spec import Architecture, Factorised, Full, RunSpec
 from archfit.spec.gpu_cost import gpu_seconds
-from archfit.sweep.matching import equal_total, ranks_below
 from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
-from archfit.sweep.sweep import SCALES, Cell, Corpus, Scale, recipe_of, seeded
+from archfit.sweep.sweep import (
+    SCALES,
+    Cell,
+    Corpus,
+    Scale,
+    equal_total,
+    ranks_below,
+    recipe_of,
+    seeded,
+)
 
 DNA = Corpus(label="dna", kind="fasta", vocab=6, hash="d" * 64, folder="")
 

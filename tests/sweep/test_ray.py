@@ -11,7 +11,7 @@ import pytest
 from archfit.data.prepared import PreparedData
 from archfit.spec.files import is_done, is_held
 from archfit.spec.gpu_cost import device_bytes
-from archfit.sweep.ray_runner import GPU_BYTES, LEAST_SHARE, _needs
+from archfit.sweep.clusters import GPU_BYTES, LEAST_SHARE, _needs
 from tests_said import Said
 from tests_sweeps import (
     PATIENCE,

@@ -10,8 +10,8 @@ import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec.files import is_done, is_held
+from archfit.sweep.clusters import check_script_file, slurm_script
 from archfit.sweep.folder import open_sweep
-from archfit.sweep.slurm import slurm_script, write_script
 from tests_slurm import missing_daemons, said, slurm_cluster
 from tests_sweeps import (
     assert_same_results,
@@ -87,9 +87,9 @@ def test_a_checkout_that_is_not_installed_is_found_from_anywhere(
 
 def test_a_file_in_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"does not exist; make .*nowhere first"):
-        write_script(tmp_path / "nowhere" / "job.sh", "")
+        check_script_file(tmp_path / "nowhere" / "job.sh")
     with pytest.raises(ValueError, match="is a folder; name the file"):
-        write_script(tmp_path, "")
+        check_script_file(tmp_path)
 
 
 class Cluster:
@@ -129,7 +129,7 @@ def test_an_array_completes_a_sweep_though_a_task_is_cancelled(
     out, file = tmp_path / "out", tmp_path / "job.sh"
     open_sweep(out, tiny_sweep(data, specs))
     options = runner_options(data, out)
-    write_script(file, slurm_script("tiny", options, tasks=2, workers=1, needs_gpu=False))
+    file.write_text(slurm_script("tiny", options, tasks=2, workers=1, needs_gpu=False))
     runs = [out / spec.name for spec in specs]
     job = cluster.submit(file)
     wait_until(lambda: sum(map(is_held, runs)) == 2, "both tasks at work")
@@ -156,7 +156,7 @@ def test_a_task_whose_time_is_up_saves_its_run_and_queues_again(
     out, file = tmp_path / "out", tmp_path / "job.sh"
     open_sweep(out, tiny_sweep(data, specs))
     options = runner_options(data, out)
-    write_script(file, slurm_script("tiny", options, tasks=1, workers=1, needs_gpu=False))
+    file.write_text(slurm_script("tiny", options, tasks=1, workers=1, needs_gpu=False))
     job = cluster.submit(file, "--time=1", "--signal=B:USR1@50")
     log, run = out / f"slurm-{job}_0.log", out / spec.name
     wait_until(lambda: log.exists() and "archfit: stopped;" in log.read_text(), "its time up")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archfit.sweep.toml_file import line_of, lines_of_keys, overlong_key_line
+from archfit.sweep.toml_file import TomlFile, lines_of_keys, overlong_key_line
 
 HARD = '''name = "a # [[grid]]"   # [base]
 base.heads = 2
@@ -60,8 +60,9 @@ def test_keys_are_found_past_comments_strings_dots_and_inline_tables() -> None:
         ("grid", 1, "list", 0): 21,
         ("grid", 1, "list", 1): 22,
     }
-    assert line_of(lines, ("grid", 1, "list", 1, "width")) == 22
-    assert line_of(lines, ("unheard",)) == 1
+    file = TomlFile(name="a.toml", tables={}, lines=lines)
+    assert str(file.refusal(("grid", 1, "list", 1, "width"), "no")) == "a.toml line 22: no"
+    assert str(file.refusal(("unheard",), "no")) == "a.toml line 1: no"
 
 
 noise = st.sampled_from(

@@ -12,8 +12,7 @@ import pytest
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.files import is_held
-from archfit.sweep.runner import RunnerOptions
-from archfit.sweep.worker import Worker, train_cell
+from archfit.sweep.runner import RunnerOptions, Worker, train_cell
 from archfit.train.run_files import held
 from tests_sweeps import (
     descendants,

@@ -1,16 +1,20 @@
-"""An audit: from a word on the command line, or a model, to what was found in it, and its JSON."""
+"""An audit: from a word on the command line, or a model, to what was found in it, and its JSON.
 
-from collections.abc import Mapping
+And what the papers say about published models, beside what the audit of those models says.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
+from archfit.advise.law import WEIGHTS, ideal_shape
+from archfit.advise.redundancy import READING, Redundancy
 from archfit.audit.checkpoint_file import read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum, measure_embedding
-from archfit.audit.embedding_tensor import find_embedding
+from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model, model_from_architecture
-from archfit.audit.targets import KnownModel, ModelFiles, Target, TrainedRun, find_target
+from archfit.audit.targets import ModelFiles, find_target
 from archfit.audit.zoo import zoo_model, zoo_names
 from archfit.spec import RunSpec, load_file
 from archfit.spec.bounded_json import read_object
@@ -45,39 +49,30 @@ def audit_model(model: Model, spectrum: EmbeddingSpectrum | None = None) -> Audi
 def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) -> AuditResult:
     """The model that the word means, with its findings; `measure` reads its embedding, too."""
     target = find_target(word, known=zoo_names(), environment=environment)
+    if isinstance(target, str):
+        if measure:
+            raise ValueError(
+                f"--weights needs a checkpoint, and {target} is a row of the built-in table; give "
+                "a folder, a .safetensors file or org/name in the Hugging Face cache"
+            )
+        return audit_model(zoo_model(target))
     model = _model(target)
-    has_document = not isinstance(target, ModelFiles) or target.config is not None
-    if not isinstance(target, KnownModel) and has_document and target.checkpoint is not None:
+    if (target.spec or target.config) and target.checkpoint is not None:
         model = replace(model, notes=model.notes + disagreements(model, target.checkpoint))
-    return audit_model(model, _spectrum(target) if measure else None)
+    if not measure:
+        return audit_model(model)
+    return audit_model(model, measure_embedding(find_embedding(read_checkpoint(target.weights()))))
 
 
-def _model(target: Target) -> Model:
-    match target:
-        case KnownModel():
-            return zoo_model(target.id)
-        case TrainedRun():
-            shape = load_file(RunSpec, target.spec, most_bytes=LARGEST_SPEC).architecture
-            return model_from_architecture(shape, name=target.name, origin=str(target.spec))
-        case ModelFiles(config=None):
-            path = target.weights()
-            return model_from_header(read_checkpoint(path), name=target.name, origin=str(path))
-        case ModelFiles():
-            assert target.config is not None
-            document = read_object(target.config, most_bytes=MOST_CONFIG_BYTES)
-            return model_from_config(document, name=target.name, origin=str(target.config))
-
-
-def _spectrum(target: Target) -> EmbeddingSpectrum:
-    if isinstance(target, KnownModel):
-        raise ValueError(
-            f"--weights needs a checkpoint, and {target.id} is a row of the built-in table; give "
-            "a folder, a .safetensors file or org/name in the Hugging Face cache"
-        )
-    path = target.weights() if isinstance(target, ModelFiles) else target.checkpoint
-    if path is None:
-        raise ValueError(f"{target.name} has no weights yet; --weights needs a finished run")
-    return measure_embedding(find_embedding(read_checkpoint(path)))
+def _model(files: ModelFiles) -> Model:
+    if files.spec is not None:
+        shape = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC).architecture
+        return model_from_architecture(shape, name=files.name, origin=str(files.spec))
+    if files.config is not None:
+        document = read_object(files.config, most_bytes=MOST_CONFIG_BYTES)
+        return model_from_config(document, name=files.name, origin=str(files.config))
+    path = files.weights()
+    return model_from_header(read_checkpoint(path), name=files.name, origin=str(path))
 
 
 def audit_json(result: AuditResult) -> Json:
@@ -124,3 +119,81 @@ def audit_json(result: AuditResult) -> Json:
 
 def _rounded(ratio: float | None) -> float | None:
     return None if ratio is None else round(ratio, 6)
+
+
+# ---- claims of the papers
+
+NOT_SHALLOW = (
+    "corrected: few tokens are a finding in a network that is too shallow, and this one is not"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A sentence of Wies et al. 2021 about a model, checked."""
+
+    model: str
+    says: str
+    found: str
+    verdict: str  # reproduced, corrected, or resting on the paper's number: and why
+
+
+def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
+    """All six, for the models of the built-in table."""
+    by_name = {result.model.name: result for result in models}
+    return (
+        _redundancy(by_name["ALBERT-xxlarge-v1"], "rank 128 of 4096: 25 % redundant", 0.25),
+        _redundancy(by_name["ESM-1b"], "33 tokens at width 1280: likewise", 0.25),
+        _redundancy(by_name["T5-3B"], "heads 4 times the width: about 25 % redundant", 0.25),
+        _redundancy(by_name["T5-11B"], "heads 16 times the width: about 45 % redundant", 0.45),
+        _vit_huge(by_name["ViT-H/14"]),
+        _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"]),
+    )
+
+
+def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
+    shares = [finding.redundancy for finding in result.findings if finding.redundancy]
+    worst = max(shares, key=lambda found: found.middle, default=None)
+    return Claim(
+        model=result.model.name,
+        says=says,
+        found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
+        verdict=NOT_SHALLOW if worst is None else _verdict(worst, share),
+    )
+
+
+def _verdict(found: Redundancy, share: float) -> str:
+    """A number that was taken from the paper cannot confirm what the paper says."""
+    if not found.low <= share <= found.high:
+        return "corrected"
+    if "paper" not in found.basis:
+        return f"reproduced by our runs: their {share:.0%} lie inside"
+    point = f"the paper's own point, {share:.0%} plus or minus {100 * READING:.0f}"
+    ours = ", with our runs beside it" if "archfit" in found.basis else ""
+    return f"the shape is as they say; the share rests on {point}{ours}"
+
+
+def _vit_huge(result: AuditResult) -> Claim:
+    limit = result.model.rank_limit
+    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
+    return Claim(
+        model=result.model.name,
+        says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
+        found=f"input rank {limit} at width {result.model.width}",
+        verdict="reproduced" if limit == 768 else corrected,
+    )
+
+
+def _sparse_transformer(result: AuditResult) -> Claim:
+    depth, width = result.model.depth or 0, result.model.width
+    size = WEIGHTS * depth * width**2
+    law = ideal_shape(size, result.model.rank_limit or width)
+    published = result.model.published_params or 0
+    return Claim(
+        model=result.model.name,
+        says="128 layers at the size of BERT-Base, because of 256 pixel values",
+        found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
+        verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
+        + f" in shape; its {published / 1e6:.0f}M parameters (projections of half size) are fewer "
+        "than the 85M in BERT-Base's blocks",
+    )

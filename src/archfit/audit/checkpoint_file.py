@@ -74,7 +74,6 @@ def read_checkpoint(path: Path) -> Tensors:
 
 def read_header(path: Path) -> Tensors:
     """The tensors that a .safetensors file holds, in its order; of its data nothing is read."""
-    refuse_pickle(path)
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -103,16 +102,16 @@ def _header_bytes(file: BinaryIO, size: int) -> bytes:
     length = int.from_bytes(start, "little")
     if len(start) < LENGTH_BYTES:
         raise ValueError(f"it has {size} bytes, too few for a header; write it again")
-    if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES):
-        why = f"over the limit of {MOST_HEADER_BYTES:,}; split the model into shards"
-        if start.startswith(PICKLE_MAGIC):
-            raise ValueError(f"it is {PICKLED}")
-        if length <= size - LENGTH_BYTES:
-            raise ValueError(f"its header of {length:,} bytes is {why}")
+    if length > min(MOST_HEADER_BYTES, size - LENGTH_BYTES) and start.startswith(PICKLE_MAGIC):
+        raise ValueError(f"it is {PICKLED}")
+    if length > size - LENGTH_BYTES:
         raise ValueError(
             f"a header of {length:,} bytes does not fit its {size:,} bytes; it was cut off or is "
             "of another kind: copy it again"
         )
+    if length > MOST_HEADER_BYTES:
+        over = f"over the limit of {MOST_HEADER_BYTES:,}; split the model into shards"
+        raise ValueError(f"its header of {length:,} bytes is {over}")
     content = file.read(length)
     if len(content) < length:
         raise ValueError("it became shorter while it was read; wait until it is written")
@@ -209,15 +208,12 @@ def _weight_map(path: Path) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise ValueError(f"{path} has no weight_map from tensors to files; give a model's index")
     for name, shard in weight_map.items():
-        if not isinstance(shard, str) or not _is_shard_name(shard):
+        # A file of this folder: nothing that leads out of it, or to a pickle.
+        is_name = isinstance(shard, str) and shard.isprintable() and not set(shard) & set("/\\:")
+        is_short = is_name and len(shard.encode()) <= LONGEST_FILE_NAME
+        if not is_short or not shard.endswith(TENSORS):
             raise ValueError(
                 f"{path} puts {brief(name)} into {brief(shard)}, and a shard is a .safetensors "
                 "file in the folder of the index; write the index again"
             )
     return weight_map
-
-
-def _is_shard_name(shard: str) -> bool:
-    """Whether it names a file of this folder: nothing that leads out of it, or to a pickle."""
-    is_name = shard.isprintable() and not set(shard) & set("/\\:")
-    return is_name and len(shard.encode()) <= LONGEST_FILE_NAME and shard.endswith(TENSORS)

@@ -1,23 +1,29 @@
 """A model from the header of its checkpoint alone, and where a config says otherwise.
 
-Sizes follow from names and shapes. Heads do not, in most families: a matrix of 1,024 rows may be 8
-heads or 16. They are said to be missing, never guessed.
+Sizes follow from names and shapes: stacks of blocks are spelled `model.layers.0.` and so on. Heads
+do not, in most families: a matrix of 1,024 rows may be 8 heads or 16. They are said to be missing,
+never guessed.
 """
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from archfit.audit.checkpoint_file import Tensors, read_checkpoint
-from archfit.audit.embedding_tensor import ends_in, find_embedding
+from archfit.audit.checkpoint_file import StoredTensor, Tensors, read_checkpoint
+from archfit.audit.embedding import ends_in, find_embedding
 from archfit.audit.families import tensor_names
-from archfit.audit.model import InputMap, Model, Parameters
-from archfit.audit.stored_stacks import StoredStack, find_stacks, is_learned
+from archfit.audit.model import InputMap, Model, Parameters, Stack
 from archfit.spec.errors import brief
 
 NO_HEADS = "{}: not in a safetensors header; put config.json beside it"
 LONGEST_PROBLEM = 200  # characters of why weights were not compared
 MOST_STACKS = 4  # named in a note
+SHARED = "albert_layer_groups"  # applied again and again; no header says how often
+LONGEST_NUMBER = 5  # digits
+ROLES = ("vision", "visual", "encoder", "decoder", "text")  # as parts of a name, in this order
+NUMBERS = ("F", "BF", "C")  # how dtypes of trained numbers start; masks and indices are integers
 
 
 def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
@@ -40,13 +46,17 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
         input=reads,
         is_tied=False if any(_is_head(tensor.name) for tensor in learned) else None,
         parameters=Parameters(
-            blocks=sum(stack.elements for stack in stacks),
-            embedding=sum(tensor.elements for tensor in outside if _is_table(tensor.name)),
-            total=sum(tensor.elements for tensor in learned),
+            blocks=_elements(tensor for stack in stacks for tensor in stack.tensors.values()),
+            embedding=_elements(tensor for tensor in outside if _is_table(tensor.name)),
+            total=_elements(learned),
         ),
         missing=tuple(NO_HEADS.format(size) for size, value in sizes.items() if value is None),
-        notes=(*_left_out(tensors), *_shape_notes(stacks[0], shapes[0].width)),
+        notes=tuple(_notes(tensors, stacks[0], shapes[0].width)),
     )
+
+
+def _elements(tensors: Iterable[StoredTensor]) -> int:
+    return sum(tensor.elements for tensor in tensors)
 
 
 def _input(learned: Tensors) -> tuple[InputMap, str, int | None]:
@@ -79,11 +89,12 @@ def _refuse_quantised_input(tensors: Tensors, learned: Tensors) -> None:
         )
 
 
-def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
-    """First the stack whose name is closest to the input's, then encoders before decoders."""
-    pairs = zip(stack.prefix.split("."), input_name.split("."), strict=False)
-    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    return -shared, stack.role == "decoder", stack.prefix
+def is_learned(tensor: StoredTensor) -> bool:
+    """Whether it is a parameter; causal masks and rotary frequencies are stored beside them."""
+    last = tensor.name.rpartition(".")[2]
+    is_mask = last == "bias" and len(tensor.shape) == 4 and tensor.shape[:2] == (1, 1)
+    is_kept = last not in tensor_names("not_learned") and not is_mask
+    return tensor.dtype.startswith(NUMBERS) and tensor.elements > 0 and is_kept
 
 
 def _is_head(name: str) -> bool:
@@ -95,25 +106,159 @@ def _is_table(name: str) -> bool:
     return _is_head(name) or (not is_norm and any(part in name for part in tensor_names("tables")))
 
 
-def _left_out(tensors: Tensors) -> tuple[str, ...]:
-    buffers = [tensor for tensor in tensors if not is_learned(tensor)]
-    if not buffers:
-        return ()
-    return (
-        f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of "
-        f"{sum(tensor.elements for tensor in buffers):,} elements are masks, indices, frequencies "
-        "or quantised numbers, and not counted as parameters",
-    )
+# ---- stacks
 
 
-def _shape_notes(stack: StoredStack, width: int) -> tuple[str, ...]:
-    sizes = stack.attention
-    notes = ["the feed-forward layers are gated"] if stack.is_gated else []
-    if sizes.queries is not None and sizes.queries != width:
-        notes.append(f"all query heads together have {sizes.queries:,} dimensions, width {width:,}")
-    if sizes.queries and sizes.keys and sizes.queries != sizes.keys:
-        notes.append(f"keys have {sizes.keys:,} dimensions where queries have {sizes.queries:,}")
-    return tuple(notes)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredStack:
+    """Blocks that are numbered under one name; a size is None where shapes do not tell it."""
+
+    prefix: str  # "model.layers"
+    blocks: int
+    tensors: dict[str, StoredTensor]  # by the name within its block, "0." and so on before it
+
+    @property
+    def role(self) -> str:
+        """What the name says of it; "blocks" if nothing."""
+        return next((role for role in ROLES if role in self.prefix), "blocks")
+
+    def has(self, part: str) -> bool:
+        """Whether a layer has one of the names of this part: gates of the feed-forward layers."""
+        return any(_is_layer(name, tensor_names(part)) for name in self.tensors)
+
+    def rows(self, part: str) -> int | None:
+        """Rows of the matrix of this part: H d_a of the queries, likewise of the keys."""
+        named = (t for name, t in self.tensors.items() if _is_layer(name, tensor_names(part)))
+        return next((tensor.shape[0] for tensor in named if len(tensor.shape) == 2), None)
+
+    def shape(self, *, input_width: int | None) -> Stack:
+        """The stack as far as a header tells; `input_width` is the embedding's, where found."""
+        width, keys = self._width(input_width), self.rows("keys")
+        heads, head_dim = self._heads()
+        return Stack(
+            role=self.role,
+            depth=self.blocks,
+            width=width,
+            heads=heads,
+            head_dim=head_dim,
+            kv_heads=keys // head_dim if keys and head_dim and not keys % head_dim else None,
+            feed_forward=self._feed_forward(width),
+            block_weights=_elements(t for t in self.tensors.values() if len(t.shape) >= 2),
+            distinct_blocks=self.blocks,
+        )
+
+    def _heads(self) -> tuple[int | None, int | None]:
+        """Heads and their size, told only by a norm over one head or a bias for each."""
+        queries = self.rows("queries")
+        if not queries:
+            return None, None
+        for name, tensor in self.tensors.items():
+            sizes = tensor.shape
+            if name.endswith("q_norm.weight") and len(sizes) == 1 and _divides(sizes[0], queries):
+                # Qwen3, Gemma 3; OLMo 2 norms all heads as one
+                return queries // sizes[0], sizes[0]
+            if name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
+                is_told = sizes[1] == 1 or _divides(sizes[1], queries)
+                return (sizes[1], queries // sizes[1]) if is_told else (None, None)
+        return None, None
+
+    def _width(self, input_width: int | None) -> int:
+        """The size that most matrices share; the embedding's decides between equals."""
+        matrices = [tensor.shape for tensor in self.tensors.values() if len(tensor.shape) == 2]
+        counts = Counter(size for shape in matrices for size in set(shape))
+        most = max(counts.values(), default=0)
+        often = [size for size, count in counts.items() if count == most]
+        if input_width is not None and input_width in often:
+            return input_width
+        if len(often) != 1:
+            raise ValueError(
+                f"the matrices of {brief(self.prefix)} share no one size that could be its width; "
+                "put its config.json beside it"
+            )
+        return often[0]
+
+    def _feed_forward(self, width: int) -> int | None:
+        names = tensor_names("feed_forward_out")
+        held = [name for name in self.tensors if _is_layer(name, names)]
+        out = [name for name in held if "attention.output.dense" not in name]
+        for name in [name for name in out if "experts" in name] or out:
+            sizes = self.tensors[name].shape[-2:]  # experts may be one tensor of three axes
+            if len(sizes) == 2 and width in sizes:
+                return sizes[0] if sizes[1] == width else sizes[1]
+        return None
+
+
+def find_stacks(tensors: Iterable[StoredTensor]) -> tuple[StoredStack, ...]:
+    """The stacks, by name; a sentence if there are none, or if blocks of one are missing."""
+    found: dict[str, dict[str, StoredTensor]] = defaultdict(dict)
+    for tensor in tensors:
+        prefix, name = _split(tensor.name)
+        if prefix:
+            found[prefix][name] = tensor
+    if not found:
+        raise ValueError(
+            "no tensor has the name of a numbered block (layers.0., h.0., block.0., ...), so it is "
+            "no Transformer with known names; put its config.json beside it"
+        )
+    stacks = []
+    for prefix, inside in sorted(found.items()):
+        numbers = {int(each.partition(".")[0]) for each in inside}
+        if absent := set(range(max(numbers) + 1)) - numbers:
+            raise ValueError(
+                f"block {min(absent)} of {brief(prefix)} is not there, though {max(numbers)} is: "
+                "this is one shard of several; give the .safetensors.index.json of all"
+            )
+        stacks.append(StoredStack(prefix=prefix, blocks=len(numbers), tensors=inside))
+    return tuple(stacks)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The stack that a tensor is in and its name there; the first number tells, so experts and
+    sublayers do not. Both are empty outside of all stacks."""
+    parts = name.split(".")
+    if SHARED in parts:
+        raise ValueError(
+            f"{brief(name)} belongs to layers that ALBERT applies again and again, and a header "
+            "does not say how often; put its config.json beside it"
+        )
+    for at, part in enumerate(parts[:-2], start=1):
+        number = parts[at]
+        if part in tensor_names("blocks") and number.isdecimal() and len(number) <= LONGEST_NUMBER:
+            return ".".join(parts[:at]), f"{int(number)}.{'.'.join(parts[at + 1 :])}"
+    return "", ""
+
+
+def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
+    """First the stack whose name is closest to the input's, then encoders before decoders."""
+    pairs = zip(stack.prefix.split("."), input_name.split("."), strict=False)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return -shared, stack.role == "decoder", stack.prefix
+
+
+def _notes(tensors: Tensors, stack: StoredStack, width: int) -> Iterator[str]:
+    """What is not counted, and what is unusual about the stack that reads the input."""
+    if buffers := [tensor for tensor in tensors if not is_learned(tensor)]:
+        yield (
+            f"{len(buffers)} stored tensors ({buffers[0].name}, ...) of {_elements(buffers):,} "
+            "elements are masks, indices, frequencies or quantised numbers, and not counted as "
+            "parameters"
+        )
+    if stack.has("gates"):
+        yield "the feed-forward layers are gated"
+    queries, keys = stack.rows("queries"), stack.rows("keys")
+    if queries is not None and queries != width:
+        yield f"all query heads together have {queries:,} dimensions, width {width:,}"
+    if queries and keys and queries != keys:
+        yield f"keys have {keys:,} dimensions where queries have {queries:,}"
+
+
+def _divides(part: int, whole: int) -> bool:
+    return 0 < part < whole and whole % part == 0
+
+
+def _is_layer(name: str, endings: tuple[str, ...]) -> bool:
+    """Whether a layer of one of these names holds it, as its weight or by itself."""
+    return ends_in(name.removesuffix(".weight"), endings)
 
 
 # ---- a config and the weights beside it
@@ -161,13 +306,11 @@ def _stack_disagreements(model: Model, tensors: Tensors) -> Iterator[str]:
         return
     left = [stack.blocks for stack in stored]
     for stack in model.stacks:
-        if stack.depth is None:
-            continue
         if stack.depth in left:
             left.remove(stack.depth)
-            continue
-        named = (f"{stack.blocks} in {brief(stack.prefix)}" for stack in stored[:MOST_STACKS])
-        yield (
-            f"the config says {stack.depth:,} blocks in the {stack.role} stack, and the weights "
-            f"hold {', '.join(named)}; the numbers here are the config's"
-        )
+        elif stack.depth is not None:
+            named = (f"{stack.blocks} in {brief(stack.prefix)}" for stack in stored[:MOST_STACKS])
+            yield (
+                f"the config says {stack.depth:,} blocks in the {stack.role} stack, and the "
+                f"weights hold {', '.join(named)}; the numbers here are the config's"
+            )

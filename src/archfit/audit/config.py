@@ -6,19 +6,27 @@ A config may hold those of several models: text and vision, encoder and decoder.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from archfit.audit.config_sizes import ConfigReader, input_map, outside_sizes, sized_stack, whole
-from archfit.audit.count import SizedStack, parameters, piece_value
+from archfit.audit.config_sizes import ConfigReader, input_map, outside_sizes, stack_sizes, whole
 from archfit.audit.families import (
     Document,
     Family,
+    audited_stack,
     class_name,
     families,
     family_name,
     family_of,
     keys_of,
     knowledge,
+    parameters,
+    piece_value,
 )
-from archfit.audit.model import Model, Parameters, architecture_in, model_from_architecture
+from archfit.audit.model import (
+    Model,
+    Parameters,
+    architecture_in,
+    model_from_architecture,
+    sum_if_known,
+)
 from archfit.spec.errors import InvalidValue, brief
 
 CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
@@ -44,20 +52,19 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     model_type = family_name(document)
     family = _family(document, model_type)
     reader = ConfigReader(document, family, is_part=is_part)
-    width = reader.size("width")
-    if width is None:
-        raise reader.refuse("width")
+    width = reader.required("width")
+    kinds = knowledge()["stacks"][family.stacks]
     has_all = not class_name(document).endswith("EncoderModel")  # T5's keeps the first alone
-    stacks: list[SizedStack] = []
-    for keys in family.stack_keys if has_all else family.stack_keys[:1]:
-        before = stacks[0].sizes["depth"] if family.stacks == "t5" and stacks else None
-        stacks.append(sized_stack(reader, keys, width, before))
-    sizes = dict(stacks[0].sizes) | outside_sizes(reader, width)
+    stacks: dict[str, dict[str, int]] = {}
+    for stack in kinds if has_all else kinds[:1]:
+        before = stacks["encoder"]["depth"] if family.stacks == "t5" and stacks else None
+        stacks[stack["role"]] = stack_sizes(reader, stack, width, before)
+    sizes = stacks[kinds[0]["role"]] | outside_sizes(reader, width)
     has_head = "vocab" in sizes and family.outputs.keys() != {"Model"}
     is_tied = reader.is_tied() if has_head else None
     if is_tied is not None:
         sizes["is_tied"] = int(is_tied)
-    output = _output(reader, class_name(document))
+    outside = family.embedding + family.outputs[_output(reader, class_name(document))]
     _note_what_is_left_out(reader, model_type)
     modality = "time_series" if "chronos_config" in document else family.modality or None
     return Model(
@@ -65,10 +72,10 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         origin=origin,
         family=model_type,
         modality="bytes" if reader.is_byte_model else modality,
-        stacks=tuple(stack.audited(family) for stack in stacks),
+        stacks=tuple(audited_stack(role, family, found) for role, found in stacks.items()),
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
-        parameters=parameters(family, stacks, sizes=sizes, output=output),
+        parameters=parameters(family, stacks.values(), sizes, outside),
         assumed=tuple(reader.assumed),
         missing=tuple(reader.missing),
         notes=tuple(reader.notes),
@@ -141,10 +148,8 @@ def _parts_of(document: Document) -> tuple[Document, ...]:
     if vision is None:
         return (typed,)
     seen = _with_type(vision, document, "vision")
-    is_sized = _has(vision, "depth") and _has(vision, "width")
-    model_type = seen.get("model_type")
-    has_defaults = isinstance(model_type, str) and model_type in families()
-    if is_sized or (has_defaults and family_of(str(model_type)).part_defaults):
+    family = knowledge()["families"].get(str(seen.get("model_type")), {})
+    if "part_defaults" in family or (_has(vision, "depth") and _has(vision, "width")):
         return typed, seen
     return (typed,)  # nothing says how deep and wide the vision part is: the text stands alone
 
@@ -163,21 +168,15 @@ def _has(document: Document, size: str) -> bool:
 
 def _with_type(inner: Document, outer: Document, part: str) -> Document:
     """The inner config with what stands outside: the family, and whether the head is tied."""
-    document = dict(inner)
     known = _joint(outer).get(part)
-    if "model_type" not in inner and known is not None:
-        document["model_type"] = known
-    if "tie_word_embeddings" not in inner and "tie_word_embeddings" in outer:
-        document["tie_word_embeddings"] = outer["tie_word_embeddings"]
-    return document
+    shared = {key: outer[key] for key in ("tie_word_embeddings",) if key in outer}
+    return ({} if known is None else {"model_type": known}) | shared | dict(inner)
 
 
 def _joint(document: Document) -> Mapping[str, str]:
     """What is known of the parts of this kind of config; nothing for most kinds."""
     named = document.get("model_type")
-    if not isinstance(named, str):
-        return {}
-    parts: Mapping[str, str] = knowledge()["multimodal"].get(named, {})
+    parts: Mapping[str, str] = knowledge()["multimodal"].get(str(named), {})
     return parts
 
 
@@ -192,7 +191,8 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
         stacks += [replace(stack, role=role) for stack in model.stacks]
     notes = [note for model in models for note in model.notes]
     missing = [line for model in models for line in model.missing]
-    counts = _sum([model.parameters for model in models], connector or 0)
+    blocks = sum_if_known(model.parameters.blocks for model in models)
+    tables = sum_if_known((connector or 0, *(model.parameters.embedding for model in models)))
     if connector is None and others:
         notes.append(
             "what joins its parts (a projection, cross-attention) is counted only where the config "
@@ -200,12 +200,13 @@ def _joined(document: Document, models: Sequence[Model]) -> Model:
         )
     if not others and _part(document, "vision_config") is not None:
         missing.append("vision stack: looked for depth and width in vision_config")
-        counts = Parameters(blocks=None, embedding=None, total=None)
+        blocks = tables = None
+    total = sum_if_known((blocks, tables))
     return replace(
         first,
         family=named if isinstance(named, str) else None,
         stacks=tuple(stacks),
-        parameters=counts,
+        parameters=Parameters(blocks=blocks, embedding=tables, total=total),
         assumed=tuple(line for model in models for line in model.assumed),
         missing=tuple(missing),
         notes=tuple(notes),
@@ -226,12 +227,3 @@ def _connector(document: Document, models: Sequence[Model]) -> int | None:
         return piece_value(piece, sizes)
     except KeyError:
         return None
-
-
-def _sum(parts: Sequence[Parameters], connector: int) -> Parameters:
-    blocks = [part.blocks for part in parts if part.blocks is not None]
-    embedding = [part.embedding for part in parts if part.embedding is not None]
-    all_blocks = sum(blocks) if len(blocks) == len(parts) else None
-    all_tables = sum(embedding) + connector if len(embedding) == len(parts) else None
-    total = None if all_blocks is None or all_tables is None else all_blocks + all_tables
-    return Parameters(blocks=all_blocks, embedding=all_tables, total=total)

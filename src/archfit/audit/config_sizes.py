@@ -4,10 +4,10 @@ A refusal never prints a value whole: it may be a number of a million digits or 
 without end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from archfit.audit.count import SizedStack
-from archfit.audit.families import Document, Family, StackKeys, keys_of, knowledge
+from archfit.audit.families import Document, Family, knowledge
 from archfit.audit.model import InputMap
 from archfit.spec.errors import InvalidValue, brief, check_at_least
 
@@ -22,50 +22,49 @@ class ConfigReader:
     def __init__(self, document: Document, family: Family, *, is_part: bool) -> None:
         self.document, self.family = document, family
         self.defaults = {**family.defaults, **(family.part_defaults if is_part else {})}
+        self.keys: Mapping[str, tuple[str, ...]] = knowledge()[
+            "keys"
+        ]  # by size; a stack has others
         self.assumed: list[str] = []
         self.missing: list[str] = []
         self.notes: list[str] = []
+        self.is_byte_model = document.get("tokenizer_class") == "ByT5Tokenizer"
 
-    @property
-    def is_byte_model(self) -> bool:
-        """Whether its tokens are bytes, whatever its class."""
-        return self.document.get("tokenizer_class") == "ByT5Tokenizer"
-
-    def size(self, name: str, keys: Sequence[str] = (), *, least: int = 1) -> int | None:
+    def size(self, name: str, *, least: int = 1) -> int | None:
         """The size under the first key that the config has, else the default of the class."""
-        found = self.value(keys or keys_of(name))
+        found = self.value(name)
         return None if found is None else whole(*found, least=least)
 
-    def needed(self, name: str) -> int | None:
+    def needed(self, name: str, *, least: int = 1) -> int | None:
         """The same where the family's class reads that size at all."""
-        return self.size(name) if name in self.family.needs else None
+        return self.size(name, least=least) if name in self.family.needs else None
 
-    def value(self, keys: Sequence[str]) -> tuple[str, object] | None:
+    def value(self, name: str) -> tuple[str, object] | None:
         """The first key that the config has with its value; None where it is null or nowhere.
 
         A null is left to the rule by which the class computes the size: a default stands only
         for a key that is absent, as in the class.
         """
+        keys = self.keys[name]
         key = next((key for key in keys if key in self.document), None)
         if key is not None:
             value = self.document[key]
-            for name, other in ((name, self.document.get(name)) for name in keys):
+            for other_key, other in ((key, self.document.get(key)) for key in keys):
                 if type(other) is int and other != value:
-                    sentence = f"{key}={brief(value)} was read, not {name}={brief(other)}"
-                    self.notes += [] if sentence in self.notes else [sentence]
+                    read = f"{key}={brief(value)} was read, not {other_key}={brief(other)}"
+                    self.notes += [] if read in self.notes else [read]
             return None if value is None else (key, value)
         key = next((key for key in keys if key in self.defaults), None)
         if key is None:
             return None
         value, source = self.defaults[key], knowledge()["read_from"]
-        sentence = f"{key}={value}: default of {self.family.config_class} ({source})"
-        if sentence not in self.assumed:
-            self.assumed.append(sentence)
+        default = f"{key}={value}: default of {self.family.config_class} ({source})"
+        self.assumed += [] if default in self.assumed else [default]
         return key, value
 
     def is_tied(self) -> bool | None:
         """Whether the token table serves as the head; noted as missing where nothing says so."""
-        found = self.value(keys_of("is_tied"))
+        found = self.value("is_tied")
         if found is None:
             self.lack("is_tied")
             return None
@@ -74,14 +73,17 @@ class ConfigReader:
             raise InvalidValue(key, value, "is neither true nor false", "use one of the two")
         return value
 
-    def lack(self, name: str, keys: Sequence[str] = ()) -> None:
+    def lack(self, name: str) -> None:
         """Note that a size was not found, with the keys that would have held it."""
-        self.missing.append(f"{name}: looked for {', '.join(keys or keys_of(name))}")
+        self.missing.append(f"{name}: looked for {', '.join(self.keys[name])}")
 
-    def refuse(self, name: str, keys: Sequence[str] = ()) -> ValueError:
-        """The refusal of a config without a size that every model has."""
-        looked = ", ".join(keys or keys_of(name))
-        return ValueError(f"the config gives no {name}; looked for {looked}")
+    def required(self, name: str, otherwise: int | None = None) -> int:
+        """A size that every model has; refuses a config without it."""
+        size = self.size(name) or otherwise
+        if size is None:
+            looked = ", ".join(self.keys[name])
+            raise ValueError(f"the config gives no {name}; looked for {looked}")
+        return size
 
 
 def whole(key: str, value: object, *, least: int = 1) -> int:
@@ -94,11 +96,10 @@ def whole(key: str, value: object, *, least: int = 1) -> int:
 
 def _pair(key: str, value: object) -> tuple[int, int]:
     """A side as a whole number, or height and width as a list of two."""
-    if not isinstance(value, list | tuple):
-        return whole(key, value), whole(key, value)
-    if len(value) != 2:
+    sides = value if isinstance(value, list | tuple) else (value, value)
+    if len(sides) != 2:
         raise InvalidValue(key, value, "is no pair", "use one side, or a list of height and width")
-    return whole(key, value[0]), whole(key, value[1])
+    return whole(key, sides[0]), whole(key, sides[1])
 
 
 def _wholes(key: str, value: object) -> tuple[int, ...]:
@@ -113,37 +114,32 @@ def _wholes(key: str, value: object) -> tuple[int, ...]:
 # ---- a stack
 
 
-def sized_stack(
-    reader: ConfigReader, stack: StackKeys, width: int, before: int | None
-) -> SizedStack:
-    """The stack with its sizes; `before` is the depth of the stack in front of it.
+def stack_sizes(
+    reader: ConfigReader, stack: Mapping[str, Any], width: int, before: int | None
+) -> dict[str, int]:
+    """The sizes of a stack; `before` is the depth of the stack in front of it.
 
     The decoder of a T5 is as deep as its encoder where the config does not say.
     """
-    keys = stack.keys.get("depth", keys_of("depth"))
-    depth = reader.size("depth", keys) or before
-    if depth is None:
-        raise reader.refuse("depth", keys)
-    sizes = {"width": width, "depth": depth, "distinct": depth}
-    sizes |= _attention(reader, stack, width)
-    keys = stack.keys.get("feed_forward", keys_of("feed_forward"))
-    feed_forward = reader.size("feed_forward", keys)
-    if feed_forward or reader.family.feed_forward_multiple:
-        sizes["feed_forward"] = feed_forward or reader.family.feed_forward_multiple * width
+    reader.keys = {**knowledge()["keys"], **stack.get("keys", {})}
+    depth, crosses = reader.required("depth", before), stack.get("has_cross_attention", False)
+    sizes = {"width": width, "depth": depth, "distinct": depth, "crosses": int(crosses)}
+    sizes |= _attention(reader, width)
+    feed_forward = reader.size("feed_forward") or reader.family.feed_forward_multiple * width
+    if feed_forward:
+        sizes["feed_forward"] = feed_forward
     else:
-        reader.lack("feed_forward", keys)
-    sizes |= _mixture(reader, depth, sizes.get("feed_forward"))
+        reader.lack("feed_forward")
+    sizes |= _mixture(reader, depth, feed_forward)
     if "groups" in reader.family.needs:
         sizes["distinct"] = (reader.size("groups") or 1) * (reader.size("inner_groups") or 1)
-    return SizedStack(role=stack.role, has_cross_attention=stack.has_cross_attention, sizes=sizes)
+    return sizes
 
 
-def _attention(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, int]:
-    family = reader.family
-    keys = stack.keys.get("heads", keys_of("heads"))
-    heads = reader.size("heads", keys)
+def _attention(reader: ConfigReader, width: int) -> dict[str, int]:
+    family, heads = reader.family, reader.size("heads")
     if heads is None:
-        reader.lack("heads", keys)
+        reader.lack("heads")
         return {"attention": width, "key_value": width} if family.is_square else {}
     kv_heads = family.fixed_kv_heads or reader.needed("kv_heads") or heads
     if kv_heads > heads:
@@ -170,23 +166,24 @@ def _attention(reader: ConfigReader, stack: StackKeys, width: int) -> dict[str, 
     return found | {"head_dim": head_dim} | sizes
 
 
-def _mixture(reader: ConfigReader, depth: int, feed_forward: int | None) -> dict[str, int]:
+def _mixture(reader: ConfigReader, depth: int, feed_forward: int) -> dict[str, int]:
     """Sizes of the experts; nothing where every layer is dense."""
-    experts = reader.size("experts", least=0) if "experts" in reader.family.needs else None
+    experts = reader.needed("experts", least=0)
     if not experts:
         return {}
     # Every step-th layer has experts, unless it is listed as dense; no layer is walked through.
-    step = reader.size("decoder_sparse_step", ("decoder_sparse_step",)) or 1
+    step = reader.size("expert_step") or 1
     listed = reader.document.get("mlp_only_layers") or []
     if not isinstance(listed, list):
         raise InvalidValue("mlp_only_layers", listed, "is no list", "use numbers of layers")
     dense = {at for at in listed if type(at) is int and 0 <= at < depth and (at + 1) % step == 0}
-    sizes = {"experts": experts, "dense": depth - depth // step + len(dense)}
-    optional = {
+    sizes = {
+        "experts": experts,
+        "dense": depth - depth // step + len(dense),
         "expert_feed_forward": reader.needed("expert_feed_forward") or feed_forward,
-        "shared_feed_forward": reader.needed("shared_feed_forward"),
+        "shared_feed_forward": reader.needed("shared_feed_forward") or 0,
     }
-    return sizes | {name: size for name, size in optional.items() if size is not None}
+    return {name: size for name, size in sizes.items() if size or name == "dense"}
 
 
 # ---- outside of the stacks
@@ -220,18 +217,13 @@ def input_map(reader: ConfigReader, sizes: dict[str, int], width: int) -> InputM
     dimensions = sizes.get("patch_dimensions", sizes.get("stem_last"))
     if kind == "linear_continuous" and sizes.keys() >= {"state_dimensions", "action_dimensions"}:
         dimensions = sizes["state_dimensions"] + sizes["action_dimensions"] + 1  # and the return
-    return InputMap(
-        kind=kind,
-        vocab=vocab,
-        vocab_real=min(BYTES, vocab) if reader.is_byte_model and vocab is not None else None,
-        inner=inner,
-        dimensions=dimensions,
-    )
+    real = min(BYTES, vocab) if reader.is_byte_model and vocab is not None else None
+    return InputMap(kind=kind, vocab=vocab, vocab_real=real, inner=inner, dimensions=dimensions)
 
 
 def _patches(reader: ConfigReader) -> dict[str, int]:
     channels = reader.size("channels")
-    patch, image = reader.value(keys_of("patch_size")), reader.value(keys_of("image_size"))
+    patch, image = reader.value("patch_size"), reader.value("image_size")
     for name, found in (("channels", channels), ("patch_size", patch), ("image_size", image)):
         if found is None:
             reader.lack(name)
@@ -252,8 +244,7 @@ def _patches(reader: ConfigReader) -> dict[str, int]:
 
 def _stem(reader: ConfigReader) -> dict[str, int]:
     """Sums over the convolutions of a stem that starts from one channel of sound."""
-    found = reader.value(keys_of("stem_channels"))
-    kernels = reader.value(keys_of("stem_kernels"))
+    found, kernels = reader.value("stem_channels"), reader.value("stem_kernels")
     if found is None:
         reader.lack("stem_channels")
         return {}

@@ -1,50 +1,45 @@
-"""What tells one family of models from another, read from `resources/families.toml`.
+"""What tells one family of models from another, and how many parameters a model of it stores.
 
-An entry says how the blocks of a family are built and what lies outside of them; `like` takes over
-another entry. Its file explains the fields, and the pieces that parameters are counted in.
+An entry of `resources/families.toml` says how the blocks of a family are built and what lies
+outside of them; `like` takes over another entry. The file explains the fields, and the pieces that
+parameters are counted in.
+
+Blocks: every weight, bias and norm of the stacks, with cross-attention, the tables of relative
+positions that a stack holds, and the norm after its last block. Embedding: the tables of tokens,
+positions and segments with their norm, input maps, convolutional stems, class tokens, poolers and
+every head. A matrix used twice counts once. What is stored counts, whether it is trained or not.
+
+The formulas of attention, feed-forward layers, biases and norms are those of `spec.counting`; what
+other people's families have beyond them are pieces. A size that was not found is not in the
+mapping: what needs it raises KeyError, and the count says "not found".
 """
 
+import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
-from archfit.audit.model import InputKind
-from archfit.spec.counting import BlockStyle
+from archfit.audit.model import InputKind, Parameters, Stack, sum_if_known
+from archfit.spec import counting
 
-Document = Mapping[str, object]
+Document: TypeAlias = Mapping[str, object]
+# Of a stack or of a whole model. Beside the sizes of a `Stack`: attention is heads * head_dim,
+# key_value is kv_heads * head_dim, distinct the sets of weights, experts those of a mixture, dense
+# the layers without one; crosses is 1 where the blocks also attend to another stack, else 0.
+Sizes: TypeAlias = Mapping[str, int]
 CLASS_ENDS = ("LMHeadModel", "EncoderModel", "DoubleHeadsModel", "Model")
+DERIVED: dict[str, Callable[[Sizes], int]] = {  # sizes that follow from others
+    "columns": lambda sizes: sizes.get("inner", sizes["width"]),
+    "narrow": lambda sizes: int(sizes["inner"] != sizes["width"]),
+    "group_width": lambda sizes: sizes["width"] // sizes["position_groups"],
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StackKeys:
-    """One stack of a family, and where a config writes its sizes."""
-
-    role: str
-    has_cross_attention: bool = False
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # instead of the usual ones
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Switch:
-    """What changes in a family where a key of the config has a certain value."""
-
-    key: str
-    value: object
-    changed: Mapping[str, Any] = field(default_factory=dict)  # field of the family -> new value
-    dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field -> parts
-    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def is_on(self, document: Document) -> bool:
-        """Whether the config has the value."""
-        value = document.get(self.key)
-        return type(value) in (bool, int, float, str) and value == self.value
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family(BlockStyle):
+class Family(counting.BlockStyle):
     """How the models of one `model_type` are built; `variants.base` in the file explains fields."""
 
     config_class: str
@@ -61,37 +56,25 @@ class Family(BlockStyle):
     needs: tuple[str, ...]
     embedding: tuple[str, ...]
     outputs: Mapping[str, tuple[str, ...]]
-    switches: tuple[Switch, ...]
+    switches: tuple[Mapping[str, Any], ...]
     is_exact: bool
     left_out: str
     defaults: Mapping[str, object]
     part_defaults: Mapping[str, object]
 
-    @property
-    def stack_keys(self) -> tuple[StackKeys, ...]:
-        """Its stacks, the one that reads the input first."""
-        return tuple(StackKeys(**stack) for stack in knowledge()["stacks"][self.stacks])
-
     def switched(self, document: Document) -> "Family":
-        """The family with the switches that this config turns."""
+        """The family with the switches that this config turns, by the value of a key alone."""
         family = self
-        for switch in (switch for switch in self.switches if switch.is_on(document)):
-            changes = dict(switch.changed)
-            for name in (*switch.dropped, *switch.added):
-                kept = getattr(family, name)
-                kept = [part for part in kept if part not in switch.dropped.get(name, ())]
-                changes[name] = (*kept, *switch.added.get(name, ()))
+        for switch in self.switches:
+            value = document.get(switch["key"])
+            if type(value) not in (bool, int, float, str) or value != switch["value"]:
+                continue
+            changes, dropped, added = (switch.get(do, {}) for do in ("changed", "dropped", "added"))
+            for name in (*dropped, *added):
+                kept = [part for part in getattr(family, name) if part not in dropped.get(name, ())]
+                changes = {**changes, name: (*kept, *added.get(name, ()))}
             family = replace(family, **changes)
         return family
-
-    def without_pieces(self, *pieces: str) -> "Family":
-        """The family less these pieces outside its blocks."""
-
-        def kept(parts: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(piece for piece in parts if piece not in pieces)
-
-        outputs = {end: kept(parts) for end, parts in self.outputs.items()}
-        return replace(self, outputs=outputs, embedding=kept(self.embedding))
 
 
 @cache
@@ -121,8 +104,10 @@ def family_of(name: str) -> Family:
     entry = dict(knowledge()["families"].get(name) or knowledge()["variants"][name])
     if "switches" in entry:
         shared = knowledge()["switches"]  # which several families have, by name
-        entries = [shared[each] if isinstance(each, str) else each for each in entry["switches"]]
-        entry["switches"] = tuple(Switch(**each) for each in entries)
+        switches = entry["switches"]
+        entry["switches"] = tuple(
+            shared[each] if isinstance(each, str) else each for each in switches
+        )
     if "like" not in entry:
         return Family(**entry)
     base = family_of(entry.pop("like"))
@@ -179,3 +164,107 @@ def _family_of_class(name: str) -> str | None:
         if start.lower() == stem.lower():
             return str(family)
     return None
+
+
+# ---- counts
+
+
+def parameters(
+    family: Family, stacks: Iterable[Sizes], sizes: Sizes, outside: Iterable[str]
+) -> Parameters:
+    """What a model of this family stores, with `outside`, pieces of `sizes` beyond its stacks."""
+    blocks = _if_known(lambda: sum(_stack(family, {**sizes, **stack}) for stack in stacks))
+    embedding = _if_known(lambda: piece_sum(outside, sizes)) if family.embedding else None
+    return Parameters(blocks=blocks, embedding=embedding, total=sum_if_known((blocks, embedding)))
+
+
+def audited_stack(role: str, family: Family, sizes: Sizes) -> Stack:
+    """The stack as an audit shows it."""
+    return Stack(
+        role=role,
+        depth=sizes.get("depth"),
+        width=sizes["width"],
+        heads=sizes.get("heads"),
+        head_dim=sizes.get("head_dim"),
+        kv_heads=sizes.get("kv_heads"),
+        feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
+        block_weights=_if_known(lambda: _matrices(family, sizes)),
+        distinct_blocks=sizes.get("distinct"),
+    )
+
+
+def piece_sum(pieces: Iterable[str], sizes: Sizes) -> int:
+    """Parameters of all the pieces together."""
+    return sum(piece_value(piece, sizes) for piece in pieces)
+
+
+def piece_value(piece: str, sizes: Sizes) -> int:
+    """Parameters of a piece, "2*width" or the name of one; KeyError names a size that is absent."""
+
+    def value(name: str) -> int:
+        if name in sizes:
+            return sizes[name]
+        if name in DERIVED:
+            return DERIVED[name](sizes)
+        return piece_value(knowledge()["pieces"][name], sizes)
+
+    return sum(number * math.prod(map(value, names)) for number, names in _terms(piece))
+
+
+@cache
+def _terms(piece: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """The products that a piece adds up: their whole numbers multiplied, and the names."""
+    terms = []
+    for term in filter(None, piece.replace(" ", "").replace("-", "+-").split("+")):
+        factors = term.removeprefix("-").split("*")
+        number = math.prod(int(factor) for factor in factors if factor.isdecimal())
+        names = tuple(factor for factor in factors if not factor.isdecimal())
+        terms.append((-number if term.startswith("-") else number, names))
+    return tuple(terms)
+
+
+def _if_known(count: Callable[[], int]) -> int | None:
+    """What is counted, or None where a size it needs was not found."""
+    try:
+        return count()
+    except KeyError:
+        return None
+
+
+def _stack(family: Family, sizes: Sizes) -> int:
+    """All parameters of a stack: matrices; biases, norms and whatever else a block stores; more."""
+    crosses, width = sizes["crosses"], sizes["width"]
+    query, key_value = sizes["attention"], sizes["key_value"]
+    each = counting.attention_biases(family.biases, width=width, query=query, key_value=key_value)
+    each = each * (1 + crosses) + family.norm * width * (family.norms + crosses)
+    if "feed_forward" in family.biases:
+        each += counting.feed_forward_biases(family, width=width, hidden=sizes["feed_forward"])
+    head_dim = sizes["head_dim"] if family.head_norm == "head" else 0
+    each += counting.head_norms(family, head_dim=head_dim, query=query, key_value=key_value)
+    each += piece_sum(family.vectors, sizes)
+    last = family.norm * width if family.has_final_norm else 0
+    inside = piece_sum(family.inside_stack, sizes)
+    return _matrices(family, sizes) + sizes["distinct"] * each + inside + last
+
+
+def _matrices(family: Family, sizes: Sizes) -> int:
+    """The weight matrices of all stored blocks of a stack."""
+    attention = counting.attention_matrices(sizes["width"], sizes["attention"], sizes["key_value"])
+    each = attention * (1 + sizes["crosses"]) + piece_sum(family.matrices, sizes)
+    return sizes["distinct"] * each + _feed_forward(family, sizes)
+
+
+def _feed_forward(family: Family, sizes: Sizes) -> int:
+    """The feed-forward matrices of all layers; a mixture has a router and may share an expert."""
+    width, distinct = sizes["width"], sizes["distinct"]
+
+    def layer(hidden: str) -> int:
+        return counting.feed_forward_matrices(width, sizes[hidden], is_gated=family.is_gated)
+
+    if "experts" not in sizes:
+        return distinct * layer("feed_forward")
+    experts = sizes["experts"] * (layer("expert_feed_forward") + width)
+    if "shared_feed_forward" in sizes:
+        experts += layer("shared_feed_forward") + width  # and its gate
+    dense = sizes["dense"] * layer("feed_forward") if sizes["dense"] else 0
+    return (distinct - sizes["dense"]) * experts + dense

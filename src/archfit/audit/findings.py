@@ -13,7 +13,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Literal
 
@@ -39,7 +39,7 @@ _FILE = resources.files("archfit.resources").joinpath("findings.toml")
 WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that wastes parameters, or may."""
 
@@ -90,15 +90,8 @@ def findings_of(model: Model, *, measured_rank: int | None = None) -> tuple[Find
         subject = Subject(model=model, stack=stack, measured_rank=measured_rank)
         for rule in (rule for rule in RULES if rule.is_about_input == (at == 0)):
             if (seen := rule.look(subject)) is not None:
-                finding = Finding(
-                    id=rule.id,
-                    severity=seen.severity,
-                    stack=place,
-                    redundancy=seen.redundancy,
-                    evidence=rule.evidence.format(**seen.words),
-                    fix=rule.fix.format(**seen.words),
-                )
-                found.append(finding)
+                evidence, fix = (text.format(**seen.words) for text in (rule.evidence, rule.fix))
+                found.append(Finding(rule.id, seen.severity, place, seen.redundancy, evidence, fix))
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -123,30 +116,30 @@ def _low_rank(subject: Subject) -> Found | None:
     return _low(model, limit, fact=fact, fix=f"widen the inner size to {width:,}")
 
 
-def _small_vocabulary(subject: Subject) -> Found | None:
-    """A table of fewer rows than the width has dimensions, in a network that could be deeper."""
+def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
+    """A table of fewer rows, or a linear map that reads fewer values, than the width has
+    dimensions, in a network that could be deeper."""
     model, limit = subject.model, subject.model.rank_limit
-    is_table = model.input.kind in TABLES and model.input.inner != limit
-    if limit is None or limit >= model.width or not is_table or not _could_be_deeper(subject):
+    kind, is_factorised = model.input.kind, is_table and model.input.inner == limit
+    if limit is None or limit >= model.width or (kind in TABLES) != is_table or is_factorised:
         return None
-    return _low(model, limit)
-
-
-def _small_patch(subject: Subject) -> Found | None:
-    """A linear map that reads fewer values than the width has dimensions, likewise."""
-    model, limit = subject.model, subject.model.rank_limit
-    is_table = model.input.kind in TABLES
-    if limit is None or limit >= model.width or is_table or not _could_be_deeper(subject):
+    if _off_depth(subject, is_deep=False) is None:
         return None
-    wider = WORDS["wider_inputs"][model.input.kind].format(width=model.width)
+    wider = "" if is_table else WORDS["wider_inputs"][kind].format(width=model.width)
     return _low(model, limit, wider=wider)
 
 
 def _low(model: Model, rank: int, **words: object) -> Found:
     """An embedding of this rank, below the width."""
     share = rank_redundancy(rank, model.width, model.stacks[0].depth)
-    words |= {"rank": rank, "width": model.width, "ratio": rank / model.width, "share": share}
-    return Found(severity=_severity(share), words=words, redundancy=share)
+    return _redundant(share, rank=rank, width=model.width, ratio=rank / model.width, **words)
+
+
+def _redundant(share: Redundancy, **words: object) -> Found:
+    """Parameters of which this share does nothing; the share is what makes it severe."""
+    is_high, is_low = share.middle >= HIGH_SHARE, share.middle < MEDIUM_SHARE
+    severity: Severity = "high" if is_high else "low" if is_low else "medium"
+    return Found(severity=severity, words={**words, "share": share}, redundancy=share)
 
 
 # ---- stacks
@@ -157,32 +150,17 @@ def _wide_attention(subject: Subject) -> Found | None:
     stack, ratio = subject.stack, subject.stack.attention_ratio
     if ratio is None or ratio <= 1 or "heads" in subject.model.doubtful:
         return None
-    share = attention_redundancy(ratio, stack.depth)
-    words = {"stack": stack, "ratio": ratio, "share": share}
-    return Found(severity=_severity(share), words=words, redundancy=share)
+    return _redundant(attention_redundancy(ratio, stack.depth), stack=stack, ratio=ratio)
 
 
-def _too_deep(subject: Subject) -> Found | None:
-    """Deeper than trained networks of its size are good at."""
+def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
+    """Deeper, or else shallower, than trained networks of its size are good at."""
     found = _misfit(subject)
-    return _off_depth(subject.stack, found) if found and found.is_too_deep else None
-
-
-def _too_shallow(subject: Subject) -> Found | None:
-    """Shallower than trained networks of its size are good at."""
-    found = _misfit(subject)
-    return _off_depth(subject.stack, found) if found and not found.is_too_deep else None
-
-
-def _could_be_deeper(subject: Subject) -> bool:
-    found = _misfit(subject)
-    return found is not None and not found.is_too_deep
-
-
-def _off_depth(stack: Stack, found: "Prospect") -> Found:
+    if found is None or found.is_too_deep != is_deep:
+        return None
     low, high = round(found.outlook.low), round(found.outlook.high)
     words = {
-        "stack": stack,
+        "stack": subject.stack,
         "good": f"{low} to {high}" if low < high else str(low),
         "data": found.family or "data of all families",
         "lost": found.lost,
@@ -191,7 +169,7 @@ def _off_depth(stack: Stack, found: "Prospect") -> Found:
     return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Prospect:
     """What is known of a depth, for one family of data and one size."""
 
@@ -232,19 +210,18 @@ def _misfit(subject: Subject) -> Prospect | None:
     smaller networks than were trained, those with no blocks to speak of among them, hardly learn.
     """
     model, stack = subject.model, subject.stack
-    size = _size(model, stack)
+    blocks = WEIGHTS * (stack.depth or 0) * stack.width**2
+    # As a plan asks: all parameters, but no more of tables than of blocks.
+    tables = model.parameters.embedding or 0
+    size = min(blocks + tables, TABLES_AT_MOST * blocks, LARGEST_BUDGET)
     if not stack.depth or size < LEAST_SIZE:
         return None
-    found = (_prospect(family, size, stack.depth) for family in _families(model))
+    deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
+    step = round(SIZES_A_DOUBLING * math.log2(size))
+    known = ((family, _known(family, step, deepest)) for family in _families(model))
+    found = (Prospect(family, stack.depth, *outlook) for family, outlook in known)
     likeliest = next(found)
     return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
-
-
-def _size(model: Model, stack: Stack) -> int:
-    """By which a plan asks, too: all parameters, but no more of tables than of blocks."""
-    blocks = WEIGHTS * (stack.depth or 0) * stack.width**2
-    tables = model.parameters.embedding or 0
-    return min(blocks + tables, TABLES_AT_MOST * blocks, LARGEST_BUDGET)
 
 
 def _families(model: Model) -> tuple[str | None, ...]:
@@ -255,19 +232,6 @@ def _families(model: Model) -> tuple[str | None, ...]:
     likeliest = TEXT if vocab >= TEXT_VOCAB else None
     others = (family for family in (None, *known_families()) if family != likeliest)
     return (likeliest, *others)
-
-
-def _prospect(family: str | None, size: float, depth: int) -> Prospect:
-    deepest = max(DEEPEST_TRAINED, 1 << (depth - 1).bit_length())
-    step = round(SIZES_A_DOUBLING * math.log2(size))
-    outlook, level, is_extrapolated = _known(family, step, deepest)
-    return Prospect(
-        family=family,
-        depth=depth,
-        outlook=outlook,
-        level=level,
-        is_extrapolated=is_extrapolated,
-    )
 
 
 @cache
@@ -311,19 +275,13 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     return Found(severity="low", words=words)
 
 
-def _severity(share: Redundancy) -> Severity:
-    if share.middle >= HIGH_SHARE:
-        return "high"
-    return "medium" if share.middle >= MEDIUM_SHARE else "low"
-
-
-_LOOKS = {
+_LOOKS: Mapping[str, Callable[[Subject], Found | None]] = {
     "low-rank-embedding": _low_rank,
-    "vocabulary-bottleneck": _small_vocabulary,
-    "patch-bottleneck": _small_patch,
+    "vocabulary-bottleneck": partial(_few_inputs, is_table=True),
+    "patch-bottleneck": partial(_few_inputs, is_table=False),
     "attention-bottleneck": _wide_attention,
-    "too-deep": _too_deep,
-    "too-shallow": _too_shallow,
+    "too-deep": partial(_off_depth, is_deep=True),
+    "too-shallow": partial(_off_depth, is_deep=False),
     "narrow-heads": _narrow_heads,
     "off-gpu-sizes": _off_gpu_sizes,
 }

@@ -3,7 +3,7 @@
 `None` always means "not found", never zero: a number that no file gives is not invented.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,16 +57,6 @@ class InputMap:
     inner: int | None = None  # width of a factorised table or map
     dimensions: int | None = None  # of a patch, feature or state: what enters the linear map
 
-    def rank_limit(self, width: int) -> int | None:
-        """The most dimensions in which inputs of this kind can differ; None if nothing bounds it
-        but the width, or if what would bound it was not found."""
-        if self.kind in UNBOUNDED:
-            return None
-        rows = self.vocab if self.vocab_real is None else self.vocab_real
-        bounds = (rows if self.kind in TABLES else self.dimensions, self.inner)
-        known = [bound for bound in bounds if bound is not None]
-        return min([width, *known]) if known else None
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameters:
@@ -101,9 +91,8 @@ class Model:
 
         A vision stack beside a text stack is not on the way of a token.
         """
-        depths = [stack.depth for stack in self.stacks[1:] if stack.role != "vision"]
-        known = [depth for depth in (self.stacks[0].depth, *depths) if depth is not None]
-        return sum(known) if len(known) == 1 + len(depths) else None
+        first, *others = self.stacks
+        return sum_if_known((first.depth, *(s.depth for s in others if s.role != "vision")))
 
     @property
     def width(self) -> int:
@@ -112,8 +101,26 @@ class Model:
 
     @property
     def rank_limit(self) -> int | None:
-        """The most dimensions in which inputs can differ: min(width, what the input allows)."""
-        return self.input.rank_limit(self.width)
+        """The most dimensions in which inputs can differ: min(width, what the input allows).
+
+        None if nothing bounds it but the width, or if what would bound it was not found.
+        """
+        if self.input.kind in UNBOUNDED:
+            return None
+        tokens = self.input.vocab if self.input.vocab_real is None else self.input.vocab_real
+        entering = tokens if self.input.kind in TABLES else self.input.dimensions
+        known = [bound for bound in (entering, self.input.inner) if bound is not None]
+        return min([self.width, *known]) if known else None
+
+
+def sum_if_known(sizes: Iterable[int | None]) -> int | None:
+    """The sum, or None where one of them was not found."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 def model_from_architecture(architecture: Architecture, *, name: str, origin: str) -> Model:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from archfit.audit.checkpoint_file import INDEX_ENDING, TENSORS, refuse_pickle
 from archfit.spec import open_regular
@@ -30,25 +29,21 @@ WAYS = f"{FILES}, org/name in the Hugging Face cache"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KnownModel:
-    """A row of the built-in table."""
-
-    id: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFiles:
-    """A model on disk; at least one of the two is there."""
+    """A model on disk: at least one of the three files is there."""
 
     name: str
-    config: Path | None
-    checkpoint: Path | None  # a .safetensors file or an index of several
     folder: Path
+    config: Path | None = None
+    spec: Path | None = None  # of an `archfit train` run
+    checkpoint: Path | None = None  # a .safetensors file or an index of several
 
     def weights(self) -> Path:
         """The checkpoint; if there is none, a sentence says what stands in its place."""
         if self.checkpoint is not None:
             return self.checkpoint
+        if self.spec is not None:
+            raise ValueError(f"{self.name} has no weights yet; --weights needs a finished run")
         _checkpoint_in(self.folder)  # says so if there are several, or shards without an index
         for path in sorted(self.folder.iterdir()):
             refuse_pickle(path)
@@ -59,43 +54,33 @@ class ModelFiles:
         raise ValueError(f"{self.config} {lack}; give the {TENSORS} file")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrainedRun:
-    """The folder of an `archfit train` run."""
-
-    name: str
-    spec: Path
-    checkpoint: Path | None  # written when the run is done
-
-
-Target: TypeAlias = KnownModel | ModelFiles | TrainedRun
-
-
-def find_target(word: str, *, known: Mapping[str, str], environment: Mapping[str, str]) -> Target:
-    """What `word` means. A path that exists comes first, then the built-in table, whose ids `known`
-    maps to printed names, then the cache that `environment` leads to."""
+def find_target(
+    word: str, *, known: Mapping[str, str], environment: Mapping[str, str]
+) -> ModelFiles | str:
+    """What `word` means: files, or the id of a published model. A path that exists comes first,
+    then the built-in table, whose ids `known` maps to printed names, then the cache that
+    `environment` leads to."""
     path = Path(word)
     if word and os.path.exists(path):  # false also where it is too long, or has a zero byte
         return _of_folder(path) if path.is_dir() else _of_file(path)
     for id_, printed in known.items():
         if word.casefold() in (id_.casefold(), printed.casefold()):
-            return KnownModel(id=id_)
+            return id_
     hub = _hub_folder(environment)
     cached = _snapshot(word, hub)
-    if cached is not None:
-        return _of_folder(cached, name=word)
-    raise ValueError(_not_found(word, known, hub))
+    if cached is None:
+        raise ValueError(_not_found(word, known, hub))
+    return _of_folder(cached, name=word)
 
 
-def _of_folder(folder: Path, *, name: str = "") -> Target:
+def _of_folder(folder: Path, *, name: str = "") -> ModelFiles:
     name = name or folder.resolve().name
-    config, spec = _if_file(folder / CONFIG), _if_file(folder / SPEC)
-    if config:
+    if config := _if_file(folder / CONFIG):
         return _of_config(config, name=name)
-    if spec:
-        return TrainedRun(name=name, spec=spec, checkpoint=_if_file(folder / WEIGHTS))
-    checkpoint = _checkpoint_in(folder)
-    files = ModelFiles(name=name, config=None, checkpoint=checkpoint, folder=folder)
+    if spec := _if_file(folder / SPEC):
+        checkpoint = _if_file(folder / WEIGHTS)
+        return ModelFiles(name=name, folder=folder, spec=spec, checkpoint=checkpoint)
+    files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
     files.weights()  # says what is missing
     return files
 
@@ -106,20 +91,20 @@ def _of_config(config: Path, *, name: str) -> ModelFiles:
         checkpoint = _checkpoint_in(config.parent) if config.name == CONFIG else None
     except ValueError:
         checkpoint = None
-    return ModelFiles(name=name, config=config, checkpoint=checkpoint, folder=config.parent)
+    return ModelFiles(name=name, folder=config.parent, config=config, checkpoint=checkpoint)
 
 
-def _of_file(path: Path) -> Target:
+def _of_file(path: Path) -> ModelFiles:
     refuse_pickle(path)
     folder = path.parent
     if path.name == SPEC:
         return _of_folder(folder)
-    if path.name.endswith(INDEX_ENDING) or path.suffix == TENSORS:
-        whole = _whole(path)
-        spec, config = _if_file(folder / SPEC), _if_file(folder / CONFIG)
-        if spec and not config and path.name == WEIGHTS:
-            return TrainedRun(name=_name(path), spec=spec, checkpoint=whole)
-        return ModelFiles(name=_name(path), config=config, checkpoint=whole, folder=folder)
+    if path.name.endswith((INDEX_ENDING, TENSORS)):
+        whole, config = _whole(path), _if_file(folder / CONFIG)
+        spec = _if_file(folder / SPEC) if not config and path.name == WEIGHTS else None
+        return ModelFiles(
+            name=_name(path), folder=folder, config=config, spec=spec, checkpoint=whole
+        )
     if path.suffix == ".json":
         return _of_config(path, name=_name(path))
     raise ValueError(f"{path} is no model file that archfit reads; give {WAYS}")
@@ -187,11 +172,16 @@ def _snapshot(name: str, hub: Path) -> Path | None:
     if not CACHED_NAME.fullmatch(name):
         return None
     model = hub / f"models--{name.replace('/', '--')}"
-    commits = [folder for folder in _listed(model / "snapshots") if COMMIT.fullmatch(folder.name)]
-    main = _main_commit(model / "refs" / "main")
-    chosen = [folder for folder in commits if folder.name == main and folder.is_dir()]
-    newest = sorted(filter(Path.is_dir, commits), key=lambda folder: folder.stat().st_mtime)
-    return next(iter(chosen or newest[-1:]), None)
+    listed = [folder for folder in _listed(model / "snapshots") if COMMIT.fullmatch(folder.name)]
+    try:
+        with open_regular(model / "refs" / "main") as file:
+            main = file.read(100).decode("ascii", "replace").strip()
+    except (OSError, ValueError):
+        main = ""
+    commits = sorted(filter(Path.is_dir, listed), key=lambda folder: folder.stat().st_mtime)
+    return next(
+        (folder for folder in commits if folder.name == main), next(iter(commits[-1:]), None)
+    )
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -199,11 +189,3 @@ def _listed(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:  # not there, or not ours to look into: as good as empty
         return []
-
-
-def _main_commit(reference: Path) -> str:
-    try:
-        with open_regular(reference) as file:
-            return file.read(100).decode("ascii", "replace").strip()
-    except (OSError, ValueError):
-        return ""

@@ -13,13 +13,13 @@ from archfit.cli.output import print_json, say_beyond_rates, show
 from archfit.cli.progress import watched
 from archfit.cli.sweep_request import SweepRequest, data_there
 from archfit.report.sweep_document import cells_document, failures_document, outcome_document
+from archfit.spec import write_whole
 from archfit.spec.errors import check_at_least
-from archfit.sweep.devices import needs_a_gpu
+from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, write_results
 from archfit.sweep.local import WORKERS_ON_A_GPU, run_here, usual_slots
 from archfit.sweep.named import NAMED
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
-from archfit.sweep.slurm import check_script_file, slurm_script, write_script
 
 if TYPE_CHECKING:
     from archfit.sweep.sweep import Sweep
@@ -119,8 +119,6 @@ def _train(
     try:
         with watched(silent=silent) as watch:
             if choice.ray is not None:
-                from archfit.sweep.ray_runner import run_on_ray
-
                 run_on_ray(cells, options, watch, address=choice.ray)
             else:
                 slots = usual_slots(options.device, choice.workers, options.threads)
@@ -156,7 +154,7 @@ def _write_slurm(
     needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
     workers = WORKERS_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
-    write_script(file, script)
+    write_whole(file, script.encode())
     if as_json:
         counts = {"cells": len(opened.specs), "done": 0, "failed": 0, "skipped": 0}
         return print_json({"sweep": opened.name, **counts, "script": str(file), "tasks": tasks})

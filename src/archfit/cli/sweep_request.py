@@ -16,8 +16,8 @@ from archfit.data.sources import SAMPLE, DataSettings
 from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.spec.errors import check_choice
 from archfit.spec.run import LearningRateRule
-from archfit.sweep.devices import gpus
 from archfit.sweep.folder import read_sweep
+from archfit.sweep.local import gpus
 from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.sweep import (
     SCALES,

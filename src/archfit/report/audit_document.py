@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from archfit.audit.auditor import AuditResult, audit_json
-from archfit.audit.claims import checked_claims
+from archfit.audit.auditor import AuditResult, audit_json, checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
 from archfit.report.document import Document, Figure, Section, Table, loaded

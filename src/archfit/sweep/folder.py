@@ -9,7 +9,7 @@ import csv
 import fcntl
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,10 +70,19 @@ def read_sweep(path: Path) -> Sweep:
 
 
 def write_results(out: Path, sweep: Sweep) -> Path:
-    """Make `results.csv` from the records that are there."""
+    """Make `results.csv`, one tidy table, from the records that are there.
+
+    C, N, D and loss are the columns that tools for scaling laws read: C is in floating point
+    operations, N in parameters without any table, D in tokens of the source; losses are held out,
+    in nats per token; `feed_forward` is in hidden units.
+    """
     labels = {corpus.hash: corpus.label for corpus in sweep.data}
     with locked(out):
-        write_whole(out / files.RESULTS, results_csv(files.read_records(out), labels).encode())
+        file = io.StringIO()
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(_row(record, labels) for record in files.read_records(out))
+        write_whole(out / files.RESULTS, file.getvalue().encode())
     return out / files.RESULTS
 
 
@@ -87,20 +96,6 @@ def locked(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def results_csv(records: Iterable[RunRecord], labels: Mapping[str, str]) -> str:
-    """One tidy table; C, N, D and loss are the columns that tools for scaling laws read.
-
-    C is in floating point operations, N in parameters without any table, D in tokens of the
-    source; losses are held out, in nats per token; `feed_forward` is in hidden units. `labels`
-    names data sets by their hash.
-    """
-    file = io.StringIO()
-    table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(_row(record, labels) for record in records)
-    return file.getvalue()
 
 
 def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, object]:

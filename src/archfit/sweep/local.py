@@ -4,6 +4,7 @@ A worker on a GPU trains as many cells side by side as fill it: small networks l
 idle. On a CPU every worker has threads of its own and trains one cell at a time.
 """
 
+import ctypes
 import os
 import selectors
 from collections.abc import Sequence
@@ -11,13 +12,48 @@ from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, device_bytes, gpu_share
-from archfit.sweep.devices import Gpu, gpus
-from archfit.sweep.runner import TRIES, CellQueue, RunnerOptions, SweepWatcher, noted_signals
-from archfit.sweep.worker import Worker
+from archfit.sweep.runner import (
+    TRIES,
+    CellQueue,
+    RunnerOptions,
+    SweepWatcher,
+    Worker,
+    noted_signals,
+)
 
 SECONDS_BETWEEN_PASSES = 0.2
 WORKERS_ON_A_GPU = 1  # unless the user says otherwise
 SHARE_OF_MEMORY = 0.9  # of a GPU, for all its workers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """One GPU that this process may use."""
+
+    visible_as: str  # what CUDA_VISIBLE_DEVICES must say for a process to have it alone
+    memory_bytes: int
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """All of them, in the driver's order; none where there is no driver.
+
+    The driver itself is asked: loading torch would take seconds.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ()
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [*map(str, range(count.value))]
+    found = []
+    for index in range(count.value):
+        memory = ctypes.c_size_t(0)
+        driver.cuDeviceTotalMem_v2(ctypes.byref(memory), ctypes.c_int(index))
+        found.append(Gpu(visible_as=names[index], memory_bytes=memory.value))
+    return tuple(found)
 
 
 @dataclass(eq=False)
@@ -93,7 +129,12 @@ class _WorkerPool:
                 cell = self.cells.next(lambda cell, slot=slot: self._fits(cell, slot))  # type: ignore[misc]  # mypy wants one argument
                 if cell is None:
                     break
-                self._worker(slot).give(cell)
+                if slot.worker is None:
+                    has_several = len({other.gpu for other in self.slots}) > 1
+                    visible = slot.gpu.visible_as if slot.gpu and has_several else None
+                    slot.worker = Worker(self.options, visible)
+                    self.selector.register(slot.worker, selectors.EVENT_READ, slot)
+                slot.worker.give(cell)
         return any(slot.cells for slot in self.slots)
 
     def listen(self) -> None:
@@ -113,8 +154,7 @@ class _WorkerPool:
         for worker in workers:
             worker.dismiss()  # all at once, then one after the other
         for worker in workers:
-            for cell in worker.cells.values():
-                self.cells.interrupted(cell)
+            self.cells.pending.extend(worker.cells.values())  # checkpoints are for the next runner
             worker.end()
         self.selector.close()
 
@@ -131,14 +171,6 @@ class _WorkerPool:
             return False
         needed = sum(device_bytes(spec) for spec in (cell, *beside))
         return needed <= SHARE_OF_MEMORY * slot.gpu.memory_bytes
-
-    def _worker(self, slot: DeviceSlot) -> Worker:
-        if slot.worker is None:
-            has_several = len({other.gpu for other in self.slots}) > 1
-            visible = slot.gpu.visible_as if slot.gpu and has_several else None
-            slot.worker = Worker(self.options, visible)
-            self.selector.register(slot.worker, selectors.EVENT_READ, slot)
-        return slot.worker
 
     def _act_on(self, slot: DeviceSlot, event: dict[str, object]) -> None:
         worker, what = slot.worker, event["event"]
@@ -164,23 +196,20 @@ class _WorkerPool:
         self.watch.ended(cell, str(event.get("reason") or event["event"]))
 
     def _bury(self, slot: DeviceSlot, worker: Worker, event: dict[str, object]) -> None:
-        """A worker is dead. Which of its cells was to blame shows when each is tried alone."""
+        """A worker is dead. Which of its cells was to blame shows when each is tried alone.
+
+        None is, where it died before it had looked at them.
+        """
         self.selector.unregister(worker)
         worker.end()
         slot.worker = None
         cells = [*worker.cells.values()]
-        if not worker.is_ready and cells:
-            self._start_failed(slot, cells, str(event["reason"]))
+        if worker.is_ready or not cells:
+            self.cells.alone.update(cells if len(cells) > 1 else ())
+            for cell in cells:
+                self._note(cell, event)
             return
-        if len(cells) > 1:
-            self.cells.alone.update(cells)
-        for cell in cells:
-            self._note(cell, event)
-
-    def _start_failed(self, slot: DeviceSlot, cells: Sequence[RunSpec], reason: str) -> None:
-        """A worker died before it had looked at its cells, which are not to blame."""
-        for cell in cells:
-            self.cells.interrupted(cell)
+        self.cells.pending.extend(cells)
         slot.failed_starts += 1
         if all(other.failed_starts >= TRIES for other in self.slots):
-            raise ValueError(f"no worker can be started: it {reason}")
+            raise ValueError(f"no worker can be started: it {event['reason']}")

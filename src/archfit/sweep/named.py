@@ -11,24 +11,29 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.matching import equal_blocks, equal_total, ranks_below, width_for
 from archfit.sweep.sweep import (
     NO_DATA,
     Cell,
     Corpus,
     Scale,
     Sweep,
+    equal_total,
+    matched_width,
     named_sweeps_table,
+    ranks_below,
     recipe_of,
     seeded,
     used_corpora,
-)  # fmt: skip
+    width_for,
+)
 
 BYTES = 257  # the vocabulary of bytes and a separator
 PAPERS_VOCAB = 2000  # of all the papers' experiments that do not say otherwise
 LEVINE_REPEATS = 3
 LEAST_ATLAS_STEPS, FAR_FROM_SIZE, NARROWEST = 600, 0.08, 8
 Numbers: TypeAlias = Mapping[str, Any]  # what the table says of a sweep at one scale
+Corpora: TypeAlias = Sequence[Corpus]
+Cells: TypeAlias = Iterator[Cell]
 
 
 def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
@@ -39,134 +44,58 @@ def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
-def _runs(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The options of each run that a paper lists: rows of the table, their lists taken apart."""
-    for row in rows:
-        lists = {key: value for key, value in row.items() if isinstance(value, list)}
-        for values in product(*lists.values()):
-            yield {**row, **dict(zip(lists, values, strict=True))}
+def _runs(row: Numbers, vocab: int) -> Iterator[dict[str, Any]]:
+    """The options of each run that a row of the table stands for: its lists taken apart."""
+    caps, ranks = row.get("caps", [()]), row.get("ranks", [None])
+    if "ranks" in row:
+        ranks = ranks_below(min(row["width"], vocab), ranks)
+    row = {key: value for key, value in row.items() if key not in ("caps", "ranks")}
+    lists = {key: value for key, value in row.items() if isinstance(value, list)}
+    for *values, rank, fields in product(*lists.values(), ranks, caps):
+        yield {**row, **dict(zip(lists, values, strict=True)), **dict.fromkeys(fields, rank)}
 
 
-def _listed(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
-    """The networks that a paper lists; own data take those of the nearest vocabulary."""
+def _network(recipe: RunOptions, row: dict[str, Any]) -> RunOptions:
+    """The network of a run: a size of its blocks gives the width, a ratio the size of its heads."""
+    size, ratio = row.pop("block_params", None), row.pop("attention_ratio", None)
+    options = replace(recipe, **row)
+    if ratio is None:
+        return options if size is None else replace(options, width=matched_width(options, size))
+    width = options.width
+    if size is not None:
+        width = width_for(size, depth=options.depth, heads=options.heads, attention_ratio=ratio)
+    return replace(options, width=width, head_dim=ratio * width // options.heads)
+
+
+def listed(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
+    """The networks that the table lists; own data take those of the nearest vocabulary."""
     for corpus in corpora:
-        rows = [{"vocab": PAPERS_VOCAB, **row} for row in _runs(numbers["runs"])]
+        rows = [{"vocab": PAPERS_VOCAB, **row} for row in numbers["runs"]]
         nearest = min((row["vocab"] for row in rows), key=lambda v: abs(v - corpus.vocab))
         for row in rows:
-            if ratio := row.pop("attention_ratio", None):
-                row["head_dim"] = ratio * row["width"] // row["heads"]
             if row.pop("vocab") == nearest:
-                yield Cell(corpus=corpus, options=replace(recipe, **row))
+                for run in _runs(row, corpus.vocab):
+                    yield Cell(corpus, _network(recipe, run))
 
 
-def depths_and_sizes(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
-    """Depths at several sizes on every data set.
-
-    levine-depth: the crossing of each two gives a point of the transition law (Levine et al. 2020,
-    appendix D and figures of the published version). wies-vocab: a shallow and a deep network for
-    each vocabulary; the deeper wins from where the shallow width is about V (Wies et al. 2021,
-    section 5.2.1). wies-lowrank: the same with the rank of the input embedding capped, tokens and
-    positions alike (section 5.2.2: the deeper wins from shallow width 504 on at rank 500), beside
-    the uncapped networks, as `wies-vocab` has them in the paper.
-    """
-    capped = [
-        replace(recipe, embedding_inner=rank, position_inner=rank)
-        for rank in numbers.get("ranks", ())
-    ]
-    for corpus in corpora:
-        for start, size, depth in product((recipe, *capped), numbers["sizes"], numbers["depths"]):
-            yield Cell(corpus=corpus, options=equal_blocks(start, depth=depth, block_params=size))
-
-
-def wies_rank(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
-    """Loss against rank next to loss against width; a rank may also exceed the width (control).
-
-    Wies et al. 2021, section 5.1: token and position tables are factorised alike, and for a few
-    ranks the tokens only.
-    """
-    (corpus,), full = corpora, replace(recipe, depth=numbers["depth"], width=numbers["width"])
-    for width in (*numbers["narrower"], full.width):
-        yield Cell(corpus=corpus, options=replace(full, width=width))
-    limit = min(full.width, corpus.vocab)
-    for rank in (*ranks_below(limit, numbers["ranks"]), *numbers["controls"]):
-        options = replace(full, embedding_inner=rank, position_inner=rank)
-        yield Cell(corpus=corpus, options=options)
-    for rank in ranks_below(limit, numbers["full_positions"]):
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
-
-
-def input_or_output_rank(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
-    """The same cap on the input embedding, on the output head, and on both.
-
-    Wies et al. cap the input and leave the head full; Godey et al. 2024 (arXiv:2404.07647) find
-    that a narrow head hurts. Positions stay full, so that the two sides differ in nothing else.
-    """
-    (corpus,), full = corpora, replace(recipe, depth=numbers["depth"], width=numbers["width"])
-    yield Cell(corpus=corpus, options=full)
-    limit = min(full.width, corpus.vocab)
-    for rank in (*ranks_below(limit, numbers["ranks"]), full.width):  # the last is the control
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
-        yield Cell(corpus=corpus, options=replace(full, head=rank))
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank, head=rank))
-
-
-def wies_positions(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
-    """Ranks of the position table against ranks of the vocabulary's.
-
-    Wies et al. 2021, appendix C.4: position rank 16 is as good as full.
-    """
-    (corpus,), wanted = corpora, {key: numbers[key] for key in ("depth", "width", "context")}
-    full = replace(recipe, batch=recipe.batch * recipe.context // wanted["context"], **wanted)
-    yield Cell(corpus=corpus, options=full)
-    for rank in numbers["position_ranks"]:
-        yield Cell(corpus=corpus, options=replace(full, position_inner=rank))
-    for rank in ranks_below(corpus.vocab, numbers["vocabulary_ranks"]):
-        yield Cell(corpus=corpus, options=replace(full, embedding_inner=rank))
-
-
-def wies_attention(
-    numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]
-) -> Iterator[Cell]:
-    """Networks of equal size whose attention is 1, 2, 4 … times as wide as the network.
-
-    Wies et al. 2021, section 5.3, where heads number 12 to 24 and the best depth of each ratio
-    counts.
-    """
-    (corpus,), heads, sizes = corpora, numbers["heads"], numbers["sizes"]
-    plain = replace(recipe, heads=heads)
-    for depth in numbers["depths"]:
-        for size in sizes:
-            yield Cell(corpus=corpus, options=equal_blocks(plain, depth=depth, block_params=size))
-        for ratio in numbers["ratios"]:
-            width = width_for(sizes[-1], depth=depth, heads=heads, attention_ratio=ratio)
-            options = replace(plain, depth=depth, width=width, head_dim=ratio * width // heads)
-            yield Cell(corpus=corpus, options=options)
-
-
-def repeats(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def repeats(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """Architectures that are trained again and again: how much do seeds alone change the loss?
 
     Levine et al. 2020, table 2 (11 architectures); Wies et al. 2021 (8).
     """
     by_vocab = {corpus.vocab: corpus for corpus in corpora}
     plain = by_vocab.get(PAPERS_VOCAB, corpora[0])
-    for row in _runs(numbers.get("levine", ())):
-        options = replace(recipe_of("levine"), **row)
-        yield Cell(corpus=plain, options=options, most_seeds=LEVINE_REPEATS)
-    for row in _runs(numbers.get("wies", ())):
-        corpus = by_vocab.get(row.pop("vocab"), plain)
-        yield Cell(corpus=corpus, options=replace(recipe, **row))
+    for row in numbers.get("levine", ()):
+        for run in _runs(row, plain.vocab):
+            yield Cell(plain, replace(recipe_of("levine"), **run), most_seeds=LEVINE_REPEATS)
+    for row in numbers.get("wies", ()):
+        options = replace(recipe, **{key: row[key] for key in row if key != "vocab"})
+        yield Cell(by_vocab.get(row["vocab"], plain), options)
     for depth, width in numbers.get("shapes", ()):
-        yield Cell(corpus=corpora[0], options=replace(recipe, depth=depth, width=width))
+        yield Cell(corpora[0], replace(recipe, depth=depth, width=width))
 
 
-def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def repairs(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """A text-shaped network of this vocabulary, and four others of as many parameters.
 
     Deeper; with a larger vocabulary (BPE, k-mers: the corpora after the first); with patches. All
@@ -176,16 +105,15 @@ def repairs(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> 
     given, *larger = corpora
     plain = replace(recipe, depth=numbers["depth"], width=numbers["width"])
     params = plain.architecture(given.vocab).params
-    yield Cell(corpus=given, options=plain)
+    yield Cell(given, plain)
     others = [(given, replace(plain, depth=times * plain.depth)) for times in numbers["deeper"]]
     others += [(corpus, plain) for corpus in larger]
     others += [(given, replace(plain, patch=size)) for size in numbers["patches"]]
     for corpus, options in others:
-        equal = equal_total(options, vocab=corpus.vocab, params=params)
-        yield Cell(corpus=corpus, options=equal)
+        yield Cell(corpus, equal_total(options, vocab=corpus.vocab, params=params))
 
 
-def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> Iterator[Cell]:
+def atlas(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     """All depths at every size, tables included, on every vocabulary (and at every rank of its
     embedding), equally many tokens for each parameter.
 
@@ -213,19 +141,19 @@ def atlas(numbers: Numbers, recipe: RunOptions, corpora: Sequence[Corpus]) -> It
         is_wide = shape.width >= NARROWEST and (rank is None or rank < shape.width)
         if not is_far and not is_large and is_wide:
             most_seeds = 1 if params >= numbers["one_seed_from"] else None
-            yield Cell(corpus=corpus, options=options, most_seeds=most_seeds)
+            yield Cell(corpus, options, most_seeds=most_seeds)
 
 
-NAMED: Mapping[str, Callable[[Numbers, RunOptions, Sequence[Corpus]], Iterator[Cell]]] = {
-    "levine-depth": depths_and_sizes,
-    "best-depth": depths_and_sizes,
-    "wies-rank": wies_rank,
-    "wies-vocab": depths_and_sizes,
-    "wies-lowrank": depths_and_sizes,
-    "wies-attention": wies_attention,
-    "wies-positions": wies_positions,
+NAMED: Mapping[str, Callable[[Numbers, RunOptions, Corpora], Cells]] = {
+    "levine-depth": listed,
+    "best-depth": listed,
+    "wies-rank": listed,
+    "wies-vocab": listed,
+    "wies-lowrank": listed,
+    "wies-attention": listed,
+    "wies-positions": listed,
     "repeats": repeats,
-    "input-or-output-rank": input_or_output_rank,
+    "input-or-output-rank": listed,
     "repairs": repairs,
     "atlas": atlas,
     "atlas-llama": atlas,
@@ -239,7 +167,7 @@ ATLAS = tuple(name for name, cells in NAMED.items() if cells is atlas)
 def named_sweep(
     name: str,
     scale: Scale,
-    corpora: Sequence[Corpus],
+    corpora: Corpora,
     *,
     seeds: Sequence[int],
     changes: Mapping[str, str],
@@ -249,12 +177,12 @@ def named_sweep(
     `changes` are fields of every cell that the user sets: precision or learning_rate_rule.
     """
     numbers, question = sweep_numbers(name, scale), named_sweeps_table()[name]["question"]
-    cells_of, recipe = _listed if "runs" in numbers else NAMED[name], recipe_of(numbers["recipe"])
+    recipe = recipe_of(numbers["recipe"])
     if "learning_rate_rule" in changes and recipe.learning_rate == "auto":
         recipe = replace(recipe, learning_rate=None)  # that of the rule
     cells = [
         replace(cell, options=replace(cell.options, **changes))  # type: ignore[arg-type]  # words
-        for cell in cells_of(numbers, recipe, corpora)
+        for cell in NAMED[name](numbers, recipe, corpora)
     ]
     specs = seeded(cells, seeds)
     data = used_corpora(corpora, specs)

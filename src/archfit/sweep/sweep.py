@@ -1,7 +1,10 @@
-"""What a sweep is: a question, the data it is asked on, its cells, and how they are trained."""
+"""What a sweep is: a question, the data it is asked on, its cells, and how they are trained.
+
+And the widths that give cells of different depths or vocabularies the same size.
+"""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -10,6 +13,7 @@ from typing import Any, Literal
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text
 from archfit.spec.run_options import RunOptions
+from archfit.spec.search import first_whole
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "small", "paper")
@@ -64,7 +68,7 @@ class Sweep:
         return {"kind": ""} | dict(document)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One network on one data set, before it has a seed."""
 
@@ -118,3 +122,56 @@ def named_sweeps_table() -> dict[str, Any]:
 def recipe_of(name: str) -> RunOptions:
     """The recipe of a scale, or another of the table: how networks are trained to be compared."""
     return RunOptions(**named_sweeps_table()["recipes"][name])
+
+
+# ---- networks of equal size
+
+
+def width_for(block_params: int, *, depth: int, heads: int, attention_ratio: int) -> int:
+    """The width, a multiple of `heads`, whose blocks of GPT-2 come nearest to that many weights.
+
+    N = L d^2 (4 ratio + 8),   in the papers 12 L d^2
+    """
+    weights = depth * (4 * attention_ratio + 8)
+    return nearest_width(lambda width: weights * width**2, block_params, step=heads)
+
+
+def nearest_width(size: Callable[[int], int], target: int, *, step: int) -> int:
+    """The multiple of `step` whose size, which grows with it, comes nearest to the target."""
+    most = 1
+    while size(most * step) < target:  # not beyond: no network has a width of billions
+        most *= 2
+    above = step * first_whole(lambda number: size(number * step) >= target, 1, most)
+    candidates = (above - step, above) if above > step else (above,)
+    return min(candidates, key=lambda width: abs(size(width) - target))
+
+
+def block_size(options: RunOptions, width: int) -> int:
+    """Weights in blocks of the network at this width; what it reads does not count."""
+    return replace(options, width=width).architecture(vocab=2).block_params
+
+
+def matched_width(options: RunOptions, block_params: int) -> int:
+    """The width whose blocks come nearest to that many weights."""
+    step = 1 if options.head_dim else width_step(options)
+    return nearest_width(lambda width: block_size(options, width), block_params, step=step)
+
+
+def width_step(options: RunOptions) -> int:
+    """What the width is a multiple of where heads divide it: rotary positions need even heads."""
+    return max(1, options.heads) * (2 if options.block == "llama" else 1)
+
+
+def equal_total(options: RunOptions, *, vocab: int, params: int) -> RunOptions:
+    """The network as it is but for its width, which all its parameters together allow."""
+
+    def total(width: int) -> int:
+        return replace(options, width=width).architecture(vocab).params
+
+    return replace(options, width=nearest_width(total, params, step=width_step(options)))
+
+
+def ranks_below(limit: int, ranks: Sequence[int]) -> tuple[int, ...]:
+    """Those that are a limit; where a small vocabulary leaves none, the smallest there are."""
+    below = tuple(rank for rank in ranks if rank < limit)
+    return below or tuple(rank for rank in (1, 2, 4)[: len(ranks)] if rank < limit)

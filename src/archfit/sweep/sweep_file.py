@@ -38,8 +38,7 @@ from archfit.spec import InvalidValue, RunSpec
 from archfit.spec.errors import brief, check_at_least
 from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
-from archfit.sweep.matching import block_size, matched_width
-from archfit.sweep.sweep import Corpus, Sweep, used_corpora
+from archfit.sweep.sweep import Corpus, Sweep, block_size, matched_width, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
 
 Value: TypeAlias = str | int | float
@@ -61,10 +60,8 @@ def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sw
     seeds = _seeds(file)
     tables = _tables(file, {"precision": precision, **_base(file)})
     _check_number_of_cells(file, tables, corpora, seeds)
-    rows = ((table, row) for table in tables for row in table.rows())
-    specs = tuple(
-        dict.fromkeys(s for table, row in rows for s in _specs(file, table, row, corpora, seeds))
-    )
+    runs = (_specs(table, row, corpora, seeds) for table in tables for row in table.rows())
+    specs = tuple(dict.fromkeys(itertools.chain.from_iterable(runs)))
     name, question = _text(file, "name", path.stem), _text(file, "question", "")
     data = used_corpora(corpora, specs)
     return Sweep(name=name, scale="own", question=question, data=data, specs=specs)
@@ -75,9 +72,7 @@ def _check_keys(
 ) -> None:
     """Refuse a key that this place does not have, and say its home or the nearest key."""
     here = f"[{path[0]}]" if path == ("base",) else f"a [[{path[0]}]]" if path else "a sweep file"
-    for key in content:
-        if key in known:
-            continue
+    for key in (key for key in content if key not in known):
         nearest = difflib.get_close_matches(key[:LONGEST_WORD], sorted(known), n=1)
         if key in READERS:
             way_out = " but of a run; put it into [base], [[grid]] or [[list]]"
@@ -130,22 +125,19 @@ def _flag(key: str, value: object) -> bool:
     return value
 
 
-def _readers() -> dict[str, Reader]:
-    """For each key of a run what reads its value, by the type that `RunOptions` gives it."""
+def _reader_of(hint: Any) -> Reader:
+    """What reads a value of this type, or of the first plain one of several."""
     kinds: dict[type, Reader] = {int: whole, float: real, str: word, bool: _flag}
-    readers = {
-        name: next(kinds[kind] for kind in get_args(hint) or (hint,) if kind in kinds)
-        for name, hint in get_type_hints(RunOptions).items()
-    }
-    mixed = {
-        "head": _words_or("an inner size", "full", "tied"),
-        "feed_forward": _words_or("a number of units", "attention"),
-        "learning_rate": _words_or("a rate", "auto", reader=real),
-    }
-    return readers | mixed | {DATA: word}
+    return next(kinds[kind] for kind in get_args(hint) or (hint,) if kind in kinds)
 
 
-READERS = _readers()
+READERS: dict[str, Reader] = {  # for each key of a run, by the type that `RunOptions` gives it
+    **{name: _reader_of(hint) for name, hint in get_type_hints(RunOptions).items()},
+    "head": _words_or("an inner size", "full", "tied"),
+    "feed_forward": _words_or("a number of units", "attention"),
+    "learning_rate": _words_or("a rate", "auto", reader=real),
+    DATA: word,
+}
 ROW_READERS = READERS | {BLOCK_PARAMS: whole, MATCH: word}
 VALUE_READERS = ROW_READERS | {"seeds": _seed}
 
@@ -176,25 +168,21 @@ def _text(file: TomlFile, key: str, default: str) -> str:
 class _Table:
     """A [[grid]] or [[list]]: where it stands, and its values by key."""
 
+    file: TomlFile
     path: KeyPath
     base: dict[str, Value]
     plain: dict[str, Value]
     lists: dict[str, tuple[Value, ...]]
 
     @property
-    def is_grid(self) -> bool:
-        """Whether its lists are multiplied; otherwise they go together."""
-        return self.path[0] == "grid"
-
-    @property
     def number_of_rows(self) -> int:
         """How many rows there are, without making them."""
         lengths = [len(values) for values in self.lists.values()]
-        return math.prod(lengths) if self.is_grid else max(lengths, default=1)
+        return math.prod(lengths) if self.path[0] == "grid" else max(lengths, default=1)
 
     def rows(self) -> Iterator[dict[str, Value]]:
-        """The values of each row, in the order in which the file has them."""
-        join = itertools.product if self.is_grid or not self.lists else zip
+        """The values of each row, in the order of the file; the lists of a grid are multiplied."""
+        join = itertools.product if self.path[0] == "grid" or not self.lists else zip
         for values in join(*self.lists.values()):
             yield self.base | self.plain | dict(zip(self.lists, values, strict=True))
 
@@ -241,13 +229,13 @@ def _table(
             lists[key] = tuple(_value(file, (*path, key, at), item) for at, item in items)
         else:
             raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
-    table = _Table(path=path, base=base, plain=plain, lists=lists)
-    _check_match(file, table)
-    _check_lengths(file, table)
+    table = _Table(file=file, path=path, base=base, plain=plain, lists=lists)
+    _check_match(table)
+    _check_lengths(table)
     return table
 
 
-def _check_match(file: TomlFile, table: _Table) -> None:
+def _check_match(table: _Table) -> None:
     """Refuse a table that says only half of what to match, or says the width as well."""
     given = {**table.plain, **table.lists}
     if MATCH not in given and BLOCK_PARAMS not in given:
@@ -261,17 +249,17 @@ def _check_match(file: TomlFile, table: _Table) -> None:
     elif "width" in given:
         key, problem = "width", "width cannot be given where match finds it; leave one out"
     if problem:
-        raise file.refusal((*table.path, key), problem)
+        raise table.file.refusal((*table.path, key), problem)
 
 
-def _check_lengths(file: TomlFile, table: _Table) -> None:
+def _check_lengths(table: _Table) -> None:
     """Refuse a [[list]] whose lists are not equally long."""
     lengths = {key: len(values) for key, values in table.lists.items()}
-    if table.is_grid or len(set(lengths.values())) <= 1:
+    if table.path[0] == "grid" or len(set(lengths.values())) <= 1:
         return
     (first, expected), *others = lengths.items()
     key, found = next(other for other in others if other[1] != expected)
-    raise file.refusal(
+    raise table.file.refusal(
         (*table.path, key),
         f"{key} has {found} values and {first} {expected}, but the lists of a [[list]] go together "
         "item by item; make them equally long, or use a [[grid]]",
@@ -299,11 +287,7 @@ def _check_number_of_cells(
 
 
 def _specs(
-    file: TomlFile,
-    table: _Table,
-    row: dict[str, Value],
-    corpora: Sequence[Corpus],
-    seeds: Sequence[int],
+    table: _Table, row: dict[str, Value], corpora: Sequence[Corpus], seeds: Sequence[int]
 ) -> Iterator[RunSpec]:
     """The runs of a row: on each data set with each seed."""
     chosen = [corpus for corpus in corpora if row.get(DATA, corpus.label) == corpus.label]
@@ -315,23 +299,19 @@ def _specs(
         for corpus, seed in itertools.product(chosen, seeds):
             yield options.spec(vocab=corpus.vocab, data_hash=corpus.hash, seed=seed)
     except InvalidValue as problem:
-        raise _refused(file, table, row, problem) from problem
+        raise _refused(table, row, problem) from problem
 
 
-def _refused(
-    file: TomlFile, table: _Table, row: dict[str, Value], problem: InvalidValue
-) -> ValueError:
+def _refused(table: _Table, row: dict[str, Value], problem: InvalidValue) -> ValueError:
     """The refusal in the file's words, at the line of the first key it names."""
-    keys = [
-        key for field in problem.fields for key in NAMES_OF_FIELD.get(field, (field,)) if key in row
-    ]
+    named = (key for field in problem.fields for key in NAMES_OF_FIELD.get(field, (field,)))
+    keys = [key for key in named if key in row]
     if keys and problem.field in NAMES_OF_FIELD:  # three are called `inner`: the value tells which
         keys = [key for key in keys if row[key] == problem.value] or keys
         problem = problem.named({problem.field: keys[0]})
-    for key in keys:
-        if key in table.plain or key in table.lists:
-            return file.refusal((*table.path, key), problem)
-    return file.refusal(("base", keys[0]) if keys else table.path, problem)
+    here = [(*table.path, key) for key in keys if key in table.plain or key in table.lists]
+    based: list[KeyPath] = [("base", key) for key in keys]
+    return table.file.refusal([*here, *based, table.path][0], problem)
 
 
 def _options(row: dict[str, Value]) -> RunOptions:

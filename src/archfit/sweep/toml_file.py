@@ -6,10 +6,11 @@ are passed over and the time grows with its length only, whether it is TOML or n
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from archfit.spec import InvalidValue, open_regular
 from archfit.spec.errors import MOST, check_at_least
@@ -45,8 +46,10 @@ class TomlFile:
     lines: dict[KeyPath, int]
 
     def refusal(self, path: KeyPath, problem: object) -> ValueError:
-        """The error that a sentence explains, at the line of `path`."""
-        return ValueError(f"{self.name} line {line_of(self.lines, path)}: {problem}")
+        """The error that a sentence explains, at the line of `path` or of the nearest around it."""
+        known = (path[:length] for length in range(len(path), 0, -1))
+        line = next((self.lines[prefix] for prefix in known if prefix in self.lines), 1)
+        return ValueError(f"{self.name} line {line}: {problem}")
 
 
 def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
@@ -123,17 +126,11 @@ def word(key: str, value: object) -> str:
     return value
 
 
-def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int:
-    """The line of `path`, or of the nearest thing around it that has one."""
-    known = (path[:length] for length in range(len(path), 0, -1))
-    return next((lines[prefix] for prefix in known if prefix in lines), 1)
-
-
 def overlong_key_line(text: str) -> int:
     """The line of the first key of over `MOST_KEY_PARTS` parts; 0 if there is none."""
     parts, joined = 0, False  # joined: a dot was met, so the next word goes on
     for token in _tokens(text):
-        if token.text == "." and token.kind == "mark":
+        if token.text == ".":
             joined = True
         elif token.kind in ("word", "string"):
             parts, joined = (parts + 1 if joined else 1), False
@@ -146,30 +143,29 @@ def overlong_key_line(text: str) -> int:
 
 def lines_of_keys(text: str) -> dict[KeyPath, int]:
     """The line of each table, key and list item, as far as a key stands outside inline tables."""
-    found = _Lines()
-    statement: list[_Token] = []  # a header, or a key with its value; comments are left out
-    depth = 0
-    for token in (*_tokens(text), _Token("end", "\n", 0)):
-        depth += token.opening
-        if token.kind == "end" and (depth <= 0 or not token.line):
-            if statement:
-                found.add(statement)
-            statement, depth = [], 0
-        elif token.kind not in ("blank", "comment", "end"):
-            statement.append(token)
-    return found.lines
+    lines: dict[KeyPath, int] = {}
+    counts: Counter[KeyPath] = Counter()  # of [[tables]]
+    table: KeyPath = ()  # that keys now belong to
+    for statement in _statements(text):
+        first = statement[0]
+        if first.text == "[":
+            path, table = _header(statement, counts)
+            lines.setdefault(path, first.line)
+            lines.setdefault(table, first.line)
+            continue
+        equals = next((i for i, token in enumerate(statement) if token.text == "="), 0)
+        path = table + _parts(statement[:equals])
+        for length in range(len(table) + 1, len(path) + 1):
+            lines.setdefault(path[:length], first.line)
+        for number, line in enumerate(_item_lines(statement[equals + 1 :])):
+            lines.setdefault((*path, number), line)
+    return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     line: int
-
-    @property
-    def opening(self) -> int:
-        """1 for a bracket that opens, -1 for one that closes, 0 for anything else."""
-        return _OPENING.get(self.text, 0) if self.kind == "mark" else 0
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -180,42 +176,33 @@ def _tokens(text: str) -> Iterator[_Token]:
         line += match[0].count("\n")
 
 
-@dataclass(slots=True)
-class _Lines:
-    """Lines found so far, and the table that keys now belong to."""
+def _statements(text: str) -> Iterator[list[_Token]]:
+    """Headers, and keys with their values; comments are left out."""
+    statement: list[_Token] = []
+    depth = 0
+    for token in _tokens(text):
+        depth += _OPENING.get(token.text, 0)
+        if token.kind == "end" and depth <= 0:
+            if statement:
+                yield statement
+            statement, depth = [], 0
+        elif token.kind not in ("blank", "comment", "end"):
+            statement.append(token)
+    if statement:
+        yield statement
 
-    lines: dict[KeyPath, int] = field(default_factory=dict)
+
+def _header(statement: list[_Token], counts: Counter[KeyPath]) -> tuple[KeyPath, KeyPath]:
+    """What a header names, and the table that it begins: the next one of [[these]], say."""
+    is_array = [token.text for token in statement[:2]] == ["[", "["]
+    path: KeyPath = ()
     table: KeyPath = ()
-    counts: dict[KeyPath, int] = field(default_factory=dict)  # of [[tables]]
-
-    def add(self, statement: list[_Token]) -> None:
-        """Note what a header or a key with its value says."""
-        first = statement[0]
-        if first.text == "[" and first.kind == "mark":
-            self._add_header(statement)
-            return
-        equals = next((i for i, token in enumerate(statement) if token.text == "="), 0)
-        path = self.table + _parts(statement[:equals])
-        for length in range(len(self.table) + 1, len(path) + 1):
-            self.lines.setdefault(path[:length], first.line)
-        for number, line in enumerate(_item_lines(statement[equals + 1 :])):
-            self.lines.setdefault((*path, number), line)
-
-    def _add_header(self, statement: list[_Token]) -> None:
-        is_array = statement[1:2] and statement[1].text == "["
-        names = _parts([token for token in statement if not token.opening])
-        path: KeyPath = ()
-        for name in names[:-1]:
-            path = self._latest((*path, name))
-        path = (*path, *names[-1:])
-        if is_array:
-            self.counts[path] = self.counts.get(path, 0) + 1
-        self.table = self._latest(path)
-        self.lines.setdefault(path, statement[0].line)
-        self.lines.setdefault(self.table, statement[0].line)
-
-    def _latest(self, path: KeyPath) -> KeyPath:
-        return (*path, self.counts[path] - 1) if path in self.counts else path
+    names = _parts([token for token in statement if token.text not in _OPENING])
+    for at, name in enumerate(names, start=1):
+        path = (*table, name)
+        counts[path] += is_array and at == len(names)
+        table = (*path, counts[path] - 1) if counts[path] else path
+    return path, table
 
 
 def _parts(tokens: list[_Token]) -> tuple[str, ...]:
@@ -241,5 +228,6 @@ def _item_lines(value: list[_Token]) -> Iterator[int]:
     for token in value:
         if awaited and token.text not in ("]", ","):
             yield token.line
-        awaited = depth + max(token.opening, 0) == 1 and (token.text == "," or depth == 0)
-        depth += token.opening
+        opening = _OPENING.get(token.text, 0)
+        awaited = depth + max(opening, 0) == 1 and (token.text == "," or depth == 0)
+        depth += opening

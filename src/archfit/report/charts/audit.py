@@ -7,7 +7,7 @@ import altair
 
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum
+from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
 from archfit.report.charts.look import Axes, Panel, Row

@@ -14,8 +14,7 @@ from urllib.parse import urlencode
 
 from archfit import __version__
 from archfit.advise.repairs import plan_command
-from archfit.audit.auditor import AuditResult, audit_model
-from archfit.audit.claims import checked_claims
+from archfit.audit.auditor import AuditResult, audit_model, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections

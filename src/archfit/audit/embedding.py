@@ -1,4 +1,9 @@
-"""How many dimensions an embedding uses: the singular values of the stored table.
+"""Which stored tensors carry the input into the network, and how many dimensions they use.
+
+**Choice.** Where several names fit: a token table before a map of patches or features (a model of
+text that also sees is audited as a model of text); then the name that comes first in the lists of
+`families.toml`; then a table that is not a decoder's; then the one with most rows. A table of one
+row is passed over: no model reads one token (Decision Transformers store an unused one).
 
 **Method.** Row blocks are added up to the Gram matrix W^T W in float64, whose eigenvalues are the
 squares of the singular values. Squaring costs half the digits: values below 2e-6 of the largest
@@ -26,6 +31,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from archfit.audit.families import knowledge, tensor_names
+from archfit.audit.model import TABLES, InputKind
 from archfit.spec import open_regular
 from archfit.spec.errors import brief
 
@@ -35,14 +42,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from archfit.audit.checkpoint_file import StoredTensor
-    from archfit.audit.embedding_tensor import EmbeddingTensors
+    from archfit.audit.checkpoint_file import StoredTensor, Tensors
 
     Matrix = NDArray[np.float64]
     Rows = Iterable[Matrix]
 else:
     from archfit.spec import lazy_numpy as np
 
+ROWS, MIX = "rows_RI", "mix_ID"  # archfit; mix_ID is stored (inner, width)
 WIDEST = 8192  # columns; two float64 matrices of this size take 1.1 GB
 MOST_ELEMENTS = 2**32  # of all tables; 262,144 tokens of width 8,192 have half as many
 MOST_POINTS = 512  # of a chart
@@ -52,6 +59,112 @@ PANEL = 512  # columns of the Gram matrix made at once
 FRACTION_BITS = 52  # of a float64
 DIGITS = {"BF16": 7, "F16": 10, "F32": 23, "F64": FRACTION_BITS}  # bits after the leading one
 LEAST_STEP = {"BF16": 2.0**-133, "F16": 2.0**-24, "F32": 2.0**-149, "F64": 0.0}  # near zero
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbeddingTensors:
+    """The tensors whose product maps an input to a vector of the network's width.
+
+    A bias of the maps is left out: it shifts all inputs alike.
+    """
+
+    kind: InputKind
+    tables: Tensors  # (rows, inner); several if a position sums over codebooks; one
+    # (width, inputs...) for a linear map
+    widening: Tensors = ()  # one for a factorised table, else empty
+    rows: int  # tokens of all tables, or dimensions of a patch, feature or state
+    inner: int  # columns of the tables; the width, unless a map widens them
+    width: int  # size of the vectors that come out
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all tensors, for the reader to check the choice."""
+        return tuple(tensor.name for tensor in (*self.tables, *self.widening))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows belong to tokens; those of a linear map belong to the width."""
+        return self.kind in TABLES
+
+    @property
+    def stored_rows(self) -> int:
+        """Rows of all tables as stored."""
+        return self.rows if self.is_table else self.width
+
+    @property
+    def stored_columns(self) -> int:
+        """Columns of the tables as stored, all axes after the first made one."""
+        return self.inner if self.is_table else self.rows
+
+
+def find_embedding(tensors: Tensors) -> EmbeddingTensors:
+    """The tensors that carry the input, by their names and shapes; a sentence if none do."""
+    names = tensor_names("token_tables")
+    matrices = [tensor for tensor in tensors if len(tensor.shape) == 2]
+    filled = [tensor for tensor in matrices if tensor.shape[0] > 1 and tensor.shape[1] > 0]
+    if tables := [t for t in filled if ends_in(_plain_name(t), names)]:
+        best = min(tables, key=_preference)
+        plain, inner = _plain_name(best), best.shape[1]
+        named_alike = [t for t in tables if _plain_name(t) == plain and t.shape[1] == inner]
+        alike = (best,) if plain == best.name else tuple(named_alike)
+        kind: InputKind = "sum_of_lookups" if len(alike) > 1 else "lookup"
+        rows, width = sum(table.shape[0] for table in alike), inner
+        widening = tuple(tensor for tensor in tensors if _widens(tensor, best))[:1]
+        if widening:
+            kind, width = "factorised_lookup", widening[0].shape[_is_inner_first(widening[0])]
+        return EmbeddingTensors(
+            kind=kind, tables=alike, widening=widening, rows=rows, inner=inner, width=width
+        )
+    for ending, kind in knowledge()["tensors"]["linear_maps"].items():
+        for tensor in tensors:
+            if ends_in(tensor.name, (ending,)) and len(tensor.shape) >= 2 and tensor.elements:
+                width, rows = tensor.shape[0], tensor.elements // tensor.shape[0]
+                return EmbeddingTensors(
+                    kind=kind, tables=(tensor,), rows=rows, inner=width, width=width
+                )
+    largest = sorted(matrices, key=lambda tensor: -tensor.shape[0])[:3]
+    listed = ", ".join(f"{brief(t.name)} ({t.shape[0]:,} x {t.shape[1]:,})" for t in largest)
+    place = f" of {tensors[0].file}" if tensors else ""
+    raise ValueError(
+        f"none of {len(tensors):,} tensors{place} has the name of a token table or patch "
+        "projection (embed_tokens.weight, wte.weight, ...); the matrices with most rows are "
+        f"{listed or 'none at all'}: rename the table"
+    )
+
+
+def ends_in(name: str, endings: tuple[str, ...]) -> bool:
+    """Whether the last parts of a tensor's name are one of the endings."""
+    return any(f".{name}".endswith(f".{ending}") for ending in endings)
+
+
+def _is_inner_first(widening: StoredTensor) -> bool:
+    """Whether it is archfit's (inner, width), and not a linear layer's (width, inner)."""
+    return widening.name.endswith(MIX)
+
+
+def _preference(tensor: StoredTensor) -> tuple[int, bool, int, str]:
+    plain = _plain_name(tensor)
+    fits = (at for at, end in enumerate(tensor_names("token_tables")) if ends_in(plain, (end,)))
+    return next(fits), "decoder" in tensor.name.split("."), -tensor.shape[0], tensor.name
+
+
+def _plain_name(tensor: StoredTensor) -> str:
+    """Its name without the number of a codebook: MusicGen's embed_tokens.0 to .3."""
+    *front, number, last = ["", "", *tensor.name.split(".")]
+    return ".".join([*front[2:], last]) if number.isdecimal() else tensor.name
+
+
+def _widens(tensor: StoredTensor, table: StoredTensor) -> bool:
+    if len(tensor.shape) != 2 or not tensor.elements:
+        return False
+    if table.name.endswith(ROWS):
+        is_named = tensor.name == table.name.removesuffix(ROWS) + MIX
+        return is_named and tensor.shape[0] == table.shape[1]
+    is_named = ends_in(tensor.name, tensor_names("widening_maps"))
+    return is_named and tensor.shape[1] == table.shape[1]
+
+
+# ---- singular values
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +199,7 @@ def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
         tensors=embedding.names,
         rows=embedding.rows,
         width=embedding.width,
-        padded_rows=sum(table.shape[0] for table in embedding.tables) - kept_rows,
+        padded_rows=embedding.stored_rows - kept_rows,
         numerical_rank=int((values > tolerance).sum()),
         tolerance=tolerance,
         stable_rank=float((values**2).sum() / values[0] ** 2),
@@ -101,10 +214,8 @@ def _lone(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 
     Several tables stand one below the other, since a position sums over rows of all of them.
     """
-    columns = embedding.stored_columns
-    is_short = sum(table.shape[0] for table in embedding.tables) < columns
-    make = _gram_across if is_short else _gram
-    gram = make(embedding.tables[0], _table_rows(embedding), columns)
+    columns, is_short = embedding.stored_columns, embedding.stored_rows < embedding.stored_columns
+    gram = Gram(embedding.tables[0], _table_rows(embedding), columns, is_across=is_short)
     kept_rows = gram.columns if is_short else gram.rows
     values = gram.singular_values()
     return values[: min(kept_rows, columns)], gram.noise(float(values[0])), kept_rows
@@ -116,10 +227,9 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
     Errors of both factors reach the product: |E_T| |P| + |T| |E_P|.
     """
     (widening,), inner = embedding.widening, embedding.inner
-    table = _gram(embedding.tables[0], _table_rows(embedding), inner)
-    is_wide = embedding.is_widening_stored_inner_first
-    make, columns = (_gram_across, embedding.width) if is_wide else (_gram, inner)
-    mix = make(widening, blocks(widening), columns)
+    table = Gram(embedding.tables[0], _table_rows(embedding), inner)
+    is_wide = _is_inner_first(widening)
+    mix = Gram(widening, blocks(widening), embedding.width if is_wide else inner, is_across=is_wide)
     roots = table.root(), mix.root()
     largest = [float(np.linalg.norm(root[-1])) for root in roots]
     tolerance = table.noise(largest[0]) * largest[1] + largest[0] * mix.noise(largest[1])
@@ -129,27 +239,21 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
-    if columns > WIDEST:
-        raise ValueError(
-            f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
-            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: audit it "
-            "without --weights"
-        )
     elements = sum(table.elements for table in embedding.tables)
-    if elements > MOST_ELEMENTS:
-        raise ValueError(
-            f"{brief(name)} has {elements:,} elements, over the limit of {MOST_ELEMENTS:,} that "
-            "can be read in minutes; audit it without --weights"
+    problem = ""
+    if columns > WIDEST:
+        problem = (
+            f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
+            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns:"
         )
-    for tensor in embedding.widening:
-        if tensor.elements > WIDEST**2:
-            raise ValueError(
-                f"{brief(tensor.name)} has {tensor.elements:,} elements, over the limit of "
-                f"{WIDEST**2:,} that a factor is held in memory with; audit it without --weights"
-            )
-
-
-# ---- rows, a block at a time
+    elif elements > MOST_ELEMENTS:
+        over = f"over the limit of {MOST_ELEMENTS:,} that can be read in minutes"
+        problem = f"{brief(name)} has {elements:,} elements, {over};"
+    elif wide := [tensor for tensor in embedding.widening if tensor.elements > WIDEST**2]:
+        over = f"over the limit of {WIDEST**2:,} that a factor is held in memory with"
+        problem = f"{brief(wide[0].name)} has {wide[0].elements:,} elements, {over};"
+    if problem:
+        raise ValueError(f"{problem} audit it without --weights")
 
 
 def _table_rows(embedding: EmbeddingTensors) -> Rows:
@@ -184,8 +288,11 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
             f"{brief(tensor.name)} in {tensor.file} holds {tensor.dtype}, and spectra are measured "
             f"of {', '.join(DIGITS)}; quantised tables have scales elsewhere: give the original"
         )
-    rows, row_bytes = tensor.shape[0], (tensor.end - tensor.start) // max(1, tensor.shape[0])
-    columns = tensor.elements // max(1, rows)
+    rows = tensor.shape[0]
+    columns, row_bytes = (
+        tensor.elements // max(1, rows),
+        (tensor.end - tensor.start) // max(1, rows),
+    )
     at_once = max(1, BLOCK_BYTES // max(1, 8 * columns))
     with open_regular(tensor.file) as file:
         file.seek(tensor.start)
@@ -210,35 +317,34 @@ def _as_float64(content: bytes, tensor: StoredTensor) -> Matrix:
     return values.astype(np.float64)
 
 
-# ---- the Gram matrix of a tall matrix that is never in memory at once
-
-
-def _gram(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
-    """W^T W."""
-    gram = Gram(tensor, columns)
-    for block in rows:
-        gram.add(block)
-    return gram
-
-
-def _gram_across(tensor: StoredTensor, rows: Rows, columns: int) -> Gram:
-    """W W^T of a matrix with few rows, which is held whole."""
-    whole = np.concatenate([np.empty((0, columns)), *rows])
-    gram = Gram(tensor, len(whole))
-    gram.add(whole.T)
-    return gram
-
-
 class Gram:
-    """W^T W of the blocks added so far, with what their rounding noise follows from."""
+    """W^T W of a matrix in blocks of rows, never held at once, and what its noise follows from.
 
-    def __init__(self, tensor: StoredTensor, columns: int) -> None:
+    `is_across` makes it W W^T of a matrix with few rows, which is held whole.
+    """
+
+    def __init__(
+        self, tensor: StoredTensor, rows: Rows, columns: int, *, is_across: bool = False
+    ) -> None:
+        if is_across:
+            whole = np.concatenate([np.empty((0, columns)), *rows])
+            rows, columns = [whole.T], len(whole)
         self.tensor, self.rows, self.columns = tensor, 0, columns
         self.upper = np.zeros((columns, columns))  # the lower triangle is not made
         self.longest_row, self.used_bits = 0.0, 0
+        for block in rows:
+            self._add(block)
+        where = f"{brief(tensor.name)} in {tensor.file}"
+        if not self.upper.diagonal().any():
+            raise ValueError(
+                f"{where} holds nothing but zeros, equal rows or numbers too small to square, so "
+                "it has no spectrum; give a trained checkpoint"
+            )
+        if not np.isfinite(self.upper).all():
+            before = "give a checkpoint from before the training failed"
+            raise ValueError(f"{where} holds numbers too large to square; {before}")
 
-    def add(self, block: Matrix) -> None:
-        """Add rows, in place."""
+    def _add(self, block: Matrix) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # told at the end
             for first in range(0, self.columns, PANEL):
                 panel = block[:, first : first + PANEL]
@@ -251,14 +357,12 @@ class Gram:
 
     def singular_values(self) -> Matrix:
         """Of W, largest first, as many as it has columns."""
-        self._check()
         squares = np.linalg.eigvalsh(self.upper, UPLO="U").astype(np.float64)
         values: Matrix = np.sqrt(squares[::-1].clip(0))
         return values
 
     def root(self) -> Matrix:
         """An R with R^T R = W^T W, rows of growing length: what a QR decomposition would give."""
-        self._check()
         squares, vectors = np.linalg.eigh(self.upper, UPLO="U")
         root: Matrix = np.sqrt(squares.clip(0))[:, None] * vectors.T
         return root
@@ -281,14 +385,3 @@ class Gram:
         unused = (fraction & -fraction).bit_length() - 1 if fraction else FRACTION_BITS
         holding = [bits for bits in DIGITS.values() if bits >= FRACTION_BITS - unused]
         return min(DIGITS[self.tensor.dtype], *holding)
-
-    def _check(self) -> None:
-        where = f"{brief(self.tensor.name)} in {self.tensor.file}"
-        if not self.upper.diagonal().any():
-            raise ValueError(
-                f"{where} holds nothing but zeros, equal rows or numbers too small to square, so "
-                "it has no spectrum; give a trained checkpoint"
-            )
-        if not np.isfinite(self.upper).all():
-            before = "give a checkpoint from before the training failed"
-            raise ValueError(f"{where} holds numbers too large to square; {before}")
