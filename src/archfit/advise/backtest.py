@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
 from archfit.advise.prior import TEXT, FamilyPrior, outlook, shipped_prior
-from archfit.advise.prior_runs import LEAST_SIZE, grid_settings, schedule_groups
+from archfit.advise.prior_runs import LEAST_SIZE, grid_settings, schedule_groups, tokens_at
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import joined
 from archfit.fit.atlas import Atlas, Series
@@ -55,6 +55,7 @@ class Setting:
     halves: tuple[tuple[float, Score], ...]  # a reference depth, and the curve that scores it
     runs: tuple[LadderRun, ...]  # of smaller networks, that a ladder could have made
     vocab: int
+    tokens_per_param: float
 
     def regret(self, depth: float) -> float:
         """Of a depth, against the reference; a mean over halves."""
@@ -151,12 +152,12 @@ def _order(score: RuleScore) -> float:
 
 
 def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
-    """The plain series of every kind, from LEAST_SIZE on."""
+    """The usual series of every kind, from LEAST_SIZE on; ladders only where tokens are usual."""
     family = {kind.name: kind.family for kind in atlas.kinds}
     runs: dict[Series, list[tuple[int, DepthPoint, int]]] = defaultdict(list)
     vocabs = {}
     for series, size, point, seed, vocab in atlas.points():
-        if series.is_plain:
+        if series.is_usual:
             runs[series].append((size, point, seed))
             vocabs[series] = vocab
     found = []
@@ -172,15 +173,22 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
                     Setting(
                         grid=ATLAS,
                         family=family[series.kind],
-                        name=f"{series.kind}, {series.vocabulary}",
+                        name=_words(series),
                         size=size,
                         ends=(float(curve.depths[0]), float(curve.depths[-1])),
                         halves=_halves(curve, [half.get(size) for half in halves]),
-                        runs=_smaller(points, size),
+                        runs=_smaller(points, size) if series.is_plain else (),
                         vocab=vocabs[series],
+                        tokens_per_param=series.tokens_a_parameter,
                     )
                 )
     return tuple(found)
+
+
+def _words(series: Series) -> str:
+    """A kind and its vocabulary, and its tokens where they are not the usual ones."""
+    tokens = "" if series.is_plain else f", {series.tokens_a_parameter} tokens a parameter"
+    return f"{series.kind}, {series.vocabulary}{tokens}"
 
 
 def _curves(name: str, points: Iterable[tuple[int, DepthPoint, int]]) -> dict[int, DepthCurve]:
@@ -238,6 +246,7 @@ def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
 
     limits = LadderLimits(
         budget=setting.size,
+        tokens_per_param=setting.tokens_per_param,
         deepest=setting.ends[1],
         depths=lambda size: sorted({depth for each, depth, _ in there if each == size}),
         pays=lambda rung: math.fsum(spent) + cost(rung) <= share,
@@ -269,6 +278,7 @@ def public_settings(grid: str) -> tuple[Setting, ...]:
                         halves=((best, loss),),
                         runs=(),
                         vocab=0,
+                        tokens_per_param=tokens_at(networks, math.exp(log_size)),
                     )
                 )
     return tuple(found)
@@ -341,7 +351,8 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
-    found = outlook(known.posterior, setting.size, setting.ends, kind=known.kind)
+    size = known.posterior.surface.equivalent(setting.size, setting.tokens_per_param)
+    found = outlook(known.posterior, size, setting.ends, kind=known.kind)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
 

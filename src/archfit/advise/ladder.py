@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.advise.prior import DRAWS, FamilyPrior
-from archfit.advise.prior_runs import LEAST_SIZE, observed_rows
+from archfit.advise.prior_runs import LEAST_SIZE, log_tokens, observed_rows
 from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import Observed
+from archfit.advise.surface import USUAL_TOKENS, Observed
 from archfit.fit.best_depth import SHARE_OF_SIZE
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class LadderRun:
     seed: int
     params: int
     bits: float  # per byte, held out
+    tokens_per_param: float = USUAL_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +59,7 @@ class LadderLimits:
     """What a ladder may do."""
 
     budget: float  # the size that is asked about
+    tokens_per_param: float  # that it will be trained on
     deepest: float  # network of that size
     depths: Callable[[int], Sequence[int]]  # that can be trained at a size
     pays: Callable[[Rung], bool]  # whether there is time for it
@@ -86,14 +88,14 @@ def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Ob
     for run in runs:
         missed = SHARE_OF_SIZE * prior.slope(run.size) * math.log(run.params / run.size)
         logs = math.log(run.size / 1e6), math.log(run.depth), math.log(run.bits) - missed
-        rows.append((*logs, noise**2))
+        rows.append((*logs, noise**2, log_tokens(run.tokens_per_param)))
     return observed_rows(rows)
 
 
 def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
     """What to train next; None: enough is known, or nothing more can be paid."""
     known = knowledge(prior, runs)
-    found = known.outlook(limits.budget, limits.deepest)
+    found = known.outlook(limits.budget, limits.deepest, limits.tokens_per_param)
     level = prior.level(limits.budget)
     if known.own_runs and level * found.expected_regret < ENOUGH:
         return None

@@ -205,8 +205,12 @@ def measured(
     *,
     budget: float,
     deepest: float,
+    tokens_per_param: float,
 ) -> Measured:
-    """Vocabularies compared at a small size, then depths in the best of them."""
+    """Vocabularies compared at a small size, then depths in the best of them.
+
+    Asked about is a network of `budget` parameters on so many tokens for each.
+    """
     measuring.finish_begun()
     trials = _trials(measuring, tokens) if len(tokens) > 1 else {}
     chosen = min(trials, key=lambda each: trials[each].bits, default=tokens[0])
@@ -233,6 +237,7 @@ def measured(
     limits = LadderLimits(
         budget=budget,
         deepest=deepest,
+        tokens_per_param=tokens_per_param,
         depths=lambda size: [cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)],
         pays=lambda rung: (
             measuring.takes(measuring.cells(corpus, rung.size, rung.depths)) <= measuring.left
@@ -241,7 +246,7 @@ def measured(
     runs = climbed(prior, _known_runs(measuring, corpus), limits, train)
     known = knowledge(prior, runs)
     if known.own_runs:
-        best_depth = known.outlook(budget, deepest).depth
+        best_depth = known.outlook(budget, deepest, tokens_per_param).depth
         layers = "layer" if best_depth < 1.5 else "layers"
         measuring.runner.say(
             f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
@@ -298,6 +303,7 @@ def _ladder_run(size: int, record: RunRecord) -> LadderRun:
         seed=record.spec.seed,
         params=shape.params,
         bits=record.evaluations[-1].heldout_bits_per_byte,
+        tokens_per_param=record.spec.training_tokens / size,
     )
 
 

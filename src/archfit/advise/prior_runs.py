@@ -2,14 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.advise.law import ideal_shape
-from archfit.advise.surface import Observed, Reals, of_sizes
+from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes
 from archfit.fit.atlas import Atlas, Series
-from archfit.fit.best_depth import DepthCurve, DepthPoint
+from archfit.fit.best_depth import DepthCurve
 from archfit.fit.public_grids import PublicNetwork, public_networks
 
 if TYPE_CHECKING:
@@ -18,60 +18,32 @@ else:
     from archfit.spec import lazy_numpy as np
 
 LEAST_NOISE = 5e-4  # of ln loss: what no number of seeds takes away
-
-
 GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may have
-
-
 LEAST_NETWORKS = 8  # of a public setting
-
-
 SPAN = 3  # the deepest of them over the shallowest, at least
-
-
 LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
-
-
+LAW_TOKENS = 65.5e9  # 1M steps of 512 x 128, whatever the size
 LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
-
-
 LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
-
-
 NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
 
 
-def observed_points(
-    points: Mapping[int, Sequence[DepthPoint]],
-    noises: Mapping[int, float],
-    slopes: Mapping[int, float],
-) -> Observed:
-    """Depths by size, brought to it; `noises` are standard deviations of one run over its loss."""
-    rows = [
-        (
-            math.log(size / 1e6),
-            math.log(point.depth),
-            math.log(point.mean - slopes[size] * math.log(point.params / size)),
-            max(noises[size], LEAST_NOISE) ** 2 / len(point.losses),
-        )
-        for size, found in points.items()
-        for point in found
-    ]
-    return observed_rows(rows)
+Row: TypeAlias = tuple[float, float, float, float, float]  # as of `observed_rows`
 
 
-def observed_rows(rows: Sequence[tuple[float, float, float, float]]) -> Observed:
-    """Rows of ln size, ln depth, ln loss and its variance, of one kind of data."""
-    return _observed(np.array(rows).reshape(-1, 4), is_grid=False)
+def observed_rows(rows: Sequence[Row], *, is_grid: bool = False) -> Observed:
+    """Networks on one kind of data: ln size, ln depth, ln loss, its variance, and ln of the tokens
+    a parameter over the usual ones.
 
-
-def _observed(rows: Reals, *, is_grid: bool) -> Observed:
-    """In a public grid hardly two networks have one size, so levels are parabolas."""
-    sizes, depths, losses, variances = rows.T
+    In a public grid hardly two networks have one size, so levels are parabolas.
+    """
+    sizes, depths, losses, variances, tokens = np.array(rows).reshape(-1, 5).T
     about = sizes - sizes.mean() if is_grid else sizes
-    levels = np.array([np.ones_like(about), about, about**2]).T if is_grid else of_sizes(sizes)
+    parabola = np.array([np.ones_like(about), about, about**2]).T
+    levels = parabola if is_grid else of_sizes(sizes, tokens)
     return Observed(
         sizes=sizes,
+        tokens=tokens,
         depths=depths,
         losses=losses,
         variances=variances,
@@ -80,14 +52,18 @@ def _observed(rows: Reals, *, is_grid: bool) -> Observed:
     )
 
 
-def observed_curves(curves: Iterable[DepthCurve]) -> Observed:
-    """All runs behind these curves."""
-    found = {curve.size: curve for curve in curves if curve.size >= LEAST_SIZE}
-    return observed_points(
-        {size: curve.points for size, curve in found.items()},
-        {size: curve.noise / curve.least for size, curve in found.items()},
-        {size: curve.slope for size, curve in found.items()},
-    )
+def _rows_of_curve(curve: DepthCurve, tokens_a_parameter: float) -> Iterator[Row]:
+    """The runs behind a curve, brought to its size."""
+    noise = max(curve.noise / curve.least, LEAST_NOISE)
+    for point in curve.points:
+        missed = curve.slope * math.log(point.params / curve.size)
+        logs = math.log(curve.size / 1e6), math.log(point.depth), math.log(point.mean - missed)
+        yield *logs, noise**2 / len(point.losses), log_tokens(tokens_a_parameter)
+
+
+def log_tokens(tokens_a_parameter: float) -> float:
+    """As the surface counts them."""
+    return math.log(tokens_a_parameter / USUAL_TOKENS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,20 +72,18 @@ class KindRuns:
 
     name: str
     is_grid: bool
-    rows: tuple[tuple[float, float, float, float], ...]  # ln size, depth, loss, and its variance
+    rows: tuple[Row, ...]
 
     @classmethod
-    def of(cls, name: str, observed: Observed, *, is_grid: bool = False) -> "KindRuns":
+    def of(cls, name: str, rows: Iterable[Row], *, is_grid: bool = False) -> "KindRuns":
         """With as many digits as a file keeps."""
-        columns = observed.sizes, observed.depths, observed.losses, observed.variances
-        rows = zip(*columns, strict=True)
         short = tuple(tuple(float(f"{number:.6g}") for number in row) for row in rows)
         return cls(name=name, is_grid=is_grid, rows=short)  # type: ignore[arg-type]
 
     @property
     def observed(self) -> Observed:
         """For the surface."""
-        return _observed(np.array(self.rows), is_grid=self.is_grid)
+        return observed_rows(self.rows, is_grid=self.is_grid)
 
     @property
     def sizes(self) -> tuple[float, float]:
@@ -130,7 +104,7 @@ class KindRuns:
     def line(self) -> tuple[float, float]:
         """ln of the least loss over ln size: the slope of a line, and its height at 1M."""
         bins: dict[int, tuple[float, float]] = {}
-        for size, _, loss, _ in self.rows:
+        for size, _, loss, *_ in self.rows:
             place = round(2 * size)
             bins[place] = min(bins.get(place, (size, math.inf)), (size, loss), key=lambda b: b[1])
         sizes, least = zip(*bins.values(), strict=True)
@@ -143,14 +117,19 @@ class KindRuns:
 def atlas_runs(
     atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]
 ) -> dict[str, tuple[KindRuns, ...]]:
-    """The plain series of each family of data."""
+    """What was trained on each kind of a family in the usual way, whatever its tokens."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    found: dict[str, list[KindRuns]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for series, own in curves.items():
-        if series.is_plain and any(curve.size >= LEAST_SIZE for curve in own):
-            name = f"{series.kind}, {series.vocabulary}"
-            found[family[series.kind]].append(KindRuns.of(name, observed_curves(own)))
-    return {name: tuple(kinds) for name, kinds in found.items()}
+        if series.is_usual:
+            for curve in own:
+                if curve.size >= LEAST_SIZE:
+                    found = _rows_of_curve(curve, series.tokens_a_parameter)
+                    rows[series.kind, series.vocabulary] += found
+    kinds: dict[str, list[KindRuns]] = defaultdict(list)
+    for (kind, vocabulary), found_rows in rows.items():
+        kinds[family[kind]].append(KindRuns.of(f"{kind}, {vocabulary}", found_rows))
+    return {name: tuple(some) for name, some in kinds.items()}
 
 
 def grid_settings(grid: str) -> dict[str, tuple[PublicNetwork, ...]]:
@@ -177,7 +156,7 @@ def _setting(network: PublicNetwork) -> str:
     return network.setting
 
 
-def observed_grid(networks: Sequence[PublicNetwork]) -> Observed:
+def grid_rows(networks: Sequence[PublicNetwork]) -> list[Row]:
     """A setting of a public grid, in bits per byte.
 
     Its networks differ in more than depth and width, so noise is what a quadratic leaves.
@@ -189,9 +168,21 @@ def observed_grid(networks: Sequence[PublicNetwork]) -> Observed:
     design = np.array([about**0, about, about**2, depths, depths**2, depths * about]).T
     left = losses - design @ np.linalg.lstsq(design, losses, rcond=None)[0]
     spare = max(1, len(losses) - design.shape[1])
-    variance = max(float(left @ left) / spare, GRID_NOISE**2)
-    rows = np.array([sizes, depths, losses, np.full(len(losses), variance)]).T
-    return _observed(rows, is_grid=True)
+    variances = np.full(len(losses), max(float(left @ left) / spare, GRID_NOISE**2))
+    tokens = [log_tokens(tokens_of(network)) for network in networks]
+    return list(zip(sizes, depths, losses, variances, tokens, strict=True))
+
+
+def tokens_of(network: PublicNetwork) -> float:
+    """Tokens a parameter; the usual number where nobody says."""
+    return network.tokens / network.params if network.tokens else USUAL_TOKENS
+
+
+def tokens_at(networks: Sequence[PublicNetwork], size: float) -> float:
+    """Tokens a parameter of a size, where all networks have as many tokens, or as many for each."""
+    if len({network.tokens for network in networks}) == 1 and networks[0].tokens:
+        return networks[0].tokens / size
+    return float(np.median([tokens_of(network) for network in networks]))
 
 
 def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str, str]:
@@ -221,7 +212,7 @@ def grid_runs(grid: str) -> tuple[KindRuns, ...]:
     """
     settings = grid_settings(grid)
     chosen = dict.fromkeys(schedule_groups(settings).values())
-    kinds = [KindRuns.of(name, observed_grid(settings[name]), is_grid=True) for name in chosen]
+    kinds = [KindRuns.of(name, grid_rows(settings[name]), is_grid=True) for name in chosen]
     return tuple(kind for kind in kinds if kind.deepest >= SPAN * kind.shallowest)
 
 
@@ -232,7 +223,6 @@ def law_runs() -> KindRuns:
     for size in LAW_SIZES:
         best = math.log(ideal_shape(size).depth)
         for doublings in (-1.0, -0.5, 0.0, 0.5, 1.0):
-            loss = LAW_COST * doublings**2
-            rows.append((math.log(size / 1e6), best + doublings * math.log(2), loss, LAW_NOISE**2))
-    short = [tuple(float(f"{number:.6g}") for number in row) for row in rows]
-    return KindRuns(name="Levine et al. 2020", is_grid=True, rows=tuple(short))  # type: ignore[arg-type]
+            logs = math.log(size / 1e6), best + doublings * math.log(2), LAW_COST * doublings**2
+            rows.append((*logs, LAW_NOISE**2, log_tokens(LAW_TOKENS / size)))
+    return KindRuns.of("Levine et al. 2020", rows, is_grid=True)

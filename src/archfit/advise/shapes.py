@@ -94,10 +94,13 @@ class Knowledge:
             largest=prior.largest,
         )
 
-    def outlook(self, size: float, deepest: float, cost: DepthCost | None = None) -> DepthOutlook:
+    def outlook(
+        self, size: float, deepest: float, tokens_per_param: float, cost: DepthCost | None = None
+    ) -> DepthOutlook:
         """Depths at a size, up to one; below LEAST_SIZE those of it, the least that was fitted."""
         ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
-        close, fitted = CLOSE / self.prior.level(size), max(size, LEAST_SIZE)
+        equal = self.posterior.surface.equivalent(size, tokens_per_param)
+        close, fitted = CLOSE / self.prior.level(size), max(equal, LEAST_SIZE)
         return outlook(self.posterior, fitted, ends, close=close, kind=self.kind, cost=cost)
 
 
@@ -130,9 +133,9 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
         )
     deepest = min(sized.max_depth, _deepest(sized))
     size = _size(sized, min(8.0, deepest))
-    found = known.outlook(size, deepest, slowness)
+    found = known.outlook(size, deepest, request.tokens_per_param, slowness)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
-    found = known.outlook(size, deepest, slowness)
+    found = known.outlook(size, deepest, request.tokens_per_param, slowness)
     shape = shape_of_depth(sized, found.depth)
     return BestShape(
         shape=shape,
@@ -190,7 +193,7 @@ def _sized_by_time(request: PlanRequest, known: Knowledge) -> tuple[PlanRequest,
     def slowness(depth: float) -> float:
         return slope * math.log(size(depth) / middle)
 
-    params = round(size(known.outlook(middle, request.max_depth, slowness).depth))
+    params = round(size(known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness).depth))
     if params < 1:
         raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
     return replace(request, budget=TotalParams(params=params)), slowness

@@ -1,6 +1,7 @@
 """What depth does to the loss, as a surface over size and depth that runs bend.
 
-For one kind of data, with s = ln(parameters / 1M) and z = ln depth - (centre + growth s),
+For one kind of data, with z = ln depth - (centre + growth s) and a size s = ln(parameters / 1M) +
+patience ln(tokens a parameter / 20), since more tokens do to depth what more parameters do,
 
     ln loss = level + a e^(-f s) (c . (z, z^2, z e^(-h s), e^-z, t e^-z) + wave(s, ln depth))
 
@@ -17,7 +18,7 @@ which depths may be best.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,8 +40,11 @@ USUAL_MEAN = (0.02, 0.003, 0.004, 0.03, 0.008)
 USUAL_SPREAD = (0.02, 0.005, 0.01, 0.02, 0.005)
 USUAL_WAVE = (0.015, 0.5, 0.5, 0.003)  # its size, lengths in s and ln depth, and the misfit
 USUAL_CENTRE = (2.0, 0.25)  # ln depth at 1M parameters; its growth as in Levine et al. 2020
-USUAL_FADING, USUAL_HURRY = 0.15, 1.2
-LIKELY_FACTOR, LIKELY_LAST = 1.5, (0.7, 0.08, 0.15, 0.4)  # centre, growth, fading, hurry
+USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE = 0.15, 1.2, 0.5
+LIKELY_FACTOR = 1.5
+LIKELY_LAST = 0.7, 0.08, 0.15, 0.4, 0.3  # centre, growth, fading, hurry, patience
+USUAL_TOKENS = 20.0  # a parameter
+LAST = "centre", "growth", "fading", "hurry", "patience"
 UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
 LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
 NEW = -1  # the number of a kind without runs
@@ -50,7 +54,7 @@ NEW = -1  # the number of a kind without runs
 class Places:
     """Networks on the surface."""
 
-    sizes: Reals  # ln(parameters / 1M)
+    sizes: Reals  # ln(parameters / 1M), tokens considered
     depths: Reals  # ln
     kinds: Reals  # numbers of kinds of one family
 
@@ -60,16 +64,12 @@ class Observed:
     """Runs on kinds of one family of data."""
 
     sizes: Reals  # ln(parameters / 1M)
+    tokens: Reals  # ln(tokens a parameter / 20)
     depths: Reals  # ln
     losses: Reals  # ln
     variances: Reals  # of those, by seeds
     levels: Reals  # a column for each free level: networks that share one, or powers of the size
     kinds: Reals  # which kind of the family each is of, by number
-
-    @property
-    def places(self) -> "Places":
-        """Where they are on the surface."""
-        return Places(sizes=self.sizes, depths=self.depths, kinds=self.kinds)
 
     @cached_property
     def free(self) -> Reals:
@@ -78,14 +78,15 @@ class Observed:
         return np.asarray(scaled @ scaled.T)
 
 
-def of_sizes(sizes: Reals) -> Reals:
-    """Levels of runs where every size has its own."""
-    return np.asarray(sizes[:, None] == np.unique(sizes)[None], dtype=float)
+def of_sizes(sizes: Reals, tokens: Reals) -> Reals:
+    """Levels of runs where every size has its own, and every number of tokens a parameter."""
+    both = np.array([sizes, tokens]).T
+    return np.asarray((both[:, None] == np.unique(both, axis=0)).all(axis=2), dtype=float)
 
 
 def joined(kinds: Sequence[Observed]) -> Observed:
     """Kinds of one family, numbered as they come, each with its own levels."""
-    names = ("sizes", "depths", "losses", "variances")
+    names = ("sizes", "tokens", "depths", "losses", "variances")
     columns = {name: np.concatenate([getattr(kind, name) for kind in kinds]) for name in names}
     numbers = np.repeat(np.arange(len(kinds)), [len(kind.sizes) for kind in kinds])
     levels = np.zeros((len(numbers), sum(kind.levels.shape[1] for kind in kinds)))
@@ -105,6 +106,7 @@ class Surface:
     growth: float  # of that, by ln size
     fading: float  # of all that depth does, by ln size
     hurry: float  # with which what depth costs small networks goes away, by ln size
+    patience: float  # what tokens a parameter are worth, in ln size by their logarithm
     mean: tuple[float, ...]  # of the coefficients
     spread: tuple[float, ...]  # their standard deviations
     wave: float  # standard deviation of the wave
@@ -113,6 +115,15 @@ class Surface:
     misfit: float  # standard deviation of a network about the surface, seeds aside
     weights: tuple[float, ...]  # of the scales
     kinship: float  # what kinds of one family share of the spread
+
+    def places(self, observed: Observed) -> Places:
+        """Where runs are on the surface."""
+        sizes = observed.sizes + self.patience * observed.tokens
+        return Places(sizes=sizes, depths=observed.depths, kinds=observed.kinds)
+
+    def equivalent(self, size: float, tokens_per_param: float) -> float:
+        """The size at which depth does, with the usual tokens, what it does here with these."""
+        return size * (tokens_per_param / USUAL_TOKENS) ** self.patience
 
     def terms(self, sizes: Reals, depths: Reals) -> Reals:
         """Those that coefficients multiply, a row a network."""
@@ -150,7 +161,7 @@ class Surface:
         return float(logs.max() + math.log(np.exp(logs - logs.max()).sum()))
 
     def _solved(self, observed: Observed) -> "tuple[_Solved, ...]":
-        places, found = observed.places, []
+        places, found = self.places(observed), []
         shared = self.covariance(places, places)
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
         middle = self.terms(places.sizes, places.depths) @ np.array(self.mean)
@@ -202,7 +213,7 @@ class Posterior:
         own = scale**2 * surface.covariance(places, places)
         if self.observed is not None:
             solved = self.solved[at]
-            cross = scale**2 * surface.covariance(places, self.observed.places)
+            cross = scale**2 * surface.covariance(places, surface.places(self.observed))
             known = np.linalg.solve(solved.root, cross.T)
             mean = mean + solved.left @ known
             own = own - known.T @ known
@@ -217,7 +228,7 @@ def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> S
 
     usual = _usual()
     likely = np.full(len(usual), LIKELY_FACTOR)
-    likely[-4:] = LIKELY_LAST
+    likely[-len(LIKELY_LAST) :] = LIKELY_LAST
 
     def cost(numbers: Reals) -> float:
         surface = _surface(numbers)
@@ -236,9 +247,8 @@ def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> S
 def _usual() -> Reals:
     spread, wave = np.log(USUAL_SPREAD), np.log(USUAL_WAVE)
     mean = np.array(USUAL_MEAN) / UNIT
-    return np.concatenate(
-        [mean, spread, wave, np.zeros(len(SCALES)), (*USUAL_CENTRE, USUAL_FADING, USUAL_HURRY)]
-    )
+    last = *USUAL_CENTRE, USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE
+    return np.concatenate([mean, spread, wave, np.zeros(len(SCALES)), last])
 
 
 def _numbers(surface: Surface) -> Reals:
@@ -246,19 +256,17 @@ def _numbers(surface: Surface) -> Reals:
     odds = np.log(surface.weights[:-1]) - math.log(surface.weights[-1])
     mean = np.array(surface.mean) / UNIT
     kinship = math.log(surface.kinship / (1 - surface.kinship))
-    last = kinship, surface.centre, surface.growth, surface.fading, surface.hurry
+    last = [kinship] + [getattr(surface, name) for name in LAST]
     return np.concatenate([mean, np.log(surface.spread), np.log(wave), odds, last])
 
 
 def _surface(numbers: Reals) -> Surface:
     mean, spread, rest = np.split(numbers, [TERMS, 2 * TERMS])
     wave, size_length, depth_length, misfit = map(float, np.exp(rest[:4]))
-    odds = np.exp(np.append(rest[4:-5], 0.0))
+    kinship = -1 - len(LAST)
+    odds = np.exp(np.append(rest[4:kinship], 0.0))
     return Surface(
-        centre=float(rest[-4]),
-        growth=float(rest[-3]),
-        fading=float(rest[-2]),
-        hurry=float(rest[-1]),
+        **dict(zip(LAST, map(float, rest[-len(LAST) :]), strict=True)),
         mean=tuple(float(UNIT * number) for number in mean),
         spread=tuple(map(float, np.exp(spread))),
         wave=wave,
@@ -266,7 +274,7 @@ def _surface(numbers: Reals) -> Surface:
         depth_length=depth_length,
         misfit=misfit,
         weights=tuple(map(float, odds / odds.sum())),
-        kinship=1 / (1 + math.exp(-float(rest[-5]))),
+        kinship=1 / (1 + math.exp(-float(rest[kinship]))),
     )
 
 
@@ -276,19 +284,10 @@ def rounded(surface: Surface, digits: int = 6) -> Surface:
     def short(number: float) -> float:
         return float(f"{number:.{digits}g}")
 
-    weights = [short(weight) for weight in surface.weights[:-1]]
-    return replace(
-        surface,
-        centre=short(surface.centre),
-        growth=short(surface.growth),
-        fading=short(surface.fading),
-        hurry=short(surface.hurry),
-        mean=tuple(map(short, surface.mean)),
-        spread=tuple(map(short, surface.spread)),
-        wave=short(surface.wave),
-        size_length=short(surface.size_length),
-        depth_length=short(surface.depth_length),
-        misfit=short(surface.misfit),
-        weights=(*weights, 1 - math.fsum(weights)),
-        kinship=short(surface.kinship),
-    )
+    found = {
+        field.name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
+        for field in fields(surface)
+        for part in [getattr(surface, field.name)]
+    }
+    weights = found["weights"][:-1]
+    return Surface(**found | {"weights": (*weights, 1 - math.fsum(weights))})
