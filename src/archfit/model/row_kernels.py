@@ -282,8 +282,8 @@ def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
     book = SimpleNamespace(save_for_backward=lambda *_: None)
     loss_book = SimpleNamespace(saved_tensors=(logits, targets, row))
 
-    def norm_forward(*branch: Tensor | None) -> None:
-        _FusedAddNorm.forward(book, x, *branch, gain, bias, 1.0, width, bf16)
+    def norm_forward(branch: Tensor | None, its_bias: Tensor | None) -> None:
+        _FusedAddNorm.forward(book, x, branch, its_bias, gain, bias, 1.0, width, bf16)
 
     def norm_backward(branch_dtype: torch.dtype | None) -> None:
         kept = {"saved_tensors": (x, gain, mean, row), "needs_input_grad": (True,) * 8}

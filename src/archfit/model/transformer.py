@@ -56,7 +56,8 @@ class Embedding(nn.Module):
             # Levels 0..V-1 are numbers of mean 0 and variance 1, were all equally frequent.
             middle, std = (self.input.vocab - 1) / 2, math.sqrt((self.input.vocab**2 - 1) / 12)
             with torch.autocast(tokens_BS.device.type, enabled=False):
-                return (patches_BNT - middle) / std @ self.tokens.matrix()
+                content_BND: Tensor = (patches_BNT - middle) / std @ self.tokens.matrix()
+                return content_BND
         place_T = torch.arange(self.input.size, device=tokens_BS.device)
         return self.tokens.look_up(patches_BNT + place_T * self.input.vocab)
 
