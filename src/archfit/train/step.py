@@ -57,12 +57,13 @@ class Replay:
     def __call__(self) -> Tensor:
         """Do the work once more; it is queued, not done, when this returns."""
         if self.recorded is None:
-            self.recorded = self._record()
+            self._record()
+        assert self.recorded is not None
         graph, result = self.recorded
         graph.replay()
         return result
 
-    def _record(self) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+    def _record(self) -> None:
         """Record the work on this run's stream.
 
         `torch.cuda.graph` would wait for the whole GPU and collect garbage, which takes longer than
@@ -78,7 +79,7 @@ class Replay:
         finally:
             graph.capture_end()
             gc.enable()
-        return graph, result
+        self.recorded = graph, result
 
 
 class Stepper:
