@@ -324,7 +324,7 @@ def test_a_batch_that_processes_cannot_share_is_refused(
 ) -> None:
     group = ProcessGroup(rank=0, world=3, device=torch.device("cpu"))
     monkeypatch.setattr(
-        "archfit.train.context.joined_process_group", lambda _: contextlib.nullcontext(group)
+        "archfit.train.together.joined_process_group", lambda _: contextlib.nullcontext(group)
     )
     monkeypatch.setattr(ProcessGroup, "sums", lambda _, values: values)
     assert "use a world that divides the batch" in train().refusal()

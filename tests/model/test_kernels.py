@@ -25,8 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 KERNEL_FILES = (
     "attention_kernels", "embedding_kernels", "feed_forward_kernels", "gradient_shares",
-    "head_tiles", "narrow_feed_forward_kernels", "product_kernels", "rotary_kernels",
-    "row_kernels", "tile_attention_kernels", "tiles",
+    "product_kernels", "rotary_kernels", "row_kernels", "tiles",
 )  # fmt: skip
 
 
@@ -223,7 +222,7 @@ def test_without_a_bias_attention_makes_no_gradient_for_one() -> None:
 
 
 def test_a_product_has_the_gradients_of_torch_and_leaves_that_of_its_bias_to_others() -> None:
-    from archfit.model.products import fused_product
+    from archfit.model.product_kernels import fused_product
 
     x, weight, bias = _random(3, 5, 8, seed=0), _random(13, 8, seed=1), _random(13, seed=2)
     _assert_same_products(
@@ -246,18 +245,16 @@ def test_a_product_has_the_gradients_of_torch_and_leaves_that_of_its_bias_to_oth
 def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
     width: int, units: int, is_gated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archfit.model import feed_forward_kernels
-    from archfit.model import fused_feed_forward as module
-    from archfit.model.fused_feed_forward import fused_feed_forward
+    from archfit.model import feed_forward_kernels as module
 
-    monkeypatch.setattr(feed_forward_kernels, "MOST_SUMS", 2)  # each sums several tiles
+    monkeypatch.setattr(module, "MOST_SUMS", 2)  # each sums several tiles
     monkeypatch.setattr(module, "WIDEST", module.WIDEST_GATED)
     up = _random(units * (1 + is_gated), width, seed=2) / math.sqrt(width)
     down, bias = _random(width, units, seed=3) / math.sqrt(units), _random(units, seed=4)
     biases = () if is_gated else (bias,)
 
     def ours(x_BND: Tensor, up: Tensor, down: Tensor, bias: Tensor | None = None) -> Tensor:
-        return fused_feed_forward(x_BND, up, bias, down)
+        return module.fused_feed_forward(x_BND, up, bias, down)
 
     def plain(x_BND: Tensor, up: Tensor, down: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is not None:
@@ -371,12 +368,12 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     context: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from archfit.model import fused_feed_forward, layers, loss
+    from archfit.model import feed_forward_kernels, layers
     from archfit.model.gradient_shares import GradientShares
 
     if objective == "masked":
-        monkeypatch.setattr(fused_feed_forward, "WIDEST", 0)
-        monkeypatch.setattr(fused_feed_forward, "WIDEST_GATED", 0)
+        monkeypatch.setattr(feed_forward_kernels, "WIDEST", 0)
+        monkeypatch.setattr(feed_forward_kernels, "WIDEST_GATED", 0)
     shape = standard_architecture(depth=2, width=8, heads=2, vocab=7, context=context)
     shape = replace(shape, objective=objective)
     if block != "gpt2":
@@ -392,14 +389,10 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     def losses_and_gradients(
         is_fused: bool, shares: GradientShares | None = None
     ) -> tuple[Tensor, ...]:
-        for module, name in (
-            (layers, "can_fuse"),
-            (layers, "can_fuse_products"),
-            (loss, "can_fuse"),
-        ):
-            monkeypatch.setattr(module, name, lambda _: is_fused)
+        for name in ("can_fuse", "can_fuse_products"):
+            monkeypatch.setattr(layers, name, lambda _: is_fused)
         with torch.autocast("cuda", torch.bfloat16, enabled=is_fused and DEVICE == "cuda"):
-            losses_M = loss.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
+            losses_M = layers.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
         if shares is None:
             return losses_M, *torch.autograd.grad(losses_M.mean(), list(model.parameters()))
         losses_M.mean().backward()
@@ -424,7 +417,7 @@ def test_a_network_inside_a_larger_one_has_its_losses_and_gradients(
     block: str, sizes: tuple[int, int, int], has_shares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the weights around it have none."""
-    from archfit.model import layers, loss
+    from archfit.model import layers
     from archfit.model.gradient_shares import GradientShares
 
     shape = standard_architecture(depth=2, width=16, heads=2, vocab=7, context=20)
@@ -440,13 +433,11 @@ def test_a_network_inside_a_larger_one_has_its_losses_and_gradients(
     tokens_BS = torch.randint(7, (2, 20), generator=generator).to(DEVICE)
     results = []
     for model, fused in ((small, False), (large, True)):
-        for module, name in (
-            (layers, "can_fuse"), (layers, "can_fuse_products"), (loss, "can_fuse"),
-        ):  # fmt: skip
-            monkeypatch.setattr(module, name, lambda _, fused=fused: fused)
+        for name in ("can_fuse", "can_fuse_products"):
+            monkeypatch.setattr(layers, name, lambda _, fused=fused: fused)
         shares = GradientShares(model, batch=2) if fused and has_shares else None
         with torch.autocast("cuda", torch.bfloat16, enabled=fused and DEVICE == "cuda"):
-            losses_M = loss.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
+            losses_M = layers.token_losses(model(tokens_BS), tokens_BS.roll(-1, 1), shape.input)
         losses_M.mean().backward()
         if shares is not None:
             shares.add_up()
@@ -550,7 +541,8 @@ def test_a_kernel_that_failed_is_compiled_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_copies_are_what_the_weights_are_and_their_gradients_go_to_the_weights() -> None:
-    from archfit.model.products import CoarseCopies, coarse, fused_product
+    from archfit.model.product_kernels import coarse, fused_product
+    from archfit.model.transformer import CoarseCopies
 
     layer = torch.nn.Linear(8, 6, device=DEVICE)
     copies = CoarseCopies([layer])

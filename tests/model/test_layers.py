@@ -6,17 +6,36 @@ import pytest
 import torch
 from torch import Tensor
 
-from archfit.model.layers import AddNorm, Attention, Branch, FeedForward, RowTable, head_padding
-from archfit.spec import Factorised, Full, standard_architecture
+from archfit.model import parametrisation
+from archfit.model.layers import (
+    AddNorm,
+    Attention,
+    BlockSettings,
+    Branch,
+    FeedForward,
+    RowTable,
+    head_padding,
+)
+from archfit.spec import Architecture, Factorised, Full, Rotary, standard_architecture
 
 SHAPE = standard_architecture(depth=1, width=12, heads=3, vocab=7, context=6)
+NARROW = standard_architecture(depth=1, width=6, heads=3, vocab=7, context=6)
+LLAMA = replace(NARROW, block="llama", positions=Rotary())
 ROWS, WIDTH = 12, 8
+
+
+def _settings(
+    shape: Architecture, *, branch_multiplier: float = 1.0, dropout: float = 0.0
+) -> BlockSettings:
+    numbers = parametrisation(shape, "standard")
+    numbers = replace(numbers, residual_multiplier=branch_multiplier, score_multiplier=0.7)
+    return BlockSettings(shape, numbers, dropout, shape)
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 0.25])
 def test_the_sum_is_centred_divided_by_its_deviation_scaled_and_shifted(multiplier: float) -> None:
     torch.manual_seed(0)
-    layer = AddNorm(6, is_centred=True, branch_multiplier=multiplier, true_width=6).double()
+    layer = AddNorm(_settings(NARROW, branch_multiplier=multiplier)).double()
     assert layer.bias is not None
     layer.weight.data.normal_()
     layer.bias.data.normal_()
@@ -32,7 +51,7 @@ def test_the_sum_is_centred_divided_by_its_deviation_scaled_and_shifted(multipli
 
 def test_an_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
     torch.manual_seed(0)
-    layer = AddNorm(6, is_centred=False, branch_multiplier=0.5, true_width=6).double()
+    layer = AddNorm(_settings(LLAMA, branch_multiplier=0.5)).double()
     layer.weight.data.normal_()
     x_BND, branch_BND = torch.randn(2, 2, 3, 6, dtype=torch.float64)
     total_BND, normed_BND = layer(x_BND, Branch(branch_BND))
@@ -44,9 +63,7 @@ def test_an_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
 
 def test_without_a_branch_the_stream_stays_as_it_is() -> None:
     x_BND = torch.randn(2, 3, 6, generator=torch.Generator().manual_seed(0))
-    total_BND, normed_BND = AddNorm(6, is_centred=True, branch_multiplier=0.25, true_width=6)(
-        x_BND, None
-    )
+    total_BND, normed_BND = AddNorm(_settings(NARROW, branch_multiplier=0.25))(x_BND, None)
     assert torch.equal(total_BND, x_BND)
     assert normed_BND.mean(-1).abs().max() < 1e-6
 
@@ -54,7 +71,7 @@ def test_without_a_branch_the_stream_stays_as_it_is() -> None:
 def _attention(heads: int, head_dim: int, *, dropout: float = 0.0) -> Attention:
     torch.manual_seed(0)
     shape = replace(SHAPE, heads=heads, head_dim=head_dim)
-    return Attention(shape, score_multiplier=0.7, dropout=dropout, true_head_dim=head_dim).double()
+    return Attention(_settings(shape, dropout=dropout)).double()
 
 
 def _stream() -> Tensor:
@@ -141,7 +158,7 @@ def test_both_ways_to_look_up_read_the_rows_of_the_product(inner: int, positions
     table = _table(inner)
     ids_BN = torch.arange(2 * positions).reshape(2, positions) * 5 % ROWS
     expected_BND = _merged(table).rows_RI[ids_BN]
-    torch.testing.assert_close(table.look_up(ids_BN), expected_BND, atol=1e-5, rtol=0)
+    torch.testing.assert_close(table.look_up(ids_BN[..., None]), expected_BND, atol=1e-5, rtol=0)
 
 
 def test_many_ids_are_looked_up_in_the_product_and_few_in_the_rows() -> None:
@@ -152,7 +169,7 @@ def test_many_ids_are_looked_up_in_the_product_and_few_in_the_rows() -> None:
         with torch.autograd.graph.saved_tensors_hooks(
             lambda t: shapes.append(t.shape), lambda _: _
         ):
-            table.look_up(torch.zeros(1, positions, dtype=torch.long))
+            table.look_up(torch.zeros(1, positions, 1, dtype=torch.long))
     assert torch.Size([4, 3]) in shapes
     assert torch.Size([12, 3]) in shapes
     assert torch.Size([40, 3]) not in shapes
@@ -163,9 +180,8 @@ def test_sums_and_projections_are_those_of_the_product(inner: int) -> None:
     table = _table(inner)
     matrix_RD = _merged(table).rows_RI
     ids_BNT = torch.arange(2 * 3 * 4).reshape(2, 3, 4) * 7 % ROWS
-    torch.testing.assert_close(
-        table.look_up_sums(ids_BNT), matrix_RD[ids_BNT].sum(2), atol=1e-5, rtol=0
-    )
+    sums_BND = matrix_RD[ids_BNT].sum(2)
+    torch.testing.assert_close(table.look_up(ids_BNT), sums_BND, atol=1e-5, rtol=0)
     h_BND = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(table.project(h_BND), h_BND @ matrix_RD.T, atol=1e-5, rtol=1e-5)
 
@@ -173,7 +189,7 @@ def test_sums_and_projections_are_those_of_the_product(inner: int) -> None:
 def test_the_product_is_not_rounded_under_autocast() -> None:
     table = _table(3)
     exact_RD = _merged(table).rows_RI
-    few_BN, all_BN = torch.arange(4)[None], torch.arange(ROWS)[None]
+    few_BNT, all_BNT = torch.arange(4)[None, :, None], torch.arange(ROWS)[None, :, None]
     with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(table.look_up(few_BN)[0], exact_RD[:4], atol=1e-6, rtol=0)
-        torch.testing.assert_close(table.look_up(all_BN)[0], exact_RD, atol=1e-6, rtol=0)
+        torch.testing.assert_close(table.look_up(few_BNT)[0], exact_RD[:4], atol=1e-6, rtol=0)
+        torch.testing.assert_close(table.look_up(all_BNT)[0], exact_RD, atol=1e-6, rtol=0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 import torch.nn.functional as F
 
-from archfit.model.loss import batch_of, token_losses
+from archfit.model.layers import batch_of, token_losses
 from archfit.spec import Patches, Tokens, standard_architecture
 
 PATCHES = Patches(vocab=5, size=3, encoding="one-hot")

@@ -274,15 +274,15 @@ def test_a_checkpoint_is_written_when_its_time_has_passed(
 
 @pytest.mark.parametrize(
     ("where", "cold", "steps"),
-    [("cpu", 0, 1), ("gpu", 1, 1), ("gpu", 0, 30), ("two gpus", 0, 10)],
+    [("cpu", False, 1), ("gpu", True, 1), ("gpu", False, 30), ("two gpus", False, 10)],
 )
 def test_a_gpu_makes_as_many_steps_between_looks_as_take_a_third_of_a_second(
-    where: str, cold: int, steps: int
+    where: str, cold: bool, steps: int
 ) -> None:
     run = TrainingRun.__new__(TrainingRun)
     device = torch.device("cpu" if where == "cpu" else "cuda")
     run.group = ProcessGroup(rank=0, world=2 if where == "two gpus" else 1, device=device)
-    run.is_queued, run.cold_looks = where == "gpu", cold
+    run.is_queued, run.is_cold = where == "gpu", cold
     run.state = replace(START, timed_seconds=2.0, timed_steps=200)
     assert run._steps_at_once(torch.zeros(4, 13, dtype=torch.int32)) == steps
     assert (

@@ -17,20 +17,17 @@ from archfit.spec import Linear, RunSpec
 from archfit.train import train
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, build_optimiser
-from archfit.train.replay import Replay
-from archfit.train.step import Stepper, _compile_ahead, _mask_seed
+from archfit.train.step import Replay, Stepper, _compile_ahead, _mask_seed, batch_losses
 from tests_training import HERE, Recorder, largest_difference, record_of, tiny_spec
 
 
 def let_rows_fit(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    honest = Stepper._mean_loss
-
-    def greedy(self: Stepper, micro_BS: torch.Tensor) -> torch.Tensor:
-        if len(micro_BS) > most:
+    def greedy(model: nn.Module, spec: RunSpec, micro_BR: torch.Tensor) -> torch.Tensor:
+        if len(micro_BR) > most:
             raise torch.OutOfMemoryError("no more")
-        return honest(self, micro_BS)
+        return batch_losses(model, spec, micro_BR)
 
-    monkeypatch.setattr(Stepper, "_mean_loss", greedy)
+    monkeypatch.setattr("archfit.train.step.batch_losses", greedy)
 
 
 @pytest.mark.parametrize(("most", "micro"), [(4, 3), (3, 3), (2, 2), (1, 1)])

@@ -14,7 +14,6 @@ from archfit.spec import RunRecord, RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, gpu_share
 from archfit.train import Stopped, train_together
 from archfit.train.run import TrainingSteps
-from archfit.train.step import Compiling
 from archfit.train.together import SideBySide
 from tests_training import HERE, Recorder, record_of, tiny_spec
 
@@ -72,7 +71,7 @@ def test_a_run_that_waits_takes_no_turn(
     kernel: Future[None] = Future()
 
     def waiting() -> TrainingSteps:
-        yield Compiling([kernel])
+        yield kernel.done
         return record
 
     runs = SideBySide(GPU)

@@ -14,8 +14,7 @@ from archfit.spec import RunSpec, canonical_json
 from archfit.spec.signals import StopRequest
 from archfit.train.context import Progress
 from archfit.train.run_files import held
-from archfit.train.together import SideBySide
-from archfit.train.worker import EventWatcher, SpecQueue, data_for, serve
+from archfit.train.together import EventWatcher, SideBySide, SpecQueue, data_for, serve
 from tests_training import HERE, checkpoints, stored_record, tiny_data, tiny_spec
 
 Event = dict[str, object]
@@ -142,7 +141,7 @@ def test_progress_is_told_twice_a_second_at_most(
     spec: RunSpec = tiny_spec(data)
     watch = EventWatcher(spec, said.append)
     for step, now in ((1, 9.0), (2, 9.4), (3, 9.5), (4, 9.9), (5, 10.0)):
-        monkeypatch.setattr("archfit.train.worker.time.monotonic", lambda now=now: now)
+        monkeypatch.setattr("archfit.train.together.time.monotonic", lambda now=now: now)
         progress = Progress(
             step=step,
             steps=12,

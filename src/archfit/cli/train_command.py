@@ -167,7 +167,7 @@ def _rate_or_word(text: str | None) -> float | str | None:
 
 def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> None:
     """Train what standard input asks for, and say on standard output how it goes."""
-    from archfit.train.worker import serve
+    from archfit.train.together import serve
 
     def say(event: dict[str, object]) -> None:
         try:

@@ -12,19 +12,18 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from archfit.model.embedding_kernels import look_up_work
+from archfit.model.feed_forward_kernels import feed_forward_work
 from archfit.model.fused_attention import attention_work
-from archfit.model.fused_feed_forward import feed_forward_work
 from archfit.model.gradient_shares import share_work
-from archfit.model.head_tiles import HeadShape
 from archfit.model.layers import WIDEST_FUSED_HEAD
 from archfit.model.product_kernels import product_work
 from archfit.model.row_kernels import row_work
@@ -47,12 +46,11 @@ def compile_ahead(architecture: Architecture, device: torch.device) -> list[Futu
     for at, key in enumerate(_work(architecture, device)):
         known = _compiling.get((device, *key))
         if known is None or (known.done() and known.exception()):  # memory may be free again
-            compiled = (
-                _compilers(device).compile(architecture, at) if device.type == "cuda" else None
-            )
-            load = partial(_load, architecture, device, at, compiled)
-            _compiling[device, *key] = _loaders(device).submit(load)
-        found.append(_compiling[device, *key])
+            on_gpu = device.type == "cuda"
+            compiled = _compilers(device).compile(architecture, at) if on_gpu else None
+            known = _loaders(device).submit(_load, architecture, device, at, compiled)
+            _compiling[device, *key] = known
+        found.append(known)
     return found
 
 
@@ -63,10 +61,6 @@ def _load(
     if compiled is not None:
         with contextlib.suppress(TimeoutError):
             compiled.result(LONGEST_WAIT)
-    _run(architecture, device, at)
-
-
-def _run(architecture: Architecture, device: torch.device, at: int) -> None:
     [*_work(architecture, device).values()][at]()
 
 
@@ -151,17 +145,21 @@ def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         warnings.simplefilter("ignore")  # the parent says them, too
-        _close_all_but(jobs, answers)
+        first = 3  # what the parent holds, locks included, is the parent's
+        for file in (*sorted((jobs, answers)), os.sysconf("SC_OPEN_MAX")):
+            os.closerange(first, file)
+            first = file + 1
         torch.set_num_threads(1)  # the parent's threads are not here
         _launch_nothing(capability)
         most, running = min(MOST_COMPILERS, len(os.sched_getaffinity(0))), 0
-        for name, at, architecture in _jobs(jobs):
+        for line in os.fdopen(jobs, encoding="utf-8"):
+            name, at, architecture = line.split(" ", 2)
             if running == most:
                 os.wait()
                 running -= 1
             if os.fork() == 0:
                 try:
-                    _run(loads(Architecture, architecture), torch.device("cpu"), at)
+                    _load(loads(Architecture, architecture), torch.device("cpu"), int(at), None)
                 finally:
                     os.write(answers, f"{name}\n".encode())
                     os._exit(0)
@@ -170,49 +168,19 @@ def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
         os._exit(0)
 
 
-def _jobs(jobs: int) -> Iterator[tuple[str, int, str]]:
-    with os.fdopen(jobs, encoding="utf-8") as lines:
-        for line in lines:
-            name, at, architecture = line.split(" ", 2)
-            yield name, int(at), architecture
-
-
-def _close_all_but(*files: int) -> None:
-    """What the parent holds, locks included, is the parent's."""
-    first = 3
-    for file in (*sorted(files), os.sysconf("SC_OPEN_MAX")):
-        os.closerange(first, file)
-        first = file + 1
-
-
-class _NoGpu:
-    """What Triton asks of a driver before it compiles."""
-
-    def __init__(self, capability: int) -> None:
-        self.capability = capability
-
-    def get_current_target(self) -> object:
-        """That of the GPU on which others will launch."""
-        from triton.backends.compiler import GPUTarget
-
-        return GPUTarget("cuda", self.capability, 32)
-
-    def get_current_device(self) -> int:
-        """Any."""
-        return 0
-
-    def get_current_stream(self, _device: int) -> int:
-        """None that is used."""
-        return 0
-
-
 def _launch_nothing(capability: int) -> None:
     """Let kernels of this process be compiled for a GPU, and none be launched."""
+    from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia.driver import CudaLauncher
     from triton.runtime import driver
     from triton.runtime.jit import JITFunction
 
-    driver.set_active(_NoGpu(capability))
+    no_gpu = SimpleNamespace(  # what Triton asks of a driver before it compiles
+        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+        get_current_device=lambda: 0,
+        get_current_stream=lambda _device: 0,
+    )
+    driver.set_active(no_gpu)
     run = JITFunction.run
 
     def compile_only(*given: Any, **options: Any) -> Any:
@@ -237,7 +205,7 @@ def _work(architecture: Architecture, device: torch.device) -> Work:
     matrices = (inner + keys_and_values, width), (width, inner), (up, width), (width, units)
     return {
         **row_work(width, architecture.input.vocab, zeros, has_bias=has_bias),
-        **(attention_work(HeadShape.of(architecture), zeros) if is_fused else {}),
+        **(attention_work(architecture, zeros) if is_fused else {}),
         **feed_forward_work(width, units, zeros, is_gated=not has_bias),
         **look_up_work(architecture.input.dimensions, width, zeros),
         **{key: run for each in matrices for key, run in product_work(*each, zeros).items()},

@@ -11,11 +11,11 @@ Shape letters: M looked-up ids, T ids whose rows are summed, R rows of the table
 from typing import no_type_check
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from archfit.model.layers import plain_look_up
 from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
 
 MOST_ONE_HOT_ROWS = 1024
@@ -102,9 +102,7 @@ class _FusedLookUp(torch.autograd.Function):
     def forward(ctx, ids_MT, table_RD):
         ctx.save_for_backward(ids_MT)
         ctx.rows = len(table_RD)
-        if ids_MT.shape[1] == 1:
-            return F.embedding(ids_MT[:, 0], table_RD)
-        return F.embedding_bag(ids_MT, table_RD, mode="sum")
+        return plain_look_up(ids_MT, table_RD)
 
     @staticmethod
     def backward(ctx, d_out_MD):

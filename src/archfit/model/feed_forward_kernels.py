@@ -1,21 +1,49 @@
-"""Triton kernels of the feed-forward layer's activation, one pass each way.
+"""Triton kernels of the feed-forward layer, and the layer as a function with a gradient.
 
-Backwards the gradient of the bias costs no pass of its own. Narrow layers make the activation
-between their products (narrow_feed_forward_kernels.py); wide ones have torch's products around it.
+In a narrow layer hidden units never leave a processor. A program has some rows and goes through the
+units block by block: forwards it writes nothing else than what the layer gives; backwards it makes
+them again, and leaves them and the gradients of what they are made from to the products that are
+the weights' gradients. A row is one or two tiles, as a head of attention is (tiles.py).
+
+A wide layer has torch's products around the activation, which is one pass each way; backwards the
+gradient of the bias costs no pass of its own. row_kernels.py says when kernels are used.
+
+Shape letters: M rows, D width, U hidden units (twice as many rows in a gated `up`: gates first).
 """
 
 from typing import no_type_check
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.tiles import alignment, share_sums
+from archfit.model.product_kernels import coarse, weight_gradient
+from archfit.model.tiles import (
+    Work,
+    Zeros,
+    added,
+    alignment,
+    cut,
+    empty_head,
+    load_head,
+    products,
+    share_sums,
+    store_head,
+)
 
-ROWS, UNITS = 32, 64
+WIDEST, WIDEST_GATED = 80, 128  # of narrow layers; beyond, torch's products are faster
+# For rows of at most so many columns: rows and units of a tile, warps and stages, both ways.
+TILES = {
+    32: ((64, 64, 4, 1), (64, 32, 4, 2)),
+    64: ((128, 32, 8, 2), (64, 32, 4, 1)),
+    128: ((64, 64, 4, 2), (64, 32, 4, 2)),
+}
+FORWARDS, BACK = range(2)
+ROWS, UNITS = 32, 64  # of a tile of a wide layer
 MOST_SUMS, MOST_PROGRAMS = 512, 4608  # more sums would take longer to add up than to make
-SIZES = ["rows", "units"]
+SIZES = ["rows", "width", "half", "units"]
 
 
 @triton.jit
@@ -35,7 +63,7 @@ def _normal(value):
 
 @triton.jit
 @no_type_check
-def activation(gate, value, GATED: tl.constexpr):
+def _activation(gate, value, GATED: tl.constexpr):
     """silu(gate) value and its slopes by gate and value; or gelu(gate) and its slope, twice."""
     if GATED:
         share = tl.sigmoid(gate)
@@ -71,7 +99,7 @@ def _activation_forward(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     gate, value, _, inside = _read(pre, row, unit, rows, units, GATED)
-    made, _, _ = activation(gate, value, GATED)
+    made, _, _ = _activation(gate, value, GATED)
     tl.store(hidden + row[:, None].to(tl.int64) * units + unit[None, :], made, inside)
 
 
@@ -87,7 +115,7 @@ def _activation_backward(
     for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
         row = first + tl.arange(0, ROWS)
         gate, value, at, inside = _read(pre, row, unit, rows, units, GATED)
-        _, by_gate, by_value = activation(gate, value, GATED)
+        _, by_gate, by_value = _activation(gate, value, GATED)
         own = row[:, None].to(tl.int64) * units + unit[None, :]
         slope = tl.load(d_hidden + own, inside, 0.0).to(tl.float32)
         tl.store(d_pre + at, slope * by_gate, inside)
@@ -99,42 +127,242 @@ def _activation_backward(
         tl.store(sums + tl.program_id(0) * units + unit, tl.sum(total, 0), unit < units)
 
 
-def activation_tile(units: int, *, is_gated: bool) -> dict[str, int]:
-    """What is compiled in."""
+@triton.jit
+@no_type_check
+def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr):
+    """Columns of `down`, one hidden unit a row, in the tiles of a row."""
+    column, own = tl.arange(0, A), (unit < units)[None, :]
+    at = down + column[:, None] * units + unit[None, :]
+    a = tl.trans(tl.load(at, (column < half)[:, None] & own, 0.0))
+    b = a
+    if B > 0:
+        column = half + tl.arange(0, B)
+        at = down + column[:, None] * units + unit[None, :]
+        b = tl.trans(tl.load(at, (column < width)[:, None] & own, 0.0))
+    return a, b
+
+
+@triton.jit(do_not_specialize=SIZES)
+@no_type_check
+def _narrow_forward(
+    x, up, bias, down, y, rows, width, half, units,
+    GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    width, half, units = width // ALIGN * ALIGN, half // ALIGN * ALIGN, units // ALIGN * ALIGN
+    start, row = tl.program_id(0) * ROWS, tl.arange(0, ROWS)
+    begin, left = start.to(tl.int64) * width, rows - start
+    x_a, x_b = load_head(x + begin, row, left, width, width, half, A, B)
+    y_a, y_b = empty_head(ROWS, A, B)
+    for first in range(0, units, UNITS):
+        unit = first + tl.arange(0, UNITS)
+        if bias is not None:
+            shift = tl.load(bias + unit, unit < units, 0.0)
+        u_a, u_b = load_head(up, unit, units, width, width, half, A, B)
+        d_a, d_b = _load_down(down, unit, units, width, half, A, B)
+        gate = products(x_a, x_b, u_a, u_b, B)
+        if bias is not None:
+            gate += shift.to(tl.float32)[None, :]
+        value = gate
+        if GATED:
+            v_a, v_b = load_head(up + units * width, unit, units, width, width, half, A, B)
+            value = products(x_a, x_b, v_a, v_b, B)
+        made, _, _ = _activation(gate, value, GATED)
+        y_a, y_b = added(y_a, y_b, made.to(x_a.dtype), d_a, d_b, B)
+    store_head(y + begin, None, 0, y_a, y_b, row, left, width, width, half, A, B)
+
+
+@triton.jit(do_not_specialize=SIZES)
+@no_type_check
+def _narrow_backward(
+    x, up, bias, down, d_y, d_x, d_pre, hidden, sums, rows, width, half, units,
+    GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    """`sums`: a program's share of the gradient of the bias."""
+    width, half, units = width // ALIGN * ALIGN, half // ALIGN * ALIGN, units // ALIGN * ALIGN
+    start, row = tl.program_id(0) * ROWS, tl.arange(0, ROWS)
+    begin, left = start.to(tl.int64) * width, rows - start
+    stride = 2 * units if GATED else units
+    hidden += start.to(tl.int64) * units
+    d_pre += start.to(tl.int64) * stride
+    x_a, x_b = load_head(x + begin, row, left, width, width, half, A, B)
+    dy_a, dy_b = load_head(d_y + begin, row, left, width, width, half, A, B)
+    dx_a, dx_b = empty_head(ROWS, A, B)
+    for first in range(0, units, UNITS):
+        unit = first + tl.arange(0, UNITS)
+        if bias is not None:
+            shift = tl.load(bias + unit, unit < units, 0.0)
+        inside = (row < left)[:, None] & (unit < units)[None, :]
+        u_a, u_b = load_head(up, unit, units, width, width, half, A, B)
+        d_a, d_b = _load_down(down, unit, units, width, half, A, B)
+        d_hidden = products(dy_a, dy_b, d_a, d_b, B)
+        gate = products(x_a, x_b, u_a, u_b, B)
+        if bias is not None:
+            gate += shift.to(tl.float32)[None, :]
+        value = gate
+        if GATED:
+            v_a, v_b = load_head(up + units * width, unit, units, width, width, half, A, B)
+            value = products(x_a, x_b, v_a, v_b, B)
+        made, by_gate, by_value = _activation(gate, value, GATED)
+        tl.store(hidden + row[:, None] * units + unit[None, :], made, inside)
+        at = d_pre + row[:, None] * stride + unit[None, :]
+        d_gate = d_hidden * by_gate
+        if sums is not None:
+            tl.store(sums + tl.program_id(0) * units + unit, tl.sum(d_gate, 0), unit < units)
+        d_gate = d_gate.to(x_a.dtype)
+        tl.store(at, d_gate, inside)
+        dx_a, dx_b = added(dx_a, dx_b, d_gate, u_a, u_b, B)
+        if GATED:
+            d_value = (d_hidden * by_value).to(x_a.dtype)
+            tl.store(at + units, d_value, inside)
+            dx_a, dx_b = added(dx_a, dx_b, d_value, v_a, v_b, B)
+    store_head(d_x + begin, None, 0, dx_a, dx_b, row, left, width, width, half, A, B)
+
+
+def _is_narrow_layer(width: int, *, is_gated: bool) -> bool:
+    """Whether it is one kernel each way, products included."""
+    return width <= (WIDEST_GATED if is_gated else WIDEST)
+
+
+def _wide_tile(units: int, *, is_gated: bool) -> dict[str, int]:
     return {"GATED": is_gated, "ROWS": ROWS, "UNITS": UNITS, "ALIGN": alignment(units)}
 
 
-def activated(pre: Tensor, units: int) -> Tensor:
+def _narrow_tile(width: int, units: int, *, is_gated: bool, way: int) -> dict[str, int]:
+    a, b = cut(width)
+    rows, block, warps, stages = next(tile[way] for most, tile in TILES.items() if a + b <= most)
+    tile = {"GATED": is_gated, "ROWS": rows, "UNITS": block, "A": a, "B": b}
+    align = alignment(width, min(width, a), units)
+    return {**tile, "ALIGN": align, "num_warps": warps, "num_stages": stages}
+
+
+def bias_shares(rows: int, width: int, units: int) -> int:
+    """Of the gradient of the bias of `up`: programs backwards, for some of the units if wide."""
+    if _is_narrow_layer(width, is_gated=False):
+        return int(triton.cdiv(rows, _narrow_tile(width, units, is_gated=False, way=BACK)["ROWS"]))
+    return _wide_programs(rows, units)
+
+
+def _wide_programs(rows: int, units: int) -> int:
+    most = max(1, MOST_PROGRAMS // triton.cdiv(units, UNITS))
+    return int(min(triton.cdiv(rows, ROWS), MOST_SUMS, most))
+
+
+def _wide_forward(pre: Tensor, units: int) -> Tensor:
     """The activation of what `up` gave."""
-    rows = len(pre)
-    hidden_MU = pre.new_empty(rows, units)
-    grid = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
-    tile = activation_tile(units, is_gated=pre.shape[1] != units)
+    rows, tile = len(pre), _wide_tile(units, is_gated=pre.shape[1] != units)
+    hidden_MU, grid = (
+        pre.new_empty(rows, units),
+        (triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)),
+    )
     _activation_forward[grid](pre, hidden_MU, rows, units, **tile)
     return hidden_MU
 
 
-def activation_programs(rows: int, units: int, *, has_bias: bool) -> int:
-    """Programs backwards for some of the units, each with a share of the bias's gradient."""
-    programs = triton.cdiv(rows, ROWS)
-    if has_bias:
-        programs = min(programs, MOST_SUMS, max(1, MOST_PROGRAMS // triton.cdiv(units, UNITS)))
-    return int(programs)
-
-
-def activated_backward(
-    d_hidden_MU: Tensor, pre: Tensor, *, has_bias: bool, shares: Tensor | None
+def _wide_backward(
+    d_hidden_MU: Tensor, pre: Tensor, shares: Tensor | None, *, has_bias: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The gradients of what the activation reads, and of the bias in it where there is no place
     for its shares."""
     rows, units = d_hidden_MU.shape
-    programs, blocks = (
-        activation_programs(rows, units, has_bias=has_bias),
-        triton.cdiv(units, UNITS),
-    )
+    programs = _wide_programs(rows, units) if has_bias else triton.cdiv(rows, ROWS)
     d_pre, sums = torch.empty_like(pre), shares
     if has_bias and shares is None:
         sums = pre.new_empty(programs, units, dtype=torch.float32)
-    tile = activation_tile(units, is_gated=pre.shape[1] != units)
-    _activation_backward[programs, blocks](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
+    grid, tile = (
+        (programs, triton.cdiv(units, UNITS)),
+        _wide_tile(units, is_gated=pre.shape[1] != units),
+    )
+    _activation_backward[grid](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
     return d_pre, None if sums is None or sums is shares else share_sums(sums)
+
+
+def _narrow_layer(x_MD: Tensor, up: Tensor, bias: Tensor | None, down_DU: Tensor) -> Tensor:
+    """The whole layer, without the last bias."""
+    (rows, width), units = x_MD.shape, down_DU.shape[1]
+    tile = _narrow_tile(width, units, is_gated=len(up) != units, way=FORWARDS)
+    y_MD, half = torch.empty_like(x_MD), min(width, tile["A"])
+    _narrow_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+        x_MD, up, bias, down_DU, y_MD, rows, width, half, units, **tile
+    )
+    return y_MD
+
+
+def _narrow_gradients(saved, d_y_MD: Tensor, shares: Tensor | None):
+    """The gradients of x and of what the activation reads, the hidden units, and the gradient of
+    the bias where there is no place for its shares."""
+    x_MD, up, bias, down_DU = saved
+    (rows, width), units = x_MD.shape, down_DU.shape[1]
+    tile = _narrow_tile(width, units, is_gated=len(up) != units, way=BACK)
+    programs, half = triton.cdiv(rows, tile["ROWS"]), min(width, tile["A"])
+    d_x_MD, sums = torch.empty_like(x_MD), shares
+    d_pre, hidden_MU = x_MD.new_empty(rows, len(up)), x_MD.new_empty(rows, units)
+    if bias is not None and shares is None:
+        sums = x_MD.new_empty(programs, units, dtype=torch.float32)
+    _narrow_backward[(programs,)](
+        x_MD, up, bias, down_DU, d_y_MD, d_x_MD, d_pre, hidden_MU, sums,
+        rows, width, half, units, **tile,
+    )  # fmt: skip
+    return d_x_MD, d_pre, hidden_MU, None if sums is None or sums is shares else share_sums(sums)
+
+
+class _FusedFeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, up, bias, down_DU):
+        x_MD = x.reshape(-1, x.shape[-1]).contiguous()
+        ctx.shares = [getattr(weight, "shares", None) for weight in (up, bias, down_DU)]
+        up, down_DU = coarse(up, x.dtype), coarse(down_DU, x.dtype)
+        bias = None if bias is None else coarse(bias, x.dtype)
+        if _is_narrow_layer(x.shape[-1], is_gated=len(up) != down_DU.shape[1]):
+            ctx.save_for_backward(x_MD, up, bias, down_DU)
+            return _narrow_layer(x_MD, up, bias, down_DU).view(x.shape)
+        pre = F.linear(x_MD, up, bias)
+        hidden_MU = _wide_forward(pre, down_DU.shape[1])
+        ctx.save_for_backward(x_MD, up, bias, down_DU, pre, hidden_MU)
+        return torch.mm(hidden_MU, down_DU.t()).view(x.shape)
+
+    @staticmethod
+    def backward(ctx, d_out):
+        (x_MD, up, bias, down_DU, *made), (for_up, for_bias, for_down) = (
+            ctx.saved_tensors,
+            ctx.shares,
+        )
+        d_out_MD = d_out.reshape(x_MD.shape).contiguous()
+        if made:
+            pre, hidden_MU = made
+            d_hidden_MU = torch.mm(d_out_MD, down_DU)
+            d_pre, d_bias = _wide_backward(d_hidden_MU, pre, for_bias, has_bias=bias is not None)
+            d_x = torch.mm(d_pre, up)
+        else:
+            saved = x_MD, up, bias, down_DU
+            d_x, d_pre, hidden_MU, d_bias = _narrow_gradients(saved, d_out_MD, for_bias)
+        d_up = weight_gradient(d_pre, x_MD, for_up)
+        d_down = weight_gradient(d_out_MD, hidden_MU, for_down)
+        return d_x.view(d_out.shape), d_up, d_bias, d_down
+
+
+def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor) -> Tensor:
+    """gelu(x up^T + bias) down^T, or silu(gate) value down^T where `up` has twice as many rows as
+    `down` has columns; in the precision of x, without the last bias."""
+    return _FusedFeedForward.apply(x, up, bias, down)
+
+
+def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -> Work:
+    """A run each way."""
+    x, slope, pre = zeros(16, width), zeros(16, units), zeros(16, units * (1 + is_gated))
+    key = "feed forward", *_wide_tile(units, is_gated=is_gated).values()
+    if not _is_narrow_layer(width, is_gated=is_gated):
+        return {
+            (*key, 0): lambda: _wide_forward(pre, units),
+            (*key, 1): lambda: _wide_backward(slope, pre, None, has_bias=not is_gated),
+        }
+    weights = zeros(len(pre[0]), width), None if is_gated else zeros(units), zeros(width, units)
+    forwards, back = (
+        ("narrow", *_narrow_tile(width, units, is_gated=is_gated, way=way).values(), way)
+        for way in (FORWARDS, BACK)
+    )
+    return {
+        forwards: lambda: _narrow_layer(x, *weights),
+        back: lambda: _narrow_gradients((x, *weights), x, None),
+    }

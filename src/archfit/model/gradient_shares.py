@@ -7,22 +7,19 @@ does. Each number has one writer.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.attention_kernels import gradient_tiles
-from archfit.model.fused_feed_forward import bias_shares
-from archfit.model.head_tiles import HeadShape
-from archfit.model.layers import AddNorm
+from archfit.model.feed_forward_kernels import bias_shares
+from archfit.model.fused_attention import gradient_tiles
 from archfit.model.product_kernels import is_narrow, product_count
 from archfit.model.rotary_kernels import turn_tiles
 from archfit.model.row_kernels import norm_programs
-from archfit.model.tiles import Work
+from archfit.model.tiles import HeadShape, Work
 from archfit.model.transformer import Block, SoftmaxTrunk, Transformer
 
 SUMMED = {"tall": (256, 16), "flat": (32, 128)}  # shares and columns of a program that adds up
@@ -44,18 +41,17 @@ def _add_up(parts, sums, table, SHARES: tl.constexpr, COLUMNS: tl.constexpr):
     tl.store(sums + goal + column, tl.sum(total, 0), column < columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Room for the shares of weights whose gradients one kernel makes."""
 
-    owner: Tensor  # at which that kernel finds it
     shares: int
-    weights: tuple[Tensor | None, ...]  # side by side, equally long; some may not exist
+    owner: Tensor  # at which that kernel finds it, and the first of the weights
+    others: tuple[Tensor | None, ...] = ()  # side by side, equally long; some may not exist
 
     @property
     def columns(self) -> int:
         """Numbers of a share."""
-        return len(self.weights) * self.owner.numel()
+        return (1 + len(self.others)) * self.owner.numel()
 
 
 class GradientShares:
@@ -64,27 +60,27 @@ class GradientShares:
     def __init__(self, model: Transformer, batch: int) -> None:
         self.places = [*_places(model, batch)]
         device = self.places[0].owner.device
-        sizes = [place.shares * place.columns for place in self.places]
-        columns = [place.columns for place in self.places]
-        self.parts = torch.zeros(sum(sizes), device=device)
-        self.sums = torch.zeros(sum(columns), device=device)
+        numbers = sum(place.shares * place.columns for place in self.places)
+        self.parts = torch.zeros(numbers, device=device)
+        self.sums = torch.zeros(sum(place.columns for place in self.places), device=device)
         self.gradients: list[tuple[Tensor, Tensor]] = []
         rows: dict[str, list[list[int]]] = {kind: [] for kind in SUMMED}
         at, goal = 0, 0
-        for place, size in zip(self.places, sizes, strict=True):
-            shape = (place.shares, len(place.weights), *place.owner.shape)
-            place.owner.shares = self.parts[at : at + size].view(shape)  # type: ignore[attr-defined]
-            for weight in place.weights:
+        for shares, owner, others in self.places:
+            each, columns = owner.numel(), (1 + len(others)) * owner.numel()
+            part = self.parts[at : at + shares * columns]
+            owner.shares = part.view(shares, -1, *owner.shape)  # type: ignore[attr-defined]
+            for place, weight in enumerate((owner, *others)):
                 if weight is not None:
-                    gradient = self.sums[goal : goal + weight.numel()].view(weight.shape)
+                    first = goal + place * each
+                    gradient = self.sums[first : first + each].view(weight.shape)
                     self.gradients.append((weight, gradient))
-                goal += place.owner.numel()
-            kind = "tall" if place.shares >= TALL else "flat"
-            for first in range(0, place.columns, SUMMED[kind][1]):
-                to = goal - place.columns + first
-                left = place.columns - first
-                rows[kind].append([at + first, place.shares, place.columns, to, left])
-            at += size
+            kind = "tall" if shares >= TALL else "flat"
+            rows[kind] += [
+                [at + first, shares, columns, goal + first, columns - first]
+                for first in range(0, columns, SUMMED[kind][1])
+            ]
+            at, goal = at + shares * columns, goal + columns
         self.tables = {kind: torch.tensor(found, device=device) for kind, found in rows.items()}
 
     def add_up(self) -> None:
@@ -98,41 +94,37 @@ class GradientShares:
 
     def remove(self) -> None:
         """Let each layer make its gradients itself again."""
-        for place in self.places:
-            del place.owner.shares  # type: ignore[attr-defined]
+        for _, owner, _ in self.places:
+            del owner.shares  # type: ignore[attr-defined]
 
 
 def _places(model: Transformer, batch: int) -> Iterator[Place]:
     """All of them; a norm also makes the gradient of the bias of the branch that it adds."""
-    shape, trunk = model.architecture, model.trunk
+    shape, trunk, heads = model.architecture, model.trunk, HeadShape.of(model.architecture)
     assert isinstance(trunk, SoftmaxTrunk)
     rows, branch_bias = batch * shape.context, None
+    norm_shares = norm_programs(rows, shape.width, trunk.norm.weight.device)
     for block in trunk.blocks:
         assert isinstance(block, Block)
         attention, feed_forward = block.attention, block.feed_forward
-        yield _norm_place(block.attention_norm, branch_bias, rows)
-        yield _norm_place(block.feed_forward_norm, attention.out.bias, rows)
+        for norm, bias in (
+            (block.attention_norm, branch_bias),
+            (block.feed_forward_norm, attention.out.bias),
+        ):
+            yield Place(norm_shares, norm.weight, (norm.bias, bias))
         branch_bias = feed_forward.down.bias
         if attention.query_norm is not None and attention.key_norm is not None:
             norms = attention.query_norm.weight, attention.key_norm.weight
-            tiles = turn_tiles(HeadShape.of(shape), batch)
-            yield Place(owner=norms[0], shares=tiles, weights=norms)
+            yield Place(turn_tiles(heads, batch), norms[0], norms[1:])
         if attention.qkv.bias is not None:
-            tiles = gradient_tiles(HeadShape.of(shape), batch)
-            yield Place(owner=attention.qkv.bias, shares=tiles, weights=(attention.qkv.bias,))
+            yield Place(gradient_tiles(heads, batch), attention.qkv.bias)
         if feed_forward.up.bias is not None:
             count = bias_shares(rows, shape.width, shape.feed_forward)
-            yield Place(owner=feed_forward.up.bias, shares=count, weights=(feed_forward.up.bias,))
+            yield Place(count, feed_forward.up.bias)
         for layer in (attention.qkv, attention.out, feed_forward.up, feed_forward.down):
             if is_narrow(*layer.weight.shape):
-                count = product_count(layer.weight, rows)
-                yield Place(owner=layer.weight, shares=count, weights=(layer.weight,))
-    yield _norm_place(trunk.norm, branch_bias, rows)
-
-
-def _norm_place(norm: AddNorm, branch_bias: Tensor | None, rows: int) -> Place:
-    count = norm_programs(rows, len(norm.weight), norm.weight.device)
-    return Place(owner=norm.weight, shares=count, weights=(norm.weight, norm.bias, branch_bias))
+                yield Place(product_count(layer.weight, rows), layer.weight)
+    yield Place(norm_shares, trunk.norm.weight, (trunk.norm.bias, branch_bias))
 
 
 def share_work(device: torch.device) -> Work:

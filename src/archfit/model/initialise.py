@@ -28,28 +28,24 @@ LOGIT_STD = 0.1  # the first loss is then ln V + 0.1^2 / 2
 
 def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> None:
     """Fill the weights of `model` in place."""
-    with torch.no_grad():
-        _fill_tables(model, numbers, seed)
-        for at, block in enumerate(model.trunk.blocks):
-            name = f"trunk.blocks.{at}"
-            if isinstance(block, Block):
-                _fill_block(block, numbers, name, seed)
-            elif isinstance(block, LinearAttention):
-                _fill_linear(block, model.architecture.context, name, seed)
-
-
-def _fill_tables(model: Transformer, numbers: Parametrisation, seed: int) -> None:
     shape = model.architecture
     # Vectors that the head reads have entries of size 1, so a row of std s gives s sqrt(width).
     head_std = LOGIT_STD / (math.sqrt(shape.width) * numbers.logit_multiplier)
     head_std = min(INITIAL_STD, head_std)
     std = head_std if model.head is None else numbers.table_std
     parts = shape.input.tokens_per_position  # rows that add up to one vector
-    _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
-    if model.embedding.positions is not None:
-        _fill_table(model.embedding.positions, std, "embedding.positions", seed)
-    if model.head is not None:
-        _fill_table(model.head, head_std, "head", seed)
+    with torch.no_grad():
+        _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
+        if model.embedding.positions is not None:
+            _fill_table(model.embedding.positions, std, "embedding.positions", seed)
+        if model.head is not None:
+            _fill_table(model.head, head_std, "head", seed)
+        for at, block in enumerate(model.trunk.blocks):
+            name = f"trunk.blocks.{at}"
+            if isinstance(block, Block):
+                _fill_block(block, numbers, name, seed)
+            elif isinstance(block, LinearAttention):
+                _fill_linear(block, shape.context, name, seed)
 
 
 def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:

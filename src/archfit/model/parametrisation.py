@@ -49,30 +49,18 @@ class Parametrisation:
 
 def parametrisation(architecture: Architecture, rule: LearningRateRule) -> Parametrisation:
     """The numbers of a rule for one shape."""
-    if rule != "completep":
-        is_scaled = rule == "fan-in"
-        std = math.sqrt(FAN_IN_VARIANCE / architecture.width) if is_scaled else INITIAL_STD
-        return Parametrisation(
-            residual_multiplier=1.0,
-            logit_multiplier=1.0,
-            score_multiplier=1 / math.sqrt(architecture.head_dim),
-            hidden_std=std,
-            projection_std=std / math.sqrt(2 * architecture.depth),
-            table_std=FAN_IN_TABLE_STD if is_scaled else INITIAL_STD,
-            hidden_rate_factor=1.0,
-            hidden_decay_factor=1.0,
-            block_epsilon=EPSILON,
-            table_epsilon=EPSILON,
-        )
-    wider, deeper = architecture.width / BASE_WIDTH, architecture.depth / BASE_DEPTH
-    std = INITIAL_STD / math.sqrt(wider)
+    width, depth, head_dim = architecture.width, architecture.depth, architecture.head_dim
+    is_completep, is_fan_in = rule == "completep", rule == "fan-in"
+    wider, deeper = (width / BASE_WIDTH, depth / BASE_DEPTH) if is_completep else (1.0, 1.0)
+    std = math.sqrt(FAN_IN_VARIANCE / width) if is_fan_in else INITIAL_STD / math.sqrt(wider)
+    base_score = math.sqrt(BASE_HEAD_DIM) / head_dim
     return Parametrisation(
         residual_multiplier=1 / deeper,
         logit_multiplier=1 / wider,
-        score_multiplier=math.sqrt(BASE_HEAD_DIM) / architecture.head_dim,
+        score_multiplier=base_score if is_completep else 1 / math.sqrt(head_dim),
         hidden_std=std,
-        projection_std=std,
-        table_std=INITIAL_STD,
+        projection_std=std if is_completep else std / math.sqrt(2 * depth),
+        table_std=FAN_IN_TABLE_STD if is_fan_in else INITIAL_STD,
         hidden_rate_factor=1 / wider,
         hidden_decay_factor=wider,
         block_epsilon=EPSILON / (wider * deeper),

@@ -1,4 +1,5 @@
-"""A Triton kernel of the gradient of a narrow matrix, which is a sum over all rows of a batch.
+"""Products of float32 weights in the precision of autocast, by torch; and a Triton kernel of the
+gradient of a narrow matrix, which is a sum over all rows of a batch.
 
 Its programs leave shares of the sum; gradient_shares.py adds them up. Torch's products take three
 kernels a matrix, and a small network spends its time on starting kernels.
@@ -8,6 +9,8 @@ Shape letters: M rows, C outputs, D inputs, P shares.
 
 from typing import no_type_check
 
+import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -70,6 +73,44 @@ def product_count(weight: Tensor, rows: int) -> int:
 def is_narrow(outputs: int, inputs: int) -> bool:
     """Whether the kernel is for such a matrix."""
     return min(outputs, inputs) <= WIDEST and max(outputs, inputs) <= LONGEST
+
+
+def coarse(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """The weight in another precision: the copy that a run keeps, or one for this use."""
+    copy = getattr(weight, "coarse_copy", None)
+    return weight.to(dtype) if copy is None or copy.dtype != dtype else copy
+
+
+def weight_gradient(d_y_MC: Tensor, x_MD: Tensor, shares_PCD: Tensor | None) -> Tensor | None:
+    """d_y^T x in float32, which a GPU writes at once instead of rounding it to bfloat16 first; or
+    only its shares, where the weight has a place for them."""
+    if shares_PCD is not None:
+        product_shares(d_y_MC, x_MD, shares_PCD)
+        return None
+    if d_y_MC.is_cuda and d_y_MC.dtype != torch.float32:
+        return torch.mm(d_y_MC.t(), x_MD, out_dtype=torch.float32)
+    return torch.mm(d_y_MC.t(), x_MD).float()
+
+
+class _FusedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.shares, weight = getattr(weight, "shares", None), coarse(weight, x.dtype)
+        ctx.save_for_backward(x, weight)
+        return F.linear(x, weight, None if bias is None else coarse(bias, x.dtype))
+
+    @staticmethod
+    def backward(ctx, d_y):
+        x, weight = ctx.saved_tensors
+        d_y_MC, x_MD = d_y.reshape(-1, d_y.shape[-1]), x.reshape(-1, x.shape[-1])
+        d_x = torch.mm(d_y_MC, weight).view(x.shape)
+        return d_x, weight_gradient(d_y_MC, x_MD, ctx.shares), None
+
+
+def fused_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b in the precision of x. The bias gets no gradient here: whoever reads the result
+    makes it, where the gradient of the result is at hand."""
+    return _FusedProduct.apply(x, weight, bias)
 
 
 def product_work(outputs: int, inputs: int, zeros: Zeros) -> Work:

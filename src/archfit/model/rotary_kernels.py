@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.head_tiles import SIZES, HeadShape, load_head, store_head, turned
 from archfit.model.layers import NORM_EPSILON
+from archfit.model.tiles import HEAD_SIZES, HeadShape, load_head, store_head
 
 ROWS = 32
 
@@ -42,7 +42,20 @@ def _load_halves(vector, head_dim, half, A: tl.constexpr):
     return a, tl.load(vector + half + column, column < head_dim - half, 0.0)
 
 
-@triton.jit(do_not_specialize=SIZES)
+@triton.jit
+@no_type_check
+def _turned(a, b, angles, row, positions, half, sine, A: tl.constexpr, BACK: tl.constexpr):
+    """Both halves turned by the angles of their positions, or back."""
+    column = tl.arange(0, A)
+    at = angles + row[:, None] * half + column[None, :]
+    inside = (row < positions)[:, None] & (column < half)[None, :]
+    cos, sin = tl.load(at, inside, 0.0), tl.load(at + sine, inside, 0.0)
+    if BACK:
+        sin = -sin
+    return a * cos - b * sin, b * cos + a * sin
+
+
+@triton.jit(do_not_specialize=HEAD_SIZES)
 @no_type_check
 def _turn(
     qkv, angles, query_weight, key_weight, out, epsilon, true_head_dim,
@@ -64,7 +77,7 @@ def _turn(
         of_key_a, of_key_b = _load_halves(key_weight, head_dim, half, A)
         a *= tl.where(head < heads, of_query_a, of_key_a)[None, :]
         b *= tl.where(head < heads, of_query_b, of_key_b)[None, :]
-    a, b = turned(a, b, angles, row, positions, half, sine, A, False)
+    a, b = _turned(a, b, angles, row, positions, half, sine, A, False)
     out += batch * positions * out_stride
     store_head(out, None, head * head_dim, a, b, row, positions, out_stride, head_dim, half, A, B)
 
@@ -81,7 +94,7 @@ def _heads_back(
         at = head * head_dim
         d_a, d_b = load_head(d_qkv + at, row, positions, stride, head_dim, half, A, B)
         d_a, d_b = d_a.to(tl.float32), d_b.to(tl.float32)
-        d_a, d_b = turned(d_a, d_b, angles, row, positions, half, sine, A, True)
+        d_a, d_b = _turned(d_a, d_b, angles, row, positions, half, sine, A, True)
         if weight is not None:
             a, b = load_head(qkv + at, row, positions, stride, head_dim, half, A, B)
             a, b, scale = _unit(a, b, true_head_dim, epsilon)
@@ -99,7 +112,7 @@ def _heads_back(
         tl.store(sums + half + column, sum_b, column < head_dim - half)
 
 
-@triton.jit(do_not_specialize=SIZES)
+@triton.jit(do_not_specialize=HEAD_SIZES)
 @no_type_check
 def _turn_back(
     d_qkv, qkv, angles, query_weight, key_weight, sums, epsilon, true_head_dim,

@@ -11,6 +11,7 @@ kernels: Triton compiles their source and cannot see through a wrapper.
 Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
 
+from types import SimpleNamespace
 from typing import no_type_check
 
 import torch
@@ -119,72 +120,50 @@ def norm_programs(rows: int, width: int, device: torch.device) -> int:
     return int(min(tiles, busy_programs(device, NORM_PROGRAMS_A_PROCESSOR)))
 
 
-def add_norm_forward(
-    x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
-):
-    """x + multiplier (branch + branch_bias), its norm, mean and inverse deviation of each row."""
-    rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
-    total = x_BND if branch_BND is None else torch.empty_like(x_BND)
-    normed = torch.empty_like(x_BND, dtype=out_dtype)
-    inverse_std = torch.empty(rows, device=x_BND.device, dtype=torch.float32)
-    mean = None if bias is None else torch.empty_like(inverse_std)
-    tile = _norm_tile(width, forwards=True)
-    _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
-        x_BND, branch_BND, branch_bias, weight, bias, total, normed, mean, inverse_std,
-        rows, width, true_width, multiplier, NORM_EPSILON, **tile,
-    )  # fmt: skip
-    return total, normed, mean, inverse_std
-
-
-def add_norm_backward(saved, d_total, d_normed, multiplier, true_width, branch_dtype, shares):
-    """Gradients of stream and branch, and of weight, bias and branch_bias where there is no place
-    for their shares."""
-    total, weight, mean, inverse_std = saved
-    rows, width = inverse_std.numel(), total.shape[-1]
-    tile = _norm_tile(width, forwards=False)
-    programs = norm_programs(rows, width, total.device)
-    d_x = torch.empty_like(total)
-    d_branch = None if branch_dtype is None else torch.empty_like(total, dtype=branch_dtype)
-    sums = shares
-    if shares is None:
-        sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
-    _add_norm_backward[(programs,)](
-        total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
-        rows, width, true_width, multiplier, **tile,
-    )  # fmt: skip
-    return d_x, d_branch, *(share_sums(sums) if shares is None else (None, None, None))
-
-
 class _FusedAddNorm(torch.autograd.Function):
+    """Total, its norm, and for the way back mean and inverse deviation of each row."""
+
     @staticmethod
-    def forward(
-        ctx, x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
-    ):
+    def forward(ctx, x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, dtype):
         x_BND = x_BND.contiguous()
         branch_BND = None if branch_BND is None else branch_BND.contiguous()
-        total, normed, mean, inverse_std = add_norm_forward(
-            x_BND, branch_BND, branch_bias, weight, bias, multiplier, true_width, out_dtype
-        )
+        rows, width = x_BND.numel() // x_BND.shape[-1], x_BND.shape[-1]
+        total = x_BND if branch_BND is None else torch.empty_like(x_BND)
+        normed = torch.empty_like(x_BND, dtype=dtype)
+        inverse_std = torch.empty(rows, device=x_BND.device, dtype=torch.float32)
+        mean = None if bias is None else torch.empty_like(inverse_std)
+        tile = _norm_tile(width, forwards=True)
+        _add_norm_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+            x_BND, branch_BND, branch_bias, weight, bias, total, normed, mean, inverse_std,
+            rows, width, true_width, multiplier, NORM_EPSILON, **tile,
+        )  # fmt: skip
         ctx.save_for_backward(total, weight, mean, inverse_std)
-        ctx.true_width, ctx.multiplier, ctx.shares = (
-            true_width,
-            multiplier,
-            getattr(weight, "shares", None),
-        )
+        ctx.true_width, ctx.multiplier = true_width, multiplier
+        ctx.shares = getattr(weight, "shares", None)
         ctx.branch_dtype = None if branch_BND is None else branch_BND.dtype
         return total, normed
 
     @staticmethod
     def backward(ctx, d_total, d_normed):
-        d_x, d_branch, d_weight, d_bias, d_branch_bias = add_norm_backward(
-            ctx.saved_tensors, d_total.contiguous(), d_normed.contiguous(),
-            ctx.multiplier, ctx.true_width, ctx.branch_dtype, ctx.shares,
+        """Gradients of stream and branch, and of weight, bias and branch_bias where there is no
+        place for their shares."""
+        total, weight, mean, inverse_std = ctx.saved_tensors
+        rows, width = inverse_std.numel(), total.shape[-1]
+        programs, sums = norm_programs(rows, width, total.device), ctx.shares
+        d_x, d_branch = torch.empty_like(total), None
+        if ctx.branch_dtype is not None:
+            d_branch = torch.empty_like(total, dtype=ctx.branch_dtype)
+        if sums is None:
+            sums = torch.empty((programs, 3, width), device=total.device, dtype=torch.float32)
+        _add_norm_backward[(programs,)](
+            total, weight, mean, inverse_std, d_normed.contiguous(), d_total.contiguous(),
+            d_x, d_branch, sums, rows, width, ctx.true_width, ctx.multiplier,
+            **_norm_tile(width, forwards=False),
         )  # fmt: skip
-        needs = ctx.needs_input_grad
-        return (
-            d_x, d_branch, d_branch_bias if needs[2] else None, d_weight,
-            d_bias if needs[4] else None, None, None, None,
-        )  # fmt: skip
+        d_weight, d_bias, d_branch_bias = (None,) * 3 if sums is ctx.shares else share_sums(sums)
+        _, _, needs_branch_bias, _, needs_bias, *_ = ctx.needs_input_grad
+        d_branch_bias = d_branch_bias if needs_branch_bias else None
+        return d_x, d_branch, d_branch_bias, d_weight, d_bias if needs_bias else None, *(None,) * 3
 
 
 def fused_add_norm(
@@ -257,41 +236,32 @@ def _loss_tile(vocab: int, stride: int) -> dict[str, int]:
     return {"ROWS": max(1, 1024 // block), "BLOCK": block, "ALIGN": alignment(vocab, stride)}
 
 
-def cross_entropy_forward(logits_MV, targets_M):
-    """-ln p of each target, and ln of the sum of each row's powers."""
-    rows, vocab = logits_MV.shape
-    losses = torch.empty(rows, device=logits_MV.device, dtype=torch.float32)
-    log_sums, stride = torch.empty_like(losses), logits_MV.stride(0)
-    tile = _loss_tile(vocab, stride)
-    _cross_entropy_forward[(triton.cdiv(rows, tile["ROWS"]),)](
-        logits_MV, targets_M, losses, log_sums, rows, vocab, stride, **tile
-    )
-    return losses, log_sums
-
-
-def cross_entropy_backward(logits_MV, targets_M, log_sums, d_losses_M):
-    """The gradient of the logits, in their precision."""
-    (rows, vocab), stride = logits_MV.shape, logits_MV.stride(0)
-    d_logits = torch.empty((rows, vocab), device=logits_MV.device, dtype=logits_MV.dtype)
-    tile = _loss_tile(vocab, stride)
-    _cross_entropy_backward[(triton.cdiv(rows, tile["ROWS"]),)](
-        logits_MV, targets_M, log_sums, d_losses_M, d_logits, rows, vocab, stride, **tile
-    )
-    return d_logits
-
-
 class _FusedCrossEntropy(torch.autograd.Function):
+    """-ln p of each target; for the way back ln of the sum of each row's powers."""
+
     @staticmethod
     def forward(ctx, logits_MV, targets_M):
-        losses, log_sums = cross_entropy_forward(logits_MV, targets_M)
+        (rows, vocab), stride = logits_MV.shape, logits_MV.stride(0)
+        losses = torch.empty(rows, device=logits_MV.device, dtype=torch.float32)
+        log_sums, tile = torch.empty_like(losses), _loss_tile(vocab, stride)
+        _cross_entropy_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+            logits_MV, targets_M, losses, log_sums, rows, vocab, stride, **tile
+        )
         ctx.save_for_backward(logits_MV, targets_M, log_sums)
         return losses
 
     @staticmethod
     def backward(ctx, d_losses_M):
+        """The gradient of the logits, in their precision."""
         logits_MV, targets_M, log_sums = ctx.saved_tensors
-        d_losses_M = d_losses_M.contiguous()
-        return cross_entropy_backward(logits_MV, targets_M, log_sums, d_losses_M), None
+        (rows, vocab), stride = logits_MV.shape, logits_MV.stride(0)
+        d_logits = torch.empty((rows, vocab), device=logits_MV.device, dtype=logits_MV.dtype)
+        tile = _loss_tile(vocab, stride)
+        _cross_entropy_backward[(triton.cdiv(rows, tile["ROWS"]),)](
+            logits_MV, targets_M, log_sums, d_losses_M.contiguous(), d_logits,
+            rows, vocab, stride, **tile,
+        )  # fmt: skip
+        return d_logits, None
 
 
 def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
@@ -302,19 +272,29 @@ def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
 
 
 def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
-    """A run of each kernel, both ways."""
+    """A run of each kernel, both ways, without torch's book of gradients."""
     x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
     gain, bf16 = zeros(width).float(), torch.bfloat16
     bias, mean = (gain, row) if has_bias else (None, None)
     norm = "norm", has_bias, *_norm_tile(width, forwards=True).values()
     logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
     loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
-    saved = x, gain, mean, row
+    book = SimpleNamespace(save_for_backward=lambda *_: None)
+    loss_book = SimpleNamespace(saved_tensors=(logits, targets, row))
+
+    def norm_forward(branch: Tensor | None, its_bias: Tensor | None) -> None:
+        _FusedAddNorm.forward(book, x, branch, its_bias, gain, bias, 1.0, width, bf16)
+
+    def norm_backward(branch_dtype: torch.dtype | None) -> None:
+        kept = {"saved_tensors": (x, gain, mean, row), "needs_input_grad": (True,) * 8}
+        sizes = {"true_width": width, "multiplier": 1.0, "branch_dtype": branch_dtype}
+        _FusedAddNorm.backward(SimpleNamespace(**kept, **sizes, shares=None), x, branch)
+
     return {
-        (*norm, 0): lambda: add_norm_forward(x, None, None, gain, bias, 1.0, width, bf16),
-        (*norm, 1): lambda: add_norm_forward(x, branch, bias, gain, bias, 1.0, width, bf16),
-        (*norm, 2): lambda: add_norm_backward(saved, x, branch, 1.0, width, None, None),
-        (*norm, 3): lambda: add_norm_backward(saved, x, branch, 1.0, width, bf16, None),
-        (*loss, 0): lambda: cross_entropy_forward(logits, targets),
-        (*loss, 1): lambda: cross_entropy_backward(logits, targets, row, row),
+        (*norm, 0): lambda: norm_forward(None, None),
+        (*norm, 1): lambda: norm_forward(branch, bias),
+        (*norm, 2): lambda: norm_backward(None),
+        (*norm, 3): lambda: norm_backward(bf16),
+        (*loss, 0): lambda: _FusedCrossEntropy.forward(book, logits, targets),
+        (*loss, 1): lambda: _FusedCrossEntropy.backward(loss_book, row),
     }

@@ -8,6 +8,7 @@ predictions a position.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 from jaxtyping import Float, Int
@@ -16,14 +17,15 @@ from torch import Tensor, nn
 from archfit.model.layers import (
     AddNorm,
     Attention,
+    BlockSettings,
     Branch,
     FeedForward,
     LinearAttention,
     RowTable,
+    Stream,
 )
 from archfit.model.padding import part_inside, widened
 from archfit.model.parametrisation import Parametrisation
-from archfit.model.products import CoarseCopies
 from archfit.spec import Architecture, Linear, Patches, Rotary, Tied
 
 
@@ -35,73 +37,44 @@ class Embedding(nn.Module):
         self.input = architecture.input
         width = architecture.width
         self.tokens = RowTable(architecture.input.dimensions, width, architecture.embedding)
-        self.positions = (
-            None
-            if isinstance(architecture.positions, Rotary)
-            else RowTable(architecture.context, width, architecture.positions)
-        )
+        self.positions = None
+        if not isinstance(architecture.positions, Rotary):
+            self.positions = RowTable(architecture.context, width, architecture.positions)
 
-    def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
+    def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Stream:
         """Embed rows of up to `context` positions."""
         x_BND = self._content(tokens_BS)
-        if self.positions is None:
-            return x_BND
-        return x_BND + self.positions.matrix()[: x_BND.shape[1]]
+        return (
+            x_BND if self.positions is None else x_BND + self.positions.matrix()[: x_BND.shape[1]]
+        )
 
-    def _content(self, tokens_BS: Int[Tensor, "B S"]) -> Float[Tensor, "B N D"]:
+    def _content(self, tokens_BS: Int[Tensor, "B S"]) -> Stream:
         if not isinstance(self.input, Patches):
-            return self.tokens.look_up(tokens_BS)
+            return self.tokens.look_up(tokens_BS[..., None])
         patches_BNT = tokens_BS.unflatten(1, (-1, self.input.size))
         if self.input.encoding == "scalar":
+            # Levels 0..V-1 are numbers of mean 0 and variance 1, were all equally frequent.
+            middle, std = (self.input.vocab - 1) / 2, math.sqrt((self.input.vocab**2 - 1) / 12)
             with torch.autocast(tokens_BS.device.type, enabled=False):
-                return self._standardised(patches_BNT) @ self.tokens.matrix()
+                content_BND: Tensor = (patches_BNT - middle) / std @ self.tokens.matrix()
+                return content_BND
         place_T = torch.arange(self.input.size, device=tokens_BS.device)
-        return self.tokens.look_up_sums(patches_BNT + place_T * self.input.vocab)
-
-    def _standardised(self, levels_BNT: Int[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
-        """Levels 0..V-1 as numbers of mean 0 and variance 1, were all levels equally frequent."""
-        middle = (self.input.vocab - 1) / 2
-        return (levels_BNT - middle) / math.sqrt((self.input.vocab**2 - 1) / 12)
-
-
-def _norm(architecture: Architecture, numbers: Parametrisation, inside: Architecture) -> AddNorm:
-    return AddNorm(
-        architecture.width,
-        is_centred=architecture.block == "gpt2",
-        branch_multiplier=numbers.residual_multiplier,
-        true_width=inside.width,
-    )
+        return self.tokens.look_up(patches_BNT + place_T * self.input.vocab)
 
 
 class Block(nn.Module):
     """x + attention(norm(x)), then x + feed_forward(norm(x)); the last sum is left to the next."""
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        numbers: Parametrisation,
-        *,
-        dropout: float,
-        inside: Architecture,
-    ) -> None:
+    def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
-        width = architecture.width
-        self.attention_norm = _norm(architecture, numbers, inside)
-        self.attention = Attention(
-            architecture,
-            score_multiplier=numbers.score_multiplier,
-            dropout=dropout,
-            true_head_dim=inside.head_dim,
-        )
-        self.feed_forward_norm = _norm(architecture, numbers, inside)
-        self.feed_forward = FeedForward(
-            width, architecture.feed_forward, is_gated=architecture.style.is_gated
-        )
-        self.dropout = nn.Dropout(dropout)
+        shape = settings.architecture
+        self.attention_norm, self.attention = AddNorm(settings), Attention(settings)
+        self.feed_forward_norm = AddNorm(settings)
+        is_gated = shape.style.is_gated
+        self.feed_forward = FeedForward(shape.width, shape.feed_forward, is_gated=is_gated)
+        self.dropout = nn.Dropout(settings.dropout)
 
-    def forward(
-        self, x_BND: Float[Tensor, "B N D"], branch: Branch | None
-    ) -> tuple[Float[Tensor, "B N D"], Branch]:
+    def forward(self, x_BND: Stream, branch: Branch | None) -> tuple[Stream, Branch]:
         """The stream after attention, and what the feed-forward layer adds to it."""
         x_BND, normed_BND = self.attention_norm(x_BND, branch)
         attended = self._dropped(self.attention(normed_BND))
@@ -115,22 +88,13 @@ class Block(nn.Module):
 class SoftmaxTrunk(nn.Module):
     """Pre-norm blocks and the last norm."""
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        numbers: Parametrisation,
-        *,
-        dropout: float,
-        inside: Architecture,
-    ) -> None:
+    def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(
-            Block(architecture, numbers, dropout=dropout, inside=inside)
-            for _ in range(architecture.depth)
-        )
-        self.norm = _norm(architecture, numbers, inside)
+        depth = settings.architecture.depth
+        self.blocks = nn.ModuleList(Block(settings) for _ in range(depth))
+        self.norm = AddNorm(settings)
 
-    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+    def forward(self, x_BND: Stream) -> Stream:
         """What the head reads."""
         branch = None
         for block in self.blocks:
@@ -145,16 +109,32 @@ class LinearTrunk(nn.Module):
     def __init__(self, architecture: Architecture, attention: Linear) -> None:
         super().__init__()
         self.residual = attention.residual
-        self.blocks = nn.ModuleList(
-            LinearAttention(architecture, causal=attention.causal)
-            for _ in range(architecture.depth)
-        )
+        layers = (LinearAttention(architecture, attention) for _ in range(architecture.depth))
+        self.blocks = nn.ModuleList(layers)
 
-    def forward(self, x_BND: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+    def forward(self, x_BND: Stream) -> Stream:
         """Y_L, a polynomial of degree 3^depth in the inputs."""
         for block in self.blocks:
             x_BND = x_BND + block(x_BND) if self.residual else block(x_BND)
         return x_BND
+
+
+class CoarseCopies:
+    """Copies of matrices and biases in bfloat16, made anew before every pass by a few kernels.
+
+    A cast for each of them, where it is used, is one kernel in seven of a small network.
+    """
+
+    def __init__(self, layers: Iterable[nn.Linear]) -> None:
+        self.weights = [weight for layer in layers for weight in layer.parameters()]
+        self.copies = [torch.empty_like(w, dtype=torch.bfloat16) for w in self.weights]
+        for weight, copy in zip(self.weights, self.copies, strict=True):
+            weight.coarse_copy = copy  # type: ignore[attr-defined]  # see product_kernels.coarse
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Make them what the weights are now."""
+        torch._foreach_copy_(self.copies, [*self.weights])
 
 
 class Transformer(nn.Module):
@@ -178,16 +158,16 @@ class Transformer(nn.Module):
         self.logit_multiplier = numbers.logit_multiplier
         self.embedding = Embedding(architecture)
         self.dropout = nn.Dropout(dropout)
+        settings = BlockSettings(architecture, numbers, dropout, self.inside)
         self.trunk = (
             LinearTrunk(architecture, architecture.attention)
             if isinstance(architecture.attention, Linear)
-            else SoftmaxTrunk(architecture, numbers, dropout=dropout, inside=self.inside)
+            else SoftmaxTrunk(settings)
         )
-        self.head = (
-            None
-            if isinstance(architecture.head, Tied)
-            else RowTable(architecture.input.predictions, architecture.width, architecture.head)
-        )
+        self.head = None
+        if not isinstance(architecture.head, Tied):
+            rows, width = architecture.input.predictions, architecture.width
+            self.head = RowTable(rows, width, architecture.head)
 
     @classmethod
     def around(cls, small: "Transformer", numbers: Parametrisation) -> "Transformer":
@@ -195,10 +175,8 @@ class Transformer(nn.Module):
         shape = small.architecture
         if widened(shape) == shape:
             return small
-        large, weights = (
-            cls(widened(shape), numbers, dropout=0.0, inside=shape),
-            dict(small.named_parameters()),
-        )
+        large = cls(widened(shape), numbers, dropout=0.0, inside=shape)
+        weights = dict(small.named_parameters())
         with torch.no_grad():
             for name, weight in large.named_parameters():
                 weight.zero_()

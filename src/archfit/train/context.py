@@ -3,16 +3,14 @@
 Nothing here decides a result; that is the spec's part.
 """
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import Evaluation, RunRecord, RunSpec
-from archfit.spec.signals import StopRequest, stop_requests
-from archfit.train.hardware import ProcessGroup, choose_device, joined_process_group
+from archfit.spec.signals import StopRequest
+from archfit.train.hardware import ProcessGroup
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +33,6 @@ class RunContext:
     settings: TrainSettings
     group: ProcessGroup
     stop: StopRequest
-
-
-@contextlib.contextmanager
-def run_context(data: PreparedData, out: Path, settings: TrainSettings) -> Iterator[RunContext]:
-    """This process, with the others of its group, ready to train."""
-    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
-        yield RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
 
 
 class Stopped(Exception):

@@ -16,10 +16,9 @@ from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.train.hardware import ProcessGroup
-from archfit.train.replay import Replay
-from archfit.train.step import batch_losses
+from archfit.train.step import Replay, batch_losses
 
-EVALUATION_BYTES = 1 << 30
+EVALUATION_BYTES = 1 << 30  # of a GPU's memory, for logits and hidden units
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +45,10 @@ class HeldoutReplay:
         sequences = heldout.spec.recipe.evaluation_sequences
         batches = [torch.from_numpy(rows) for rows in heldout.loader.heldout_batches(sequences)]
         rows_BR = torch.cat(batches).to(heldout.group.device, non_blocking=True)
-        self.parts = rows_BR.split(_rows_at_once(heldout.spec))
+        shape = heldout.spec.architecture
+        numbers = 2 * shape.input.predictions + 3 * shape.feed_forward + 8 * shape.width
+        at_once = EVALUATION_BYTES // (4 * shape.context * numbers)
+        self.parts = rows_BR.split(max(1, at_once))
         self.mean = Replay(self._mean)
 
     def __call__(self) -> Tensor:
@@ -59,13 +61,6 @@ class HeldoutReplay:
         losses = [batch_losses(self.model, self.spec, part).double() for part in self.parts]
         self.model.train()
         return torch.cat(losses).mean()
-
-
-def _rows_at_once(spec: RunSpec) -> int:
-    """Rows whose logits and hidden units fit into a part of a GPU's memory."""
-    shape = spec.architecture
-    numbers = 2 * shape.input.predictions + 3 * shape.feed_forward + 8 * shape.width
-    return max(1, EVALUATION_BYTES // (4 * shape.context * numbers))
 
 
 def full_context_loss(model: nn.Module, heldout: Heldout) -> tuple[float, int]:

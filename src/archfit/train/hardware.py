@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import torch
 import torch.distributed as dist
@@ -202,25 +202,23 @@ def _fits_whole(model: nn.Module, device: torch.device) -> bool:
 
 def gathered(tensor: Tensor) -> Tensor:
     """All of a tensor that may be sharded; every process must ask."""
-    sharded = _if_sharded(tensor)
-    return tensor if sharded is None else sharded.full_tensor()
+    return tensor.full_tensor() if _is_sharded(tensor) else tensor
 
 
 def fill(tensor: Tensor, content: Tensor) -> None:
     """Put all of `content` into a tensor that may be sharded, in place."""
-    sharded = _if_sharded(tensor)
-    if sharded is not None:
+    if _is_sharded(tensor):
         from torch.distributed.tensor import distribute_tensor
 
         content = content.to(tensor.device)
-        content = distribute_tensor(content, sharded.device_mesh, sharded.placements)
+        content = distribute_tensor(content, tensor.device_mesh, tensor.placements)
     tensor.copy_(content)
 
 
-def _if_sharded(tensor: Tensor) -> "DTensor | None":
-    """The tensor if it is sharded; what could tell takes seconds to load, and who shards has."""
+def _is_sharded(tensor: Tensor) -> TypeGuard["DTensor"]:
+    """What could tell takes seconds to load, and who shards has loaded it."""
     if "torch.distributed.tensor" not in sys.modules:
-        return None
+        return False
     from torch.distributed.tensor import DTensor
 
-    return tensor if isinstance(tensor, DTensor) else None
+    return isinstance(tensor, DTensor)

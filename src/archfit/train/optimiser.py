@@ -1,7 +1,7 @@
 """AdamW, with the groups that a learning-rate rule asks for, and the rate of each step."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +29,7 @@ def learning_rate(step: int, recipe: Recipe) -> float:
     return peak * (1 + math.cos(math.pi * done)) / 2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ParameterGroup:
+class ParameterGroup(NamedTuple):
     """Parameters that share their numbers."""
 
     params: list[nn.Parameter]
@@ -50,12 +49,9 @@ class AdamW:
     def __init__(self, groups: list[ParameterGroup], recipe: Recipe, device: torch.device) -> None:
         self.groups, self.recipe, self.device = groups, recipe, device
         self.rate_factors = [group.rate_factor for group in groups]
-        # A recorded step of a GPU reads its rates from a tensor.
+        # A recorded step of a GPU reads its rates from a tensor; elsewhere they are numbers.
         self.rates_G = torch.zeros(len(groups), device=device)
-        on_gpu = device.type == "cuda"
-        self.rates: list[float | Tensor] = (
-            [*self.rates_G.unbind()] if on_gpu else [0.0] * len(groups)
-        )
+        self.rates: list[float | Tensor] = [*self.rates_G.unbind()]
         self.state = {
             parameter: {
                 "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
@@ -117,14 +113,10 @@ def build_optimiser(
     decay, block_eps, table_eps = recipe.weight_decay, numbers.block_epsilon, numbers.table_epsilon
     hidden_decay = decay * numbers.hidden_decay_factor
     groups = [
-        ParameterGroup(params=params, rate_factor=factor, weight_decay=decay, eps=eps)
-        for params, factor, decay, eps in (
-            (hidden, numbers.hidden_rate_factor, hidden_decay, block_eps),
-            (vectors, 1.0, 0.0, block_eps),
-            (tables, 1.0, decay, table_eps),
-            *[([mix], min(1.0, MIX_RATE / len(mix)), decay, table_eps) for mix in mixes],
-            (last_norm, 1.0, 0.0, table_eps),
-        )
-        if params
+        ParameterGroup(hidden, numbers.hidden_rate_factor, hidden_decay, block_eps),
+        ParameterGroup(vectors, 1.0, 0.0, block_eps),
+        ParameterGroup(tables, 1.0, decay, table_eps),
+        *(ParameterGroup([mix], min(1.0, MIX_RATE / len(mix)), decay, table_eps) for mix in mixes),
+        ParameterGroup(last_norm, 1.0, 0.0, table_eps),
     ]
-    return AdamW(groups, recipe, device)
+    return AdamW([group for group in groups if group.params], recipe, device)

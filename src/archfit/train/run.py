@@ -11,7 +11,7 @@ import contextlib
 import platform
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,16 +35,15 @@ from archfit.train.evaluate import (
 from archfit.train.hardware import ProcessGroup, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
-from archfit.train.step import Compiling, Stepper, is_fused, steps_that_fit
+from archfit.train.step import Stepper, is_fused, steps_that_fit
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait
 STEPS_BETWEEN_LOOKS = 10  # of several GPUs: their clocks differ, and all must look at once
 START = RunState(step=0, loss_sum=0.0, evaluations=(), timed_seconds=0.0, timed_steps=0)
 
-# Pauses after some steps, and with what there is to wait for; ends with the record.
-Pauses = Generator[torch.cuda.Event | Compiling | None]
-TrainingSteps = Generator[torch.cuda.Event | Compiling | None, None, RunRecord]
+Pause = Callable[[], bool] | None  # after some steps; whether what there is to wait for is done
+TrainingSteps = Generator[Pause, None, RunRecord]  # ends with the record
 
 
 def training_steps(spec: RunSpec, context: RunContext, watch: Watcher) -> TrainingSteps:
@@ -142,7 +141,7 @@ class TrainingRun:
         called = hardware.distribute(self.model, self.group, context.settings.sharding)
         optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
         self.tensors = NamedTensors(self.model, optimiser, shapes)
-        self.state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec=spec) or START
+        self.state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec) or START
         self.group.barrier()  # all have read before anybody writes
         if self.group.is_main:
             run_files.write_log(self.folder, self.state.evaluations)
@@ -151,10 +150,10 @@ class TrainingRun:
         self.is_queued = self.stepper.is_queued
         self.evaluation = HeldoutReplay(self.model, self._heldout()) if self.is_queued else None
         self.peak = peak_flops(device, spec.recipe.precision)
+        self.tokens_a_step = spec.training_tokens / spec.recipe.steps
         self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()
-        # The first step plans, compiles and is recorded; it is not timed.
-        self.cold_looks = 1
+        self.is_cold = True  # the first step plans, compiles and is recorded; it is not timed
 
     @property
     def steps_made(self) -> int:
@@ -165,7 +164,7 @@ class TrainingRun:
         """Make the steps that are left; the record, which is on disk."""
         recipe, diverged_at = self.spec.recipe, None
         self.watch.started(self.spec, self.state.step)
-        yield self.stepper.compiling
+        yield self.stepper.is_compiled
         while self.steps_made < recipe.steps and diverged_at is None:
             self._step()
             yield from self._until_done()
@@ -193,7 +192,7 @@ class TrainingRun:
         return rows_BR.int() if self.is_queued else rows_BR
 
     def _steps_at_once(self, rows_BR: torch.Tensor) -> int:
-        if self.group.device.type == "cpu" or self.cold_looks:
+        if self.group.device.type == "cpu" or self.is_cold:
             return 1
         if not self.is_queued:
             return STEPS_BETWEEN_LOOKS
@@ -201,12 +200,12 @@ class TrainingRun:
         wanted = SECONDS_BETWEEN_LOOKS * steps / seconds if seconds else 1.0
         return max(1, min(steps_that_fit(rows_BR), int(wanted)))
 
-    def _until_done(self) -> Pauses:
+    def _until_done(self) -> Iterator[Pause]:
         """Let others work until all that was queued is done."""
         if self.is_queued:
             done = torch.cuda.Event()
             done.record()
-            yield done
+            yield done.query
 
     def _read_losses(self) -> int | None:
         """Take the losses from the device; the first step whose loss is no loss, or None."""
@@ -214,15 +213,11 @@ class TrainingRun:
         if self.group.world > 1:
             losses = [loss / self.group.world for loss in self.group.sums(losses)]
         now = time.monotonic()
-        if self.cold_looks:
-            self.cold_looks -= 1
-        else:
-            self.state = replace(
-                self.state,
-                timed_seconds=self.state.timed_seconds + now - self.since,
-                timed_steps=self.state.timed_steps + len(losses),
-            )
-        self.since, self.unread = now, torch.zeros(0)
+        if not self.is_cold:
+            seconds = self.state.timed_seconds + now - self.since
+            steps = self.state.timed_steps + len(losses)
+            self.state = replace(self.state, timed_seconds=seconds, timed_steps=steps)
+        self.since, self.unread, self.is_cold = now, torch.zeros(0), False
         for loss in losses:
             if not loss < LARGEST_LOSS:
                 return self.state.step
@@ -231,7 +226,7 @@ class TrainingRun:
         self.watch.progress(self._progress(losses[-1]))
         return None
 
-    def _evaluate(self) -> Generator[torch.cuda.Event | Compiling | None, None, int | None]:
+    def _evaluate(self) -> Generator[Pause, None, int | None]:
         """Add an evaluation; the step if its loss is no loss."""
         state = self.state
         if self.evaluation is None:
@@ -270,9 +265,7 @@ class TrainingRun:
         stops, saves = self.group.sums([float(number), float(due and self.group.is_main)])
         if not (stops or saves):
             return
-        run_files.save_checkpoint(
-            self.folder, self.tensors, self.state, spec=self.spec, group=self.group
-        )
+        run_files.save_checkpoint(self.folder, self.spec, self.group, self.tensors, self.state)
         self.last_save = self.since = time.monotonic()
         if stops:  # the signal may have reached another process of the group
             raise Stopped(self.state.step, number or signal.SIGTERM)
@@ -320,7 +313,7 @@ class TrainingRun:
 
     def _progress(self, last_loss: float) -> Progress:
         timing, steps = self._timing(), self.spec.recipe.steps
-        left = (steps - self.state.step) * self._tokens_a_step()
+        left = (steps - self.state.step) * self.tokens_a_step
         return Progress(
             step=self.state.step,
             steps=steps,
@@ -332,13 +325,10 @@ class TrainingRun:
 
     def _timing(self) -> Timing:
         seconds, steps = self.state.timed_seconds, self.state.timed_steps
-        rate = steps * self._tokens_a_step() / seconds if seconds else 0.0
+        rate = steps * self.tokens_a_step / seconds if seconds else 0.0
         flops = rate * self.spec.architecture.training_flops_per_token
         return Timing(
             training_seconds=seconds,
             tokens_per_second=rate,
             flop_utilisation=flops / (self.peak * self.group.world) if self.peak else None,
         )
-
-    def _tokens_a_step(self) -> float:
-        return self.spec.training_tokens / self.spec.recipe.steps

@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,6 @@ from archfit.train.optimiser import AdamW
 KEPT = 2
 STATE, MODEL, OPTIMISER = "state.json", WEIGHTS, "optimiser.safetensors"
 LONGEST_ENTRY = 1000  # bytes of a safetensors header about one tensor
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 class HeldElsewhereError(ValueError):
@@ -68,22 +67,26 @@ def finished_record(folder: Path, spec: RunSpec) -> RunRecord | None:
     return record
 
 
+def _write_lines(path: Path, *documents: object) -> None:
+    """A document a line, whole or not at all."""
+    write_whole(path, "".join(f"{canonical_json(each)}\n" for each in documents).encode())
+
+
 def begin(folder: Path, spec: RunSpec) -> None:
     """Say which run the folder holds, and remove what a killed process left half-written."""
-    write_whole(folder / files.SPEC, (canonical_json(spec) + "\n").encode())
+    _write_lines(folder / files.SPEC, spec)
     _discard_unfinished(folder)
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
     """Finish the run: the record makes it done, its checkpoints are then of no use."""
-    write_whole(folder / RECORD, (canonical_json(record) + "\n").encode())
+    _write_lines(folder / RECORD, record)
     files.discard_checkpoints(folder)
 
 
 def write_log(folder: Path, evaluations: tuple[Evaluation, ...]) -> None:
     """The log as it was at a checkpoint: lines written after it will be written again."""
-    lines = "".join(f"{canonical_json(evaluation)}\n" for evaluation in evaluations)
-    write_whole(folder / LOG, lines.encode())
+    _write_lines(folder / LOG, *evaluations)
 
 
 def append_to_log(folder: Path, evaluation: Evaluation) -> None:
@@ -136,26 +139,21 @@ class NamedTensors:
     """The tensors of a run by name: weights, and Adam's moments of each; those of the network
     that was asked for, also where it lies inside a larger one."""
 
-    def __init__(
-        self, model: nn.Module, optimiser: AdamW, shapes: Mapping[str, torch.Size]
-    ) -> None:
+    def __init__(self, model: nn.Module, optimiser: AdamW, shapes: dict[str, torch.Size]) -> None:
         self._parameters, self._optimiser = dict(model.named_parameters()), optimiser
         self._inside = model.inside if isinstance(model, Transformer) else None
         self._shapes = shapes
 
     def weights(self) -> dict[str, Stored]:
         """The parameters themselves: what is copied into them is trained."""
-        return {
-            name: self._stored(name, parameter.detach())
-            for name, parameter in self._parameters.items()
-        }
+        return {name: self._stored(name, each.detach()) for name, each in self._parameters.items()}
 
     def moments(self) -> dict[str, Stored]:
         """Adam's moments and step counts themselves."""
         return {
-            f"{name}.{moment}": self._stored(name, self._optimiser.state[parameter][moment])
+            f"{name}.{moment}": self._stored(name, tensor)
             for name, parameter in self._parameters.items()
-            for moment in MOMENTS
+            for moment, tensor in self._optimiser.state[parameter].items()
         }
 
     def _stored(self, name: str, tensor: Tensor) -> Stored:
@@ -174,7 +172,7 @@ def on_host(tensors: dict[str, Stored]) -> dict[str, Tensor]:
 
 
 def save_checkpoint(
-    run: Path, tensors: NamedTensors, state: RunState, *, spec: RunSpec, group: ProcessGroup
+    run: Path, spec: RunSpec, group: ProcessGroup, tensors: NamedTensors, state: RunState
 ) -> None:
     """Write a checkpoint; all processes of a group must ask, the first one writes."""
     model, moments = on_host(tensors.weights()), on_host(tensors.moments())
@@ -187,7 +185,7 @@ def save_checkpoint(
         model_sha256=_write_tensors(unfinished / MODEL, model),
         optimiser_sha256=_write_tensors(unfinished / OPTIMISER, moments),
     )
-    write_whole(unfinished / STATE, (canonical_json(document) + "\n").encode())
+    _write_lines(unfinished / STATE, document)
     finished = folder / f"step-{state.step:09}"
     if finished.exists():  # written by a process that was killed before it could go on
         shutil.rmtree(finished)
@@ -197,11 +195,10 @@ def save_checkpoint(
     flush_folder(folder)
 
 
-def load_newest_checkpoint(run: Path, tensors: NamedTensors, *, spec: RunSpec) -> RunState | None:
+def load_newest_checkpoint(run: Path, tensors: NamedTensors, spec: RunSpec) -> RunState | None:
     """Fill the tensors from the newest checkpoint, in place; None if there is none."""
     _check_is_folder(run / CHECKPOINTS)
-    checkpoints = _newest_first(run / CHECKPOINTS)
-    if not checkpoints:
+    if not (checkpoints := _newest_first(run / CHECKPOINTS)):
         return None
     newest = checkpoints[0]
     try:

@@ -8,6 +8,7 @@ parameters.
 """
 
 import contextlib
+import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
@@ -17,12 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archfit.model import Transformer
-from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD
-from archfit.model.loss import batch_of, token_losses
+from archfit.model.layers import HAS_TRITON, WIDEST_FUSED_HEAD, batch_of, token_losses
 from archfit.spec import Architecture, RunSpec, Softmax
 from archfit.train.hardware import ProcessGroup
 from archfit.train.optimiser import AdamW, learning_rate
-from archfit.train.replay import Replay
 
 TABLE_BYTES, MOST_STEPS = 1 << 25, 512  # of batches that wait on a GPU
 
@@ -43,15 +42,44 @@ def batch_losses(
         return token_losses(logits, targets, given)
 
 
-class Compiling:
-    """Kernels that a run has to wait for, as for an event of a GPU."""
+class Replay:
+    """Runs `work` from its recording, a CUDA graph made at the first call.
 
-    def __init__(self, kernels: list[Future[None]]) -> None:
-        self.kernels = kernels
+    A narrow network otherwise waits for the host, which starts a few thousand small kernels a step.
+    `work` reads and writes tensors that stay where they are. What it returns is a tensor that the
+    next call overwrites.
+    """
 
-    def query(self) -> bool:
-        """Whether a step can be made without waiting for a compiler."""
-        return all(kernel.done() for kernel in self.kernels)
+    def __init__(self, work: Callable[[], Tensor]) -> None:
+        self.work = work
+        self.recorded: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+
+    def __call__(self) -> Tensor:
+        """Do the work once more; it is queued, not done, when this returns."""
+        if self.recorded is None:
+            self._record()
+        assert self.recorded is not None
+        graph, result = self.recorded
+        graph.replay()
+        return result
+
+    def _record(self) -> None:
+        """Record the work on this run's stream.
+
+        `torch.cuda.graph` would wait for the whole GPU and collect garbage, which takes longer than
+        the training of a small network, and other runs may be on other streams. No garbage is
+        collected meanwhile: the recording of an ended run must not be freed in the middle of this.
+        Libraries make their plans meanwhile, which only the relaxed mode allows.
+        """
+        graph = torch.cuda.CUDAGraph()
+        gc.disable()
+        graph.capture_begin(capture_error_mode="relaxed")
+        try:
+            result = self.work()
+        finally:
+            graph.capture_end()
+            gc.enable()
+        self.recorded = graph, result
 
 
 class Stepper:
@@ -69,7 +97,7 @@ class Stepper:
         self.notice = notice
         self.rows = self.micro_rows = spec.recipe.batch_sequences // group.world
         shape = model.architecture if isinstance(model, Transformer) else spec.architecture
-        self.compiling = Compiling(_compile_ahead(spec, shape, group.device))
+        self.kernels = _compile_ahead(spec, shape, group.device)
         self.is_queued = group.device.type == "cuda" and group.world == 1
         self.queue: StepQueue | None = None
         self.shares = None
@@ -80,6 +108,10 @@ class Stepper:
 
                 with contextlib.suppress(torch.OutOfMemoryError):
                     self.shares = GradientShares(model, self.rows)
+
+    def is_compiled(self) -> bool:
+        """Whether a step can be made without waiting for a compiler."""
+        return all(kernel.done() for kernel in self.kernels)
 
     def __call__(self, step: int, rows_BR: Int[Tensor, "B R"]) -> Tensor:
         """Train on the batch of `step`; return this process's mean loss before it, which stays on
@@ -93,11 +125,13 @@ class Stepper:
         are there when they are.
         """
         if not self.is_queued:
-            steps = range(first, first + len(rows_TBR))
-            rows = (rows_BR.to(self.group.device, torch.int64) for rows_BR in rows_TBR)
-            return torch.stack([self(*each) for each in zip(steps, rows, strict=True)])
+            losses = [
+                self(step, rows_BR.to(self.group.device, torch.int64))
+                for step, rows_BR in enumerate(rows_TBR, first)
+            ]
+            return torch.stack(losses)
         if self.queue is None:
-            wait(self.compiling.kernels)  # what failed is compiled by the step, or fails there
+            wait(self.kernels)  # what failed is compiled by the step, or fails there
             self.queue = StepQueue(self, rows_TBR[0])
         self.queue.fill(first, rows_TBR)
         for step in range(first, first + len(rows_TBR)):
@@ -128,7 +162,8 @@ class Stepper:
         micro_batches = rows_BR.split(self.micro_rows)
         for at, micro_BR in enumerate(micro_batches):
             with self._gradients_summed_over_group(is_last=at == len(micro_batches) - 1):
-                micro_loss = self._mean_loss(micro_BR) * (len(micro_BR) / len(rows_BR))
+                losses = batch_losses(self.model, self.spec, micro_BR)
+                micro_loss = losses.mean() * (len(micro_BR) / len(rows_BR))
                 micro_loss.backward()
             loss += micro_loss.detach()
         if self.shares is not None:
@@ -137,9 +172,6 @@ class Stepper:
         self.optimiser.step()
         self.optimiser.zero_grad()
         return loss
-
-    def _mean_loss(self, micro_BR: Tensor) -> Tensor:
-        return batch_losses(self.model, self.spec, micro_BR).mean()
 
     @contextlib.contextmanager
     def _gradients_summed_over_group(self, is_last: bool) -> Iterator[None]:
@@ -154,7 +186,7 @@ class Stepper:
 
     def _take_less_memory(self) -> None:
         if self.queue is not None:
-            self.queue.forget_recording()
+            self.queue.step.recorded = None
         if self.shares is not None:  # they are those of a whole batch
             self.shares.remove()
             self.shares = None
@@ -187,10 +219,6 @@ class StepQueue:
         self.rates_TG = torch.zeros((steps, len(stepper.optimiser.groups)), device=device)
         self.losses_T = torch.zeros(steps, device=device)
         self.at = torch.zeros(1, dtype=torch.int64, device=device)  # the step that is next
-        self.step = Replay(self._step)
-
-    def forget_recording(self) -> None:
-        """Make the next step anew: the one that was recorded needs too much memory."""
         self.step = Replay(self._step)
 
     def fill(self, first: int, rows_TBR: Int[Tensor, "T B R"]) -> None:

@@ -1,26 +1,52 @@
-"""Runs of one process, one after another or side by side.
+"""Runs of one process, one after another or side by side; and a worker that trains what it reads.
 
 A small network leaves most of a GPU idle. Runs that take turns on streams of their own fill it, and
 each still executes exactly the kernels that it would execute alone. On a CPU one run at a time
 already uses every core.
+
+To a worker (`archfit train --spec -`) standard input gives one spec a line, and it answers with one
+event a line:
+
+    {"event": "ready", "device": …}                        once, when torch is loaded
+    {"event": "started", "run": NAME, "step": 0}
+    {"event": "progress", "run": NAME, "step": …, "steps": …, …}
+    {"event": "finished", "run": NAME}                     the record is on disk
+    {"event": "held", "run": NAME}                         another process trains it
+    {"event": "refused", "run": NAME, "reason": …}         it cannot be trained; the next one may
+    {"event": "out_of_memory", "run": NAME, "reason": …}   it may fit when less else is there
+
+Who runs sweeps starts such a worker and keeps it, since torch alone takes seconds to load, and
+gives it as many runs as fill its device. When standard input ends, nobody is left who would want
+more: runs under way are saved and left, and one that was asked for just before is not begun.
 """
 
+import queue
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 import torch
 
 from archfit.data.prepared import PreparedData
-from archfit.spec import RunRecord, RunSpec
+from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.gpu_cost import gpu_share
-from archfit.train.context import RunContext, Stopped, TrainSettings, Watcher, run_context
-from archfit.train.hardware import release_memory
-from archfit.train.run import TrainingSteps, check_data, training_steps
-from archfit.train.step import Compiling
+from archfit.spec.signals import StopRequest, stop_requests
+from archfit.train.context import Progress, RunContext, Stopped, TrainSettings, Watcher, Watchers
+from archfit.train.hardware import choose_device, joined_process_group, release_memory
+from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
+from archfit.train.run_files import HeldElsewhereError
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
+SECONDS_BETWEEN_EVENTS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.2  # at signals, while nothing is asked for
+TOO_LARGE = "it needs more memory than there was; use a smaller network or batch"
+Say = Callable[[dict[str, object]], None]
 
 
 class RunInTurn:
@@ -30,7 +56,7 @@ class RunInTurn:
         self.spec, self.begin = spec, begin
         self.steps: TrainingSteps | None = None
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.waits_for: torch.cuda.Event | Compiling | None = None
+        self.may_go_on: Pause = None
         self.record: RunRecord | None = None
         self.problem: Exception | None = None
 
@@ -41,13 +67,13 @@ class RunInTurn:
 
     def advance(self) -> None:
         """Go on to the next pause; what stops the run is kept in `problem`."""
-        if self.waits_for is not None and not self.waits_for.query():
+        if self.may_go_on is not None and not self.may_go_on():
             return
         with torch.cuda.stream(self.stream):  # None: the stream stays what it is
             try:
                 if self.steps is None:
                     self.steps = self.begin()
-                self.waits_for = next(self.steps)
+                self.may_go_on = next(self.steps)
             except StopIteration as finished:
                 self.record = finished.value
             except (Stopped, MemoryError, OSError, ValueError) as problem:
@@ -106,7 +132,8 @@ def train_together(
     """The records of all specs, in their order; `watchers` has one for each."""
     for spec in specs:
         check_data(spec, data)
-    with run_context(data, out, settings) as context:
+    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
+        context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
         ended = list(_all_ended(specs, context, watchers))
     for run in ended:
         if run.problem is not None:
@@ -116,7 +143,7 @@ def train_together(
 
 
 def _all_ended(
-    specs: Iterable[RunSpec], context: RunContext, watchers: Iterable[Watcher]
+    specs: Sequence[RunSpec], context: RunContext, watchers: Sequence[Watcher]
 ) -> Iterator[RunInTurn]:
     """All runs when they have ended, as many at once as fill the GPU; after a stop none begins."""
     waiting = list(zip(specs, watchers, strict=True))
@@ -124,7 +151,7 @@ def _all_ended(
     while waiting or group.runs:
         while waiting and _fits(waiting[0][0], group.runs, context):
             spec, watch = waiting.pop(0)
-            group.add(spec, lambda spec=spec, watch=watch: training_steps(spec, context, watch))  # type: ignore[misc]
+            group.add(spec, partial(training_steps, spec, context, watch))
         for run in group.advance():
             yield run
             if run.problem is not None:
@@ -137,3 +164,126 @@ def _fits(spec: RunSpec, beside: Sequence[RunInTurn], context: RunContext) -> bo
     if context.group.device.type != "cuda" or context.group.world > 1:
         return False  # clocks of a group would disagree
     return sum(gpu_share(run.spec) for run in beside) + gpu_share(spec) <= 1
+
+
+def serve(
+    lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
+) -> None:
+    """Train what is asked for until nobody asks any more; several runs if several are asked for."""
+    requests = SpecQueue()
+    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
+    say({"event": "ready", "device": choose_device(settings.device)})
+    with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
+        requests.stop_by(stop)
+        runs = SideBySide(group.device)
+
+        def begin(spec: RunSpec) -> TrainingSteps:
+            data = data_for(spec, datasets)
+            context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
+            return training_steps(spec, context, EventWatcher(spec, say))
+
+        stopped: Stopped | None = None
+        while (spec := requests.next(runs)) is not None or runs.runs:
+            if spec is not None:
+                runs.add(spec, partial(begin, spec))
+                continue  # there may be more
+            for run in runs.advance():
+                if isinstance(run.problem, Stopped):
+                    stopped = run.problem
+                else:
+                    say(_outcome(run))
+    if stopped is not None:  # those under way are saved
+        raise SystemExit(128 + stopped.signal_number) from stopped
+
+
+def _outcome(run: RunInTurn) -> dict[str, object]:
+    """The event of a run that has ended."""
+    outcome: dict[str, object] = {"event": "finished", "run": run.spec.name}
+    match run.problem:
+        case None:
+            return outcome
+        case HeldElsewhereError():
+            return outcome | {"event": "held"}
+        case MemoryError():
+            return outcome | {"event": "out_of_memory", "reason": TOO_LARGE}
+        case problem:
+            return outcome | {"event": "refused", "reason": " ".join(str(problem).split())}
+
+
+def data_for(spec: RunSpec, datasets: Sequence[PreparedData]) -> PreparedData:
+    """The data set that the spec speaks of."""
+    for data in datasets:
+        if data.data_hash == spec.data_hash:
+            return data
+    there = ", ".join(data.data_hash[:16] for data in datasets)
+    raise ValueError(
+        f"run {spec.name} asks for data {spec.data_hash[:16]}, and --data has {there}; "
+        "give the data that the spec was made for"
+    )
+
+
+class EventWatcher(Watchers):
+    """Tells the one who asked where the run is, not too often."""
+
+    def __init__(self, spec: RunSpec, say: Say) -> None:
+        super().__init__()
+        self.run, self.say, self.last = spec.name, say, 0.0
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """A run begins, or goes on after `step`."""
+        self.say({"event": "started", "run": spec.name, "step": step})
+
+    def progress(self, progress: Progress) -> None:
+        """Some steps were made."""
+        now = time.monotonic()
+        if now - self.last >= SECONDS_BETWEEN_EVENTS:
+            self.last = now
+            event = {"event": "progress", "run": self.run} | asdict(progress)
+            del event["flop_utilisation"]
+            self.say(event)
+
+
+class SpecQueue:
+    """What is asked for, until whoever asks is gone; runs under way are then asked to stop.
+
+    The process is not sent a signal: one may have come already, and a second would kill it unsaved.
+    """
+
+    def __init__(self) -> None:
+        self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.has_ended = threading.Event()
+        self.stop = StopRequest()
+
+    def read(self, lines: TextIO) -> None:
+        """Take lines until there are no more."""
+        for line in lines:
+            self.lines.put(line)
+        self.has_ended.set()
+        self.stop.signal_number = signal.SIGTERM
+
+    def next(self, beside: SideBySide) -> RunSpec | None:
+        """What to train, too; waits for it if nothing is trained. None where there is nothing.
+
+        On a CPU a run has all of it, and what is asked for waits.
+        """
+        waits, line = not beside.runs, ""
+        if beside.runs and beside.device.type != "cuda":
+            return None
+        while not line and self.stop.signal_number is None:
+            try:
+                line = self.lines.get(block=waits, timeout=SECONDS_BETWEEN_LOOKS)
+            except queue.Empty:
+                if not waits:
+                    break
+        if not line or self.has_ended.is_set():
+            return None
+        try:
+            return loads(RunSpec, line)
+        except ValueError as problem:
+            raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
+
+    def stop_by(self, stop: StopRequest) -> None:
+        """Let runs be stopped by this."""
+        self.stop = stop
+        if self.has_ended.is_set():  # before they could begin
+            stop.signal_number = signal.SIGTERM

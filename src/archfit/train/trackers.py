@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from archfit.spec import Evaluation, RunRecord, RunSpec, to_json
 from archfit.spec.errors import check_choice
-from archfit.train.context import Progress
+from archfit.train.context import Progress, Watchers
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -62,10 +62,12 @@ def trackers(names: Sequence[str], folder: Path, notice: Callable[[str], None]) 
     return [Tracker(name, partial(DASHBOARDS[name], folder), notice) for name in names]
 
 
-class Tracker:
-    """A watcher that tells a dashboard; silent before the run starts and after it failed once."""
+class Tracker(Watchers):
+    """Tells a dashboard; silent before the run starts and after it failed once. Notices are for
+    people, not for curves."""
 
     def __init__(self, name: str, begin: OpenDashboard, notice: Callable[[str], None]) -> None:
+        super().__init__()
         self.name, self.begin, self.say = name, begin, notice
         self.dashboard: Dashboard | None = None
 
@@ -87,9 +89,6 @@ class Tracker:
         """Log the held-out loss."""
         nats, bits = evaluation.heldout_nats_per_token, evaluation.heldout_bits_per_byte
         self._log(evaluation.step, {HELDOUT: nats, BITS: bits})
-
-    def notice(self, sentence: str) -> None:
-        """Leave it to others: it is for people, not for curves."""
 
     def finished(self, record: RunRecord) -> None:
         """Close the dashboard, if the run was made now and not long ago."""
@@ -138,9 +137,8 @@ class TensorBoard:
         for name, value in scalars.items():
             self.writer.add_scalar(name, value, step)
 
-    def close(self, outcome: Outcome) -> None:
+    def close(self, _outcome: Outcome) -> None:
         """Write what is left; event files have no place for the outcome."""
-        del outcome
         self.writer.close()
 
 
@@ -151,8 +149,7 @@ class WeightsAndBiases:
     W&B itself drops steps that are made again.
     """
 
-    def __init__(self, folder: Path, spec: RunSpec, step: int) -> None:
-        del step
+    def __init__(self, folder: Path, spec: RunSpec, _step: int) -> None:
         import wandb
 
         is_online = "WANDB_API_KEY" in os.environ or "WANDB_MODE" in os.environ
@@ -187,11 +184,11 @@ class MLflow:
 
     A database store needs more than mlflow-skinny holds, so the folder is a file store, which
     MLflow 3 keeps but opens only with MLFLOW_ALLOW_FILE_STORE=true. To look at it:
-    `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri FOLDER/mlruns`.
+    `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri FOLDER/mlruns`. The run that carries
+    the spec's tag knows where it was.
     """
 
-    def __init__(self, folder: Path, spec: RunSpec, step: int) -> None:
-        del step  # the run that carries the spec's tag knows where it was
+    def __init__(self, folder: Path, spec: RunSpec, _step: int) -> None:
         from mlflow.entities import Param
         from mlflow.tracking import MlflowClient
 
@@ -244,13 +241,11 @@ class MLflow:
 
 def flat(document: object, prefix: str = "") -> dict[str, int | float | str | bool]:
     """The leaves of a JSON document by their paths: {"recipe": {"steps": 3}} has recipe.steps."""
-    if not isinstance(document, dict):
-        assert isinstance(document, int | float | str | bool)
-        return {prefix: document}
-    leaves: dict[str, int | float | str | bool] = {}
-    for key, part in document.items():
-        leaves |= flat(part, f"{prefix}.{key}" if prefix else str(key))
-    return leaves
+    if isinstance(document, dict):
+        parts = [flat(part, f"{prefix}{key}.") for key, part in document.items()]
+        return {path: leaf for leaves in parts for path, leaf in leaves.items()}
+    assert isinstance(document, int | float | str | bool)
+    return {prefix.removesuffix("."): document}
 
 
 DASHBOARDS: dict[str, Callable[[Path, RunSpec, int], Dashboard]] = {
