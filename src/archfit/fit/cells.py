@@ -51,6 +51,11 @@ class CellResult:
         return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
 
     @property
+    def std(self) -> float | None:
+        """The standard deviation of one run, by this cell's seeds alone; None of a single one."""
+        return (self.squares / (self.seeds - 1)) ** 0.5 if self.seeds > 1 else None
+
+    @property
     def size(self) -> int:
         """Block parameters, the papers' 12 L d^2."""
         return self.architecture.block_params
@@ -168,6 +173,15 @@ class FamilyKey:
         """The family that no factorised table limits."""
         full: dict[str, Full] = {name: Full() for name in self.factorised}
         return replace(self, **full)  # type: ignore[arg-type]  # each is a table
+
+    @property
+    def tables(self) -> dict[str, object]:
+        """The inner size of each table, or how else it is made."""
+        made = {name: getattr(self, name) for name in TABLES}
+        return {
+            name: getattr(table, "inner", type(table).__name__.lower())
+            for name, table in made.items()
+        }
 
     @property
     def words(self) -> str:

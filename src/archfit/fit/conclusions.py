@@ -267,10 +267,7 @@ def _parameter(name: str, estimate: Estimate) -> str:
 
 def _spreads(cells: Sequence[CellResult]) -> Iterable[str]:
     """The standard deviation of each cell of many seeds."""
-    spreads = [
-        f"{_named(cell)} {math.sqrt(cell.squares / (cell.seeds - 1)):.2e} ({_counted(cell.seeds)})"
-        for cell in cells
-    ]
+    spreads = [f"{_named(cell)} {cell.std:.2e} ({_counted(cell.seeds)})" for cell in cells]
     return [_say("spreads", spreads="; ".join(spreads))] if spreads else []
 
 

@@ -218,9 +218,7 @@ def _cells(fits: Fits, labels: Mapping[str, str]) -> Table:
             "block parameters": lambda cell: f"{cell.size:,}",
             "all parameters": lambda cell: f"{cell.architecture.params:,}",
             "nats per token": lambda cell: f"{cell.mean:.4f}",
-            "spread": lambda cell: (
-                f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
-            ),
+            "spread": lambda cell: "" if cell.std is None else f"{cell.std:.4f}",
             "bits per byte": lambda cell: f"{cell.bits_per_byte:.4f}",
             "seeds": lambda cell: str(cell.seeds),
         },
