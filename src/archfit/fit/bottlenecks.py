@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import RESAMPLES, Curve, Reals, generator, scales
+from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
-from archfit.fit.roots import ResampledDifference
 from archfit.spec.estimate import Estimate
 
 if TYPE_CHECKING:

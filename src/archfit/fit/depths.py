@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import Curve, Reals
+from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
-from archfit.fit.roots import ONE_SIGMA, ResampledDifference
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Cros
         slope_probability=difference.slope_probability(),
         seeds=min(shallow.family.seeds, deep.family.seeds),
         neighbours=neighbours,
-        inflation=max(shallow.inflation, deep.inflation),
+        inflation=max(shallow.fits.inflation, deep.fits.inflation),
     )
     roots = difference.sign_changes()  # several where each side of each is told from zero
     if len(roots) < 2:  # else one, where slopes differ

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from archfit.fit.cells import FamilyKey
-from archfit.fit.curves import MISFIT, POWER, Curve, Reals, fit_form, values
+from archfit.fit.curves import MISFIT, ONE_SIGMA, POWER, Curve, Reals, fit_form, values
 from archfit.fit.depths import Crossing
 from archfit.fit.noise import TAIL, Noise
-from archfit.fit.roots import ONE_SIGMA
 from archfit.spec.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -147,8 +146,8 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         return None
     x = np.array([cell.log_size for cell in cells])
     losses = np.array([cell.mean for cell in cells])
-    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.inflation
-    degrees = noise.degrees if curve.inflation == 1 else max(1, len(cells) - POWER.free)
+    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.fits.inflation
+    degrees = noise.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     profile = _profile(alphas, x - curve.middle, losses, precisions)
@@ -166,7 +165,7 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         forms=compared(forms, x, losses, precisions),
         points=len(cells),
         seeds=curve.family.seeds,
-        inflation=curve.inflation,
+        inflation=curve.fits.inflation,
     )
 
 
