@@ -11,7 +11,6 @@ seeds, what the highest polynomial leaves is the noise.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.fit.curves import (
     CUBIC,
@@ -26,12 +25,8 @@ from archfit.fit.curves import (
     scales,
 )
 from archfit.fit.noise import LEAST_DEGREES, TAIL
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 LEAST_DEPTHS = 5
 GRID = 241  # depths at which a curve is looked at

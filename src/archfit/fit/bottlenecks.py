@@ -9,17 +9,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

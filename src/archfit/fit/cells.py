@@ -154,11 +154,6 @@ class FamilyKey:
     objective: Objective = field(repr=False)
 
     @property
-    def group(self) -> tuple[str, Recipe, Objective]:
-        """What losses must share to be compared, and noise to be pooled."""
-        return self.data_hash, self.recipe, self.objective
-
-    @property
     def any_depth(self) -> "FamilyKey":
         """What families of several depths share when nothing but depth sets them apart."""
         return replace(self, depth=1)

@@ -28,7 +28,7 @@ def conclusions(fits: Fits) -> tuple[str, ...]:
 def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len(fits.data_hashes) > 1
-    sides = [item for item in fits.contrasts if item.kind == "side" and item.is_limit]
+    sides = [item for item in fits.contrasts if item.kind == "side" and item.rank < item.width]
     groups: dict[str, Iterable[str]] = {
         "Depth against size": (
             *(_crossing(item, several) for item in fits.crossings),

@@ -23,21 +23,16 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from archfit.fit.cells import WidthFamily
 from archfit.fit.noise import TAIL, Noise
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
-
-Reals: TypeAlias = "NDArray[np.float64]"
-Truths: TypeAlias = "NDArray[np.bool_]"
-Places: TypeAlias = "NDArray[np.int_]"
+Reals: TypeAlias = "np.typing.NDArray[np.float64]"
+Truths: TypeAlias = "np.typing.NDArray[np.bool_]"
+Places: TypeAlias = "np.typing.NDArray[np.int_]"
 
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
 COEFFICIENTS = 7

@@ -4,17 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import UNKNOWN, Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 SIGNIFICANT = 0.05  # two-sided, for the difference in slope
 SIZES = 5  # at which curves are compared

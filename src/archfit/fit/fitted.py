@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
-from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, key_of, tuned
+from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, tuned
 from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
@@ -46,15 +46,21 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
         for path, records in folders.items()
     }
     found: dict[str, tuple[Path, RunRecord]] = {}
-    for folder, records in folders.items():
-        for record in records:
-            _check_data(folder, record, data)
-            path, known = found.setdefault(record.spec.hash, (folder, record))
-            if not known.same_result(record):
-                raise ValueError(
-                    f"run {record.spec.name} has different losses in {path} and {folder}; "
-                    "delete the one that is wrong, or fit one folder at a time"
-                )
+    for folder, record in ((path, record) for path, own in folders.items() for record in own):
+        name = record.spec.data_hash
+        other = next((path for path, hashes in data.items() if name not in hashes), None)
+        if other is not None:
+            raise ValueError(
+                f"{folder} has runs on the data set {name[:16]} and {other} is of "
+                f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one "
+                "folder at a time"
+            )
+        path, known = found.setdefault(record.spec.hash, (folder, record))
+        if not known.same_result(record):
+            raise ValueError(
+                f"run {record.spec.name} has different losses in {path} and {folder}; delete the "
+                "one that is wrong, or fit one folder at a time"
+            )
     return FolderRuns(
         records=tuple(found[name][1] for name in sorted(found)),
         is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
@@ -88,18 +94,6 @@ def _named_data(folder: Path) -> frozenset[str]:
             "digits); run archfit sweep again, or delete the file"
         )
     return frozenset(hashes)
-
-
-def _check_data(folder: Path, record: RunRecord, data: dict[Path, frozenset[str]]) -> None:
-    """A record's data set must be one that every folder has."""
-    name = record.spec.data_hash
-    other = next((path for path, hashes in data.items() if name not in hashes), None)
-    if other is not None:
-        raise ValueError(
-            f"{folder} has runs on the data set {name[:16]} and {other} is of "
-            f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one folder "
-            "at a time"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,7 +169,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
 
 def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> Fits:
     """What the runs of one data set, recipe and objective say."""
-    own = [cell for cell in cells if key_of(cell).group == noise.group]
+    own = [cell for cell in cells if cell in noise.cells]
     families = families_of(own)
     curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)

@@ -10,17 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from archfit.fit.best_depth import DepthCurve
+from archfit.fit.curves import Reals
 from archfit.fit.noise import TAIL
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
 
 FINGERPRINTS = "atlas/fingerprints.json"
 SPREAD = 0.5  # of ln depth between kinds that nothing here explains
@@ -109,7 +104,7 @@ def foretold(kinds: Sequence[KindCurves]) -> tuple[Foretold, ...]:
 
 def _left_out(
     kinds: Sequence[KindCurves], families: Sequence[str], feature: str | None
-) -> dict[str, tuple[float, "NDArray[np.float64]", "NDArray[np.float64]"]]:
+) -> dict[str, tuple[float, Reals, Reals]]:
     """For each family, fitted to the others: mean regret, regrets, squared errors of ln depth."""
     found = {}
     for family in families:
@@ -147,7 +142,7 @@ def _weight(curve: DepthCurve) -> float:
     return 1 / (error**2 + SPREAD**2)
 
 
-def _mean_interval(values: "NDArray[np.float64]", tail: float) -> tuple[float, float]:
+def _mean_interval(values: Reals, tail: float) -> tuple[float, float]:
     """The interval of a mean of few values (Student)."""
     from scipy.special import stdtrit
 

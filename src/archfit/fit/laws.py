@@ -7,18 +7,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.fit.cells import FamilyKey
 from archfit.fit.curves import MISFIT, ONE_SIGMA, POWER, Curve, Reals, fit_form, values
 from archfit.fit.depths import Crossing
 from archfit.fit.noise import TAIL, Noise
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 SIZE_FORM, TRANSITION_FORM = "loss = E + A N^-alpha", "ln width = a + b depth"
 LEAST_POINTS = 4  # of a size law: three are left to fit a form of three numbers
