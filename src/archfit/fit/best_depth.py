@@ -137,17 +137,10 @@ def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     if spare < LEAST_DEGREES:
         return None
     logs = np.log([point.depth for point in points])
-    losses, weights = (np.array([f(p) for p in points]) for f in (_mean, _seeds))
-    _, left = fit_form(QUARTIC, logs - logs.mean(), losses[None], weights)
+    losses, seeds = zip(*((point.mean, len(point.losses)) for point in points), strict=True)
+    weights = np.array(seeds, dtype=float)
+    _, left = fit_form(QUARTIC, logs - logs.mean(), np.array([losses]), weights)
     return max(math.sqrt(float(left[0]) / spare), LEAST_NOISE), spare
-
-
-def _mean(point: DepthPoint) -> float:
-    return point.mean
-
-
-def _seeds(point: DepthPoint) -> float:
-    return float(len(point.losses))
 
 
 def _slopes(least: Mapping[int, float]) -> dict[int, float]:

@@ -225,7 +225,7 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
         questions[item.family.any_depth].append(item)
     for key, items in questions.items():
         parts = [
-            f"{item.depth} at {short_size(item.size)}"
+            f"{item.family.depth} at {short_size(item.size)}"
             + (_say("tied", ties=_listed(item.ties)) if item.ties else "")
             for item in items
         ]

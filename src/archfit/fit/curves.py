@@ -280,9 +280,10 @@ class ResampledDifference:
         more = reach * (high - low)
         return np.linspace(low - more, high + more, COARSE)
 
-    def below_zero(self, points: Reals) -> Reals:
-        """The share of resamples that are below zero at each point."""
-        return np.asarray((self.resampled(points) < 0).mean(axis=0))
+    def below_zero(self, points: Reals) -> tuple[Reals, Truths]:
+        """The share of resamples that are below zero at each point, and whether zero is there."""
+        below = np.asarray((self.resampled(points) < 0).mean(axis=0))
+        return below, (below >= TAIL) & (below <= 1 - TAIL)
 
     def slope_probability(self) -> float:
         """Two-sided, that the mean slope is none."""
@@ -307,7 +308,7 @@ class ResampledDifference:
     def undecided_points(self) -> Reals:
         """The points of the grid at which the difference may be zero."""
         points = self.grid()
-        return points[_may_be_zero(self.below_zero(points))]
+        return points[self.below_zero(points)[1]]
 
     def nearest_point(self) -> float:
         """Where the one that is better by and large is ahead by the least."""
@@ -316,22 +317,18 @@ class ResampledDifference:
         ahead = heights if heights.sum() > 0 else -heights
         return float(points[ahead.argmin()])
 
-    def root(self, *, falling: bool) -> float | None:
-        """The last place where the mean goes through zero in this direction."""
-        return self._last_root(self.grid(), falling=falling)
-
-    def sign_changes(self) -> tuple[tuple[float, bool], ...]:
+    def sign_changes(self) -> list[tuple[float, bool]]:
         """Where the sign changes beyond doubt on both sides, and whether it falls there."""
         points = self.grid()
-        below = self.below_zero(points)
-        sure = np.flatnonzero(~_may_be_zero(below))
+        below, may_be_zero = self.below_zero(points)
+        sure = np.flatnonzero(~may_be_zero)
         is_below = below[sure] > 0.5
         found = []
         for at in np.flatnonzero(is_below[1:] != is_below[:-1]):
             between, falling = points[sure[at] : sure[at + 1] + 1], bool(is_below[at + 1])
-            root = self._last_root(between, falling=falling)
+            root = self.root(between, falling=falling)
             found += [] if root is None else [(root, falling)]
-        return tuple(found)
+        return found
 
     def interval_about(self, root: float) -> Estimate:
         """The root with all x about it at which the difference may be zero.
@@ -339,7 +336,7 @@ class ResampledDifference:
         An end is None where it lies beyond the range by more than REACH.
         """
         points = np.unique(np.append(self.grid(REACH), root))
-        may_be_zero = _may_be_zero(self.below_zero(points))
+        _, may_be_zero = self.below_zero(points)
         at = int(np.searchsorted(points, root))
         may_be_zero[at] = True
         return Estimate(
@@ -348,7 +345,9 @@ class ResampledDifference:
             high=self._end(points[at:], may_be_zero[at:]),
         )
 
-    def _last_root(self, points: Reals, *, falling: bool) -> float | None:
+    def root(self, points: "Reals | None" = None, *, falling: bool) -> float | None:
+        """The last place where the mean goes through zero in this direction."""
+        points = self.grid() if points is None else points
         sign = -1.0 if falling else 1.0
         heights = sign * self.mean(points)
         places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))
@@ -368,10 +367,6 @@ class ResampledDifference:
             return None
         inside, outside = points[sure[0] - 1], points[sure[0]]
         fine = np.linspace(inside, outside, FINE)
-        outer = np.flatnonzero(~_may_be_zero(self.below_zero(fine)))
+        outer = np.flatnonzero(~self.below_zero(fine)[1])
         first = int(outer[0]) if len(outer) else FINE - 1
         return float(fine[max(first, 1)] + fine[max(first, 1) - 1]) / 2
-
-
-def _may_be_zero(below: Reals) -> Truths:
-    return (below >= TAIL) & (below <= 1 - TAIL)

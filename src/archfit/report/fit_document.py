@@ -154,7 +154,7 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "data": lambda item: _data(item.family.data_hash, labels),
                 "tables": lambda item: item.family.words or "full",
                 "block parameters": lambda item: _size(item.size),
-                "best": lambda item: str(item.depth),
+                "best": lambda item: str(item.family.depth),
                 "not told from": lambda item: ", ".join(map(str, item.ties)),
                 "of": lambda item: ", ".join(map(str, item.depths)),
                 "seeds": lambda item: str(item.seeds),
