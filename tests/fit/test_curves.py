@@ -76,14 +76,14 @@ def test_a_variance_from_few_seeds_forgives_a_misfit_as_a_t_distribution_does() 
 def test_forms_take_part_where_there_are_sizes_to_tell_them(
     sizes: int, forms: tuple[CurveForm, ...]
 ) -> None:
-    assert curve(sizes).forms == forms
+    assert curve(sizes).fits.forms == forms
 
 
 def test_a_form_takes_part_in_as_many_resamples_as_it_counts() -> None:
     """Rows of a power law have no higher powers of u, those of a cubic have a third."""
     found = curve(6)
-    by_form = dict(zip(found.forms, found.weights, strict=True))
-    assert math.fsum(found.weights) == pytest.approx(1)
+    by_form = dict(zip(found.fits.forms, found.fits.weights, strict=True))
+    assert math.fsum(found.fits.weights) == pytest.approx(1)
     cubic = (found.draws[:, 4] != 0).sum()
     power = ((found.draws[:, 3] == 0) & (found.draws[:, 4] == 0)).sum()
     assert cubic == pytest.approx(by_form[CUBIC] * RESAMPLES, abs=1)
@@ -92,8 +92,8 @@ def test_a_form_takes_part_in_as_many_resamples_as_it_counts() -> None:
 
 def test_the_mean_is_that_of_the_forms_and_the_band_holds_nine_of_ten_resamples() -> None:
     found = curve(6)
-    levels = [float(row[0]) for row in found.best]  # at u = 0 nothing else is left
-    mean = math.fsum(w * level for w, level in zip(found.weights, levels, strict=True))
+    levels = [float(row[0]) for row in found.fits.rows]  # at u = 0 nothing else is left
+    mean = math.fsum(w * level for w, level in zip(found.fits.weights, levels, strict=True))
     assert float(found.mean(np.array([found.middle]))[0]) == pytest.approx(mean)
     at = np.array([MIDDLE])
     (low,), (high,) = found.band(at)

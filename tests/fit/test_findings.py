@@ -206,7 +206,7 @@ def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Evidenc
     assert {one.rates for one in rates.tunings} == {(0.0015, 0.003, 0.006)}
     assert [one.verdict for one in rates.crossings] == ["shallower wins everywhere"]
     short = evidence_fits("depth-lengths")
-    assert {one.depth for one in short.best_depth} == {8}
+    assert {one.family.depth for one in short.best_depth} == {8}
     tied = [
         (round(one.size / 1e6, 1), one.family.recipe.steps) for one in short.best_depth if one.ties
     ]

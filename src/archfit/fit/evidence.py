@@ -180,12 +180,6 @@ def all_above(limit: float, *measures: Measure) -> Verdict:
     return verdict_of((one.is_above(limit) for one in own), (one.is_below(limit) for one in own))
 
 
-def all_below(limit: float, *measures: Measure) -> Verdict:
-    """Whether all intervals lie below a number; refuted where any lies above it."""
-    own = [measure.estimate for measure in measures]
-    return verdict_of((one.is_below(limit) for one in own), (one.is_above(limit) for one in own))
-
-
 def all_larger(pairs: Iterable[tuple[Measure, Measure]]) -> Verdict:
     """Whether the first of each pair lies above the second; refuted where any lies below."""
     own = [(first.estimate, second.estimate) for first, second in pairs]

@@ -17,6 +17,7 @@ from archfit.spec import RunRecord
 from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
 SEED = 0
+GROUPED = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
 REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -147,14 +148,13 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     cells = cells_of(every)
     best, tunings = tuned(cells)
     noises = noise_of(best)  # a rate that is too high is noisier
-    parts = [_of_group(best, noise, seed) for noise in noises if noise.is_enough]
     sources = [best] if is_one_source else [noise.cells for noise in noises]
-    names = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
-    joined: dict[str, Any] = {
-        name: tuple(item for part in parts for item in getattr(part, name)) for name in names
-    }
+    found: dict[str, tuple[Any, ...]] = dict.fromkeys(GROUPED, ())
+    for noise in noises:
+        own = _of_group(best, noise, seed) if noise.is_enough else {}
+        found |= {name: (*found[name], *items) for name, items in own.items()}
     fits = Fits(
-        **joined,
+        **found,
         rankings=tuple(item for source in sources for item in rankings(source)),
         noise=noises,
         tunings=tunings,
@@ -167,22 +167,21 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     return fits
 
 
-def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> Fits:
+def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> dict[str, Sequence[object]]:
     """What the runs of one data set, recipe and objective say."""
     own = [cell for cell in cells if cell in noise.cells]
     families = families_of(own)
     curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
-    return Fits(
-        curves=tuple(curves),
-        crossings=found,
-        redundancy=redundancies(families, curves, noise, seed),
-        laws=(*transition_laws(found), *sizes),
-        contrasts=contrasts(own, noise),
-        best_depth=best_depths(families, curves, noise),
-        noise=(noise,),
-    )
+    return {
+        "curves": curves,
+        "crossings": found,
+        "redundancy": redundancies(families, curves, noise, seed),
+        "laws": (*transition_laws(found), *sizes),
+        "contrasts": contrasts(own, noise),
+        "best_depth": best_depths(families, curves, noise),
+    }
 
 
 def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:

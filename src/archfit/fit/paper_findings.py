@@ -16,7 +16,6 @@ from archfit.fit.evidence import (
     Measure,
     Verdict,
     all_above,
-    all_below,
     all_larger,
     claim_table,
     depth_at,
@@ -30,7 +29,7 @@ from archfit.fit.evidence import (
     verdict_of,
     width_of,
     within,
-)  # fmt: skip
+)
 from archfit.fit.fitted import Fits
 from archfit.spec.search import bisect_rising
 
@@ -187,7 +186,9 @@ def _position_ranks(fits: Fits) -> Iterator[EvidenceFinding]:
     eighth, quarter = against[32].estimate, against[64].estimate
     is_worse = eighth.is_above(0) and quarter.is_above(0)
     verdict = verdict_of((eighth.is_below(0), quarter.is_below(0)), (is_worse,))
-    yield finding("position-rank", alone.values(), all_below(SAME, alone[16]))
+    cost = alone[16].estimate
+    as_good = verdict_of((cost.is_below(SAME),), (cost.is_above(SAME),))
+    yield finding("position-rank", alone.values(), as_good)
     yield finding("position-rank-one", against.values(), verdict)
 
 
