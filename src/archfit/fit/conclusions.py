@@ -5,6 +5,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, key_of
@@ -61,17 +62,19 @@ def _sentences() -> dict[str, str]:
     return tomllib.loads(packed_file(SENTENCES).read_text(encoding="utf-8"))
 
 
-def _say(sentence: str, **words: object) -> str:
-    """The sentence of this name; `words` fill its braces, and may be more than it needs."""
-    return _sentences()[sentence].format(**words)
+def _say(sentence: str, item: Any = None, **words: object) -> str:
+    """The sentence of this name; `words` fill its braces, and may be more than it needs.
+
+    Of an item also its seeds are said, and how many would settle what is undecided.
+    """
+    seeds, needed = getattr(item, "seeds", 0), getattr(item, "seeds_needed", None)
+    settle = _sentences()["settle-never" if needed is None else "settle"]
+    words |= {"settle": settle.format(needed=max(needed or 0, seeds + 1))}
+    return _sentences()[sentence].format(**{"item": item, "seeds": _counted(seeds), **words})
 
 
 def _counted(count: int, noun: str = "seed") -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _settle(needed: int | None, seeds: int) -> str:
-    return _say("settle-never" if needed is None else "settle", needed=max(needed or 0, seeds + 1))
 
 
 def _with(key: FamilyKey, several: bool) -> str:
@@ -100,7 +103,7 @@ def _crossing(item: Crossing, several: bool) -> str:
     sentence = "undecided-crossing" if item.verdict == "undecided" else "no-crossing"
     return _say(
         sentence if item.size.value is None else "crossing",
-        item=item,
+        item,
         first=first,
         second=second,
         what=_with(item.shallow, several),
@@ -108,10 +111,8 @@ def _crossing(item: Crossing, several: bool) -> str:
         size=short_size(item.size.value or 0),
         ends=_ends(item.size, short_size),
         width=_ends(item.width, "{:.0f}".format),
-        times=_say("times", item=item) if item.times > 1 else "",
-        beyond=_say("beyond", item=item, edge=edge) if item.beyond else "",
-        seeds=_counted(item.seeds),
-        settle=_settle(item.seeds_needed, item.seeds),
+        times=_say("times", item) if item.times > 1 else "",
+        beyond=_say("beyond", item, edge=edge) if item.beyond else "",
     )
 
 
@@ -119,31 +120,20 @@ def _redundancy(item: MeasuredRedundancy) -> str:
     share, outcome = item.estimate, str(item.outcome)
     if outcome == "at least" and not share.is_above(0):
         outcome = "at least nothing"
-    return _say(
-        "redundancy",
-        item=item,
-        what=_say(item.kind, item=item, tables=" and ".join(item.bottleneck)),
-        found=_say(outcome, share=share, ends=_ends(share, "{:.1%}".format)),
-        seeds=_counted(item.seeds),
-        flag=_say("limited-baseline") if item.baseline_is_limited else "",
-    )
+    what = _say(item.kind, item, tables=" and ".join(item.bottleneck))
+    found = _say(outcome, share=share, ends=_ends(share, "{:.1%}".format))
+    flag = _say("limited-baseline") if item.baseline_is_limited else ""
+    return _say("redundancy", item, what=what, found=found, flag=flag)
 
 
 def _side(item: Contrast) -> str:
     """On which of two tables the same rank hurts more."""
     first, second = item.first.factorised[0], item.second.factorised[0]
-    difference, cost = item.difference, item.difference.estimate
-    worse, better = (first, second) if cost.is_above(0) else (second, first)
+    tables = (first, second) if item.difference.estimate.is_above(0) else (second, first)
+    words = {"first": first, "second": second, "worse": tables[0], "better": tables[1]}
+    words |= {"numbers": _say("nats", item.difference), "where": _say("side-where", item)}
     return _say(
-        "side" if difference.is_settled else "undecided-side",
-        first=first,
-        second=second,
-        worse=worse,
-        better=better,
-        numbers=_say("nats", cost=cost),
-        where=_say("side-where", item=item),
-        seeds=_counted(difference.seeds),
-        settle=_settle(difference.seeds_needed, difference.seeds),
+        "side" if item.difference.is_settled else "undecided-side", item.difference, **words
     )
 
 
@@ -154,15 +144,10 @@ def _costs(contrasts: Iterable[Contrast]) -> Iterable[str]:
         if item.kind == "cost":
             shapes[item.second, item.width, item.first.factorised].append(item)
     for (key, width, tables), items in shapes.items():
-        yield _say(
-            "costs",
-            unlimited=_unlimited(key),
-            depth=key.depth,
-            width=width,
-            tables=" and ".join(tables),
-            costs="; ".join(_say("cost", item=i, cost=i.difference.estimate) for i in items),
-            seeds=_counted(min(item.difference.seeds for item in items)),
-        )
+        costs = "; ".join(_say("cost", item) for item in items)
+        fewest = min((item.difference for item in items), key=lambda item: item.seeds)
+        words = {"tables": " and ".join(tables), "unlimited": _unlimited(key), "costs": costs}
+        yield _say("costs", fewest, depth=key.depth, width=width, **words)
 
 
 def _unlimited(key: FamilyKey) -> str:
@@ -177,37 +162,25 @@ def _positions(fits: Fits) -> Iterable[str]:
         if item.kind == "cost" and item.first.factorised == ("positions",) and item.stds <= WITHIN:
             least.setdefault((item.second, item.width), item)
     for (key, width), item in least.items():
-        yield _say(
-            "positions",
-            item=item,
-            unlimited=_unlimited(key),
-            depth=key.depth,
-            width=width,
-            numbers=_say("nats", cost=item.difference.estimate),
-            seeds=_counted(item.difference.seeds),
-        )
+        words = {"unlimited": _unlimited(key), "numbers": _say("nats", item.difference)}
+        yield _say("positions", item.difference, at=item, depth=key.depth, width=width, **words)
 
 
 def _ranking(item: Ranking) -> str:
     def against_best(result: CellDifference) -> str:
-        settle = _settle(result.seeds_needed, result.seeds)
-        undecided = _say("undecided-ranking", count=len(item.results), settle=settle)
-        return _say(
-            "against-best",
-            reading=_reading(result.first),
-            gap=result.estimate,
-            undecided="" if result.is_settled else undecided,
-        )
+        undecided = _say("undecided-ranking", result, count=len(item.results))
+        more = "" if result.is_settled else undecided
+        return _say("against-best", result, reading=_reading(result.first), undecided=more)
 
-    shapes = [result.first.architecture for result in item.results]
+    is_patched = any(r.first.architecture.input.tokens_per_position > 1 for r in item.results)
     return _say(
         "ranking",
-        item=item,
+        item,
         size=short_size(item.best.architecture.params),
         best=_reading(item.best),
         others=", ".join(map(against_best, item.results[1:])),
         seeds=_counted(min(result.seeds for result in item.results)),
-        patched=_say("patched") if any(s.input.tokens_per_position > 1 for s in shapes) else "",
+        patched=_say("patched") if is_patched else "",
     )
 
 
@@ -244,15 +217,14 @@ def _law(item: Law) -> str:
         others = ", ".join(f"{other.form} {other.held_out_error:.2g}" for other in rest)
         forms = _say("law-forms", best=best, others=others)
     numbers = ", ".join(_parameter(*pair) for pair in item.parameters.items())
-    name = _say("size-law", item=item, what=_with(item.family, False))
+    name = _say("size-law", item, what=_with(item.family, False))
     times = math.sqrt(item.inflation)
     return _say(
         "law",
-        item=item,
+        item,
         name=name if is_size else "Transition law",
         numbers=numbers or _say("no-law"),
         points="sizes" if is_size else "crossings",
-        seeds=_counted(item.seeds),
         warning="" if is_size or item.parameters["a"].is_bounded else _say("law-needs"),
         scatter=_say("law-scatter", times=times) if item.inflation > 1 else "",
         forms=forms,
