@@ -187,8 +187,8 @@ def _polynomials(rows: Reals, u: Reals) -> Reals:
 def _resampled(fit: _Fit, name: str) -> Reals:
     """Curves on the grid that chance might have given instead."""
     spread = np.sqrt(fit.fits.inflation / fit.precisions)
-    errors = np.outer(scales(0, name, fit.fits.degrees), spread)
-    noises, parts = generator(0, name).standard_normal(errors.shape) * errors, []
+    errors = np.outer(scales(name, fit.fits.degrees), spread)
+    noises, parts = generator(name).standard_normal(errors.shape) * errors, []
     for form, row, some in fit.fits.shares(np.arange(RESAMPLES)):
         drawn, _ = fit_form(form, fit.u, _polynomials(row, fit.u) + noises[some], fit.precisions)
         parts.append(_polynomials(drawn, fit.grid))
@@ -202,31 +202,27 @@ def _curve(
     resampled, curve = _resampled(fit, name), fit.curve(fit.grid)
     depths = np.exp(fit.grid + float(np.log([point.depth for point in points]).mean()))
     depths[0], depths[-1] = points[0].depth, points[-1].depth  # whatever rounding made of them
-    spare = max(1, len(points) - QUADRATIC.free)
+    value, spare = float(depths[curve.argmin()]), max(1, len(points) - QUADRATIC.free)
+    drawn = depths[resampled.argmin(axis=1)]
+    low, high = (float(end) for end in np.quantile(drawn, [TAIL, 1 - TAIL]))
+    best = Estimate(  # an end of the interval that is an end of the grid is open, but for depth 1
+        value=value,
+        low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
+        high=max(high, value) if high < depths[-1] else None,
+    )
     return DepthCurve(
         size=size,
         points=points,
         depths=depths,
         losses=curve,
         errors=resampled.std(axis=0),
-        best=_best(float(depths[curve.argmin()]), depths[resampled.argmin(axis=1)], depths),
+        best=best,
         least=float(curve.min()),
         slope=slope,
         noise=std,
         scatter=std * math.sqrt(fit.fits.inflation),
         degrees=fit.fits.degrees,
         explained=_explained(fit, spare),
-    )
-
-
-def _best(value: float, draws: Reals, depths: Reals) -> Estimate:
-    """The depth at the minimum; an end of the interval that is an end of the grid is open, but for
-    a depth of 1."""
-    low, high = (float(end) for end in np.quantile(draws, [TAIL, 1 - TAIL]))
-    return Estimate(
-        value=value,
-        low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
-        high=max(high, value) if high < depths[-1] else None,
     )
 
 

@@ -46,7 +46,7 @@ class MeasuredRedundancy:
 
 
 def redundancies(
-    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise, seed: int
+    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise
 ) -> tuple[MeasuredRedundancy, ...]:
     """All cells with a bottleneck whose baseline has a curve."""
     found: list[MeasuredRedundancy] = []
@@ -54,11 +54,11 @@ def redundancies(
         key = family.key
         if key.factorised:
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
-            found += _of_family("rank", family, same, noise, seed)
+            found += _of_family("rank", family, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
             usual = replace(key, attention_step=0).any_depth
             same = [curve for curve in curves if curve.family.key.any_depth == usual]
-            found += _of_family("attention", family, same, noise, seed)
+            found += _of_family("attention", family, same, noise)
     order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
     return tuple(sorted(_with_best_depths(found), key=order))
 
@@ -68,7 +68,6 @@ def _of_family(
     family: WidthFamily,
     baselines: Sequence[Curve],
     noise: Noise,
-    seed: int,
 ) -> list[MeasuredRedundancy]:
     if not baselines:
         return []
@@ -90,24 +89,22 @@ def _of_family(
             cell=cell,
             baseline_depths=tuple(curve.family.key.depth for curve in baselines),
             baseline_is_limited=any(shape.input.dimensions < shape.width for shape in shapes),
-            estimate=_share(cell, _difference(cell, baselines, noise, seed)),
+            estimate=_share(cell, _difference(cell, baselines, noise)),
             seeds=min(other.seeds for other in (cell, *baseline_cells)),
         )
         for cell in family.cells
     ]
 
 
-def _difference(
-    cell: CellResult, curves: Sequence[Curve], noise: Noise, seed: int
-) -> ResampledDifference:
+def _difference(cell: CellResult, curves: Sequence[Curve], noise: Noise) -> ResampledDifference:
     """Baseline less cell: zero at N*.
 
     The baseline is the best of several curves at each size, which the estimates choose and
     resamples keep: if each chose anew, the least of several noisy numbers would be too low twice.
     """
-    random, ranges = generator(seed, cell.text), [curve.family.log_range for curve in curves]
+    random, ranges = generator(cell.text), [curve.family.log_range for curve in curves]
     pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
-    spread = scales(seed, group if pool is noise.usual else (*group, "noisy"), pool.degrees)
+    spread = scales(group if pool is noise.usual else (*group, "noisy"), pool.degrees)
     errors = noise.error(cell) * spread * random.standard_normal(RESAMPLES)
 
     def heights(points: Reals) -> Reals:

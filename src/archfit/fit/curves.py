@@ -202,7 +202,7 @@ class Curve:
         return low, high
 
 
-def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
+def curve_of(family: WidthFamily, noise: Noise) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
     log_sizes = np.array([cell.log_size for cell in family.cells])
     losses = np.array([cell.mean for cell in family.cells])
@@ -212,8 +212,8 @@ def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
     forms = tuple(form for form in FORMS if family.sizes >= form.least_sizes)
     fits = fit_forms(forms, u, losses, precisions, noise.degrees)
     group = (noise.data_hash, noise.recipe) if fits.inflation == 1 else family.key
-    errors = np.outer(scales(seed, group, fits.degrees), np.sqrt(fits.inflation / precisions))
-    random = generator(seed, family.key)
+    errors = np.outer(scales(group, fits.degrees), np.sqrt(fits.inflation / precisions))
+    random = generator(family.key)
     noises = random.standard_normal(errors.shape) * errors
     draws = np.empty((RESAMPLES, COEFFICIENTS))
     for form, row, some in fits.shares(random.permutation(RESAMPLES)):
@@ -253,16 +253,16 @@ def form_weights(
     return tuple(weight / math.fsum(likely) for weight in likely)
 
 
-def generator(seed: int, name: object) -> "np.random.Generator":
+def generator(name: object) -> "np.random.Generator":
     """Numbers of their own for each thing that is named, whatever else is fitted beside it."""
     text = name if isinstance(name, str) else repr(name)
-    digest = hashlib.sha256(f"{seed}\n{text}".encode()).digest()
+    digest = hashlib.sha256(f"0\n{text}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8]))
 
 
-def scales(seed: int, name: object, degrees: int) -> Reals:
+def scales(name: object, degrees: int) -> Reals:
     """What the true standard deviation may be, over the one that was seen: sqrt(nu / chi^2_nu)."""
-    draws = generator(seed, ("scale", name)).chisquare(degrees, RESAMPLES)
+    draws = generator(("scale", name)).chisquare(degrees, RESAMPLES)
     return np.sqrt(degrees / draws)
 
 

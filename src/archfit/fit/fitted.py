@@ -16,7 +16,6 @@ from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
 from archfit.spec import RunRecord
 from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
-SEED = 0
 GROUPED = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
 REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -138,8 +137,8 @@ class Fits:
         return not any((*parts, self.rankings, self.repeated))
 
 
-def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: bool = True) -> Fits:
-    """The conclusions of these records, whatever their order; `seed` is that of resampling.
+def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
+    """The conclusions of these records, whatever their order.
 
     Losses are compared only among runs of one data set, recipe and objective; those of several
     data sets compare in bits per byte if they are one source.
@@ -151,7 +150,7 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     sources = [best] if is_one_source else [noise.cells for noise in noises]
     found: dict[str, tuple[Any, ...]] = dict.fromkeys(GROUPED, ())
     for noise in noises:
-        own = _of_group(best, noise, seed) if noise.is_enough else {}
+        own = _of_group(best, noise) if noise.is_enough else {}
         found |= {name: (*found[name], *items) for name, items in own.items()}
     fits = Fits(
         **found,
@@ -167,17 +166,17 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     return fits
 
 
-def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> dict[str, Sequence[object]]:
+def _of_group(cells: Sequence[CellResult], noise: Noise) -> dict[str, Sequence[object]]:
     """What the runs of one data set, recipe and objective say."""
     own = [cell for cell in cells if cell in noise.cells]
     families = families_of(own)
-    curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
+    curves = [curve_of(family, noise) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
     return {
         "curves": curves,
         "crossings": found,
-        "redundancy": redundancies(families, curves, noise, seed),
+        "redundancy": redundancies(families, curves, noise),
         "laws": (*transition_laws(found), *sizes),
         "contrasts": contrasts(own, noise),
         "best_depth": best_depths(families, curves, noise),
