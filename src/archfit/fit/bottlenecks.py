@@ -78,7 +78,8 @@ def _of_family(
     def ratio(shape: Architecture) -> float:
         if kind == "attention":
             return shape.attention_ratio
-        return min(getattr(shape, tables[0]).inner, shape.width) / shape.width
+        inner: int = getattr(shape, tables[0]).inner
+        return min(inner, shape.width) / shape.width
 
     return [
         MeasuredRedundancy(
