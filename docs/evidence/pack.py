@@ -9,7 +9,7 @@ import lzma
 import sys
 from pathlib import Path
 
-from archfit.evidence.records import RECORDS, SWEEPS, PackedRun
+from archfit.fit.evidence import RECORDS, SWEEPS, PackedRun
 from archfit.spec import RunSpec, from_json, to_json
 from archfit.spec.files import SWEEP, packed_lines, read_records, read_sweep_json
 

@@ -6,7 +6,7 @@ Each sweep becomes a folder that `archfit fit` and `archfit report` read, beside
 import sys
 from pathlib import Path
 
-from archfit.evidence.records import Evidence, ShippedSweep, read_evidence
+from archfit.fit.evidence import Evidence, ShippedSweep, evidence_records, read_evidence
 from archfit.spec import canonical_json
 from archfit.spec.files import RECORD, SPEC, SWEEP
 from archfit.sweep.folder import sweep_json
@@ -16,8 +16,8 @@ from archfit.sweep.sweep import Corpus, Sweep
 def main(out: Path) -> None:
     """Write what is not there yet."""
     evidence = read_evidence()
-    for sweep in evidence.manifest.sweeps:
-        for record in evidence.records(sweep.name):
+    for sweep in evidence.sweeps:
+        for record in evidence_records(sweep.name):
             folder = out / sweep.name / record.spec.name
             folder.mkdir(parents=True, exist_ok=True)
             (folder / SPEC).write_text(canonical_json(record.spec))
@@ -27,7 +27,7 @@ def main(out: Path) -> None:
 
 def _sweep(evidence: Evidence, sweep: ShippedSweep) -> Sweep:
     """What the sweep asked for; its data lie where their preparation puts them."""
-    specs = {record.spec: record.spec.architecture.input for record in evidence.records(sweep.name)}
+    specs = {record.spec: record.spec.architecture.input for record in evidence_records(sweep.name)}
     vocabularies = {spec.data_hash: read.vocab for spec, read in specs.items()}
     return Sweep(
         name=sweep.name,
@@ -41,7 +41,7 @@ def _sweep(evidence: Evidence, sweep: ShippedSweep) -> Sweep:
                 hash=data.hash,
                 folder="",
             )
-            for data in evidence.manifest.data
+            for data in evidence.data
             if data.hash in vocabularies
         ),
         specs=tuple(specs),

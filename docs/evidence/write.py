@@ -7,15 +7,16 @@ beside this file. `make evidence` calls it.
 import json
 from pathlib import Path
 
-from archfit.evidence.evidence_json import CONCLUSIONS, all_findings, evidence_json
-from archfit.evidence.evidence_page import written_page
-from archfit.evidence.records import Evidence, read_evidence
+from archfit.fit.evidence import evidence_fits, read_evidence
+from archfit.fit.evidence_points import CONCLUSIONS
+from archfit.fit.paper_findings import all_findings
 from archfit.report.charts.sweep import sweep_figures
+from archfit.report.evidence_document import evidence_json, written_page
 from archfit.report.page import save_figure
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "evidence.md"
-PACKED = HERE.parents[1] / "src" / "archfit" / "resources" / "evidence"
+PACKED = HERE.parents[1] / "src" / "archfit" / "resources"
 FIGURES = {  # of each sweep the one that answers its question; a pair is drawn together
     "wies-rank": ("redundancy", ("wies-rank", "input-or-output-rank")),
     "input-or-output-rank": ("input-and-output-rank", ("input-or-output-rank",)),
@@ -36,19 +37,13 @@ FIGURES = {  # of each sweep the one that answers its question; a pair is drawn 
 def main() -> None:
     """Conclusions, tables, figures."""
     evidence = read_evidence()
-    findings = all_findings(evidence)
+    findings = all_findings()
     document = evidence_json(evidence, findings)
     (PACKED / CONCLUSIONS).write_text(json.dumps(document, indent=1) + "\n")
     PAGE.write_text(written_page(PAGE.read_text(), evidence, findings))
     for name, (figure, sweeps) in FIGURES.items():
-        _draw(evidence, sweeps, figure, HERE / f"{name}.svg")
-
-
-def _draw(evidence: Evidence, sweeps: tuple[str, ...], name: str, file: Path) -> None:
-    labels = {data.hash: data.label for data in evidence.manifest.data}
-    figures = sweep_figures(evidence.fits(*sweeps), labels)
-    (figure,) = (figure for figure in figures if figure.name == name)
-    save_figure(figure, file)
+        figures = sweep_figures(evidence_fits(*sweeps), evidence.labels)
+        save_figure(next(each for each in figures if each.name == figure), HERE / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,11 @@ def test_without_full_tables_the_control_is_what_a_limit_costs_against() -> None
     random = np.random.default_rng(0)
     found = fitted(simulated(shapes, loss, std=1e-4, seeds=3, random=random))
     costs = [item for item in found.contrasts if item.kind == "cost"]
-    assert [(item.rank, item.is_limit) for item in costs] == [(2, True), (8, True), (96, False)]
+    assert [(item.rank, item.rank < item.width) for item in costs] == [
+        (2, True),
+        (8, True),
+        (96, False),
+    ]
     assert {item.second.positions for item in costs} == {Factorised(inner=64)}
     assert costs[0].difference.estimate.value == pytest.approx(0.01 / 2 - 0.01 / 64, abs=3e-4)
     said = "\n".join(conclusions(found))
@@ -159,33 +163,6 @@ def test_a_reference_that_was_chosen_among_several_needs_wider_intervals() -> No
     made = cells(np.random.default_rng(1), seeds=3)
     usual, careful = against_all(made), against_all(made, among=12)
     assert all(length(a) < length(b) for a, b in zip(usual, careful, strict=True))
-
-
-def test_what_is_settled_needs_no_more_seeds_and_what_is_not_says_how_many() -> None:
-    found = against_all(cells(np.random.default_rng(2), seeds=3))
-    assert found[-1].estimate.is_above(0)
-    assert found[-1].seeds_needed is None
-    undecided = [item for item in found if item.estimate.contains(0)]
-    assert undecided
-    assert all(item.seeds_needed is None or item.seeds_needed > 3 for item in undecided)
-
-
-def test_one_seed_each_is_refused() -> None:
-    made = cells(np.random.default_rng(3), seeds=1)
-    with pytest.raises(ValueError, match="0 degrees of freedom are too few for an interval"):
-        against_all(made)
-
-
-def test_seeds_that_did_not_settle_it_are_not_said_to_be_enough() -> None:
-    """A difference just inside its interval: the normal law alone would ask for fewer."""
-    generator = np.random.default_rng(4)
-    said = [
-        item.seeds_needed
-        for _ in range(200)
-        for item in against_all(cells(generator, seeds=2))
-        if item.seeds_needed is not None
-    ]
-    assert min(said) == 3
 
 
 def runs(architecture: Architecture, losses: list[float], data_hash: str = DATA) -> list[RunRecord]:

@@ -8,6 +8,7 @@ import pytest
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, Tuning, cells_of, key_of
 from archfit.fit.comparisons import CellDifference, Contrast, Ranking
+from archfit.fit.comparisons import contrast as contrast_of
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.fit_json import fit_json
@@ -181,7 +182,8 @@ def contrast(
         is_settled=abs(value) > half,
         seeds_needed=needed,
     )
-    return Contrast(kind=kind, difference=difference, stds=value / 0.01)  # type: ignore[arg-type]
+    found = contrast_of(kind, difference, 0.01)  # type: ignore[arg-type]
+    return replace(found, stds=value / 0.01)
 
 
 FULL = cell(shape(6, 64))

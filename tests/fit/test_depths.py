@@ -240,7 +240,7 @@ def test_cells_of_one_size_give_the_best_depth_and_its_ties() -> None:
     loss = lambda architecture: CELLS[architecture.depth]  # noqa: E731 - it is the whole story
     fits = fitted(simulated(SHAPES, loss, std=1e-3, seeds=3, random=random))
     (best,) = fits.best_depth
-    assert {best.depth, *best.ties} == {6, 12}
+    assert {best.family.depth, *best.ties} == {6, 12}
     assert (best.estimate.low, best.estimate.high, best.depths) == (6, 12, (3, 6, 12, 24))
     assert any(line.startswith("Best of the depths 3, 6, 12, 24 at") for line in conclusions(fits))
 
@@ -252,7 +252,7 @@ def test_curves_give_it_along_the_sizes_that_both_have() -> None:
     random = np.random.default_rng(0)
     loss = by_depth({6: shallow, 12: deep})
     found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
-    assert [item.depth for item in found] == [6, 6, 12, 12, 12]
+    assert [item.family.depth for item in found] == [6, 6, 12, 12, 12]
     assert all(not item.ties for item in (found[0], found[-1]))
 
 
@@ -264,7 +264,7 @@ def test_sizes_that_not_all_depths_have_are_left_to_those_that_do() -> None:
     curve = power_law(2.0, 1.0, 0.2)
     loss = by_depth({6: curve, 12: lambda x: curve(x) - 0.1, 24: lambda x: curve(x) + 0.1})
     found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
-    assert [item.depth for item in found] == [12] * 5
+    assert [item.family.depth for item in found] == [12] * 5
     assert {item.depths for item in found} == {(6, 12, 24)}
 
 
@@ -301,7 +301,7 @@ def test_ties_of_cells_are_those_that_a_t_test_among_all_pairs_leaves() -> None:
     error = math.sqrt(2e-4) * math.sqrt(2 / 2)
     limit = stats.t.ppf(1 - 0.05 / 3, 4) * error
     assert 0.03 < limit < 0.06
-    assert (item.depth, item.ties, item.seeds) == (2, (4,), 2)
+    assert (item.family.depth, item.ties, item.seeds) == (2, (4,), 2)
     assert item.seeds_needed == seeds_needed(0.03, error, 2, tail=0.05 / 3)
 
 
@@ -320,7 +320,7 @@ def test_curves_over_different_sizes_are_compared_where_two_of_them_are() -> Non
     random = np.random.default_rng(0)
     found = fitted(simulated(shapes, loss, std=1e-3, seeds=3, random=random)).best_depth
     assert {item.depths for item in found} == {(6, 12), (12, 24)}
-    assert {item.depth for item in found} == {12}
+    assert {item.family.depth for item in found} == {12}
 
 
 def test_slopes_differ_where_equal_ones_would_in_fewer_than_one_of_twenty() -> None:
@@ -339,7 +339,7 @@ def test_the_resampled_width_of_a_crossing_has_its_interval() -> None:
 def test_ties_of_curves_carry_the_seeds_that_would_tell_them_apart() -> None:
     fits = fitted(records(lambda x: SHALLOW(x) + 4e-4, std=1e-3))
     item = fits.best_depth[2]
-    assert {item.depth, *item.ties} == {6, 12}
+    assert {item.family.depth, *item.ties} == {6, 12}
     shallow, deep = fits.curves
     at = np.array([math.log(item.size)])
     gap = abs(float(deep.mean(at)[0] - shallow.mean(at)[0]))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archfit.fit.curves import Reals
-from archfit.fit.roots import ResampledDifference
+from archfit.fit.curves import Reals, ResampledDifference
 
 RANDOM = np.random.default_rng(0)
 LEVEL, SLOPE, LEVEL_ERROR, SLOPE_ERROR = 0.02, -0.1, 0.01, 0.012
@@ -120,5 +119,5 @@ def test_a_difference_that_dips_has_two_sign_changes_and_a_nearest_point(sign: i
         resampled=lambda points: resampled(points) + sign * 0.3,
         log_range=(-1.0, 1.2),
     )
-    assert above.sign_changes() == ()
+    assert above.sign_changes() == []
     assert above.nearest_point() == pytest.approx(0, abs=0.02)

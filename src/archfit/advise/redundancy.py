@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.evidence import points
-from archfit.evidence.points import Point
+from archfit.fit import evidence_points as points
+from archfit.fit.evidence_points import Point
 from archfit.spec.estimate import Estimate
 
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off

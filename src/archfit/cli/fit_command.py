@@ -12,7 +12,7 @@ from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
 from archfit.report.document import Document
-from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
+from archfit.report.fit_document import Origin, fit_document, sweep_report
 from archfit.report.page import check_page_file, save_report
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
@@ -43,11 +43,11 @@ def fit(
             "alone for the runs that ship with archfit"
         )
     if evidence:
-        from archfit.evidence.evidence_json import all_findings
-        from archfit.evidence.records import read_evidence
+        from archfit.fit.evidence import read_evidence
+        from archfit.fit.paper_findings import all_findings
+        from archfit.report.evidence_document import evidence_document
 
-        shipped = read_evidence()
-        document = evidence_document(shipped, all_findings(shipped), rows=as_json)
+        document = evidence_document(read_evidence(), all_findings(), rows=as_json)
     else:
         document = fit_document(read_folders(folders or []).fits())
     return show(document, as_json=as_json)

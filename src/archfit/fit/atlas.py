@@ -9,8 +9,8 @@ import math
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -22,7 +22,6 @@ from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file, packed_lines
 from archfit.spec.frames import frame_of
 
-Labels: TypeAlias = Mapping[str, str]
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
 OWN = "own"  # the family of kinds that users add
 KIND_NAME = re.compile(r"\w[\w .-]{0,60}")
@@ -140,11 +139,8 @@ class Atlas:
 
     def rows(self) -> list[dict[str, object]]:
         """A run a row, with its loss."""
-        families = {kind.name: kind for kind in self.kinds}
-        return [
-            {"kind": run.kind, "family": families[run.kind].family, **run.row()}
-            for run in self.runs
-        ]
+        family = {kind.name: kind.family for kind in self.kinds}
+        return [{"kind": run.kind, "family": family[run.kind], **run.row()} for run in self.runs]
 
     def to_dict(self) -> dict[str, object]:
         """What `archfit fit --atlas --json` says of the curves."""
@@ -160,18 +156,13 @@ class Atlas:
         cells = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
         for run in self.runs:
             if run.record.status == "finished":
-                series, cell = Series.of(run), _without_seed(run.spec)
-                cells[series][size_of(run.spec)][cell].append(run.record)
-        return {
-            series: depth_curves(
-                repr(series),
-                {
-                    size: _tuned(_point(*each) for each in found.items())
-                    for size, found in sizes.items()
-                },
-            )
-            for series, sizes in sorted(cells.items(), key=lambda item: repr(item[0]))
-        }
+                cell = replace(run.spec, seed=0)
+                cells[Series.of(run)][size_of(run.spec)][cell].append(run.record)
+        found = {}
+        for series in sorted(cells, key=repr):
+            sizes = {size: _tuned(own) for size, own in cells[series].items()}
+            found[series] = depth_curves(repr(series), sizes)
+        return found
 
     def points(self) -> Iterator[tuple[Series, int, DepthPoint, int, int]]:
         """Every finished run alone: its series, size, loss, seed and vocabulary."""
@@ -193,12 +184,11 @@ def plain_of_kinds(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, Series]:
     def runs(series: Series) -> int:
         return sum(len(point.losses) for curve in curves[series] for point in curve.points)
 
-    found = {}
-    for kind in atlas.kinds:
-        plain = [s for s in curves if s.kind == kind.name and s.is_plain and curves[s]]
-        if plain:
-            found[kind.name] = max(plain, key=runs)
-    return found
+    plain: dict[str, list[Series]] = {kind.name: [] for kind in atlas.kinds}
+    for series in curves:
+        if series.is_plain and curves[series]:
+            plain[series.kind].append(series)
+    return {kind: max(found, key=runs) for kind, found in plain.items() if found}
 
 
 def foretold_by_fingerprints(
@@ -214,14 +204,10 @@ def foretold_by_fingerprints(
     return foretold(kinds)
 
 
-def _without_seed(spec: RunSpec) -> RunSpec:
-    return replace(spec, seed=0)
-
-
-def _tuned(points: Iterable[DepthPoint]) -> list[DepthPoint]:
+def _tuned(cells: Mapping[RunSpec, list[RunRecord]]) -> list[DepthPoint]:
     """One network a depth: where some differ in their rate or batch, the best."""
     found: dict[int, DepthPoint] = {}
-    for point in points:
+    for point in map(_point, cells, cells.values()):
         known = found.get(point.depth)
         if known is None or point.mean < known.mean:
             found[point.depth] = point
@@ -234,20 +220,15 @@ def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
     return DepthPoint(depth=shape.depth, params=shape.params, losses=losses)
 
 
-def atlas_json(atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]) -> dict[str, object]:
+def atlas_json(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, object]:
     """Everything that the runs say, kind by kind."""
     return {
         "runs": len(atlas.runs),
         "kinds": [
             {
-                **{name: getattr(kind, name) for name in ("name", "family", "unit")},
-                **{name: getattr(kind, name) for name in ("source", "licence")},
+                **asdict(kind),
                 "runs": sum(run.kind == kind.name for run in atlas.runs),
-                "series": [
-                    _series_json(series, found)
-                    for series, found in curves.items()
-                    if series.kind == kind.name
-                ],
+                "series": [_series_json(s, curves[s]) for s in curves if s.kind == kind.name],
             }
             for kind in atlas.kinds
         ],
@@ -255,8 +236,7 @@ def atlas_json(atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]) ->
 
 
 def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, object]:
-    names = ("vocabulary", "block", "context", "rank", "tokens_a_parameter", "precision")
-    return {name: getattr(series, name) for name in names} | {
+    return {name: fact for name, fact in asdict(series).items() if name != "kind"} | {
         "sizes": [
             {
                 "params": curve.size,
@@ -275,15 +255,16 @@ def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, obje
     }
 
 
-def with_own(atlas: Atlas, name: str, records: Iterable[RunRecord], labels: Labels) -> Atlas:
+def with_own(
+    atlas: Atlas, name: str, records: Sequence[RunRecord], labels: Mapping[str, str]
+) -> Atlas:
     """The atlas with somebody's own runs: more of a kind that it has, or one more kind.
 
     On the atlas's own data they are runs of that kind, whatever their name. `labels` names data by
     their hash; those of the atlas have theirs.
     """
-    given = list(records)
     known = {run.spec.data_hash: (run.kind, run.vocabulary) for run in atlas.runs}
-    hashes = {record.spec.data_hash for record in given}
+    hashes = {record.spec.data_hash for record in records}
     kinds = {known[each][0] for each in hashes if each in known}
     if len(kinds) == 1 and hashes <= known.keys():
         (name,) = kinds
@@ -291,7 +272,7 @@ def with_own(atlas: Atlas, name: str, records: Iterable[RunRecord], labels: Labe
     else:
         _check_new_kind(atlas, name, is_mixed=bool(kinds))
     runs = {(run.kind, run.spec): run for run in atlas.runs}
-    for record in given:
+    for record in records:
         label = labels.get(record.spec.data_hash, "as given")
         runs[name, record.spec] = AtlasRun(kind=name, vocabulary=label, record=record)
     kind = AtlasKind(name=name, family=OWN, unit="byte", source="your runs", licence="yours")
@@ -312,10 +293,10 @@ def _check_new_kind(atlas: Atlas, name: str, *, is_mixed: bool) -> None:
         raise ValueError(
             f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
         )
-    taken = next((kind for kind in atlas.kinds if kind.name == name), None)
-    if taken is not None and taken.family == OWN:
+    taken = [kind.family for kind in atlas.kinds if kind.name == name]
+    if taken == [OWN]:
         raise ValueError(f"two folders are called {name}; rename one of them")
-    if taken is not None:
+    if taken:
         raise ValueError(
             f"{name} is a kind of the atlas, and these runs were trained on other data; rename "
             "the folder, or give the sweep another --kind"

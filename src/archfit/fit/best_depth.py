@@ -11,28 +11,22 @@ seeds, what the highest polynomial leaves is the noise.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.fit.curves import (
     CUBIC,
     QUADRATIC,
     QUARTIC,
     RESAMPLES,
-    CurveForm,
+    FormFits,
     Reals,
     fit_form,
-    form_weights,
+    fit_forms,
     generator,
     scales,
-    variance_inflation,
 )
 from archfit.fit.noise import LEAST_DEGREES, TAIL
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 LEAST_DEPTHS = 5
 GRID = 241  # depths at which a curve is looked at
@@ -114,7 +108,7 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
     noise = _noises(sizes)
     known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in sorted(noise)}
     flat = {size: _fit(points, size, 0.0, noise[size]) for size, points in known.items()}
-    slopes = _slopes({size: float(fit.curve.min()) for size, fit in flat.items()})
+    slopes = _slopes({size: float(fit.curve(fit.grid).min()) for size, fit in flat.items()})
     return tuple(
         _curve(f"{name}/{size}", size, points, slopes[size], noise[size])
         for size, points in known.items()
@@ -143,17 +137,10 @@ def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     if spare < LEAST_DEGREES:
         return None
     logs = np.log([point.depth for point in points])
-    losses, weights = (np.array([f(p) for p in points]) for f in (_mean, _seeds))
-    _, left = fit_form(QUARTIC, logs - logs.mean(), losses[None], weights)
+    losses, seeds = zip(*((point.mean, len(point.losses)) for point in points), strict=True)
+    weights = np.array(seeds, dtype=float)
+    _, left = fit_form(QUARTIC, logs - logs.mean(), np.array([losses]), weights)
     return max(math.sqrt(float(left[0]) / spare), LEAST_NOISE), spare
-
-
-def _mean(point: DepthPoint) -> float:
-    return point.mean
-
-
-def _seeds(point: DepthPoint) -> float:
-    return float(len(point.losses))
 
 
 def _slopes(least: Mapping[int, float]) -> dict[int, float]:
@@ -164,10 +151,6 @@ def _slopes(least: Mapping[int, float]) -> dict[int, float]:
     return dict(zip(least, map(float, slopes), strict=True))
 
 
-def _forms(depths: int) -> tuple[CurveForm, ...]:
-    return tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if depths >= f.free + 2)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Fit:
     """Polynomials through the depths of one size, and their mean."""
@@ -176,16 +159,11 @@ class _Fit:
     grid: Reals  # of the same
     losses: Reals  # brought to the size
     precisions: Reals
-    forms: tuple[CurveForm, ...]
-    weights: tuple[float, ...]
-    rows: Reals
-    inflation: float
-    degrees: int
+    fits: FormFits
 
-    @property
-    def curve(self) -> Reals:
-        """On the grid."""
-        return np.asarray(np.array(self.weights) @ _polynomials(self.rows, self.grid))
+    def curve(self, u: Reals) -> Reals:
+        """The mean of the polynomials."""
+        return np.asarray(np.array(self.fits.weights) @ _polynomials(self.fits.rows, u))
 
 
 def _fit(points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[float, int]) -> _Fit:
@@ -194,21 +172,10 @@ def _fit(points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[flo
     u = logs - logs.mean()
     losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
     precisions = np.array([len(point.losses) / std**2 for point in points])
-    forms = _forms(len(points))
-    fits = [fit_form(form, u, losses[None], precisions) for form in forms]
-    misfits = [float(left[0]) for _, left in fits]
-    inflation, free = variance_inflation(misfits, forms, len(u), degrees)
-    return _Fit(
-        u=u,
-        grid=np.linspace(u[0], u[-1], GRID),
-        losses=losses,
-        precisions=precisions,
-        forms=forms,
-        weights=form_weights([each / inflation for each in misfits], forms, len(u), degrees),
-        rows=np.concatenate([row for row, _ in fits]),
-        inflation=inflation,
-        degrees=free,
-    )
+    forms = tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if len(points) >= f.free + 2)
+    fits = fit_forms(forms, u, losses, precisions, degrees)
+    grid = np.linspace(u[0], u[-1], GRID)
+    return _Fit(u=u, grid=grid, losses=losses, precisions=precisions, fits=fits)
 
 
 def _polynomials(rows: Reals, u: Reals) -> Reals:
@@ -219,13 +186,11 @@ def _polynomials(rows: Reals, u: Reals) -> Reals:
 
 def _resampled(fit: _Fit, name: str) -> Reals:
     """Curves on the grid that chance might have given instead."""
-    errors = np.outer(scales(0, name, fit.degrees), np.sqrt(fit.inflation / fit.precisions))
-    drawn_losses = generator(0, name).standard_normal(errors.shape) * errors
-    cuts = np.round(np.cumsum(fit.weights)[:-1] * RESAMPLES).astype(int)
-    parts, shares = [], np.split(np.arange(RESAMPLES), cuts)
-    for form, row, some in zip(fit.forms, fit.rows, shares, strict=True):
-        around = _polynomials(row[None], fit.u) + drawn_losses[some]
-        drawn, _ = fit_form(form, fit.u, around, fit.precisions)
+    spread = np.sqrt(fit.fits.inflation / fit.precisions)
+    errors = np.outer(scales(name, fit.fits.degrees), spread)
+    noises, parts = generator(name).standard_normal(errors.shape) * errors, []
+    for form, row, some in fit.fits.shares(np.arange(RESAMPLES)):
+        drawn, _ = fit_form(form, fit.u, _polynomials(row, fit.u) + noises[some], fit.precisions)
         parts.append(_polynomials(drawn, fit.grid))
     return np.concatenate(parts)
 
@@ -234,41 +199,37 @@ def _curve(
     name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
 ) -> DepthCurve:
     fit, std = _fit(points, size, slope, noise), noise[0]
-    resampled, curve = _resampled(fit, name), fit.curve
+    resampled, curve = _resampled(fit, name), fit.curve(fit.grid)
     depths = np.exp(fit.grid + float(np.log([point.depth for point in points]).mean()))
     depths[0], depths[-1] = points[0].depth, points[-1].depth  # whatever rounding made of them
-    at_points = np.asarray(np.array(fit.weights) @ _polynomials(fit.rows, fit.u))
-    spare = max(1, len(points) - QUADRATIC.free)
+    value, spare = float(depths[curve.argmin()]), max(1, len(points) - QUADRATIC.free)
+    drawn = depths[resampled.argmin(axis=1)]
+    low, high = (float(end) for end in np.quantile(drawn, [TAIL, 1 - TAIL]))
+    best = Estimate(  # an end of the interval that is an end of the grid is open, but for depth 1
+        value=value,
+        low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
+        high=max(high, value) if high < depths[-1] else None,
+    )
     return DepthCurve(
         size=size,
         points=points,
         depths=depths,
         losses=curve,
         errors=resampled.std(axis=0),
-        best=_best(float(depths[curve.argmin()]), depths[resampled.argmin(axis=1)], depths),
+        best=best,
         least=float(curve.min()),
         slope=slope,
         noise=std,
-        scatter=std * math.sqrt(fit.inflation),
-        degrees=fit.degrees,
-        explained=_explained(fit.losses, at_points, fit.precisions, spare),
+        scatter=std * math.sqrt(fit.fits.inflation),
+        degrees=fit.fits.degrees,
+        explained=_explained(fit, spare),
     )
 
 
-def _best(value: float, draws: Reals, depths: Reals) -> Estimate:
-    """The depth at the minimum; an end of the interval that is an end of the grid is open, but for
-    a depth of 1."""
-    low, high = (float(end) for end in np.quantile(draws, [TAIL, 1 - TAIL]))
-    return Estimate(
-        value=value,
-        low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
-        high=max(high, value) if high < depths[-1] else None,
-    )
-
-
-def _explained(losses: Reals, curve: Reals, precisions: Reals, free: int) -> float:
+def _explained(fit: _Fit, free: int) -> float:
     """1 less what the curve leaves, over what depths differ by, both without the seeds' part."""
+    losses, precisions = fit.losses, fit.precisions
     middle = (losses * precisions).sum() / precisions.sum()
     total = float(((losses - middle) ** 2 * precisions).sum()) - (len(losses) - 1)
-    left = float(((losses - curve) ** 2 * precisions).sum()) - free
+    left = float(((losses - fit.curve(fit.u)) ** 2 * precisions).sum()) - free
     return 1 - max(0.0, left) / total if total > 0 else 1.0

@@ -7,20 +7,17 @@ N* is where the baseline's curve passes the bottlenecked cell's loss.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from operator import attrgetter
+from typing import Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import RESAMPLES, Curve, Reals, generator, scales
+from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
-from archfit.fit.roots import ResampledDifference
+from archfit.spec import Architecture
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,46 +45,8 @@ class MeasuredRedundancy:
         return "unknown" if self.estimate.high is None else "at most"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Envelope:
-    """The best of several curves at each size, which the estimates choose and resamples keep.
-
-    If each resample chose anew, the least of several noisy numbers would be too low twice.
-    """
-
-    curves: tuple[Curve, ...]
-
-    @property
-    def log_range(self) -> tuple[float, float]:
-        """Sizes that any of them has."""
-        ranges = [curve.family.log_range for curve in self.curves]
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
-
-    def mean(self, points: Reals) -> Reals:
-        """The loss at each ln N."""
-        return self._heights(points).min(axis=0)  # type: ignore[no-any-return]  # numpy's
-
-    def resampled(self, points: Reals) -> Reals:
-        """The loss at each ln N in each resample."""
-        chosen = self._heights(points).argmin(axis=0)
-        losses = np.empty((RESAMPLES, len(points)))
-        for at, curve in enumerate(self.curves):
-            losses[:, chosen == at] = curve.resampled(points[chosen == at])
-        return losses
-
-    def _heights(self, points: Reals) -> Reals:
-        """The loss of each curve; those that have no such sizes stand aside for those that do."""
-        heights, outside = [], []
-        for curve in self.curves:
-            low, high = curve.family.log_range
-            heights.append(curve.mean(points))
-            outside.append(np.maximum(0, np.maximum(low - points, points - high)))
-        far = np.array(outside)
-        return np.where(far > far.min(axis=0) + 1e-9, np.inf, np.array(heights))
-
-
 def redundancies(
-    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise, seed: int
+    families: Iterable[WidthFamily], curves: Sequence[Curve], noise: Noise
 ) -> tuple[MeasuredRedundancy, ...]:
     """All cells with a bottleneck whose baseline has a curve."""
     found: list[MeasuredRedundancy] = []
@@ -95,57 +54,77 @@ def redundancies(
         key = family.key
         if key.factorised:
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
-            found += _of_family(family, same, noise, seed)
+            found += _of_family("rank", family, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
             usual = replace(key, attention_step=0).any_depth
             same = [curve for curve in curves if curve.family.key.any_depth == usual]
-            found += _of_family(family, same, noise, seed)
-    return _with_best_depths(found)
+            found += _of_family("attention", family, same, noise)
+    order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
+    return tuple(sorted(_with_best_depths(found), key=order))
 
 
 def _of_family(
-    family: WidthFamily, baselines: Sequence[Curve], noise: Noise, seed: int
+    kind: Literal["rank", "attention"],
+    family: WidthFamily,
+    baselines: Sequence[Curve],
+    noise: Noise,
 ) -> list[MeasuredRedundancy]:
     if not baselines:
         return []
-    envelope = Envelope(curves=tuple(baselines))
-    is_rank = baselines[0].family.key.attention_step == family.key.attention_step
+    tables = family.key.factorised if kind == "rank" else ("attention",)
     baseline_cells = [cell for curve in baselines for cell in curve.family.cells]
     shapes = [cell.architecture for cell in baseline_cells]
 
-    def ratio(cell: CellResult) -> float:
-        shape, width = cell.architecture, cell.architecture.width
-        inner: int = getattr(shape, family.key.factorised[0]).inner if is_rank else 0
-        return min(inner, width) / width if is_rank else shape.attention_ratio
+    def ratio(shape: Architecture) -> float:
+        if kind == "attention":
+            return shape.attention_ratio
+        inner: int = getattr(shape, tables[0]).inner
+        return min(inner, shape.width) / shape.width
 
     return [
         MeasuredRedundancy(
-            kind="rank" if is_rank else "attention",
-            bottleneck=family.key.factorised if is_rank else ("attention",),
-            ratio=ratio(cell),
+            kind=kind,
+            bottleneck=tables,
+            ratio=ratio(cell.architecture),
             family=family.key,
             cell=cell,
             baseline_depths=tuple(curve.family.key.depth for curve in baselines),
             baseline_is_limited=any(shape.input.dimensions < shape.width for shape in shapes),
-            estimate=_share(cell, _difference(cell, envelope, noise, seed)),
+            estimate=_share(cell, _difference(cell, baselines, noise)),
             seeds=min(other.seeds for other in (cell, *baseline_cells)),
         )
         for cell in family.cells
     ]
 
 
-def _difference(
-    cell: CellResult, envelope: Envelope, noise: Noise, seed: int
-) -> ResampledDifference:
-    """Baseline less cell: zero at N*."""
-    random = generator(seed, cell.text)
+def _difference(cell: CellResult, curves: Sequence[Curve], noise: Noise) -> ResampledDifference:
+    """Baseline less cell: zero at N*.
+
+    The baseline is the best of several curves at each size, which the estimates choose and
+    resamples keep: if each chose anew, the least of several noisy numbers would be too low twice.
+    """
+    random, ranges = generator(cell.text), [curve.family.log_range for curve in curves]
     pool, group = noise.pool(cell), (noise.data_hash, noise.recipe)
-    spread = scales(seed, group if pool is noise.usual else (*group, "noisy"), pool.degrees)
+    spread = scales(group if pool is noise.usual else (*group, "noisy"), pool.degrees)
     errors = noise.error(cell) * spread * random.standard_normal(RESAMPLES)
+
+    def heights(points: Reals) -> Reals:
+        """The loss of each curve; those that have no such sizes stand aside for those that do."""
+        beyond = [np.maximum(low - points, points - high) for low, high in ranges]
+        far = np.maximum(0, np.array(beyond))
+        losses = np.array([curve.mean(points) for curve in curves])
+        return np.where(far > far.min(axis=0) + 1e-9, np.inf, losses)
+
+    def resampled(points: Reals) -> Reals:
+        chosen, losses = heights(points).argmin(axis=0), np.empty((RESAMPLES, len(points)))
+        for at, curve in enumerate(curves):
+            losses[:, chosen == at] = curve.resampled(points[chosen == at])
+        return losses - cell.mean - errors[:, None]
+
     return ResampledDifference(
-        mean=lambda points: envelope.mean(points) - cell.mean,
-        resampled=lambda points: envelope.resampled(points) - cell.mean - errors[:, None],
-        log_range=envelope.log_range,
+        mean=lambda points: heights(points).min(axis=0) - cell.mean,
+        resampled=resampled,
+        log_range=(min(low for low, _ in ranges), max(high for _, high in ranges)),
     )
 
 
@@ -166,23 +145,14 @@ def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
     return Estimate(value=None, low=None, high=saved(difference.interval_about(largest).low))
 
 
-def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> tuple[MeasuredRedundancy, ...]:
+def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> Iterator[MeasuredRedundancy]:
     """The same, where attention ratios know which depth serves them best."""
     shares: dict[object, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item in found:
         if item.kind == "attention" and item.estimate.value is not None:
             shares[item.family.any_depth][item.family.depth].append(item.estimate.value)
-    best = {
-        question: min(depths, key=lambda depth: math.fsum(depths[depth]) / len(depths[depth]))
-        for question, depths in shares.items()
-    }
-
-    def is_best(item: MeasuredRedundancy) -> bool:
-        depth = item.family.depth
-        return item.kind == "rank" or best.get(item.family.any_depth, depth) == depth
-
-    def order(item: MeasuredRedundancy) -> tuple[object, ...]:
-        return item.kind, item.bottleneck, item.family.depth, item.ratio, item.cell.size
-
-    marked = (replace(item, is_best_depth=is_best(item)) for item in found)
-    return tuple(sorted(marked, key=order))
+    for item in found:
+        depths = shares.get(item.family.any_depth, {}) if item.kind == "attention" else {}
+        means = {depth: math.fsum(own) / len(own) for depth, own in depths.items()}
+        best = min(means, key=lambda depth: means[depth], default=None)
+        yield replace(item, is_best_depth=best in (None, item.family.depth))

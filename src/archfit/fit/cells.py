@@ -5,19 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from archfit.spec import (
-    Architecture,
-    Attention,
-    Factorised,
-    Full,
-    Head,
-    Input,
-    Positions,
-    Recipe,
-    RunRecord,
-    RunSpec,
-    Table,
-)
+from archfit.spec import Architecture, Factorised, Full, Recipe, RunRecord, RunSpec, parts
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 
 RATIO_STEP = math.log(2) / 14  # 5 %: widths that heads do not divide miss their ratio by a little
@@ -51,6 +39,11 @@ class CellResult:
         return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
 
     @property
+    def std(self) -> float | None:
+        """The standard deviation of one run, by this cell's seeds alone; None of a single one."""
+        return (self.squares / (self.seeds - 1)) ** 0.5 if self.seeds > 1 else None
+
+    @property
     def size(self) -> int:
         """Block parameters, the papers' 12 L d^2."""
         return self.architecture.block_params
@@ -65,10 +58,10 @@ class CellResult:
         """What seeds the resamples of this cell: the text that 0.1 had for it, so that they stay
         what they were."""
         shape = self.architecture
-        parts = {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
-        parts |= {"attention": shape.attention, "feed_forward_multiple": multiple_of(shape)}
-        parts |= {name: getattr(shape, name) for name in ("context", "input", *TABLES)}
-        words = ", ".join(f"{name}={part!r}" for name, part in parts.items())
+        facts = {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
+        facts |= {"attention": shape.attention, "feed_forward_multiple": multiple_of(shape)}
+        facts |= {name: getattr(shape, name) for name in ("context", "input", *TABLES)}
+        words = ", ".join(f"{name}={fact!r}" for name, fact in facts.items())
         return f"(Architecture({words}), {self.data_hash!r}, {self.recipe!r})"
 
 
@@ -134,24 +127,19 @@ class FamilyKey:
     data_hash: str
     recipe: Recipe  # without its rate
     depth: int
-    attention: Attention
+    attention: parts.Attention
     attention_step: int  # ln (H d_a / d_x) in steps of 5 %; 0 is the usual ratio of 1
     feed_forward_multiple: float  # whole, or to 5 %; see `multiple_of`
     context: int
-    input: Input
-    embedding: Table
-    positions: Positions
-    head: Head
+    input: parts.Input
+    embedding: parts.Table
+    positions: parts.Positions
+    head: parts.Head
     # Not in the text: 0.1 had none of them.
     block: BlockFamily = field(repr=False)
     heads_a_key: int = field(repr=False)  # that share keys and values
     qk_norm: bool = field(repr=False)
     objective: Objective = field(repr=False)
-
-    @property
-    def group(self) -> tuple[str, Recipe, Objective]:
-        """What losses must share to be compared, and noise to be pooled."""
-        return self.data_hash, self.recipe, self.objective
 
     @property
     def any_depth(self) -> "FamilyKey":
@@ -170,18 +158,26 @@ class FamilyKey:
         return replace(self, **full)  # type: ignore[arg-type]  # each is a table
 
     @property
+    def tables(self) -> dict[str, object]:
+        """The inner size of each table, or how else it is made."""
+        made = {name: getattr(self, name) for name in TABLES}
+        return {
+            name: getattr(table, "inner", type(table).__name__.lower())
+            for name, table in made.items()
+        }
+
+    @property
     def words(self) -> str:
         """What sets it apart from the plain network, for sentences; empty for that one."""
-        parts = [f"{name} rank {getattr(self, name).inner}" for name in self.factorised]
-        if self.attention_step:
-            parts.append(f"attention ratio {math.exp(self.attention_step * RATIO_STEP):.2g}")
-        if self.block != "gpt2":
-            parts.append(f"{self.block} blocks")
-        if self.heads_a_key > 1:
-            parts.append(f"keys shared by {self.heads_a_key} heads")
-        parts += ["norms of queries and keys"] * self.qk_norm
-        parts += ["masked tokens"] * (self.objective == "masked")
-        return ", ".join(parts)
+        ratio = math.exp(self.attention_step * RATIO_STEP)
+        words = {f"{name} rank {getattr(self, name).inner}": True for name in self.factorised} | {
+            f"attention ratio {ratio:.2g}": self.attention_step != 0,
+            f"{self.block} blocks": self.block != "gpt2",
+            f"keys shared by {self.heads_a_key} heads": self.heads_a_key > 1,
+            "norms of queries and keys": self.qk_norm,
+            "masked tokens": self.objective == "masked",
+        }
+        return ", ".join(word for word, is_said in words.items() if is_said)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,13 +9,14 @@ once, so a patch starts with a handicap that more depth or a larger vocabulary d
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from archfit.fit.cells import CellResult, FamilyKey, key_of, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
 from archfit.spec import Architecture, Factorised, Full, Rotary
 from archfit.spec.estimate import Estimate
 
+Names: TypeAlias = tuple[str, ...]
 TOLERANCE = 0.06  # of all parameters, by which sizes that were matched may differ
 
 
@@ -40,33 +41,12 @@ class Contrast:
     """A cell with factorised tables against one whose tables differ, everything else the same."""
 
     kind: Literal["cost", "side"]  # against tables without limit; or another table that has it
+    first: FamilyKey  # of the cell that is limited
+    second: FamilyKey  # of the cell that it is compared with
+    width: int  # of both
+    rank: int  # the least inner size of the first's factorised tables; a control's is no limit
     difference: CellDifference
     stds: float  # the difference in standard deviations of one run, as the papers say it
-
-    @property
-    def first(self) -> FamilyKey:
-        """The family of the cell that is limited."""
-        return key_of(self.difference.first)
-
-    @property
-    def second(self) -> FamilyKey:
-        """The family of the cell that it is compared with."""
-        return key_of(self.difference.second)
-
-    @property
-    def width(self) -> int:
-        """The width that both have."""
-        return self.difference.first.architecture.width
-
-    @property
-    def rank(self) -> int:
-        """The least inner size of the factorised tables of the first."""
-        return _inner(self.difference.first)
-
-    @property
-    def is_limit(self) -> bool:
-        """Whether the rank is below the width; otherwise this is a control."""
-        return self.rank < self.width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,21 +69,16 @@ def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]
     found = []
     for shape, cell in by_shape.items():
         names = key_of(cell).factorised
-        if not names:
-            continue
         full = with_full(shape, names)
         unlimited = by_shape.get(full, controls.get((full, names)))
         if unlimited is not None and unlimited is not cell:
-            found.append(_contrast("cost", cell, unlimited, noise))
+            found.append(contrast("cost", _difference(cell, unlimited, noise), noise.std))
         if names == ("embedding",):  # the other tables with the rank that the embedding has
             others = [replace(full, head=shape.embedding)]
             if not isinstance(shape.positions, Rotary):
                 others.append(replace(full, positions=shape.embedding))
-            found += [
-                _contrast("side", cell, by_shape[other], noise)
-                for other in others
-                if other in by_shape
-            ]
+            sides = [_difference(cell, by_shape[o], noise) for o in others if o in by_shape]
+            found += [contrast("side", side, noise.std) for side in sides]
     return tuple(sorted(found, key=lambda c: (c.kind, c.first.factorised, c.width, c.rank)))
 
 
@@ -113,14 +88,12 @@ def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
     return replace(shape, **full)  # type: ignore[arg-type]  # each is a table
 
 
-def _controls(
-    cells: Iterable[CellResult],
-) -> dict[tuple[Architecture, tuple[str, ...]], CellResult]:
+def _controls(cells: Iterable[CellResult]) -> dict[tuple[Architecture, Names], CellResult]:
     """Of each shape and set of factorised tables, the cell whose inner sizes limit nothing.
 
     It stands in where full tables were not trained; of several, that of the least inner size.
     """
-    found: dict[tuple[Architecture, tuple[str, ...]], CellResult] = {}
+    found: dict[tuple[Architecture, Names], CellResult] = {}
     for cell in sorted(cells, key=_inner):
         names = key_of(cell).factorised
         if names and _inner(cell) >= cell.architecture.width:
@@ -134,11 +107,18 @@ def _inner(cell: CellResult) -> int:
     return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
 
 
-def _contrast(
-    kind: Literal["cost", "side"], first: CellResult, second: CellResult, noise: Noise
-) -> Contrast:
-    found = _difference(first, second, noise)
-    return Contrast(kind=kind, difference=found, stds=(first.mean - second.mean) / noise.std)
+def contrast(kind: Literal["cost", "side"], difference: CellDifference, std: float) -> Contrast:
+    """The contrast of two cells whose runs have this standard deviation."""
+    first, second = difference.first, difference.second
+    return Contrast(
+        kind=kind,
+        first=key_of(first),
+        second=key_of(second),
+        width=first.architecture.width,
+        rank=_inner(first),
+        difference=difference,
+        stds=(first.mean - second.mean) / std,
+    )
 
 
 def _difference(
@@ -175,21 +155,10 @@ def differences(
     The intervals hold together at 90 %: Bonferroni over `among` comparisons, more than are made
     here if the reference was itself chosen for its loss. The noise is that of the cells `pooled`.
     """
-    noise = noise_among([in_bits(cell) for cell in pooled])
-    if not noise.is_enough:
-        raise ValueError(
-            f"{noise.degrees} degrees of freedom are too few for an interval; train more seeds"
-        )
-    tail = TAIL / among
-    found = [
+    noise, tail = noise_among([in_bits(cell) for cell in pooled]), TAIL / among
+    return tuple(
         _difference(other, reference, noise, per_byte=True, tail=tail, interval_tail=tail)
         for other in others
-    ]
-    return tuple(  # the seeds that there are did not settle it
-        replace(item, seeds_needed=max(item.seeds_needed, item.seeds + 1))
-        if item.seeds_needed
-        else item
-        for item in found
     )
 
 

@@ -13,30 +13,36 @@ fourth, fifth), fitted to many curves at once:
 
 A power law with a floor, E + A N^-alpha, has only the first three (alpha = 0 is a line in ln N);
 polynomials have alpha = 0.
+
+Where the difference of two curves is zero, an interval holds every x at which zero lies in the
+middle 90 % of the resampled differences. Where the difference is monotone this is the percentile
+interval of its root; where some resamples have no root, or two, it still means what it says.
 """
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from archfit.fit.cells import WidthFamily
 from archfit.fit.noise import TAIL, Noise
+from archfit.spec import lazy_numpy as np
+from archfit.spec.estimate import Estimate
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
-
-Reals: TypeAlias = "NDArray[np.float64]"
+Reals: TypeAlias = "np.typing.NDArray[np.float64]"
+Truths: TypeAlias = "np.typing.NDArray[np.bool_]"
+Places: TypeAlias = "np.typing.NDArray[np.int_]"
 
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
 COEFFICIENTS = 7
 RESAMPLES = 2000
 LEAST_SIZES = 3  # a curve has three free numbers
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
+COARSE, FINE = 65, 33  # points
+REACH = 0.1  # of the range on each side, up to which an interval may end beyond it
+HALVINGS = 40  # of the distance of two points, to find a root between them
+ONE_SIGMA = (0.1587, 0.8413)  # quantiles; a few wild resamples do not count between them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,20 +150,47 @@ def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FormFits:
+    """Several forms through the same points."""
+
+    forms: tuple[CurveForm, ...]
+    weights: tuple[float, ...]  # how much the data speak for each; their sum is 1
+    rows: Reals  # one for each form
+    inflation: float  # of the seeds' variance, where that does not explain the residuals
+    degrees: int  # of freedom, of that variance
+
+    def shares(self, order: Places) -> Iterator[tuple[CurveForm, Reals, Places]]:
+        """Each form, its row, and the resamples that are its own: all, divided by weight."""
+        cuts = np.round(np.cumsum(self.weights)[:-1] * RESAMPLES).astype(int)
+        rows = (row[None] for row in self.rows)
+        return zip(self.forms, rows, np.split(order, cuts), strict=True)
+
+
+def fit_forms(
+    forms: tuple[CurveForm, ...], u: Reals, losses: Reals, precisions: Reals, degrees: int
+) -> FormFits:
+    """The forms fitted to losses whose seeds' variance has so many degrees of freedom."""
+    fits = [fit_form(form, u, losses[None], precisions) for form in forms]
+    misfits = [float(left[0]) for _, left in fits]
+    inflation, free = variance_inflation(misfits, forms, len(u), degrees)
+    weights = form_weights([each / inflation for each in misfits], forms, len(u), degrees)
+    rows = np.concatenate([row for row, _ in fits])
+    return FormFits(forms=forms, weights=weights, rows=rows, inflation=inflation, degrees=free)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
     """A fitted family."""
 
     family: WidthFamily
     middle: float  # ln N from which u counts
-    forms: tuple[CurveForm, ...]
-    weights: tuple[float, ...]  # of the forms; their sum is 1
-    best: Reals  # a row for each form
+    fits: FormFits
     draws: Reals  # RESAMPLES rows
-    inflation: float  # of the seeds' variance, where that does not explain the residuals
 
     def mean(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N."""
-        return np.asarray(np.array(self.weights) @ values(self.best, log_sizes - self.middle))
+        heights = values(self.fits.rows, log_sizes - self.middle)
+        return np.asarray(np.array(self.fits.weights) @ heights)
 
     def resampled(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N in each resample."""
@@ -169,38 +202,23 @@ class Curve:
         return low, high
 
 
-def curve_of(family: WidthFamily, noise: Noise, seed: int) -> Curve:
+def curve_of(family: WidthFamily, noise: Noise) -> Curve:
     """The curve of a family of at least LEAST_SIZES sizes."""
     log_sizes = np.array([cell.log_size for cell in family.cells])
-    losses = np.array([[cell.mean for cell in family.cells]])
+    losses = np.array([cell.mean for cell in family.cells])
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
     u = log_sizes - middle
     forms = tuple(form for form in FORMS if family.sizes >= form.least_sizes)
-    fits = [fit_form(form, u, losses, precisions) for form in forms]
-    misfits = [float(left[0]) for _, left in fits]
-    inflation, degrees = variance_inflation(misfits, forms, len(u), noise.degrees)
-    weights = form_weights([misfit / inflation for misfit in misfits], forms, len(u), noise.degrees)
-    best = np.concatenate([rows for rows, _ in fits])
-    group = (noise.data_hash, noise.recipe) if inflation == 1 else family.key
-    errors = np.outer(scales(seed, group, degrees), np.sqrt(inflation / precisions))
-    random = generator(seed, family.key)
+    fits = fit_forms(forms, u, losses, precisions, noise.degrees)
+    group = (noise.data_hash, noise.recipe) if fits.inflation == 1 else family.key
+    errors = np.outer(scales(group, fits.degrees), np.sqrt(fits.inflation / precisions))
+    random = generator(family.key)
     noises = random.standard_normal(errors.shape) * errors
-    draws = np.empty((RESAMPLES, best.shape[1]))
-    cuts = np.round(np.cumsum(weights)[:-1] * RESAMPLES).astype(int)
-    shares = np.split(random.permutation(RESAMPLES), cuts)  # all resamples, divided by weight
-    for form, row, some in zip(forms, best, shares, strict=True):
-        drawn = values(row[None], u) + noises[some]
-        draws[some], _ = fit_form(form, u, drawn, precisions)
-    return Curve(
-        family=family,
-        middle=middle,
-        forms=forms,
-        weights=weights,
-        best=best,
-        draws=draws,
-        inflation=inflation,
-    )
+    draws = np.empty((RESAMPLES, COEFFICIENTS))
+    for form, row, some in fits.shares(random.permutation(RESAMPLES)):
+        draws[some], _ = fit_form(form, u, values(row, u) + noises[some], precisions)
+    return Curve(family=family, middle=middle, fits=fits, draws=draws)
 
 
 def variance_inflation(
@@ -235,14 +253,120 @@ def form_weights(
     return tuple(weight / math.fsum(likely) for weight in likely)
 
 
-def generator(seed: int, name: object) -> "np.random.Generator":
+def generator(name: object) -> "np.random.Generator":
     """Numbers of their own for each thing that is named, whatever else is fitted beside it."""
     text = name if isinstance(name, str) else repr(name)
-    digest = hashlib.sha256(f"{seed}\n{text}".encode()).digest()
+    digest = hashlib.sha256(f"0\n{text}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8]))
 
 
-def scales(seed: int, name: object, degrees: int) -> Reals:
+def scales(name: object, degrees: int) -> Reals:
     """What the true standard deviation may be, over the one that was seen: sqrt(nu / chi^2_nu)."""
-    draws = generator(seed, ("scale", name)).chisquare(degrees, RESAMPLES)
+    draws = generator(("scale", name)).chisquare(degrees, RESAMPLES)
     return np.sqrt(degrees / draws)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResampledDifference:
+    """A difference of two losses over a range of ln N."""
+
+    mean: Callable[[Reals], Reals]
+    resampled: Callable[[Reals], Reals]  # a row for each resample
+    log_range: tuple[float, float]
+
+    def grid(self, reach: float = 0.0) -> Reals:
+        """Points over the range, and beyond it by this share on each side."""
+        low, high = self.log_range
+        more = reach * (high - low)
+        return np.linspace(low - more, high + more, COARSE)
+
+    def below_zero(self, points: Reals) -> tuple[Reals, Truths]:
+        """The share of resamples that are below zero at each point, and whether zero is there."""
+        below = np.asarray((self.resampled(points) < 0).mean(axis=0))
+        return below, (below >= TAIL) & (below <= 1 - TAIL)
+
+    def slope_probability(self) -> float:
+        """Two-sided, that the mean slope is none."""
+        ends = self.resampled(np.array(self.log_range))
+        rising = float((ends[:, 1] > ends[:, 0]).mean())
+        return 2 * min(rising, 1 - rising)
+
+    def slope(self) -> tuple[float, float]:
+        """The mean slope over the range, and its standard error."""
+        ends = np.array(self.log_range)
+        first, last = self.mean(ends)
+        inner = np.quantile(np.diff(self.resampled(ends), axis=1), ONE_SIGMA)
+        length = self.log_range[1] - self.log_range[0]
+        return float(last - first) / length, float(inner[1] - inner[0]) / 2 / length
+
+    def height(self, point: float) -> tuple[float, float]:
+        """The difference at a point, and its standard error."""
+        at = np.array([point])
+        inner = np.quantile(self.resampled(at), ONE_SIGMA)
+        return float(self.mean(at)[0]), float(inner[1] - inner[0]) / 2
+
+    def undecided_points(self) -> Reals:
+        """The points of the grid at which the difference may be zero."""
+        points = self.grid()
+        return points[self.below_zero(points)[1]]
+
+    def nearest_point(self) -> float:
+        """Where the one that is better by and large is ahead by the least."""
+        points = self.grid()
+        heights = self.mean(points)
+        ahead = heights if heights.sum() > 0 else -heights
+        return float(points[ahead.argmin()])
+
+    def sign_changes(self) -> list[tuple[float, bool]]:
+        """Where the sign changes beyond doubt on both sides, and whether it falls there."""
+        points = self.grid()
+        below, may_be_zero = self.below_zero(points)
+        sure = np.flatnonzero(~may_be_zero)
+        is_below = below[sure] > 0.5
+        found = []
+        for at in np.flatnonzero(is_below[1:] != is_below[:-1]):
+            between, falling = points[sure[at] : sure[at + 1] + 1], bool(is_below[at + 1])
+            root = self.root(between, falling=falling)
+            found += [] if root is None else [(root, falling)]
+        return found
+
+    def interval_about(self, root: float) -> Estimate:
+        """The root with all x about it at which the difference may be zero.
+
+        An end is None where it lies beyond the range by more than REACH.
+        """
+        points = np.unique(np.append(self.grid(REACH), root))
+        _, may_be_zero = self.below_zero(points)
+        at = int(np.searchsorted(points, root))
+        may_be_zero[at] = True
+        return Estimate(
+            value=root,
+            low=self._end(points[at::-1], may_be_zero[at::-1]),
+            high=self._end(points[at:], may_be_zero[at:]),
+        )
+
+    def root(self, points: "Reals | None" = None, *, falling: bool) -> float | None:
+        """The last place where the mean goes through zero in this direction."""
+        points = self.grid() if points is None else points
+        sign = -1.0 if falling else 1.0
+        heights = sign * self.mean(points)
+        places = np.flatnonzero((heights[:-1] <= 0) & (heights[1:] > 0))
+        if not len(places):
+            return None
+        low, high = points[places[-1]], points[places[-1] + 1]
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            below = sign * float(self.mean(np.array([middle]))[0]) <= 0
+            low, high = (middle, high) if below else (low, middle)
+        return float((low + high) / 2)
+
+    def _end(self, points: Reals, may_be_zero: Truths) -> float | None:
+        """Where, going along the points, zero is first left out; None if nowhere."""
+        sure = np.flatnonzero(~may_be_zero)
+        if not len(sure):
+            return None
+        inside, outside = points[sure[0] - 1], points[sure[0]]
+        fine = np.linspace(inside, outside, FINE)
+        outer = np.flatnonzero(~self.below_zero(fine)[1])
+        first = int(outer[0]) if len(outer) else FINE - 1
+        return float(fine[max(first, 1)] + fine[max(first, 1) - 1]) / 2

@@ -1,21 +1,17 @@
 """Which depth wins at equal size: where one overtakes another, and which is best."""
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
-from archfit.fit.curves import Curve, Reals
+from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
-from archfit.fit.roots import ONE_SIGMA, ResampledDifference
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import UNKNOWN, Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 SIGNIFICANT = 0.05  # two-sided, for the difference in slope
 SIZES = 5  # at which curves are compared
@@ -65,34 +61,21 @@ class Crossing:
         """Whether the difference changes with size beyond doubt."""
         return self.slope_probability < SIGNIFICANT
 
-    @property
-    def deeper_wins_from_here_on(self) -> bool:
-        """Whether this is the last crossing, and the deeper network's."""
-        return self.verdict == "deeper wins above" and self.number == self.times
-
-
-def difference_of(deep: Curve, shallow: Curve) -> ResampledDifference | None:
-    """deep - shallow over the sizes that both have; None where they share none."""
-    lows, highs = zip(deep.family.log_range, shallow.family.log_range, strict=True)
-    low, high = max(lows), min(highs)
-    if not low < high:
-        return None
-    return ResampledDifference(
-        mean=lambda points: deep.mean(points) - shallow.mean(points),
-        resampled=lambda points: deep.resampled(points) - shallow.resampled(points),
-        log_range=(low, high),
-    )
-
 
 def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Crossing, ...]:
     """The comparison of two curves; none where they share no range of sizes.
 
     One value, unless the two cross several times beyond doubt.
     """
-    difference = difference_of(deep, shallow)
-    if difference is None:
+    lows, highs = zip(deep.family.log_range, shallow.family.log_range, strict=True)
+    low, high = max(lows), min(highs)
+    if not low < high:
         return ()
-    low, high = difference.log_range
+    difference = ResampledDifference(
+        mean=lambda points: deep.mean(points) - shallow.mean(points),
+        resampled=lambda points: deep.resampled(points) - shallow.resampled(points),
+        log_range=(low, high),
+    )
     plain = Crossing(
         shallow=shallow.family.key,
         deep=deep.family.key,
@@ -101,13 +84,13 @@ def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Cros
         slope_probability=difference.slope_probability(),
         seeds=min(shallow.family.seeds, deep.family.seeds),
         neighbours=neighbours,
-        inflation=max(shallow.inflation, deep.inflation),
+        inflation=max(shallow.fits.inflation, deep.fits.inflation),
     )
     roots = difference.sign_changes()  # several where each side of each is told from zero
     if len(roots) < 2:  # else one, where slopes differ
         falling = plain.slope < 0
         root = difference.root(falling=falling) if plain.is_sloped else None
-        roots = () if root is None else ((root, falling),)
+        roots = [] if root is None else [(root, falling)]
     if not roots:
         return (_without_crossing(plain, difference),)
     found = []
@@ -160,12 +143,9 @@ def crossings(curves: Sequence[Curve]) -> tuple[Crossing, ...]:
     found: list[Crossing] = []
     for shallow in curves:
         key = shallow.family.key
-        deeper = [
-            other
-            for other in curves
-            if other.family.key.depth > key.depth and other.family.key.any_depth == key.any_depth
-        ]
-        nearest = min((other.family.key.depth for other in deeper), default=0)
+        same = [curve for curve in curves if curve.family.key.any_depth == key.any_depth]
+        deeper = [curve for curve in same if curve.family.key.depth > key.depth]
+        nearest = min((curve.family.key.depth for curve in deeper), default=0)
         for deep in deeper:
             is_nearest = deep.family.key.depth == nearest
             found += crossings_of(shallow, deep, neighbours=is_nearest)
@@ -184,15 +164,10 @@ class BestDepth:
     seeds_needed: int | None  # to tell it from the nearest tie; None without ties, or above 1000
 
     @property
-    def depth(self) -> int:
-        """The best depth itself."""
-        return self.family.depth
-
-    @property
     def estimate(self) -> Estimate:
         """The best depth, from the shallowest to the deepest that may be best."""
-        may_be = (self.depth, *self.ties)
-        return Estimate(value=self.depth, low=min(may_be), high=max(may_be))
+        may_be = (self.family.depth, *self.ties)
+        return Estimate(value=self.family.depth, low=min(may_be), high=max(may_be))
 
 
 def best_depths(
@@ -202,11 +177,12 @@ def best_depths(
     by_question: dict[FamilyKey, list[WidthFamily]] = defaultdict(list)
     for family in families:
         by_question[family.key.any_depth].append(family)
-    found: list[BestDepth] = []
-    for members in by_question.values():
-        from_curves = _from_curves([curve for curve in curves if curve.family in members])
-        found += from_curves or _from_cells(members, noise)
-    return tuple(found)
+    return tuple(
+        best
+        for members in by_question.values()
+        for best in _from_curves([curve for curve in curves if curve.family in members])
+        or _from_cells(members, noise)
+    )
 
 
 def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
@@ -218,11 +194,9 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
         low, high = sorted(lows)[1], sorted(highs)[-2]
     found = []
     for point in np.linspace(low, high, SIZES):
-        there = [
-            curve
-            for curve in curves
-            if curve.family.log_range[0] - 1e-9 <= point <= curve.family.log_range[1] + 1e-9
-        ]
+        ranges = [curve.family.log_range for curve in curves]
+        is_there = [low - 1e-9 <= point <= high + 1e-9 for low, high in ranges]
+        there = [*itertools.compress(curves, is_there)]
         found += [_at(float(point), there)] if len(there) > 1 else []
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archfit.fit.bottlenecks import MeasuredRedundancy, redundancies
-from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, key_of, tuned
+from archfit.fit.cells import CellResult, Tuning, WidthFamily, cells_of, families_of, tuned
 from archfit.fit.comparisons import Contrast, Ranking, contrasts, rankings
 from archfit.fit.curves import LEAST_SIZES, Curve, curve_of
 from archfit.fit.depths import BestDepth, Crossing, best_depths, crossings
@@ -16,7 +16,7 @@ from archfit.fit.noise import LEAST_DEGREES, Noise, noise_of
 from archfit.spec import RunRecord
 from archfit.spec.files import SWEEP, read_records, read_sweep_json
 
-SEED = 0
+GROUPED = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
 REPEATS = 5  # seeds of a cell from which its own standard deviation is an answer
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -46,15 +46,21 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
         for path, records in folders.items()
     }
     found: dict[str, tuple[Path, RunRecord]] = {}
-    for folder, records in folders.items():
-        for record in records:
-            _check_data(folder, record, data)
-            path, known = found.setdefault(record.spec.hash, (folder, record))
-            if not known.same_result(record):
-                raise ValueError(
-                    f"run {record.spec.name} has different losses in {path} and {folder}; "
-                    "delete the one that is wrong, or fit one folder at a time"
-                )
+    for folder, record in ((path, record) for path, own in folders.items() for record in own):
+        name = record.spec.data_hash
+        other = next((path for path, hashes in data.items() if name not in hashes), None)
+        if other is not None:
+            raise ValueError(
+                f"{folder} has runs on the data set {name[:16]} and {other} is of "
+                f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one "
+                "folder at a time"
+            )
+        path, known = found.setdefault(record.spec.hash, (folder, record))
+        if not known.same_result(record):
+            raise ValueError(
+                f"run {record.spec.name} has different losses in {path} and {folder}; delete the "
+                "one that is wrong, or fit one folder at a time"
+            )
     return FolderRuns(
         records=tuple(found[name][1] for name in sorted(found)),
         is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
@@ -88,18 +94,6 @@ def _named_data(folder: Path) -> frozenset[str]:
             "digits); run archfit sweep again, or delete the file"
         )
     return frozenset(hashes)
-
-
-def _check_data(folder: Path, record: RunRecord, data: dict[Path, frozenset[str]]) -> None:
-    """A record's data set must be one that every folder has."""
-    name = record.spec.data_hash
-    other = next((path for path, hashes in data.items() if name not in hashes), None)
-    if other is not None:
-        raise ValueError(
-            f"{folder} has runs on the data set {name[:16]} and {other} is of "
-            f"{min(data[other])[:16]}; losses on different data cannot be compared: fit one folder "
-            "at a time"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,8 +137,8 @@ class Fits:
         return not any((*parts, self.rankings, self.repeated))
 
 
-def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: bool = True) -> Fits:
-    """The conclusions of these records, whatever their order; `seed` is that of resampling.
+def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
+    """The conclusions of these records, whatever their order.
 
     Losses are compared only among runs of one data set, recipe and objective; those of several
     data sets compare in bits per byte if they are one source.
@@ -153,14 +147,13 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     cells = cells_of(every)
     best, tunings = tuned(cells)
     noises = noise_of(best)  # a rate that is too high is noisier
-    parts = [_of_group(best, noise, seed) for noise in noises if noise.is_enough]
     sources = [best] if is_one_source else [noise.cells for noise in noises]
-    names = ("curves", "crossings", "redundancy", "laws", "contrasts", "best_depth")
-    joined: dict[str, Any] = {
-        name: tuple(item for part in parts for item in getattr(part, name)) for name in names
-    }
+    found: dict[str, tuple[Any, ...]] = dict.fromkeys(GROUPED, ())
+    for noise in noises:
+        own = _of_group(best, noise) if noise.is_enough else {}
+        found |= {name: (*found[name], *items) for name, items in own.items()}
     fits = Fits(
-        **joined,
+        **found,
         rankings=tuple(item for source in sources for item in rankings(source)),
         noise=noises,
         tunings=tunings,
@@ -173,22 +166,21 @@ def fitted(records: Iterable[RunRecord], *, seed: int = SEED, is_one_source: boo
     return fits
 
 
-def _of_group(cells: Sequence[CellResult], noise: Noise, seed: int) -> Fits:
+def _of_group(cells: Sequence[CellResult], noise: Noise) -> dict[str, Sequence[object]]:
     """What the runs of one data set, recipe and objective say."""
-    own = [cell for cell in cells if key_of(cell).group == noise.group]
+    own = [cell for cell in cells if cell in noise.cells]
     families = families_of(own)
-    curves = [curve_of(family, noise, seed) for family in families if family.sizes >= LEAST_SIZES]
+    curves = [curve_of(family, noise) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
-    return Fits(
-        curves=tuple(curves),
-        crossings=found,
-        redundancy=redundancies(families, curves, noise, seed),
-        laws=(*transition_laws(found), *sizes),
-        contrasts=contrasts(own, noise),
-        best_depth=best_depths(families, curves, noise),
-        noise=(noise,),
-    )
+    return {
+        "curves": curves,
+        "crossings": found,
+        "redundancy": redundancies(families, curves, noise),
+        "laws": (*transition_laws(found), *sizes),
+        "contrasts": contrasts(own, noise),
+        "best_depth": best_depths(families, curves, noise),
+    }
 
 
 def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:

@@ -10,17 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from archfit.fit.best_depth import DepthCurve
+from archfit.fit.curves import Reals
 from archfit.fit.noise import TAIL
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    from archfit.spec import lazy_numpy as np
 
 FINGERPRINTS = "atlas/fingerprints.json"
 SPREAD = 0.5  # of ln depth between kinds that nothing here explains
@@ -62,46 +58,45 @@ def shipped_fingerprints() -> dict[str, dict[str, float]]:
     return {data_hash: features_of(found) for data_hash, found in table.items()}
 
 
-def features_of(fingerprint: Mapping[str, object]) -> dict[str, float]:
+def features_of(fingerprint: Mapping[str, Any]) -> dict[str, float]:
     """Numbers of a fingerprint, on scales on which a straight line may make sense."""
-    number = {name: value for name, value in fingerprint.items() if isinstance(value, int | float)}
-    information = fingerprint["information"]
-    assert isinstance(information, list | tuple)
-    first, far = float(information[0]), float(information[-3])
-    return {
-        "ln of tokens that occur": math.log(number["vocab"]),
-        "entropy of a token": float(number["entropy"]),
-        "entropy after two tokens": float(number["entropy_after_two"]),
-        "what two tokens tell": float(number["entropy"] - number["entropy_after_two"]),
-        "information at distance 1": first,
-        "information at distance 64": far,
-        "decay of information": float(number["decay"]),
-        "copies": float(number["copied"]),
-        "bits by LZMA": float(number["packed"]),
+    features = {
+        "ln of tokens that occur": math.log(fingerprint["vocab"]),
+        "entropy of a token": fingerprint["entropy"],
+        "entropy after two tokens": fingerprint["entropy_after_two"],
+        "what two tokens tell": fingerprint["entropy"] - fingerprint["entropy_after_two"],
+        "information at distance 1": fingerprint["information"][0],
+        "information at distance 64": fingerprint["information"][-3],
+        "decay of information": fingerprint["decay"],
+        "copies": fingerprint["copied"],
+        "bits by LZMA": fingerprint["packed"],
     }
+    return {name: float(number) for name, number in features.items()}
 
 
 def foretold(kinds: Sequence[KindCurves]) -> tuple[Foretold, ...]:
     """Size alone first, then each feature; nothing where there are too few families."""
+    from scipy.special import stdtrit
+
     families = sorted({kind.family for kind in kinds})
     if len(families) < LEAST_FAMILIES:
         return ()
-    names = [*kinds[0].features]
+    names, found = [*kinds[0].features], []
     alone = _left_out(kinds, families, None)
-    found = []
     for feature in (None, *names):
         tried = _left_out(kinds, families, feature)
-        gains = np.array([alone[family][0] - tried[family][0] for family in families])
-        low, high = _mean_interval(gains, TAIL / len(names))
-        regrets, squares = (np.concatenate([tried[f][part] for f in families]) for part in (1, 2))
+        gains = np.array([alone[family][0].mean() - tried[family][0].mean() for family in families])
+        error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
+        half = float(stdtrit(len(gains) - 1, 1 - TAIL / len(names))) * error  # of a mean of few
+        regrets, squares = (np.concatenate([tried[f][part] for f in families]) for part in (0, 1))
         found.append(
             Foretold(
                 feature=feature or "",
                 regret=float(regrets.mean()),
                 error=math.sqrt(float(squares.mean())),
                 gain=float(gains.mean()),
-                low=low,
-                high=high,
+                low=float(gains.mean()) - half,
+                high=float(gains.mean()) + half,
             )
         )
     return tuple(found)
@@ -109,12 +104,12 @@ def foretold(kinds: Sequence[KindCurves]) -> tuple[Foretold, ...]:
 
 def _left_out(
     kinds: Sequence[KindCurves], families: Sequence[str], feature: str | None
-) -> dict[str, tuple[float, "NDArray[np.float64]", "NDArray[np.float64]"]]:
-    """For each family, fitted to the others: mean regret, regrets, squared errors of ln depth."""
-    found = {}
+) -> dict[str, tuple[Reals, Reals]]:
+    """For each family, fitted to the others: regrets, and squared errors of ln depth."""
+    found, every = {}, [(kind, curve) for kind in kinds for curve in kind.curves]
     for family in families:
-        known = [(kind, curve) for kind in kinds for curve in kind.curves if kind.family != family]
-        asked = [(kind, curve) for kind in kinds for curve in kind.curves if kind.family == family]
+        known = [each for each in every if each[0].family != family]
+        asked = [each for each in every if each[0].family == family]
         weights = np.sqrt([_weight(curve) for _, curve in known])
         targets = np.log([_best(curve) for _, curve in known])
         design = np.array([_row(*each, feature) for each in known])
@@ -125,7 +120,7 @@ def _left_out(
             depth = min(max(math.exp(log), float(curve.depths[0])), float(curve.depths[-1]))
             regrets.append(curve.regret(depth))
             squares.append((math.log(depth) - math.log(_best(curve))) ** 2)
-        found[family] = float(np.mean(regrets)), np.array(regrets), np.array(squares)
+        found[family] = np.array(regrets), np.array(squares)
     return found
 
 
@@ -145,12 +140,3 @@ def _weight(curve: DepthCurve) -> float:
     high = curve.best.high or float(curve.depths[-1])
     error = math.log(max(high / low, 1.0)) / STANDARD_ERRORS
     return 1 / (error**2 + SPREAD**2)
-
-
-def _mean_interval(values: "NDArray[np.float64]", tail: float) -> tuple[float, float]:
-    """The interval of a mean of few values (Student)."""
-    from scipy.special import stdtrit
-
-    error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    half = float(stdtrit(len(values) - 1, 1 - tail)) * error
-    return float(values.mean()) - half, float(values.mean()) + half

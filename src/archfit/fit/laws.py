@@ -7,19 +7,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, TypeAlias
 
 from archfit.fit.cells import FamilyKey
-from archfit.fit.curves import MISFIT, POWER, Curve, Reals, fit_form, values
+from archfit.fit.curves import MISFIT, ONE_SIGMA, POWER, Curve, Reals, fit_form, values
 from archfit.fit.depths import Crossing
 from archfit.fit.noise import TAIL, Noise
-from archfit.fit.roots import ONE_SIGMA
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 SIZE_FORM, TRANSITION_FORM = "loss = E + A N^-alpha", "ln width = a + b depth"
 LEAST_POINTS = 4  # of a size law: three are left to fit a form of three numbers
@@ -27,6 +22,7 @@ LEAST_CROSSINGS, CROSSINGS_FOR_INTERVAL = 2, 3
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = 0.003, 2.0, 500
 REFINEMENTS = 2  # of the exponents that are tried
 
+Profile: TypeAlias = tuple[Reals, Reals, Reals, Reals, Reals]
 Predictor = Callable[[Reals, Reals, Reals, float], float]  # x, y, weights and where; what is y
 
 
@@ -60,7 +56,8 @@ def transition_laws(crossings: Iterable[Crossing]) -> tuple[Law, ...]:
     """
     questions: dict[FamilyKey, list[Crossing]] = defaultdict(list)
     for crossing in crossings:
-        if crossing.neighbours and crossing.deeper_wins_from_here_on:
+        is_last = crossing.verdict == "deeper wins above" and crossing.number == crossing.times
+        if crossing.neighbours and is_last:
             questions[crossing.shallow.any_depth].append(crossing)
     return tuple(
         _transition_law(sorted(found, key=lambda crossing: crossing.shallow.depth))
@@ -84,6 +81,10 @@ def _transition_law(found: Sequence[Crossing]) -> Law:
     spread = centres + (draws - centres) * math.sqrt(inflation)
     a_draws, b_draws = _lines(depths, spread, weights)
     has_interval = len(found) >= CROSSINGS_FOR_INTERVAL  # they can also contradict the law
+    parameters = {}
+    for name, value, drawn in (("a", a, a_draws), ("b", b, b_draws)):
+        low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist() if has_interval else (None, None)
+        parameters[name] = Estimate(value=float(value), low=low, high=high)
     forms: dict[str, Predictor] = {
         TRANSITION_FORM: line,
         "ln width = a + b ln depth": lambda x, y, w, at: line(np.log(x), y, w, math.log(at)),
@@ -93,23 +94,12 @@ def _transition_law(found: Sequence[Crossing]) -> Law:
         kind="transition",
         form=TRANSITION_FORM,
         family=found[0].shallow,
-        parameters={
-            "a": _parameter(float(a), a_draws if has_interval else None),
-            "b": _parameter(float(b), b_draws if has_interval else None),
-        },
+        parameters=parameters,
         forms=compared(forms, depths, centres, weights) if has_interval else (),
         points=len(found),
         seeds=min(crossing.seeds for crossing in found),
         inflation=inflation,
     )
-
-
-def _parameter(value: float, draws: "Reals | None") -> Estimate:
-    """With the middle 90 % of its draws, where these make an interval."""
-    if draws is None:
-        return Estimate(value=value, low=None, high=None)
-    low, high = np.quantile(draws, [TAIL, 1 - TAIL])
-    return Estimate(value=value, low=float(low), high=float(high))
 
 
 def _lines(x: Reals, rows: Reals, weights: Reals) -> tuple[Reals, Reals]:
@@ -118,18 +108,6 @@ def _lines(x: Reals, rows: Reals, weights: Reals) -> tuple[Reals, Reals]:
     centred = x - x @ share
     slope = rows @ (centred * share) / float(centred**2 @ share)
     return rows @ share - slope * float(x @ share), slope
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Profile:
-    """For each exponent: excess squares, and E and B = A e^(-alpha middle) with their errors."""
-
-    alpha: Reals
-    excess: Reals
-    floor: Reals
-    floor_error: Reals
-    scale: Reals
-    scale_error: Reals
 
 
 def size_law(curve: Curve, noise: Noise) -> Law | None:
@@ -147,30 +125,31 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
         return None
     x = np.array([cell.log_size for cell in cells])
     losses = np.array([cell.mean for cell in cells])
-    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.inflation
-    degrees = noise.degrees if curve.inflation == 1 else max(1, len(cells) - POWER.free)
+    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.fits.inflation
+    degrees = noise.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
-    profile = _profile(alphas, x - curve.middle, losses, precisions)
     for _ in range(REFINEMENTS):  # as many exponents where the interval is
-        places = np.append(np.flatnonzero(profile.excess <= allowed), profile.excess.argmin())
+        excess = _profile(alphas, x - curve.middle, losses, precisions)[0]
+        places = np.append(np.flatnonzero(excess <= allowed), excess.argmin())
         first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
         alphas = np.linspace(alphas[first], alphas[last], ALPHAS)
-        profile = _profile(alphas, x - curve.middle, losses, precisions)
+    profile = _profile(alphas, x - curve.middle, losses, precisions)
     forms = {SIZE_FORM: power, "loss = a - b ln N": line, "loss = a": constant}
     return Law(
         kind="size",
         form=SIZE_FORM,
         family=curve.family.key,
-        parameters=_size_parameters(profile, curve, allowed),
+        parameters=_size_parameters(alphas, profile, curve.middle, allowed),
         forms=compared(forms, x, losses, precisions),
         points=len(cells),
         seeds=curve.family.seeds,
-        inflation=curve.inflation,
+        inflation=curve.fits.inflation,
     )
 
 
 def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profile:
+    """For each exponent: excess squares, and E and B = A e^(-alpha middle) with their errors."""
     decay = np.exp(-alpha[:, None] * u)
     total = precisions.sum()
     decay_mean, loss_mean = decay @ precisions / total, float(losses @ precisions / total)
@@ -179,44 +158,37 @@ def _profile(alpha: Reals, u: Reals, losses: Reals, precisions: Reals) -> Profil
     scale = (centred * (losses - loss_mean)) @ precisions / spread
     left = (losses - loss_mean - scale[:, None] * centred) ** 2 @ precisions
     _, least = fit_form(POWER, u, losses[None], precisions)
-    return Profile(
-        alpha=alpha,
-        excess=np.maximum(0.0, left - min(float(least[0]), float(left.min()))),
-        floor=loss_mean - scale * decay_mean,
-        floor_error=np.sqrt(1 / total + decay_mean**2 / spread),
-        scale=scale,
-        scale_error=np.sqrt(1 / spread),
-    )
+    excess = np.maximum(0.0, left - min(float(least[0]), float(left.min())))
+    floor_error = np.sqrt(1 / total + decay_mean**2 / spread)
+    return excess, loss_mean - scale * decay_mean, floor_error, scale, np.sqrt(1 / spread)
 
 
-def _size_parameters(profile: Profile, curve: Curve, allowed: float) -> dict[str, Estimate]:
+def _size_parameters(
+    alphas: Reals, profile: Profile, middle: float, allowed: float
+) -> dict[str, Estimate]:
     """E, A and alpha, or none where every exponent misses by more than noise allows."""
-    below_zero = np.minimum(0, profile.floor) / profile.floor_error
-    excess = profile.excess + below_zero**2  # a loss has no floor below zero
-    inside = (excess <= allowed) & (profile.scale > 0)
+    excess, floor, floor_error, scale, scale_error = profile
+    penalised = excess + (np.minimum(0, floor) / floor_error) ** 2  # no floor is below zero
+    inside = (penalised <= allowed) & (scale > 0)
     if not inside.any():
         return {}
-    best = int(np.where(inside, excess, np.inf).argmin())
-    alpha = profile.alpha[inside]
-    half = np.sqrt(np.maximum(0, allowed - profile.excess[inside]))
-    floor, floor_half = profile.floor[inside], profile.floor_error[inside] * half
-    size = np.exp(alpha * curve.middle)
-    scale, scale_half = profile.scale[inside] * size, profile.scale_error[inside] * half * size
+    best = int(np.where(inside, penalised, np.inf).argmin())
+    alpha = alphas[inside]
+    half = np.sqrt(np.maximum(0, allowed - excess[inside]))
+    size = np.exp(alpha * middle)
     is_open = bool(alpha[-1] >= MOST_ALPHA)  # the exponents end before the interval does
-    top = profile.scale[best] * math.exp(profile.alpha[best] * curve.middle)
-    estimates = {"E": (max(0.0, profile.floor[best]), floor, floor_half)}
-    estimates["A"] = (top, scale, scale_half)
+    top = scale[best] * math.exp(alphas[best] * middle)
     found = {}
-    for name, (value, middle, length) in estimates.items():
-        low, high = max(0.0, float((middle - length).min())), float((middle + length).max())
+    for name, value, centre, length in (
+        ("E", max(0.0, floor[best]), floor[inside], floor_error[inside] * half),
+        ("A", top, scale[inside] * size, scale_error[inside] * half * size),
+    ):
+        low, high = max(0.0, float((centre - length).min())), float((centre + length).max())
         end = None if is_open else max(low, high)
         found[name] = Estimate(value=float(value), low=low, high=end)
-    found["alpha"] = Estimate(
-        value=float(profile.alpha[best]),
-        low=None if alpha[0] <= LEAST_ALPHA else float(alpha[0]),
-        high=None if is_open else float(alpha[-1]),
-    )
-    return found
+    low_end = None if alpha[0] <= LEAST_ALPHA else float(alpha[0])
+    high_end = None if is_open else float(alpha[-1])
+    return {**found, "alpha": Estimate(value=float(alphas[best]), low=low_end, high=high_end)}
 
 
 def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from archfit.fit.cells import CellResult, without_rate
 from archfit.spec import Recipe
-from archfit.spec.architecture import Objective
 from archfit.spec.estimate import CONFIDENCE
 
 TAIL = (1 - CONFIDENCE) / 2  # of every interval, on each side
@@ -50,14 +49,8 @@ class Noise:
 
     data_hash: str
     recipe: Recipe  # without its rate
-    objective: Objective
     usual: Pool
     noisy: Pool  # cells that are noisier than accident allows; empty as a rule
-
-    @property
-    def group(self) -> tuple[str, Recipe, Objective]:
-        """What its cells share."""
-        return self.data_hash, self.recipe, self.objective
 
     @property
     def std(self) -> float:
@@ -108,10 +101,10 @@ class Noise:
 
 def noise_of(cells: Iterable[CellResult]) -> tuple[Noise, ...]:
     """The noise of each data set, recipe and objective."""
-    groups: dict[tuple[str, Recipe, Objective], list[CellResult]] = defaultdict(list)
+    groups: dict[object, list[CellResult]] = defaultdict(list)
     for cell in cells:
-        group = cell.data_hash, without_rate(cell.recipe), cell.architecture.objective
-        groups[group].append(cell)
+        objective = cell.architecture.objective
+        groups[cell.data_hash, without_rate(cell.recipe), objective].append(cell)
     return tuple(noise_among(cells) for cells in groups.values())
 
 
@@ -124,7 +117,6 @@ def noise_among(cells: Sequence[CellResult]) -> Noise:
     return Noise(
         data_hash=cells[0].data_hash,
         recipe=without_rate(cells[0].recipe),
-        objective=cells[0].architecture.objective,
         usual=Pool(cells=usual),
         noisy=Pool(cells=tuple(noisy)),
     )

@@ -33,15 +33,8 @@ class PublicNetwork:
 def public_networks() -> tuple[PublicNetwork, ...]:
     """All of them."""
     text = lzma.decompress(packed_file(GRIDS).read_bytes()).decode()
+    kinds = PublicNetwork.__annotations__
     return tuple(
-        PublicNetwork(
-            grid=row["grid"],
-            setting=row["setting"],
-            depth=int(row["depth"]),
-            width=int(row["width"]),
-            params=int(row["params"]),
-            tokens=int(row["tokens"]),
-            loss=float(row["loss"]),
-        )
+        PublicNetwork(**{name: kinds[name](word) for name, word in row.items()})
         for row in csv.DictReader(text.splitlines())
     )

@@ -5,9 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from archfit.evidence.evidence_json import evidence_json, fit_rows
-from archfit.evidence.measures import EvidenceFinding
-from archfit.evidence.records import Evidence
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import short_size, subjects
@@ -52,28 +49,6 @@ def printable(text: str, longest: int) -> str:
 def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
     return Document(title="What the runs say", sections=_sections(fits, {}), data=fit_json(fits))
-
-
-def evidence_document(
-    evidence: Evidence, findings: tuple[EvidenceFinding, ...], *, rows: bool
-) -> Document:
-    """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
-    data = evidence_json(evidence, findings)
-    return Document(
-        title="What the shipped runs say about the papers' findings",
-        sections=tuple(
-            Section(
-                title=f"{finding.question}. {finding.asks}",
-                sentences=(
-                    *((f"paper: {finding.paper}",) if finding.paper else ()),
-                    *(f"{found.what}: {found}; {found.seeds} seeds" for found in finding.measures),
-                    f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
-                ),
-            )
-            for finding in findings
-        ),
-        data=data | fit_rows(evidence) if rows else data,
-    )
 
 
 def sweep_report(
@@ -179,7 +154,7 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> tuple[Table, ...]:
                 "data": lambda item: _data(item.family.data_hash, labels),
                 "tables": lambda item: item.family.words or "full",
                 "block parameters": lambda item: _size(item.size),
-                "best": lambda item: str(item.depth),
+                "best": lambda item: str(item.family.depth),
                 "not told from": lambda item: ", ".join(map(str, item.ties)),
                 "of": lambda item: ", ".join(map(str, item.depths)),
                 "seeds": lambda item: str(item.seeds),
@@ -243,9 +218,7 @@ def _cells(fits: Fits, labels: Mapping[str, str]) -> Table:
             "block parameters": lambda cell: f"{cell.size:,}",
             "all parameters": lambda cell: f"{cell.architecture.params:,}",
             "nats per token": lambda cell: f"{cell.mean:.4f}",
-            "spread": lambda cell: (
-                f"{(cell.squares / (cell.seeds - 1)) ** 0.5:.4f}" if cell.seeds > 1 else ""
-            ),
+            "spread": lambda cell: "" if cell.std is None else f"{cell.std:.4f}",
             "bits per byte": lambda cell: f"{cell.bits_per_byte:.4f}",
             "seeds": lambda cell: str(cell.seeds),
         },

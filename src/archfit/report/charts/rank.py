@@ -144,7 +144,7 @@ def _rank_panels(
             limited=tuple(sorted(limited, key=rank_of)),
             widths=families[key_of(full)].cells,
             curve=tuple(curve for curve in fits.curves if curve.family.key == key_of(full)),
-            noise=next(n for n in fits.noise if n.group == key_of(full).group),
+            noise=next(n for n in fits.noise if full in n.cells),
         )
         for full, limited in found
     ]

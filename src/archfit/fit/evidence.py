@@ -1,26 +1,27 @@
-"""What a finding is: the paper's sentence, our numbers with intervals, and a verdict.
+"""The runs that ship with archfit, and what a finding from them is.
 
-Code computes; what the numbers mean in words is in `resources/evidence/claims.toml`.
+Records of sweeps on one GPU, with where and how they were made; `docs/evidence/pack.py` puts them
+into the package. A finding is the paper's sentence, our numbers with intervals, and a verdict. Code
+computes; what the numbers mean in words is in `resources/evidence/claims.toml`.
 """
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult
 from archfit.fit.depths import BestDepth, Crossing
-from archfit.fit.fitted import Fits
+from archfit.fit.fitted import Fits, fitted
 from archfit.fit.noise import Noise
+from archfit.spec import RunRecord, loads
 from archfit.spec.estimate import Estimate
-from archfit.spec.files import packed_file
+from archfit.spec.files import packed_file, packed_lines
 
+SWEEPS, RECORDS = "evidence/sweeps.json", "evidence/records.jsonl.xz"
 CLAIMS = "evidence/claims.toml"
-BYTES, BPE = 257, 2000  # vocabularies of the English text
-NEAR = 1.5  # "about" a number: within this factor
-PAIR = (2, 8)  # depths that several sweeps compare
 
 Verdict = Literal["confirmed", "refuted", "undecided", "new"]  # new: no paper says anything
 Unit = Literal["share", "width", "block parameters", "nats", "bits a byte", "layers", "number"]
@@ -29,7 +30,79 @@ UNIT_STYLES: dict[Unit, tuple[float, str, str]] = {  # factor, format and sign
     "block parameters": (1e-6, ".2f", "M"), "nats": (1, "+.4f", ""), "bits a byte": (1, "+.4f", ""),
     "number": (1, ".4g", ""),
 }  # fmt: skip
-InnerSizes: TypeAlias = tuple[int | None, int | None, int | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedRun:
+    """A line of the packed records."""
+
+    sweep: str
+    record: RunRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledData:
+    """What the hash of a data set stands for."""
+
+    hash: str
+    label: str
+    kind: str  # of the source: text, fasta, images
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShippedSweep:
+    """How a sweep was made."""
+
+    name: str
+    command: str
+    prepare: tuple[str, ...]  # commands that make its data
+    date: str
+    wall_seconds: float
+    workers: int
+    sweeps_at_once: int  # that shared the GPU
+    reuses: tuple[str, ...]  # sweeps that had trained some of its cells
+    note: str
+
+    def trained(self) -> tuple[RunRecord, ...]:
+        """The records that this sweep trained itself."""
+        known = {record.spec for record in evidence_records(*self.reuses)}
+        return tuple(record for record in evidence_records(self.name) if record.spec not in known)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """The sweeps and their data; the records are `evidence_records`."""
+
+    data: tuple[LabelledData, ...]
+    sweeps: tuple[ShippedSweep, ...]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the data are, in words, by their hash."""
+        return {data.hash: data.label for data in self.data}
+
+
+@cache
+def packed_runs() -> tuple[PackedRun, ...]:
+    """The records of all sweeps; runs that several share stand with each."""
+    return tuple(packed_lines(PackedRun, RECORDS))
+
+
+def evidence_records(*sweeps: str) -> tuple[RunRecord, ...]:
+    """The records of these sweeps, each run once."""
+    lines = (line for line in packed_runs() if line.sweep in sweeps)
+    return tuple({line.record.spec: line.record for line in lines}.values())
+
+
+@cache
+def evidence_fits(*sweeps: str) -> Fits:
+    """What these sweeps say together; computed once."""
+    return fitted(evidence_records(*sweeps))
+
+
+def read_evidence() -> Evidence:
+    """What ships with this version."""
+    return loads(Evidence, packed_file(SWEEPS).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,10 +145,6 @@ class EvidenceFinding:
     because: str  # of the verdict, and what to bear in mind
     sweeps: tuple[str, ...]
 
-    def measure(self, what: str) -> Measure:
-        """The measure of this name."""
-        return next(measure for measure in self.measures if measure.what == what)
-
 
 def finding(
     claim: str, measures: Iterable[Measure], verdict: Verdict, *, id_: str = "", **words: object
@@ -85,12 +154,10 @@ def finding(
     return EvidenceFinding(
         id=id_ or claim,
         question=text["question"],
-        asks=text["asks"].format(**words),
-        paper=text["paper"].format(**words),
         measures=tuple(measures),
         verdict=verdict,
-        because=text["because"].format(**words),
         sweeps=tuple(sweep.format(**words) for sweep in text["sweeps"]),
+        **{name: text[name].format(**words) for name in ("asks", "paper", "because")},
     )
 
 
@@ -100,23 +167,35 @@ def claim_table() -> dict[str, Any]:
     return tomllib.loads(packed_file(CLAIMS).read_text(encoding="utf-8"))
 
 
-def verdict_of(*, confirmed: Iterable[bool], refuted: Iterable[bool]) -> Verdict:
+def verdict_of(confirmed: Iterable[bool], refuted: Iterable[bool]) -> Verdict:
     """Confirmed where all that it needs holds, refuted where anything against it does."""
     if any(refuted):
         return "refuted"
     return "confirmed" if all(confirmed) else "undecided"
 
 
-def within(measures: Sequence[Measure], bands: Sequence[tuple[float, float]]) -> Verdict:
+def all_above(limit: float, *measures: Measure) -> Verdict:
+    """Whether all intervals lie above a number; refuted where any lies below it."""
+    own = [measure.estimate for measure in measures]
+    return verdict_of((one.is_above(limit) for one in own), (one.is_below(limit) for one in own))
+
+
+def all_larger(pairs: Iterable[tuple[Measure, Measure]]) -> Verdict:
+    """Whether the first of each pair lies above the second; refuted where any lies below."""
+    own = [(first.estimate, second.estimate) for first, second in pairs]
+    return verdict_of((a.lies_above(b) for a, b in own), (b.lies_above(a) for a, b in own))
+
+
+def within(measures: Iterable[Measure], bands: Iterable[tuple[float, float]]) -> Verdict:
     """Confirmed where all intervals lie inside their bands, refuted where any lies outside."""
-    pairs = [(measure.estimate, *band) for measure, band in zip(measures, bands, strict=True)]
+    own = [(measure.estimate, *band) for measure, band in zip(measures, bands, strict=True)]
     return verdict_of(
-        confirmed=(own.is_above(low) and own.is_below(high) for own, low, high in pairs),
-        refuted=(own.is_above(high) or own.is_below(low) for own, low, high in pairs),
+        confirmed=(one.is_above(low) and one.is_below(high) for one, low, high in own),
+        refuted=(one.is_above(high) or one.is_below(low) for one, low, high in own),
     )
 
 
-def share_of(item: MeasuredRedundancy, what: str, *, series: str = "") -> Measure:
+def share_of(item: MeasuredRedundancy, what: str, series: str = "") -> Measure:
     """A redundancy, at its ratio."""
     at, estimate, seeds = item.ratio, item.estimate, item.seeds
     return Measure(what=what, at=at, estimate=estimate, unit="share", seeds=seeds, series=series)
@@ -143,10 +222,10 @@ def depth_at(item: BestDepth, what: str) -> Measure:
 
 
 def loss_difference(
-    source: Fits | Noise, first: CellResult, second: CellResult, what: str, at: float | None = None
+    fits: Fits, first: CellResult, second: CellResult, what: str, at: float | None = None
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
-    noise = source if isinstance(source, Noise) else noise_about(source, first)
+    noise = noise_about(fits, first)
     half = noise.t(first, second) * noise.error(first, second)
     value, seeds = first.mean - second.mean, min(first.seeds, second.seeds)
     estimate = Estimate(value=value, low=value - half, high=value + half)
@@ -156,24 +235,3 @@ def loss_difference(
 def noise_about(fits: Fits, cell: CellResult) -> Noise:
     """The noise of the data set and recipe of a cell."""
     return next(noise for noise in fits.noise if cell in noise.cells)
-
-
-def by_inner_sizes(fits: Fits, *, width: int) -> dict[InnerSizes, CellResult]:
-    """The cells of this width by the inner sizes of embedding, positions and head."""
-    shapes = ((cell.architecture, cell) for cell in fits.cells if cell.architecture.width == width)
-    return {
-        (s.embedding.inner_size, s.positions.inner_size, getattr(s.head, "inner", None)): cell
-        for s, cell in shapes
-    }
-
-
-def pair_of(fits: Fits, *, vocab: int, cap: int | None) -> Crossing:
-    """The comparison of 2 and 8 layers for this vocabulary, the embedding's rank capped or not."""
-    (found,) = (
-        crossing
-        for crossing in fits.crossings
-        if (crossing.shallow.depth, crossing.deep.depth) == PAIR
-        and crossing.shallow.input.vocab == vocab
-        and crossing.shallow.embedding.inner_size == cap
-    )
-    return found

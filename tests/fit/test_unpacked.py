@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from archfit.evidence.records import read_evidence
 from archfit.fit.conclusions import conclusions
+from archfit.fit.evidence import evidence_fits, read_evidence
 from archfit.fit.fitted import read_folders
 
-EVIDENCE = read_evidence()
-NAMES = [sweep.name for sweep in EVIDENCE.manifest.sweeps]
+NAMES = [sweep.name for sweep in read_evidence().sweeps]
 MIXED = ("again-dna", "repairs-dna", "repairs-music", "repairs-proteins", "wies-vocab")
 SCRIPT = Path(__file__).parents[2] / "docs" / "evidence" / "unpack.py"
 
@@ -29,7 +28,7 @@ def test_every_sweep_has_its_folder(folders: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_is_fitted_and_says_what_the_evidence_does(folders: Path, name: str) -> None:
-    assert read_folders([folders / name]).fits() == EVIDENCE.fits(name)
+    assert read_folders([folders / name]).fits() == evidence_fits(name)
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -41,5 +40,5 @@ def test_without_its_sweep_each_data_set_is_fitted_on_its_own(
             (tmp_path / run.name).symlink_to(run)
     fits = read_folders([tmp_path]).fits()
     assert len(fits.data_hashes) == 2
-    assert fits.crossings == EVIDENCE.fits(name).crossings
+    assert fits.crossings == evidence_fits(name).crossings
     assert "were fitted each on their own and not compared" in conclusions(fits)[-1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archfit.evidence.measures import Measure, Unit, verdict_of, within
+from archfit.fit.evidence import Measure, Unit, verdict_of, within
 from archfit.spec.estimate import Estimate
 
 

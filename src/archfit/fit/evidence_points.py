@@ -6,18 +6,19 @@ The file is `archfit fit --evidence --json`, written by `make evidence`; a test 
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from archfit.spec.estimate import Estimate
+from archfit.spec.files import packed_file
 
+CONCLUSIONS = "evidence/conclusions.json"
 RANK_SETTING = "6 layers, width 256, English"
 ATTENTION_SETTING = "3 and 6 layers, 2.65M, English"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """A measurement at one ratio or size."""
+    """A measurement at one ratio."""
 
     at: float
     estimate: Estimate
@@ -45,27 +46,19 @@ def attention_curve() -> tuple[Point, ...]:
 
 def rank_by_depth() -> tuple[tuple[str, Point], ...]:
     """What rank 16 wastes at widths of 250 to 300, shallow first, with the shapes' names."""
-    measures = _measures()["rank-and-depth"]
-    return tuple((str(measure["what"]), _point(measure)) for measure in measures)
-
-
-def best_depths(vocab: int) -> tuple[Point, ...]:
-    """The best depth over block parameters; bytes have a row of their own."""
-    return _points("best-depth-of-bytes" if vocab <= 257 else "best-depth")
+    return tuple((measure["what"], _point(measure)) for measure in _measures()["rank-and-depth"])
 
 
 @cache
 def _measures() -> dict[str, list[dict[str, Any]]]:
     """The measures of every finding, by its id."""
-    file = resources.files("archfit.resources").joinpath("evidence/conclusions.json")
-    document = json.loads(file.read_text(encoding="utf-8"))
+    document = json.loads(packed_file(CONCLUSIONS).read_text(encoding="utf-8"))
     return {finding["id"]: finding["measures"] for finding in document["findings"]}
 
 
 def _points(id_: str, series: str = "") -> tuple[Point, ...]:
     """The points of a finding, or of one of its curves, smallest first."""
-    measures = _measures()[id_]
-    found = (_point(measure) for measure in measures if series in ("", measure["series"]))
+    found = [_point(one) for one in _measures()[id_] if series in ("", one["series"])]
     return tuple(sorted(found, key=lambda point: point.at))
 
 

@@ -5,17 +5,23 @@ import json
 import math
 import statistics
 from collections import defaultdict
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from archfit.evidence.evidence_json import CONCLUSIONS, all_findings, evidence_json, fit_rows
-from archfit.evidence.evidence_page import written_page
-from archfit.evidence.measures import EvidenceFinding, claim_table
-from archfit.evidence.points import attention_curve, best_depths, rank_by_depth, rank_curve
-from archfit.evidence.records import read_evidence
+from archfit.fit.evidence import (
+    EvidenceFinding,
+    Measure,
+    claim_table,
+    evidence_fits,
+    evidence_records,
+    read_evidence,
+)
+from archfit.fit.evidence_points import CONCLUSIONS, attention_curve, rank_by_depth, rank_curve
+from archfit.fit.paper_findings import all_findings
+from archfit.report.evidence_document import evidence_json, fit_rows, written_page
 from archfit.spec import Architecture, Factorised, Full
+from archfit.spec.files import packed_file
 
 EVIDENCE = read_evidence()
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,13 +30,18 @@ NUMBERS = 1e-6  # relative: fits end where the last bits of a library's sums let
 
 @pytest.fixture(scope="module")
 def findings() -> dict[str, EvidenceFinding]:
-    return {finding.id: finding for finding in all_findings(EVIDENCE)}
+    return {finding.id: finding for finding in all_findings()}
+
+
+def measure(finding: EvidenceFinding, what: str) -> Measure:
+    """The measure of this name."""
+    return next(measure for measure in finding.measures if measure.what == what)
 
 
 def means(sweep: str, *, width: int | None = None) -> dict[Architecture, float]:
     """The mean last loss of each network, summed by hand."""
     losses = defaultdict(list)
-    for record in EVIDENCE.records(sweep):
+    for record in evidence_records(sweep):
         if width in (None, record.spec.architecture.width):
             last = record.evaluations[-1].heldout_nats_per_token
             losses[record.spec.architecture].append(last)
@@ -58,9 +69,8 @@ def assert_same(found: object, shipped: object, where: str = "") -> None:
 def test_the_shipped_conclusions_are_recomputed_from_the_records(
     findings: dict[str, EvidenceFinding],
 ) -> None:
-    file = resources.files("archfit.resources").joinpath(f"evidence/{CONCLUSIONS}")
     found = json.loads(json.dumps(evidence_json(EVIDENCE, tuple(findings.values()))))
-    assert_same(found, json.loads(file.read_text()))
+    assert_same(found, json.loads(packed_file(CONCLUSIONS).read_text()))
 
 
 def test_every_number_of_the_page_is_recomputed_from_the_records(
@@ -107,7 +117,7 @@ def test_redundancy_at_rank_16_agrees_with_a_ruler_on_the_baseline(
     )
     share = (above - capped) / (above - below)
     size = math.exp(math.log(n0) + share * math.log(n1 / n0))
-    found = findings["rank"].measure("rank 16 of 256").estimate
+    found = measure(findings["rank"], "rank 16 of 256").estimate
     assert found.contains(1 - size / full[-1][0])
     assert found.value == pytest.approx(1 - size / full[-1][0], abs=0.02)
 
@@ -117,7 +127,7 @@ def test_the_head_costs_what_the_means_say(findings: dict[str, EvidenceFinding])
     rank = Factorised(inner=32)
     (head,) = (loss for s, loss in shapes.items() if s.head == rank and s.embedding == Full())
     (side,) = (loss for s, loss in shapes.items() if s.embedding == rank and s.head == Full())
-    found = findings["input-or-output-rank"].measure("rank 32 of 256").estimate
+    found = measure(findings["input-or-output-rank"], "rank 32 of 256").estimate
     assert found.value == pytest.approx(head - side)
 
 
@@ -143,7 +153,7 @@ def test_crossings_lie_where_the_means_change_their_order(
     wins = [chosen[8, d] < chosen[2, s] for s, d in zip(shallow, deep, strict=True)]
     first = wins.index(True)
     assert all(wins[first:])
-    crossing = findings[finding].measure(what).estimate.value
+    crossing = measure(findings[finding], what).estimate.value
     assert crossing is not None
     assert shallow[first - 1] <= crossing <= shallow[first]
 
@@ -152,12 +162,12 @@ def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, EvidenceF
     for kind in ("dna", "proteins", "mnist", "music"):
         finding = findings[f"depth-{kind}"]
         by_depth: dict[int, list[float]] = defaultdict(list)
-        for record in EVIDENCE.records(f"repairs-{kind}"):
+        for record in evidence_records(f"repairs-{kind}"):
             shape = record.spec.architecture
             if shape.input.vocab in (5, 24, 17, 257) and shape.input.tokens_per_position == 1:
                 by_depth[shape.depth].append(record.evaluations[-1].heldout_bits_per_byte)
         gap = sum(by_depth[32]) / 3 - sum(by_depth[4]) / 3
-        assert finding.measure("32 layers").estimate.value == pytest.approx(gap)
+        assert measure(finding, "32 layers").estimate.value == pytest.approx(gap)
         # Of music 81 bytes occur, so that theory asks for 10 layers; 8 are tied with 4.
         assert finding.verdict == ("undecided" if kind == "music" else "refuted")
 
@@ -165,8 +175,8 @@ def test_deepening_loses_on_every_small_vocabulary(findings: dict[str, EvidenceF
 def test_the_repetition_lies_inside_the_first_intervals(
     findings: dict[str, EvidenceFinding],
 ) -> None:
-    first = findings["depth-dna"].measure("32 layers").estimate
-    again = findings["again"].measure("32 layers").estimate
+    first = measure(findings["depth-dna"], "32 layers").estimate
+    again = measure(findings["again"], "32 layers").estimate
     assert again.value is not None
     assert first.contains(again.value)
     assert first.is_above(0)  # "which alone excluded zero"
@@ -178,8 +188,6 @@ def test_plans_read_the_curves_of_the_findings() -> None:
     assert [point.at for point in attention_curve()] == [2, 4, 8, 16]
     shares = [point.estimate.value for _, point in rank_by_depth()]
     assert shares == sorted(shares, key=lambda share: -(share or 0))
-    assert [point.estimate.value for point in best_depths(2000)] == [2, 2, 2, 4, 8]
-    assert [point.estimate.value for point in best_depths(257)] == [2, 8, 8, 8, 8]
 
 
 def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
@@ -193,12 +201,12 @@ def test_rows_name_their_sweep_and_have_low_high_and_seeds() -> None:
 
 def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, EvidenceFinding]) -> None:
     """Words are written by hand; records that said otherwise would make them false."""
-    rates = EVIDENCE.fits("depth-rates")
+    rates = evidence_fits("depth-rates")
     assert {one.best for one in rates.tunings if one.depth == 8} == {0.006}
     assert {one.rates for one in rates.tunings} == {(0.0015, 0.003, 0.006)}
     assert [one.verdict for one in rates.crossings] == ["shallower wins everywhere"]
-    short = EVIDENCE.fits("depth-lengths")
-    assert {one.depth for one in short.best_depth} == {8}
+    short = evidence_fits("depth-lengths")
+    assert {one.family.depth for one in short.best_depth} == {8}
     tied = [
         (round(one.size / 1e6, 1), one.family.recipe.steps) for one in short.best_depth if one.ties
     ]
@@ -207,19 +215,19 @@ def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Evidenc
     assert at_two == {112: 0.006, 182: 0.006, 302: 0.003}
     lengths = [one.estimate.value or 0 for one in findings["depth-and-length"].measures]
     assert [value < 0 for value in lengths] == [True, True, False, False]
-    assert findings["rank"].measure("rank 128 of 256").estimate.is_below(0.06)
+    assert measure(findings["rank"], "rank 128 of 256").estimate.is_below(0.06)
 
 
 def test_networks_of_a_low_rank_scatter_and_those_of_full_ones_do_not() -> None:
     """Of 512 positions; the others scatter as those of 128 positions do."""
     spread = {}
-    for cell in EVIDENCE.fits("wies-positions").cells:
+    for cell in evidence_fits("wies-positions").cells:
         low = getattr(cell.architecture.positions, "inner", 256) < 16
         spread[cell] = (low or cell.architecture.embedding != Full(), statistics.stdev(cell.losses))
     low = sorted(round(std, 3) for is_low, std in spread.values() if is_low)
     assert (low[0], low[-1]) == (0.014, 0.053)
     assert {round(std, 3) for is_low, std in spread.values() if not is_low} <= {0.006, 0.007}
-    usual = EVIDENCE.fits("levine-depth").noise[0].std
+    usual = evidence_fits("levine-depth").noise[0].std
     assert usual == pytest.approx(0.007, abs=0.0005)
 
 
@@ -227,10 +235,10 @@ def test_bytes_cross_where_their_vocabulary_limits_no_rank(
     findings: dict[str, EvidenceFinding],
 ) -> None:
     """So that a sentence about the bottleneck would be false."""
-    crossing = findings["vocabulary-sooner"].measure("V = 257 (bytes)")
+    crossing = measure(findings["vocabulary-sooner"], "V = 257 (bytes)")
     assert crossing.estimate.is_below(257)
     assert "not the papers' bottleneck" in findings["vocabulary-sooner"].because
-    tight = [findings["low-rank-sooner"].measure(f"rank {rank}") for rank in (16, 64)]
+    tight = [measure(findings["low-rank-sooner"], f"rank {rank}") for rank in (16, 64)]
     low, high = (measure.estimate for measure in tight)
     assert not high.lies_above(low)  # "not told apart"
     assert not low.lies_above(high)
@@ -251,7 +259,7 @@ def test_capping_the_input_costs_nothing_more_once_the_head_is_capped_at_32_or_1
 def test_a_network_of_many_tokens_trained_twice_gave_the_same_losses_to_the_last_bit() -> None:
     """The three runs that two sweeps both trained: only few and frequent rows are summed anew."""
     first, second = (
-        {record.spec: record for record in EVIDENCE.records(name)}
+        {record.spec: record for record in evidence_records(name)}
         for name in ("wies-rank", "input-or-output-rank")
     )
     shared = first.keys() & second.keys()

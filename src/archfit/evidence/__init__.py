@@ -1,1 +1,0 @@
-"""The runs that ship with archfit, and what they say about the papers' findings."""

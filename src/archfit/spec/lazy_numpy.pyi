@@ -1,0 +1,3 @@
+"""To type checkers `lazy_numpy` is numpy itself."""
+
+from numpy import *  # noqa: F403
