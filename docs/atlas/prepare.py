@@ -1,4 +1,6 @@
-"""Prepare the data of the atlas as its records name them: python docs/atlas/prepare.py FILES OUT [KIND…]
+"""Prepare the data of the atlas as its records name them:
+
+    python docs/atlas/prepare.py FILES OUT [KIND…]
 
 FILES is a folder with what docs/atlas/sources.py writes and the other sources (english.txt.xz and
 english-heldout.txt.xz, the same of c-code, dna and proteins). Some kinds are the first documents
@@ -37,12 +39,13 @@ class AtlasSource:
 BYTES = {"kind": "text", "vocab": 257}
 KINDS = {
     "english": AtlasSource(
-        source="english.txt.xz", heldout="english-heldout.txt.xz", settings=BYTES,
-        documents=2527, heldout_documents=135,
+        source="english.txt.xz",
+        heldout="english-heldout.txt.xz",
+        settings=BYTES,
+        documents=2527,
+        heldout_documents=135,
     ),  # fmt: skip
-    "c-code": AtlasSource(
-        source="c-code.txt.xz", heldout="c-code-heldout.txt.xz", settings=BYTES
-    ),
+    "c-code": AtlasSource(source="c-code.txt.xz", heldout="c-code-heldout.txt.xz", settings=BYTES),
     "german": AtlasSource(source="german.txt", settings=BYTES),
     "french": AtlasSource(source="french.txt", settings=BYTES),
     "javascript": AtlasSource(source="javascript.txt", settings=BYTES),

@@ -89,7 +89,9 @@ def advised(
         is_fixed = source.is_prepared or source.vocab is not None
         tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
         budget, deepest = _size_asked(request, data, family)
-        found = measured(measuring, tokens, prior, budget=budget, deepest=deepest)
+        asked = {"budget": budget, "deepest": deepest}
+        asked["tokens_per_param"] = options.tokens_per_param
+        found = measured(measuring, tokens, prior, **asked)
         speed = found.speed
     tokens_of_answer = _tokens(request, data, family, found)
     folder = out / LADDER / "data" / tokens_of_answer.label.replace(" ", "-")

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
@@ -23,12 +23,8 @@ from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
+from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import UNKNOWN, Estimate
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
 ATLAS = "atlas"

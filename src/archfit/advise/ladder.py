@@ -10,18 +10,13 @@ clock, or in back-tests the atlas and operations.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.advise.prior import DRAWS, FamilyPrior
 from archfit.advise.prior_runs import LEAST_SIZE, log_tokens, observed_rows
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import USUAL_TOKENS, Observed
 from archfit.fit.best_depth import SHARE_OF_SIZE
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
 
 SIZES = tuple(LEAST_SIZE << doubling for doubling in range(12))
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)

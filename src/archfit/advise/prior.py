@@ -10,17 +10,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from archfit.advise.prior_runs import KindRuns
 from archfit.advise.surface import NEW, Observed, Posterior, Surface, joined
 from archfit.spec import from_json
+from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 PRIOR = "prior.json"
 GRID_DEPTHS = 64  # at which a decision looks

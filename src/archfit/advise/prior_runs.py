@@ -4,18 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from archfit.advise.law import ideal_shape
 from archfit.advise.surface import USUAL_TOKENS, Observed, of_sizes
 from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.public_grids import PublicNetwork, public_networks
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
 
 LEAST_NOISE = 5e-4  # of ln loss: what no number of seeds takes away
 GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may have

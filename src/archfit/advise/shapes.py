@@ -193,7 +193,9 @@ def _sized_by_time(request: PlanRequest, known: Knowledge) -> tuple[PlanRequest,
     def slowness(depth: float) -> float:
         return slope * math.log(size(depth) / middle)
 
-    params = round(size(known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness).depth))
+    params = round(
+        size(known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness).depth)
+    )
     if params < 1:
         raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
     return replace(request, budget=TotalParams(params=params)), slowness

@@ -10,15 +10,10 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
 
 SPEEDS = "speeds.toml"
 WEIGHTS = 12  # a block of width d has 12 d^2 of them

@@ -7,14 +7,9 @@ halves are treated the same way, down to a few columns. One algorithm for numpy 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.exact.prime_field import Array, NumpyArrays, PrimeField
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
 
 NARROW = 8  # columns that are eliminated one by one
 SPARE = 8  # rows beyond the number of columns in which pivots are sought first

@@ -5,7 +5,7 @@ that a cell is done, a lock that somebody who lives is at it. A runner that is k
 along.
 
 A worker is a process that trains the cells it is given: `python -m archfit train --spec -`. What it
-says is described in archfit/train/worker.py. When its standard input is closed, also by the death
+says is described in archfit/train/together.py. When its standard input is closed, also by the death
 of the one who holds the other end, it saves the run under way and ends.
 """
 

@@ -1,3 +1,0 @@
-"""To type checkers `lazy_numpy` is numpy itself."""
-
-from numpy import *  # noqa: F403
