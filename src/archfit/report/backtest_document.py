@@ -24,7 +24,7 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
         headline="; ".join(_headline(test) for test in tests),
         sections=(
             *(_section(test) for test in tests),
-            Section(title="How it was scored", sentences=PROTOCOL, is_detail=True),
+            Section.of("How it was scored", *PROTOCOL, is_detail=True),
         ),
         data={"grids": [_json(test) for test in tests]},
     )
@@ -51,49 +51,29 @@ def _section(test: Backtest) -> Section:
         if test.oracle is not None
         else "All are scored by one curve, against its own best."
     )
-    return Section(
-        title=test.grid,
-        sentences=(f"{settings} settings of {families} {kinds}, {test.unit}. {halves}",),
-        tables=(
-            Table.of(
-                f"Regret on {test.grid}",
-                test.scores,
-                {
-                    "rule": lambda score: score.rule,
-                    "mean": lambda score: _number(score.mean),
-                    "90 % interval": _interval,
-                    "worst": lambda score: _number(score.worst),
-                    "more than the prior": _more,
-                    "scored in": lambda score: f"{score.scored} of {settings}",
-                    "“at most” held": lambda score: (
-                        "" if score.covered is None else f"{score.covered:.0%}"
-                    ),
-                },
-                narrow=("rule", "mean", "worst", "more than the prior", "scored in"),
-            ),
+    table = Table.of(
+        "regret",
+        test.scores,
+        title=f"Regret on {test.grid}",
+        interval=lambda score: (
+            "" if None in (score.low, score.high) else f"{score.low:.4f} to {score.high:.4f}"
         ),
-        figures=(
-            Figure(
-                name=f"regret-{test.grid}",
-                title=f"Regret on {test.grid}",
-                caption="Small points are families or schedules, diamonds their mean with its 90 % "
-                "interval. Rules that are scored nowhere are left out.",
-                description=f"Mean regret on {test.grid}: "
-                + ", ".join(f"{score.rule} {_number(score.mean)}" for score in test.scores),
-                chart=lambda page: loaded("report.charts.backtest").regret_chart(test, page),
-            ),
-        ),
+        more=_more,
+        settings=lambda _: settings,
     )
+    means = (f"{score.rule} {_number(score.mean)}" for score in test.scores)
+    figure = Figure.of(
+        "regret-{grid}",
+        f"Mean regret on {test.grid}: {', '.join(means)}",
+        lambda page: loaded("backtest").regret_chart(test, page),
+        grid=test.grid,
+    )
+    about = f"{settings} settings of {families} {kinds}, {test.unit}. {halves}"
+    return Section.of(test.grid, about, table, figure)
 
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:.4f}"
-
-
-def _interval(score: RuleScore) -> str:
-    if score.low is None or score.high is None:
-        return ""
-    return f"{score.low:.4f} to {score.high:.4f}"
 
 
 def _more(score: RuleScore) -> str:

@@ -3,13 +3,21 @@
 Every kind of result is built once, by one function of this room (`plan_document`, …), and
 rendered by `terminal.text_of` for people at a terminal, by `page` for browsers, and by `data` for
 programs. Values in, words out: nothing here prints, draws or writes a file.
+
+What does not change with the values stands in resources/report: the columns of tables in
+tables.toml, titles and captions of figures in figures.toml.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from string import Formatter
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from archfit.spec.files import packed_file
 
 if TYPE_CHECKING:
     import altair
@@ -18,9 +26,22 @@ if TYPE_CHECKING:
         altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
     )
 
-NOT_KNOWN = "…"
-Item = TypeVar("Item")
 LONGEST_NUMBER = 40  # characters
+
+
+@cache
+def written(name: str) -> dict[str, Any]:
+    """What resources/report says about tables, figures or charts, by their names."""
+    return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
+
+
+class Template(Formatter):
+    """`{0.size:,|?}` is the size of the first item, or a question mark where it has none."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        """The value; for None or no words what stands behind the bar, if anything."""
+        form, _, unknown = format_spec.partition("|")
+        return unknown if value is None or value == "" else format(value, form)
 
 
 class Command(str):
@@ -41,17 +62,33 @@ class Table:
 
     @classmethod
     def of(
-        cls,
-        title: str,
-        items: Iterable[Item],
-        columns: Mapping[str, Callable[[Item], str]],
-        narrow: tuple[str, ...] = (),
-        sortable: bool = False,
+        cls, name: str, items: Iterable[Any], title: str = "", **more: Callable[[Any], object]
     ) -> "Table":
-        """A row for each item, and in each column what its function says of the item."""
-        rows = tuple(tuple(say(item) for say in columns.values()) for item in items)
-        names = tuple(columns)
-        return cls(title=title, columns=names, rows=rows, narrow=narrow, sortable=sortable)
+        """The table of this name in tables.toml, with a row for each item, or tuple of items.
+
+        Templates of its columns call what is said of items by no attribute by the names in `more`.
+        """
+        about, template = written("tables")[name], Template()
+        rows = []
+        for item in items:
+            values = item if isinstance(item, tuple) else (item,)
+            named = {name: say(item) for name, say in more.items()}
+            columns = about["columns"].values()
+            rows.append(tuple(template.format(column, *values, **named) for column in columns))
+        return cls(
+            title=title or about["title"],
+            columns=tuple(about["columns"]),
+            rows=tuple(rows),
+            narrow=tuple(about.get("narrow", ())),
+            sortable=about.get("sortable", False),
+        )
+
+    @classmethod
+    def of_facts(cls, title: str, name: str, values: Mapping[str, object]) -> "Table":
+        """Quantities and their values, by the facts of this name in tables.toml."""
+        facts = written("tables")[name]["facts"].items()
+        rows = tuple((quantity, template.format_map(values)) for quantity, template in facts)
+        return cls(title=title, columns=("quantity", "value"), rows=rows)
 
     @property
     def numeric(self) -> frozenset[int]:
@@ -91,8 +128,8 @@ NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
 
 
 def loaded(module: str) -> ModuleType:
-    """A module that only charts need, loaded when one is drawn: altair takes its time."""
-    return import_module(f"archfit.{module}")
+    """A module of charts, loaded when one is drawn: altair takes its time."""
+    return import_module(f"archfit.report.charts.{module}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +141,19 @@ class Figure:
     caption: str  # how to read it
     description: str  # what it shows, for those who do not see it
     chart: "Callable[[Layout], Drawing]"
+
+    @classmethod
+    def of(
+        cls, name: str, description: str, chart: "Callable[[Layout], Drawing]", **words: object
+    ) -> "Figure":
+        """The figure of this name in figures.toml; `words` fill the braces there, also its name's.
+
+        Where a number is `left` out of the chart, its caption says so.
+        """
+        about = written("figures")[name]
+        caption = about["caption"] + (about["left"] if words.get("left") else "")
+        name, title, caption = (text.format(**words) for text in (name, about["title"], caption))
+        return cls(name=name, title=title, caption=caption, description=description, chart=chart)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +167,17 @@ class Section:
     is_detail: bool = False  # for pages: a terminal leaves it out
     is_why: bool = False  # for a terminal only where somebody asks why
     status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
+
+    @classmethod
+    def of(cls, title: str, *parts: str | Table | Figure, **marks: Any) -> "Section":
+        """A section of these parts, of each kind in their order; `marks` are its other fields."""
+        return cls(
+            title=title,
+            sentences=tuple(part for part in parts if isinstance(part, str)),
+            tables=tuple(part for part in parts if isinstance(part, Table)),
+            figures=tuple(part for part in parts if isinstance(part, Figure)),
+            **marks,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,6 @@ from archfit.report.document import Document, Figure, Section, Table, loaded
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
-DISPUTED = "ub_thm2 is the papers' formula for deep networks, whose proof has a gap."
 GROWTH_SAYS = "with one head the rank is the proved statistics bound"  # it is not at (3, 4, 4)
 Json = dict[str, object]
 
@@ -25,29 +24,17 @@ def measure_document(measured: Measurement) -> Document:
     title = (
         f"Separation rank at depth {network.depth}, width {network.width}, heads {network.heads}"
     )
-    table = Table.of(
-        title,
-        measured.trials,
-        {
-            "prime": lambda trial: str(trial.prime),
-            "rank": lambda trial: f"{trial.rank:,}",
-            "samples": lambda trial: f"{trial.samples:,}",
-            "seconds": lambda trial: f"{trial.seconds:.2f}",
-        },
-    )
     return Document(
         title=title,
         headline=f"separation rank = {measured.rank:,}{' (exact)' if measured.is_exact else ''}",
         sections=(
-            Section(
-                sentences=(
-                    f"{certificate(measured)}.",
-                    f"{mask} network, {NETWORK}{residual}; {positions}, output at "
-                    f"{partition.output}.",
-                    *lower,
-                )
+            Section.of(
+                "",
+                f"{certificate(measured)}.",
+                f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",
+                *lower,
             ),
-            Section(tables=(table,)),
+            Section.of("", Table.of("trial-primes", measured.trials, title=title)),
         ),
         data={
             "separation_rank": measured.rank,
@@ -82,10 +69,10 @@ def certificate(measured: Measurement) -> str:
 
 def claims_document() -> Document:
     """Names and sentences of all claims."""
-    rows = (*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS))
-    table = Table(title="Claims for --claim", columns=("name", "says"), rows=rows)
+    rows = [*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS)]
     data = [{"claim": name, "says": says} for name, says in rows]
-    return Document(title="Claims", sections=(Section(tables=(table,)),), data={"claims": data})
+    sections = (Section.of("", Table.of("rank-claims", rows)),)
+    return Document(title="Claims", sections=sections, data={"claims": data})
 
 
 def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
@@ -93,26 +80,20 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
     failed = failures(claim, [[measured.rank for measured in group] for group in groups])
     cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
     table = Table.of(
-        f"Claim: {claim.says}",
+        "claim",
         cases,
-        {
-            "case": lambda case: str(case[0]),
-            "settings": lambda case: _settings(case[1].experiment),
-            "rank": lambda case: f"{case[1].rank:,}",
-            "upper bound": lambda case: (
-                "none known" if case[1].upper is None else f"{case[1].upper:,}"
-            ),
-            "exact": lambda case: "yes" if case[1].is_exact else "no",
-        },
+        title=f"Claim: {claim.says}",
+        settings=lambda case: _settings(case[1].experiment),
+        exact=lambda case: "yes" if case[1].is_exact else "no",
     )
     verdict = _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]
-    says = {"claim": claim.name, "says": claim.says}
     return Document(
         title=table.title,
         headline=f"{claim.name}: {verdict}.",
-        sections=(Section(tables=(table,)),),
-        data=says | {"rows": rows, "holds": not failed, "verdict": verdict},
+        sections=(Section.of("", table),),
+        data={"claim": claim.name, "says": claim.says}
+        | {"rows": rows, "holds": not failed, "verdict": verdict},
     )
 
 
@@ -129,12 +110,10 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
             for found, bounds in cases
         ),
     )
-    figure = Figure(
-        name=GROWTH,
-        title="Measured separation ranks beside their bounds",
-        caption=DISPUTED,
-        description=f"Separation ranks of {len(measured)} networks of one head over depth.",
-        chart=lambda _layout: loaded("report.charts.theory").growth_chart(list(measured)),
+    figure = Figure.of(
+        GROWTH,
+        f"Separation ranks of {len(measured)} networks of one head over depth.",
+        lambda _: loaded("theory").growth_chart(list(measured)),
     )
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [
@@ -145,8 +124,8 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
         title=GROWTH_SAYS,
         headline=f"{GROWTH}: {GROWTH_SAYS}: {verdict}.",
         sections=(
-            Section(sentences=(DISPUTED,), tables=(table,)),
-            Section(figures=(figure,), is_detail=True),
+            Section.of("", figure.caption, table),
+            Section.of("", figure, is_detail=True),
         ),
         data={"claim": GROWTH, "says": GROWTH_SAYS}
         | {"rows": rows, "holds": not failed, "verdict": verdict},

@@ -29,9 +29,9 @@ def plan_document(plan: Plan) -> Document:
         title=TITLE,
         headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            Section(sentences=(*confidence(plan), *shown)),
-            Section(title="Next", sentences=tuple(_next(plan))),
-            Section(title="More notes", sentences=tuple(notes[len(shown) :]), is_why=True),
+            Section.of("", *confidence(plan), *shown),
+            Section.of("Next", *_next(plan)),
+            Section.of("More notes", *notes[len(shown) :], is_why=True),
             *why_sections(plan),
         ),
         data=plan_json(plan),
@@ -41,11 +41,11 @@ def plan_document(plan: Plan) -> Document:
 def why_sections(plan: Plan) -> tuple[Section, ...]:
     """What stands behind the answer."""
     return (
-        Section(title="Depths", sentences=tuple(_depths(plan)), is_why=True),
-        replace(_repairs(plan), is_why=True),
+        Section.of("Depths", *_depths(plan), is_why=True),
+        Section.of("Inputs of a higher rank, at the same budget", *_repairs(plan), is_why=True),
         *adviser_sections(plan),
-        Section(title="Training", sentences=tuple(_training(plan)), is_why=True),
-        Section(title="Figures", figures=plan_figures(plan), is_detail=True),
+        Section.of("Training", *_training(plan), is_why=True),
+        Section.of("Figures", *plan_figures(plan), is_detail=True),
     )
 
 
@@ -143,17 +143,15 @@ def named_shape(advice: Advice) -> str:
     return ""
 
 
-def _repairs(plan: Plan) -> Section:
+def _repairs(plan: Plan) -> Iterator[str]:
     """Each with its command on a line of its own, so that it can be copied whole."""
-    lines: list[str] = []
     for repair in plan.repairs:
         needs = f" ({repair.needs})" if repair.needs else ""
-        lines.append(
+        yield (
             f"{repair.kind}: {repair.change}: {repair.shape.depth} x {repair.shape.width}, "
             f"{repair.params.total:,} parameters{needs}"
         )
-        lines.append(Command(repair.command))
-    return Section(title="Inputs of a higher rank, at the same budget", sentences=tuple(lines))
+        yield Command(repair.command)
 
 
 def adviser_sections(plan: Plan) -> tuple[Section, ...]:
@@ -161,26 +159,20 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     shaped = [advice for advice in plan.advice if named_shape(advice)]
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "", "this plan")
     table = Table.of(
-        "What others advise",
+        "advisers",
         shaped,
-        {
-            "adviser": lambda advice: advice.name,
-            "depth x width": named_shape,
-            "lost in back-tests": lambda a: "" if a.regret is None else f"{a.regret:.3f}",
-            "in range": lambda advice: "yes" if advice.in_range else "no",
-            "source; where it was seen": lambda advice: f"{advice.source}; {advice.seen_in}",
-        },
+        shape=named_shape,
+        in_range=lambda advice: "yes" if advice.in_range else "no",
     )
-    table = replace(table, rows=(ours, *table.rows))
-    opinions = tuple(
+    opinions = (
         f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
         for advice in plan.advice
         if advice not in shaped
     )
     return (
-        Section(tables=(table,), is_why=True),
-        Section(title="Advice that names no shape", sentences=opinions, is_why=True),
-        Section(title="Evidence against us", sentences=evidence_against(), is_why=True),
+        Section.of("", replace(table, rows=(ours, *table.rows)), is_why=True),
+        Section.of("Advice that names no shape", *opinions, is_why=True),
+        Section.of("Evidence against us", *evidence_against(), is_why=True),
     )
 
 
@@ -205,18 +197,12 @@ def _training(plan: Plan) -> Iterator[str]:
 
 def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     """What each depth is expected to lose, and bounds on what more depth can add."""
-    shape, named = plan.shape, [advice for advice in plan.advice if advice.depth is not None]
-    depths = Figure(
-        name="depths",
-        title="Depths of this size",
-        caption="What a network of each depth is expected to lose against the best one, as far as "
-        "is known. Shaded: depths about as good as the best. Points: what others advise.",
-        description=f"Expected loss against depth: recommended {shape.depth} layers; "
-        + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
-        + ".",
-        chart=lambda layout: loaded("report.charts.plan").depth_chart(
-            plan, is_narrow=layout.columns == 1
-        ),
+    shape = plan.shape
+    named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
+    depths = Figure.of(
+        "depths",
+        f"Expected loss against depth: recommended {shape.depth} layers; {'; '.join(named)}.",
+        lambda page: loaded("plan").depth_chart(plan, is_narrow=page.columns == 1),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:
