@@ -22,7 +22,7 @@ Chart = dict[str, Any]
 
 
 def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
-    chart: Chart = depth_chart(plan, is_narrow=is_narrow).to_dict()
+    chart: Chart = depth_chart(plan, NARROW if is_narrow else WIDE).to_dict()
     return chart
 
 

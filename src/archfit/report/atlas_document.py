@@ -258,7 +258,7 @@ def _variants_section(view: AtlasView) -> Section:
     figure = Figure.of(
         "vocabularies",
         f"Least losses of {', '.join(several)} by vocabulary; the table has them.",
-        lambda page: loaded("atlas").variant_chart(several, "tokens", "bits", page),
+        lambda page: loaded("atlas").variant_chart(several, page),
     )
     return Section.of(
         "Vocabularies and other variants",

@@ -65,7 +65,7 @@ def _section(test: Backtest) -> Section:
     figure = Figure.of(
         "regret-{grid}",
         f"Mean regret on {test.grid}: {', '.join(means)}",
-        lambda page: loaded("backtest").regret_chart(test, page),
+        lambda page: loaded("plan").regret_chart(test, page),
         grid=test.grid,
     )
     about = f"{settings} settings of {families} {kinds}, {test.unit}. {halves}"

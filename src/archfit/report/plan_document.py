@@ -202,7 +202,7 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     depths = Figure.of(
         "depths",
         f"Expected loss against depth: recommended {shape.depth} layers; {'; '.join(named)}.",
-        lambda page: loaded("plan").depth_chart(plan, is_narrow=page.columns == 1),
+        lambda page: loaded("plan").depth_chart(plan, page),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:

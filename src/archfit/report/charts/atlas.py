@@ -1,6 +1,7 @@
 """The figures of the atlas: loss over depth, best depths over size, vocabularies and ranks."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import altair
@@ -8,17 +9,14 @@ import altair
 from archfit.fit.atlas import size_words
 from archfit.fit.best_depth import DepthCurve
 from archfit.report.charts import look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Layout
 
 Curves = Sequence[DepthCurve]
 RuleDepths = Mapping[str, Mapping[int, float]]  # that others advise, by size
 
-HEIGHT = 260  # pixels
 POINTS = 60  # of a curve
 MOST_ABOVE = 0.2  # of the best loss, shown beside it
-DEPTH = "depth (layers)"
-SIZE = "parameters"
 APART = 1.02  # that points of one size stand apart, so that none hides another
 
 
@@ -48,30 +46,16 @@ def _depth_panel(
             for p in curve.points
         ]
         bests.append(_best_row(curve, {"size": name, "bits": curve.least - base}))
-    depths = sorted({p.depth for curve in curves for p in curve.points})
-    frame = look.ends([*look.numbers(lines, "bits"), *look.numbers(points, "bits")])
+    depths = sorted({float(p.depth) for curve in curves for p in curve.points})
+    losses = look.ends([*look.numbers(lines, "bits"), *look.numbers(points, "bits")])
     if above:
         most = MOST_ABOVE * min(curve.least for curve in curves)
-        frame = frame[0], min(frame[1], most)
+        losses = losses._replace(high=min(losses.high, most))
         lines, points = ([r for r in rows if float(r["bits"]) <= most] for rows in (lines, points))
-    axes = Axes(
-        look.log_x_at("depth", DEPTH, [*depths, *look.numbers(bests, "low", "high")]).axis(
-            values=depths, format="~r", labelOverlap=True
-        ),
-        look.linear_y("bits", title, frame),
-    )
-    channels = look.in_series("size", SIZE, names, layout)
-    across = {"x": altair.X("low:Q", title=DEPTH), "x2": "high:Q", "color": channels["color"]}
-    return layered(
-        axes.lines(lines, {"color": channels["color"]}, strokeWidth=1.5),
-        axes.points(points, channels, "size:N depth:Q bits:Q runs:Q", size=30),
-        axes.layer("rule", bests, across, strokeWidth=5, opacity=0.35),
-        axes.points(
-            bests, {"color": channels["color"]}, "size:N depth:Q low:Q high:Q", shape="diamond",
-            size=140,
-        ),
-        size=(layout.width, HEIGHT),
-    )  # fmt: skip
+    shown = look.log_ends([*depths, *look.numbers(bests, "low", "high")])
+    rows = {"lines": lines, "points": points, "bests": bests}
+    frame = Frame(shown._replace(ticks=tuple(depths)), losses, {"y": title})
+    return look.panel("atlas-depth", rows, frame, layout, names)
 
 
 def _best_row(curve: DepthCurve, row: Row) -> Row:
@@ -95,8 +79,9 @@ def best_depth_chart(
     depths = look.log_ends(look.numbers(shown, "low", "high"))
     sizes = [float(c.size) for kinds in families.values() for cs in kinds.values() for c in cs]
     layout = page.for_panels(len(families))
+    frame = Frame(look.log_ends(sizes), depths)
     panels = [
-        _family_panel(family, kinds, rules, (look.log_ends(sizes), depths), layout)
+        _family_panel(kinds, rules, replace(frame, titles={"series": family}), layout)
         for family, kinds in families.items()
     ]
     chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
@@ -106,82 +91,48 @@ def best_depth_chart(
 
 
 def _family_panel(
-    family: str,
-    kinds: Mapping[str, Curves],
-    rules: RuleDepths,
-    frame: tuple[look.Ends, look.Ends],
-    layout: Layout,
+    kinds: Mapping[str, Curves], rules: RuleDepths, frame: Frame, layout: Layout
 ) -> Panel:
-    rows = [
+    bests = [
         _best_row(curve, {"kind": kind, "params": curve.size * APART**at})
         for at, (kind, curves) in enumerate(kinds.items())
         for curve in curves
     ]
-    lines: list[Row] = [
-        {"rule": rule, "params": size, "depth": depth}
+    shown, family = frame.y, frame.titles["series"]
+    assert isinstance(shown, Ends)
+    lines: dict[str, list[Row]] = {
+        rule: [
+            {"rule": rule, "params": size, "depth": depth}
+            for size, depth in depths.items()
+            if shown.low <= depth <= shown.high
+        ]
         for rule, depths in rules.items()
-        for size, depth in depths.items()
-        if frame[1][0] <= depth <= frame[1][1]
-    ]
-    axes = Axes(
-        look.log_x("params", SIZE, frame[0], layout),
-        altair.Y("depth:Q", title=DEPTH, scale=look.log_scale(*frame[1])),
-    )
-    channels = look.in_series("kind", family, list(kinds), layout)
-    text = {"text": altair.Text("rule:N")}
-    grey = {"color": look.LIGHT_GREY}
-    return layered(
-        axes.lines(lines, {"detail": "rule:N"}, strokeDash=[3, 3], strokeWidth=1, **grey),
-        axes.layer("text", _labels(lines), text, dy=-6, fontSize=9, **grey),
-        axes.intervals(rows, {"color": channels["color"]}, strokeWidth=2),
-        axes.points(rows, channels, "kind:N params:Q depth:Q low:Q high:Q", size=70),
-        size=(layout.width, HEIGHT),
-        title=family,
-    )
+    }
+    drawn = [line for line in lines.values() if line]
+    rows: dict[str, Rows] = {
+        "rules": [row for line in drawn for row in line],
+        # a point of each line to put its name at: each at another size, since lines meet
+        "names": [line[(1 + at) % len(line)] for at, line in enumerate(drawn)],
+        "bests": bests,
+    }
+    return look.panel("atlas-best", rows, frame, layout, list(kinds), family)
 
 
-def _labels(lines: Sequence[Row]) -> list[Row]:
-    """A point of each line to put its name at: each at another size, since lines meet."""
-    rules: dict[str, list[Row]] = {}
-    for row in lines:
-        rules.setdefault(str(row["rule"]), []).append(row)
-    return [rows[(1 + at) % len(rows)] for at, rows in enumerate(rules.values())]
-
-
-def variant_chart(
-    kinds: Mapping[str, Mapping[str, Curves]], title: str, unit: str, page: Layout
-) -> altair.ConcatChart:
+def variant_chart(kinds: Mapping[str, Mapping[str, Curves]], page: Layout) -> altair.ConcatChart:
     """The least loss over size, a panel a kind of data, a line a variant: a vocabulary, a rank."""
     names = list(dict.fromkeys(name for variants in kinds.values() for name in variants))
-    layout = page.for_panels(len(kinds))
-    panels = [
-        _variant_panel(kind, variants, names, (title, unit), layout)
-        for kind, variants in kinds.items()
-    ]
-    return look.side_by_side(panels, layout)
+    draw = partial(_variant_panel, names)
+    return look.panel_for_each(draw, list(kinds.items()), page)
 
 
 def _variant_panel(
-    kind: str,
-    variants: Mapping[str, Curves],
-    names: Sequence[str],
-    words: tuple[str, str],
-    layout: Layout,
+    names: Sequence[str], variants: tuple[str, Mapping[str, Curves]], layout: Layout
 ) -> Panel:
-    title, unit = words
     rows: list[Row] = [
         {"variant": name, "params": curve.size, "bits": curve.least, "depth": curve.best.value or 0}
-        for name, curves in variants.items()
+        for name, curves in variants[1].items()
         for curve in curves
     ]
-    axes = Axes(
-        look.log_x("params", SIZE, look.log_ends(look.numbers(rows, "params")), layout),
-        look.linear_y("bits", f"least loss ({unit})", look.ends(look.numbers(rows, "bits"))),
-    )
-    channels = look.in_series("variant", title, names, layout)
-    return layered(
-        axes.lines(rows, {"color": channels["color"]}, strokeWidth=1.5),
-        axes.points(rows, channels, "variant:N params:Q bits:Q depth:Q", size=60),
-        size=(layout.width, HEIGHT),
-        title=kind,
-    )
+    sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
+    frame = Frame(look.log_ends(sizes), look.ends(bits))
+    return look.panel("atlas-variants", {"bests": rows}, frame, layout, names, variants[0])

@@ -10,7 +10,7 @@ from archfit.fit.cells import FamilyKey
 from archfit.fit.comparisons import Contrast
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Figure, Layout
 
 SIDES = {
@@ -18,7 +18,6 @@ SIDES = {
     ("head",): "output (head)",
     ("embedding", "head"): "both",
 }
-COST = "cost against full tables (nats per token)"
 APART = 9  # pixels between points of one rank or ratio
 
 
@@ -58,38 +57,22 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         CostPanel(title=look.network_words(key, width, words), width=width, costs=tuple(items))
         for (key, width), items in both.items()
     ][: look.MOST_PANELS]
-    return Figure(
-        name="input-and-output-rank",
-        title="What a low rank costs on the input and on the output",
-        caption="The loss with a limited table less that with full tables, with 90 % intervals. "
-        "At the dotted rule the rank is the width, which limits nothing: a control. Points of one "
-        "rank are drawn a little apart.",
-        description="Cost in nats per token: " + " ".join(panel.words for panel in panels),
-        chart=partial(look.panel_for_each, _cost_panel, panels),
+    return Figure.of(
+        "input-and-output-rank",
+        f"Cost in nats per token: {' '.join(panel.words for panel in panels)}",
+        partial(look.panel_for_each, _cost_panel, panels),
     )
 
 
 def _cost_panel(panel: CostPanel, layout: Layout) -> Panel:
     ranks = [*(item.rank for item in panel.costs), panel.width]
     rows = [_cost_row(item, _step_apart(look.log_ends(ranks), layout)) for item in panel.costs]
-    nats = look.ends([0.0, *look.numbers(rows, "low", "high")])
-    axes = Axes(
-        look.log_x_at("rank", "rank (inner size)", ranks), look.linear_y("cost", COST, nats)
-    )
-    names = list(SIDES.values())
-    series = look.in_series("side", "limited side", names, layout)
-    return layered(
-        axes.rule("y", 0.0, color=look.LIGHT_GREY),
-        axes.rule("x", float(panel.width)),
-        axes.lines(rows, look.in_dashes("side", "limited side", names, layout), strokeWidth=1.5),
-        axes.intervals(rows, {"color": series["color"]}, strokeWidth=2),
-        axes.points(rows, series, "side:N inner:Q cost:Q low:Q high:Q", size=80),
-        size=(layout.width, 260),
-        title=panel.title,
-    )
+    frame = Frame(look.log_ticks(ranks), look.ends([0.0, *look.numbers(rows, "low", "high")]))
+    drawn: dict[str, Rows] = {"costs": rows, "width": [{"rank": float(panel.width)}]}
+    return look.panel("cost", drawn, frame, layout, list(SIDES.values()), panel.title)
 
 
-def _step_apart(shown: look.Ends, layout: Layout) -> float:
+def _step_apart(shown: Ends, layout: Layout) -> float:
     """The factor on a logarithmic axis that sets points a little apart."""
     return float((shown[1] / shown[0]) ** (APART / layout.width))
 
@@ -104,10 +87,7 @@ def _cost_row(item: Contrast, apart: float) -> Row:
     }
 
 
-AXES = {"rank": "rank / width", "attention": "attention ratio, heads x head_dim / width"}
 TITLES = {"rank": "low rank", "attention": "wide attention"}
-SAVED = "redundant share of the block parameters"
-LIMITS = {"at least": "triangle-up", "at most": "triangle-down"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,19 +123,11 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     kinds = dict.fromkeys(item.kind for item in known)
     panels = [[point for point in points if point.item.kind == kind] for kind in kinds]
     names = list(dict.fromkeys(point.series for point in points))
-    left = len(fits.redundancy) - len(known)
-    return Figure(
-        name="redundancy",
-        title="What a bottleneck wastes",
-        caption="The share of the block parameters that a network without the bottleneck saves at "
-        "the same loss, with 90 % intervals. A hollow triangle is a limit: at least (up) or at "
-        "most (down) so much. An interval that runs to the edge ends beyond the sizes that were "
-        "trained. Points of one ratio are drawn a little apart."
-        + (f" Of {left} more cells nothing can be said." if left else ""),
-        description="Redundant share of the block parameters: "
-        + "; ".join(point.words for point in points)
-        + ".",
-        chart=partial(look.panel_for_each, partial(_share_panel, names), panels),
+    return Figure.of(
+        "redundancy",
+        f"Redundant share of the block parameters: {'; '.join(point.words for point in points)}.",
+        partial(look.panel_for_each, partial(_share_panel, names), panels),
+        left=len(fits.redundancy) - len(known),
     )
 
 
@@ -179,38 +151,19 @@ def _share_panel(names: Sequence[str], points: Sequence[SharePoint], layout: Lay
     kind = points[0].item.kind
     ratios = look.log_ends((*(point.item.ratio for point in points), 1.0))
     every = [share for point in points for share in point.item.estimate.row().values()]
-    low, high = look.ends([*(share for share in every if share is not None), 0.0])
+    low, high, _ = look.ends([*(share for share in every if share is not None), 0.0])
     is_open = any(point.item.estimate.high is None for point in points)
-    shares = low, 1.0 if is_open else min(high, 1.0)  # no share is above 1
-    axes = Axes(
-        look.log_x("ratio", AXES[kind], ratios, layout), look.linear_y("share", SAVED, shares, "~%")
-    )
+    shares = Ends(low, 1.0 if is_open else min(high, 1.0))  # no share is above 1
     rows = _share_rows(points, shares, _step_apart(ratios, layout))
-    exact = [row for row in rows if row["mark"] == "share"]
-    series = look.in_series("series", "bottleneck", names, layout)
-    colour = {"color": series["color"]}
-    hollow = {"filled": False, "strokeWidth": 2, "size": 110}
-    return layered(
-        axes.rule("y", 0.0, color=look.LIGHT_GREY),
-        axes.lines(exact, look.in_dashes("series", "bottleneck", names, layout), strokeWidth=1),
-        axes.intervals(rows, colour, strokeWidth=2, clip=True),
-        axes.points(exact, series, "series:N ratio:Q share:Q low:Q high:Q", size=75),
-        *(
-            axes.points(
-                [row for row in rows if row["mark"] == mark],
-                colour,
-                "series:N ratio:Q share:Q",
-                shape=shape,
-                **hollow,
-            )
-            for mark, shape in LIMITS.items()
-        ),
-        size=(layout.width, 240),
-        title=TITLES[kind],
-    )
+    marked: dict[str, Rows] = {
+        mark: [row for row in rows if row["mark"] == mark]
+        for mark in ("share", "at least", "at most")
+    }
+    frame, title = Frame(ratios, shares), TITLES[kind]
+    return look.panel(f"share-{kind}", {"all": rows, **marked}, frame, layout, names, title)
 
 
-def _share_rows(points: Sequence[SharePoint], shares: look.Ends, apart: float) -> list[Row]:
+def _share_rows(points: Sequence[SharePoint], shares: Ends, apart: float) -> list[Row]:
     """The points, those of one ratio side by side."""
     before: dict[float, int] = defaultdict(int)
     rows: list[Row] = []

@@ -14,15 +14,13 @@ from archfit.fit.curves import Curve
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
 from archfit.report.charts import look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.charts.size import curve_rows
 from archfit.report.document import Figure, Layout
 from archfit.spec import Factorised
 
 Tables = tuple[str, ...]
 POSITIONS: Tables = ("positions",)
-TABLES = "limited table"
-HEIGHT = 240
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +49,7 @@ class RankPanel:
             parts.append(f"{tables} rank {means}")
         return f"{self.title}: {'; '.join(parts)}; full tables {self.full.mean:.3f} nats."
 
-    def losses(self, cells: Sequence[CellResult]) -> look.Ends:
+    def losses(self, cells: Sequence[CellResult]) -> Ends:
         """The ends of an axis that shows the runs and intervals of these cells."""
         means = look.numbers((self.mean(cell) for cell in cells), "low", "high")
         return look.ends([*means, *(loss for cell in cells for loss in cell.losses)])
@@ -84,17 +82,10 @@ def rank_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     ][: look.MOST_PANELS // 2]
     if not panels:
         return None
-    return Figure(
-        name="loss-against-rank-and-width",
-        title="Loss against rank, next to loss against width",
-        caption="First one network whose tables have a limited rank, then the same network with "
-        "full tables, narrower, on the same scale of losses. Small points are runs; large ones are "
-        "means with 90 % intervals; the band is that of the fitted curve. The dashed rule is the "
-        "network with full tables, the dotted one its width: ranks from there on limit nothing, "
-        "and are controls.",
-        description="Loss against rank and against width: "
-        + " ".join(panel.words for panel in panels),
-        chart=partial(_rank_chart, panels, has_widths=True),
+    return Figure.of(
+        "loss-against-rank-and-width",
+        f"Loss against rank and against width: {' '.join(panel.words for panel in panels)}",
+        partial(_rank_chart, panels, has_widths=True),
     )
 
 
@@ -107,15 +98,11 @@ def position_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     ][: look.MOST_PANELS]
     if not panels:
         return None
-    return Figure(
-        name="position-ranks",
-        title="Ranks of positions, next to ranks of the vocabulary",
-        caption="One network in which the table of positions, or that of the vocabulary "
-        "(embedding), has a limited rank. Small points are runs; large ones are means with 90 % "
-        "intervals. The dashed rule is the network with full tables, the dotted one its width.",
-        description="Loss against the rank of positions and of the vocabulary: "
-        + " ".join(panel.words for panel in panels),
-        chart=partial(_rank_chart, panels, has_widths=False),
+    words = " ".join(panel.words for panel in panels)
+    return Figure.of(
+        "position-ranks",
+        f"Loss against the rank of positions and of the vocabulary: {words}",
+        partial(_rank_chart, panels, has_widths=False),
     )
 
 
@@ -163,45 +150,27 @@ def _rank_chart(
     return look.side_by_side(charts, layout)
 
 
-def _ranks(panel: RankPanel, names: Sequence[str], losses: look.Ends, layout: Layout) -> Panel:
+def _ranks(panel: RankPanel, names: Sequence[str], losses: Ends, layout: Layout) -> Panel:
     width = panel.full.architecture.width
-    ranks = [*map(rank_of, panel.limited), width]
-    axes = Axes(
-        look.log_x_at("rank", "rank (inner size of the table)", ranks),
-        look.linear_y("loss", look.NATS, losses),
-    )
-    means = [panel.mean(cell) for cell in panel.limited]
-    return layered(
-        axes.rule("y", panel.full.mean, strokeDash=[6, 3], color=look.GREY),
-        axes.rule("x", float(width)),
-        axes.lines(means, look.in_dashes("tables", TABLES, names, layout), strokeWidth=1.5),
-        *axes.means_over_runs(
-            means,
-            _run_rows(panel.limited),
-            look.in_series("tables", TABLES, names, layout),
-            "tables:N rank:Q loss:Q low:Q high:Q",
-        ),
-        size=(layout.width, HEIGHT),
-        title=f"{panel.title}: ranks",
-    )
+    frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
+    rows: dict[str, Rows] = {
+        "full": [{"loss": panel.full.mean}],
+        "width": [{"rank": float(width)}],
+        "means": [panel.mean(cell) for cell in panel.limited],
+        "runs": _run_rows(panel.limited),
+    }
+    return look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks")
 
 
-def _widths(panel: RankPanel, losses: look.Ends, layout: Layout) -> Panel:
-    widths = [cell.architecture.width for cell in panel.widths]
-    axes = Axes(
-        look.log_x_at("width", "width, full tables", widths),
-        look.linear_y("loss", look.NATS, losses),
-    )
-    curves = [row for curve in panel.curve for row in curve_rows(curve)]
-    means = [panel.mean(cell) for cell in panel.widths]
-    dark = {"color": altair.value("#222222")}
-    return layered(
-        axes.intervals(curves, dark, "area", opacity=0.2, clip=True),
-        axes.lines(curves, dark, strokeWidth=1.5, clip=True),
-        *axes.means_over_runs(means, _run_rows(panel.widths), dark, "width:Q loss:Q low:Q high:Q"),
-        size=(layout.width, HEIGHT),
-        title=f"depth {panel.full.architecture.depth}: widths",
-    )
+def _widths(panel: RankPanel, losses: Ends, layout: Layout) -> Panel:
+    frame = Frame(look.log_ticks([cell.architecture.width for cell in panel.widths]), losses)
+    rows: dict[str, Rows] = {
+        "curves": [row for curve in panel.curve for row in curve_rows(curve)],
+        "means": [panel.mean(cell) for cell in panel.widths],
+        "runs": _run_rows(panel.widths),
+    }
+    title = f"depth {panel.full.architecture.depth}: widths"
+    return look.panel("widths", rows, frame, layout, title=title)
 
 
 def _run_rows(cells: Sequence[CellResult]) -> list[Row]:

@@ -14,12 +14,11 @@ from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Frame, Panel, Row
 from archfit.report.document import Figure, Layout
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
-ROW = 30  # pixels of a crossing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,19 +87,13 @@ def _drawn_crossings(fits: Fits, question: FamilyKey) -> tuple[Crossing, ...]:
 def size_figure(panels: Sequence[SizePanel]) -> Figure:
     """The figure of these panels, of which there is at least one."""
     drawn = panels[: look.MOST_PANELS]
-    left = len(panels) - len(drawn)
-    depths = sorted({depth for panel in drawn for depth in panel.depths})
+    depths = [*map(str, sorted({depth for panel in drawn for depth in panel.depths}))]
     words = [panel.words if len(drawn) == 1 else f"{panel.title}: {panel.words}" for panel in drawn]
-    return Figure(
-        name="loss-against-size",
-        title="Loss against size, for each depth",
-        caption="Points are runs, a point for each seed; lines are fitted curves and bands their "
-        "90 % intervals. Size counts the weights of the blocks, 12 x depth x width². A diamond "
-        "and a dotted rule mark where one depth overtakes another, with the 90 % interval below."
-        + (f" {left} more panels are left out; the tables have them." if left else ""),
-        description=f"Loss against block parameters for depths {', '.join(map(str, depths))}: "
-        + " ".join(words),
-        chart=partial(_chart, drawn, list(map(str, depths))),
+    return Figure.of(
+        "loss-against-size",
+        f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}",
+        partial(_chart, drawn, depths),
+        left=len(panels) - len(drawn),
     )
 
 
@@ -110,63 +103,34 @@ def _chart(panels: Sequence[SizePanel], names: Sequence[str], page: Layout) -> a
     losses = [look.ends(panel.losses) for panel in panels]
     if len({panel.families[0].key.data_hash for panel in panels}) == 1:  # they are compared
         losses = [look.ends(loss for p in panels for loss in p.losses)] * len(panels)
-    drawn = zip(panels, losses, strict=True)
-    return look.side_by_side([_panel(p, names, (sizes, ends), layout) for p, ends in drawn], layout)
+    frames = [Frame(sizes, ends) for ends in losses]
+    drawn = [_panel(p, names, f, layout) for p, f in zip(panels, frames, strict=True)]
+    return look.side_by_side(drawn, layout)
 
 
 def _panel(
-    panel: SizePanel, names: Sequence[str], frame: tuple[look.Ends, look.Ends], layout: Layout
+    panel: SizePanel, names: Sequence[str], frame: Frame, layout: Layout
 ) -> Panel | altair.VConcatChart:
     """The panel, whose frame are its sizes and losses, above a strip of its crossings."""
-    sizes, losses = frame
-    axes = Axes(
-        look.log_x("size", "block parameters", sizes, layout),
-        look.linear_y("loss", look.NATS, losses),
-    )
-    curves = [row for curve in panel.curves for row in curve_rows(curve)]
-    crossings = [_crossing_row(crossing, panel, sizes) for crossing in panel.crossings]
-    series = look.in_series("depth", "depth", names, layout)
-    main = layered(
-        axes.intervals(curves, {"color": series["color"]}, "area", opacity=0.2, clip=True),
-        axes.lines(
-            curves, look.in_dashes("depth", "depth", names, layout), strokeWidth=2, clip=True
-        ),
-        axes.rule("x", *look.numbers(crossings, "size"), strokeDash=[1, 3], color=look.BLACK),
-        axes.points(
-            [row for family in panel.families for row in _run_rows(family)],
-            series,
-            "depth:N width:Q size:Q loss:Q run:Q",
-            size=34,
-            opacity=0.9,
-        ),
-        axes.points(crossings, {}, shape="diamond", size=120, color=look.BLACK),
-        size=(layout.width, 230),
-        title=panel.title,
-    )
+    assert frame.x is not None
+    crossings = [_crossing_row(crossing, panel, frame.x) for crossing in panel.crossings]
+    rows = {
+        "curves": [row for curve in panel.curves for row in curve_rows(curve)],
+        "runs": [row for family in panel.families for row in _run_rows(family)],
+        "crossings": crossings,
+        "open": [
+            {"row": row["row"], "size": row[end], "shape": shape}
+            for row in crossings
+            for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
+            if row[f"{end}_is_open"]
+        ],
+    }
+    main = look.panel("size", rows, frame, layout, names, panel.title)
     if not crossings:
         return main
-    return altair.vconcat(main, _strip(crossings, sizes, layout), spacing=4)
-
-
-def _strip(crossings: Sequence[Row], sizes: look.Ends, layout: Layout) -> Panel:
-    """The crossings below their panel, a row each."""
-    x = look.log_x("size", "size at which they cross", sizes, layout)
-    axes = Axes(x, look.rows_y([str(row["row"]) for row in crossings]))
-    open_ends = [
-        {"row": row["row"], "size": row[end], "shape": shape}
-        for row in crossings
-        for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
-        if row[f"{end}_is_open"]
-    ]
-    strip: Panel = layered(
-        axes.intervals(crossings, {}, strokeWidth=2),
-        axes.points(
-            crossings, {}, "row:N size:Q low:Q high:Q", shape="diamond", size=90, color=look.BLACK
-        ),
-        axes.points(open_ends, {"shape": look.SHAPE_OF_ROW}, size=70, color=look.BLACK),
-        size=(layout.width, ROW * len(crossings)),
-    ).resolve_scale(shape="independent")
-    return strip
+    below = Frame(frame.x, [str(row["row"]) for row in crossings])
+    strip = look.panel("size-crossings", rows, below, layout).resolve_scale(shape="independent")
+    return altair.vconcat(main, strip, spacing=4)
 
 
 def curve_rows(curve: Curve) -> list[Row]:

@@ -10,12 +10,11 @@ from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
 from archfit.report.charts.cost import redundancy_figure, side_figure
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Frame, Panel, Row, Rows
 from archfit.report.charts.rank import position_figure, rank_figure
 from archfit.report.charts.size import size_figure, size_panels
 from archfit.report.document import Figure, Layout
 
-ROW = 36  # pixels
 MOST_CELLS = 40  # in the chart of seeds
 
 
@@ -40,14 +39,10 @@ def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         cells = [result.first for result in ranking.results]
         bits = "; ".join(f"{_reading(cell, labels)} {cell.bits_per_byte:.4f}" for cell in cells)
         words.append(f"{short_size(ranking.best.architecture.params)} parameters: {bits}.")
-    return Figure(
-        name="bits-per-byte",
-        title="Networks of equal size that read different tokens",
-        caption="Small points are runs, diamonds their means, the best first. An interval is that "
-        "of the difference from the best (90 %): where it stays right of the dotted rule, the "
-        "network is worse beyond doubt. The tokens of a patch are predicted at once.",
-        description="Bits per byte at equal size: " + " ".join(words),
-        chart=partial(look.panel_for_each, partial(_comparison_panel, labels), rankings),
+    return Figure.of(
+        "bits-per-byte",
+        f"Bits per byte at equal size: {' '.join(words)}",
+        partial(look.panel_for_each, partial(_comparison_panel, labels), rankings),
     )
 
 
@@ -71,18 +66,11 @@ def _comparison_panel(labels: Mapping[str, str], ranking: Ranking, layout: Layou
         means.append({"row": name, "bits": bits, "low": low, "high": high})
         nats = result.first.mean
         runs += [{"row": name, "bits": loss * bits / nats} for loss in result.first.losses]
-    frame = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
-    axes = Axes(look.linear_x("bits", look.BITS, frame), look.rows_y(names))
-    return layered(
-        axes.rule("x", ranking.best.bits_per_byte),
-        axes.intervals(means, {}, strokeWidth=2),
-        axes.points(runs, {}, size=18, color=look.GREY, opacity=0.7),
-        axes.points(
-            means, {}, "row:N bits:Q low:Q high:Q", shape="diamond", size=90, color=look.COLOURS[0]
-        ),
-        size=(layout.width, ROW * len(names)),
-        title=f"about {short_size(ranking.best.architecture.params)} parameters",
-    )
+    shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
+    best_row: Row = {"bits": ranking.best.bits_per_byte}
+    rows: dict[str, Rows] = {"best": [best_row], "means": means, "runs": runs}
+    title = f"about {short_size(ranking.best.architecture.params)} parameters"
+    return look.panel("comparison", rows, Frame(shown, names), layout, title=title)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -99,7 +87,6 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     if not repeated:
         return None
     cells = repeated[:MOST_CELLS]
-    left = len(repeated) - len(cells)
     words = look.distinguishing_words([key_of(cell) for cell in cells], labels)
     widths = [cell.architecture.width for cell in cells]
     names = _numbered(
@@ -110,16 +97,12 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
-    return Figure(
-        name="spread-of-seeds",
-        title="How much seeds alone change the loss",
-        caption="The loss of each run less the mean of its cell, the noisiest cell first. The grey "
-        "bar is one standard deviation of the cell on each side. Filled diamonds are cells that "
-        "are noisier than accident allows; the fits pool them apart."
-        + (f" {left} quieter cells are left out." if left else ""),
-        description=f"Losses about the means of {len(cells)} cells; standard deviation of one run "
+    return Figure.of(
+        "spread-of-seeds",
+        f"Losses about the means of {len(cells)} cells; standard deviation of one run "
         f"{pooled or 'zero'}; the noisiest, {names[0]}, has {_std(cells[0]):.2g}.",
-        chart=partial(_spread_chart, dict(zip(names, cells, strict=True)), noisy),
+        partial(_spread_chart, dict(zip(names, cells, strict=True)), noisy),
+        left=len(repeated) - len(cells),
     )
 
 
@@ -138,13 +121,6 @@ def _spread_chart(
     bars: list[Row] = [
         {"row": name, "low": -_std(cell), "high": _std(cell)} for name, cell in cells.items()
     ]
-    frame = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
-    title = "loss less the mean of its cell (nats per token)"
-    axes = Axes(look.linear_x("difference", title, frame), look.rows_y(list(cells)))
-    shape = look.series_channels("noisy", ["True", "False"], None, shape=["diamond", "circle"])
-    return layered(
-        axes.rule("x", 0.0, color=look.LIGHT_GREY),
-        axes.intervals(bars, {}, strokeWidth=7, opacity=0.25, color=look.GREY),
-        axes.points(runs, shape, size=40, color=look.COLOURS[0], opacity=0.85),
-        size=(layout.for_panels(1).width, 30 * len(cells)),
-    )
+    shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
+    rows = {"runs": runs, "bars": bars}
+    return look.panel("spread", rows, Frame(shown, list(cells)), layout.for_panels(1))

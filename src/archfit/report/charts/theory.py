@@ -11,7 +11,7 @@ import altair
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Panel, Row
 from archfit.theory.bounds import Shape, bounds_report, regime
 from archfit.theory.quantities import WIDTH
 
@@ -99,7 +99,7 @@ def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
     side, direction = ("bottom", "vertical") if is_narrow else ("top", "horizontal")
     legend = _line_legend(orient=side, direction=direction, labelLimit=400)
     powers = altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e")
-    scale = look.log_scale()
+    scale = altair.Scale(type="log", nice=False)
     y = altair.Y("log3:Q", title="log3 of the separation rank", scale=scale, axis=powers)
     return [
         _where("isValid(datum.curve)")
@@ -108,12 +108,12 @@ def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
             x=altair.X("depth:Q", title="depth L (layers)"), y=y, **_lined("curve", CURVES, legend)
         ),
         _where("isValid(datum.rule)")
-        .mark_rule(color=look.GREY, strokeDash=[1, 3])
+        .mark_rule(color="#555555", strokeDash=[1, 3])
         .encode(x="rule:Q"),
         _where("isValid(datum.rule)")
         .mark_text(angle=270, align="left", dx=-214, dy=-6, fontSize=9, color="#333333")
         .encode(x="rule:Q", y=altair.value(0), text="label:N"),
-        _where("isValid(datum.chosen)").mark_rule(color=look.BLACK).encode(x="chosen:Q"),
+        _where("isValid(datum.chosen)").mark_rule(color="#000000").encode(x="chosen:Q"),
     ]
 
 
@@ -202,28 +202,32 @@ def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
     return {"width": width, "panel": f"width {width}", "depth": depth, "log10": math.log10(rank)}
 
 
-def _growth_axes(title: str, highest: float) -> Axes:
+def _growth_axes(title: str, highest: float) -> dict[str, Any]:
     depths = altair.Scale(domain=[DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2], nice=False)
     ranks = altair.Scale(domain=[0.0, highest], nice=False)
     ticks = altair.Axis(tickMinStep=1)
-    return Axes(
-        altair.X("depth:Q", title="depth L (layers)", axis=ticks, scale=depths),
-        altair.Y("log10:Q", title=title, scale=ranks),
-    )
+    return {
+        "x": altair.X("depth:Q", title="depth L (layers)", axis=ticks, scale=depths),
+        "y": altair.Y("log10:Q", title=title, scale=ranks),
+    }
 
 
 def _by_width(rows: list[Row], widths: Sequence[int]) -> Panel:
     proved = next(iter(LINES))
     bounds = [row for width in widths for row in _bound_rows(width) if row["line"] == proved]
-    axes = _growth_axes("log10 of the rank", HIGHEST)
     legend = altair.Legend(title="width", orient="right", symbolSize=90)
     series = look.series_channels("width", widths, legend, color=look.COLOURS, shape=MARKS)
-    colour = {"color": series["color"]}
-    return layered(
-        axes.lines(bounds, colour, strokeWidth=1, strokeDash=[4, 4], clip=True),
-        axes.lines(rows, colour, strokeWidth=2),
-        axes.points(rows, series, "width:N depth:Q rank:N", size=70),
-        size=(560, 300),
+    points = _growth_axes("log10 of the rank", HIGHEST) | series
+    lines = {channel: points[channel] for channel in ("x", "y", "color")}
+    told = ["width:N", "depth:Q", "rank:N"]
+    return altair.layer(
+        look.rows_of(bounds).mark_line(strokeWidth=1, strokeDash=[4, 4], clip=True).encode(**lines),
+        look.rows_of(rows).mark_line(strokeWidth=2).encode(**lines),
+        look.rows_of(rows)
+        .mark_point(filled=True, opacity=1, size=70)
+        .encode(**points, tooltip=told),
+        width=560,
+        height=300,
     )
 
 
@@ -235,12 +239,12 @@ def _with_bounds(rows: Sequence[Row], widths: Sequence[int]) -> altair.FacetChar
     lines = (
         _where("datum.line != 'measured'")
         .mark_line(strokeWidth=2, clip=True)
-        .encode(x=axes.x, y=axes.y, **_lined("line", LINES, legend))
+        .encode(**axes, **_lined("line", LINES, legend))
     )
     measured = (
         _where("datum.line == 'measured'")
-        .mark_point(size=45, filled=True, color=look.BLACK, opacity=1)
-        .encode(x=axes.x, y=axes.y)
+        .mark_point(size=45, filled=True, color="#000000", opacity=1)
+        .encode(**axes)
     )
     facet = altair.Facet("panel:N", title=None, sort=[f"width {width}" for width in widths])
     return _faceted((lines, measured), bounds + marks, facet, columns=2, width=250, height=190)
