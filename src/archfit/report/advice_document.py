@@ -1,7 +1,7 @@
 """An advice as a document: the answer, how sure it is, what to do next, and what was measured."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from archfit.advise.advice import Advice
 from archfit.fit.atlas import size_words
@@ -18,24 +18,15 @@ Json = dict[str, object]
 ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnings")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdviceOrigin:
-    """How an advice was made, for those who want to make it again."""
-
-    name: str  # as people call its source
-    command: str  # what was typed
-    version: str
-
-
-def advice_document(advice: Advice, origin: AdviceOrigin) -> Document:
-    """What `archfit advise` says and its report holds."""
+def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
+    """What `archfit advise` says and its report holds; `name` is what people call the source."""
     plan = advice.plan
     made = (
-        f"Made by {origin.version}. Beside this page each chart lies as NAME.svg and .png, the "
+        f"Made by {version}. Beside this page each chart lies as NAME.svg and .png, the "
         "config and tokenizer in model, the runs in ladder."
     )
     return Document(
-        title=f"Which Transformer fits {origin.name}?",
+        title=f"Which Transformer fits {name}?",
         headline=f"{shape_words(plan)}, {vocabulary_words(advice)} for {plan.request.budget}",
         sections=(
             Section.of("", *_answer(advice)),
@@ -43,7 +34,7 @@ def advice_document(advice: Advice, origin: AdviceOrigin) -> Document:
             Section.of("Measured on your data", *_tables(advice), is_why=True),
             *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
             Section.of("", _data_table(advice), is_detail=True),
-            Section.of("How to make it again", Command(origin.command), made, is_detail=True),
+            Section.of("How to make it again", Command(command), made, is_detail=True),
         ),
         data=_advice_json(advice),
     )
@@ -81,7 +72,7 @@ def _figures(advice: Advice) -> Iterator[Figure]:
         yield Figure.of(
             "ladder",
             f"Networks on your data: {'; '.join(measured)}.",
-            lambda page: loaded("plan").ladder_chart(runs, sizes, page),
+            lambda page: loaded("depth_charts").ladder_chart(runs, sizes, page),
         )
     yield from plan_figures(advice.plan)
 

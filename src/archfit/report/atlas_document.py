@@ -21,7 +21,7 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.report.document import Document, Figure, Section, Table, Template, loaded
+from archfit.report.document import Document, Figure, Section, Table, Template, json_of, loaded
 
 Curves: TypeAlias = tuple[DepthCurve, ...]
 RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020")
@@ -117,16 +117,7 @@ def atlas_document(atlas: Atlas) -> Document:
 
 def _data(view: AtlasView) -> dict[str, object]:
     return atlas_json(view.atlas, view.curves) | {
-        "rules": [
-            {
-                "rule": each.rule,
-                "kind": each.kind,
-                "params": each.curve.size,
-                "depth": each.depth,
-                "loses": each.loses,
-            }
-            for each in view.rules
-        ],
+        "rules": [json_of("rule-loss", each) for each in view.rules],
         "foretold": [asdict(each) | {"helps": each.helps} for each in view.foretold],
     }
 
@@ -223,7 +214,7 @@ def _best_figure(view: AtlasView) -> Figure:
     return Figure.of(
         "best-depth",
         f"Best depth at the largest size: {', '.join(last)}",
-        lambda page: loaded("atlas").best_depth_chart(families, rules, page),
+        lambda page: loaded("depth_charts").best_depth_chart(families, rules, page),
     )
 
 
@@ -258,7 +249,7 @@ def _variants_section(view: AtlasView) -> Section:
     figure = Figure.of(
         "vocabularies",
         f"Least losses of {', '.join(several)} by vocabulary; the table has them.",
-        lambda page: loaded("atlas").variant_chart(several, page),
+        lambda page: loaded("depth_charts").variant_chart(several, page),
     )
     return Section.of(
         "Vocabularies and other variants",
@@ -304,7 +295,7 @@ def _kind_section(view: AtlasView, kind: AtlasKind) -> Section:
     figure = Figure.of(
         "depth-{kind}",
         f"Loss over depth of {kind.name}. Best depth by size: {best}.",
-        lambda page: loaded("atlas").depth_chart(curves, kind.unit, page),
+        lambda page: loaded("depth_charts").kind_chart(curves, kind.unit, page),
         kind=kind.name,
         tokens=_name(series),
     )

@@ -1,7 +1,7 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
 from archfit.advise.backtest import ATLAS, PRIOR, Backtest, RuleScore
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
 PROTOCOL = (
@@ -65,7 +65,7 @@ def _section(test: Backtest) -> Section:
     figure = Figure.of(
         "regret-{grid}",
         f"Mean regret on {test.grid}: {', '.join(means)}",
-        lambda page: loaded("plan").regret_chart(test, page),
+        lambda page: loaded("depth_charts").regret_chart(test, page),
         grid=test.grid,
     )
     about = f"{settings} settings of {families} {kinds}, {test.unit}. {halves}"
@@ -86,30 +86,13 @@ def _more(score: RuleScore) -> str:
 
 
 def _json(test: Backtest) -> dict[str, object]:
-    return {
-        "name": test.grid,
-        "unit": test.unit,
-        "settings": len(test.settings),
-        "settings_in_halves": test.in_halves,
-        "oracle": test.oracle,
-        "rules": [
-            {
-                "name": score.rule,
-                **{name: getattr(score, name) for name in ("mean", "worst", "low", "high")},
-                "scored": score.scored,
-                "more_than_prior": score.more.row("mean"),
-                "at_most_held": score.covered,
-                "picks": [
-                    {
-                        "setting": pick.setting.name,
-                        "family": pick.setting.family,
-                        "params": pick.setting.size,
-                        "depth": pick.depth,
-                        "regret": pick.regret,
-                    }
-                    for pick in score.picks
-                ],
-            }
-            for score in test.scores
-        ],
-    }
+    rules = [
+        json_of(
+            "rule",
+            score,
+            more_than_prior=score.more.row("mean"),
+            all_picks=[json_of("pick", pick) for pick in score.picks],
+        )
+        for score in test.scores
+    ]
+    return json_of("grid", test, scored_settings=len(test.settings), rules=rules)

@@ -5,12 +5,12 @@ rendered by `terminal.text_of` for people at a terminal, by `page` for browsers,
 programs. Values in, words out: nothing here prints, draws or writes a file.
 
 What does not change with the values stands in resources/report: the columns of tables in
-tables.toml, titles and captions of figures in figures.toml.
+tables.toml, titles and captions of figures in figures.toml, the keys of JSON in json.toml.
 """
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from string import Formatter
@@ -31,7 +31,7 @@ LONGEST_NUMBER = 40  # characters
 
 @cache
 def written(name: str) -> dict[str, Any]:
-    """What resources/report says about tables, figures or charts, by their names."""
+    """What resources/report says about tables, figures, charts or JSON, by their names."""
     return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -42,6 +42,28 @@ class Template(Formatter):
         """The value; for None or no words what stands behind the bar, if anything."""
         form, _, unknown = format_spec.partition("|")
         return unknown if value is None or value == "" else format(value, form)
+
+
+def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
+    """The object of this name in json.toml about an item: its keys, and where their values are.
+
+    A dataclass becomes an object, a tuple a list; paths may begin with names in `more`, too.
+    """
+
+    def value_at(about: str | Mapping[str, Any]) -> object:
+        if not isinstance(about, str):
+            return {key: value_at(path) for key, path in about.items()}
+        path, _, digits = about.partition(":")
+        first, *others = path.split(".")
+        value: Any = more[first] if first in more else getattr(item, first)
+        for attribute in others:
+            value = None if value is None else getattr(value, attribute)
+        if is_dataclass(value):
+            return asdict(value)
+        value = round(value, int(digits)) if digits and value is not None else value
+        return list(value) if isinstance(value, tuple) else value
+
+    return {key: value_at(path) for key, path in written("json")[name].items()}
 
 
 class Command(str):

@@ -6,7 +6,7 @@ from fractions import Fraction
 from archfit.exact.experiment import Experiment, TokenInputs
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
@@ -161,22 +161,8 @@ def _settings(case: Experiment) -> str:
 
 def _row_json(measured: Measurement) -> Json:
     case = measured.experiment
-    network, inputs, (_, _, positions) = case.network, case.inputs, _sizes(case)
-    return {
-        **{name: getattr(network, name) for name in ("depth", "width", "heads")},
-        "positions": positions,
-        "residual": network.has_residual,
-        "causal": network.is_causal,
-        "vocab": inputs.vocab if isinstance(inputs, TokenInputs) else None,
-        "rank": inputs.rank,
-        "inside": list(case.partition.inside),
-        "output_position": case.partition.output,
-        "separation_rank": measured.rank,
-        "upper": measured.upper,
-        "exact": measured.is_exact,
-        "failure_probability": measured.failure_probability,
-        "seconds": round(measured.seconds, 3),
-    }
+    vocab = case.inputs.vocab if isinstance(case.inputs, TokenInputs) else None
+    return json_of("measured", measured, positions=_sizes(case)[2], vocab=vocab)
 
 
 def _bounds(depth: int, width: int, positions: int) -> dict[str, int | Fraction | None]:

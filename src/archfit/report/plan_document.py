@@ -6,11 +6,8 @@ from itertools import accumulate
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
-from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import PlanRequest
 from archfit.advise.planner import Plan
-from archfit.advise.shapes import RoundedShape
-from archfit.report.document import Command, Document, Figure, Section, Table, loaded
+from archfit.report.document import Command, Document, Figure, Section, Table, json_of, loaded
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
@@ -202,7 +199,7 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     depths = Figure.of(
         "depths",
         f"Expected loss against depth: recommended {shape.depth} layers; {'; '.join(named)}.",
-        lambda page: loaded("plan").depth_chart(plan, page),
+        lambda page: loaded("depth_charts").depth_chart(plan, page),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:
@@ -214,82 +211,22 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
 
 def plan_json(plan: Plan) -> Json:
     """The document that `archfit plan --json` prints."""
-    request, costs, outlook = plan.request, plan.costs, plan.best.outlook
-    return {
-        "question": _request_json(request),
-        "recommended": recommended_json(plan),
-        "depth_range": list(plan.depth_range),
-        "expected_regret": {
-            "value": round(plan.regret.expected, 5),
-            "at_most_90": round(plan.regret.at_most, 5),
-            "unit": plan.regret.unit,
-        },
-        "half_depth_better": round(outlook.half_better, 3),
-        "double_depth_better": round(outlook.double_better, 3),
-        "basis": asdict(plan.basis),
-        "ideal": _ideal_json(plan.ideal),
-        "bottleneck": asdict(plan.bottleneck) if plan.bottleneck else None,
-        "repairs": [
-            {name: value for name, value in asdict(repair).items() if name != "params"}
-            | {"shape": _shape_json(repair.shape) | {"params": asdict(repair.params)}}
-            for repair in plan.repairs
-        ],
-        "advisers": [_advice_json(advice) for advice in plan.advice],
-        "evidence_against": list(evidence_against()),
-        "export": plan.export_command,
-        "training": {
-            "tokens": costs.tokens,
-            "tokens_per_param": request.tokens_per_param,
-            "flops": costs.flops,
-            "attention_flops": costs.attention_flops,
-            "start": asdict(costs.start),
-        },
-        "memory_bytes": asdict(costs.memory) | {"total": costs.memory.total},
-        "warnings": list(plan.warnings),
-    }
-
-
-def recommended_json(plan: Plan) -> Json:
-    """The network."""
-    request = plan.request
-    return _shape_json(plan.shape) | {
-        "vocab": request.vocabulary.size if request.vocabulary else None,
-        "embedding_rank": plan.embedding_rank,
-        "aspect_ratio": round(plan.aspect_ratio, 2),
-        "block": request.block,
-        "objective": request.objective,
-        "kv_heads": plan.shape.heads,
-        "feed_forward": request.hidden_units(plan.shape.depth, plan.shape.width),
-        "params": asdict(plan.params),
-    }
-
-
-def _request_json(request: PlanRequest) -> Json:
-    vocabulary, data = request.vocabulary, request.data
-    return {
-        "budget": request.budget.option,
-        "family": request.family,
-        "vocab": vocabulary.size if vocabulary else None,
-        "used_vocab": vocabulary.used if vocabulary else None,
-        "rank": request.rank,
-        "patch": list(request.patch) if request.patch else None,
-        "rank_limit": request.limit.limit,
-        "context": request.context,
-        "tied": request.is_tied,
-        "max_depth": request.max_depth,
-        "block": request.block,
-        "objective": request.objective,
-        "data": asdict(data) if data else None,
-    }
-
-
-def _ideal_json(shape: IdealShape) -> Json:
-    size = round(shape.block_params)
-    return {"depth": round(shape.depth, 4), "width": round(shape.width, 2), "block_params": size}
-
-
-def _shape_json(shape: RoundedShape) -> Json:
-    return {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
+    repairs = [
+        {name: value for name, value in asdict(repair).items() if name != "params"}
+        | {"shape": json_of("shape", repair.shape) | {"params": asdict(repair.params)}}
+        for repair in plan.repairs
+    ]
+    memory = plan.costs.memory
+    return json_of(
+        "plan",
+        plan,
+        feed_forward=plan.request.hidden_units(plan.shape.depth, plan.shape.width),
+        ideal_params=round(plan.ideal.block_params),
+        repaired=repairs,
+        advisers=[_advice_json(advice) for advice in plan.advice],
+        evidence_against=evidence_against(),
+        memory_bytes=asdict(memory) | {"total": memory.total},
+    )
 
 
 def _advice_json(advice: Advice) -> Json:

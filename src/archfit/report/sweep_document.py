@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.report.document import Document, Section, Table
+from archfit.report.document import Document, Section, Table, json_of
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
@@ -14,7 +14,6 @@ from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
 ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
-Json = dict[str, object]
 Part = TypeVar("Part")
 
 
@@ -32,6 +31,9 @@ def cells_document(sweep: Sweep) -> Document:
         cell=cell_words,
         time=lambda spec: _gpu_time(gpu_seconds(spec)),
     )
+    runs = [
+        json_of("cell", spec, gpu_days=gpu_seconds(spec) / SECONDS_A_DAY) for spec in sweep.specs
+    ]
     total = (
         f"In all {tokens:.3g} tokens, {flops:.3g} FLOPs, about {time} of one H200 (from our own "
         "training speed by width, docs/performance.md)."
@@ -46,30 +48,12 @@ def cells_document(sweep: Sweep) -> Document:
             "question": sweep.question,
             "cells": len(sweep.specs),
             **dict.fromkeys(("done", "failed", "skipped"), 0),
-            "runs": [_cell_json(spec) for spec in sweep.specs],
+            "runs": runs,
             "tokens": tokens,
             "flops": flops,
             "gpu_days": days,
         },
     )
-
-
-def _cell_json(spec: RunSpec) -> Json:
-    shape = spec.architecture
-    sizes = ("depth", "width", "heads", "head_dim", "context", "embedding_rank", "position_rank")
-    return {
-        "run": spec.name,
-        **{name: getattr(shape, name) for name in sizes},
-        "vocab": shape.input.vocab,
-        "seed": spec.seed,
-        "steps": spec.recipe.steps,
-        "batch_sequences": spec.recipe.batch_sequences,
-        "params": shape.params,
-        "block_params": shape.block_params,
-        "tokens": spec.training_tokens,
-        "flops": spec.training_flops,
-        "gpu_days": gpu_seconds(spec) / SECONDS_A_DAY,
-    }
 
 
 def failures_document(cells: CellQueue) -> Document:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
@@ -60,9 +60,7 @@ def bounds_figure(shape: Shape) -> Figure:
         "bounds",
         f"Lower and upper bounds over depth for networks of width {shape.width} and others, with "
         f"embedding rank {shape.embedding_rank}.",
-        lambda page: loaded("theory").bounds_over_depth(
-            shape, columns=page.columns, width=min(330, page.width)
-        ),
+        lambda page: loaded("theory").bounds_over_depth(shape, page),
     )
 
 
@@ -151,16 +149,7 @@ def quantities_document() -> Document:
         title="Quantities of the papers",
         headline=f"Quantities of the {NETWORK}.",
         sections=(example, *sections),
-        data=[
-            {
-                "quantity": entry.name,
-                "inputs": entry.letters,
-                "meaning": entry.meaning,
-                "status": entry.basis.status_line,
-                "source": entry.basis.source,
-            }
-            for entry in ENTRIES.values()
-        ],
+        data=[json_of("quantity", entry) for entry in ENTRIES.values()],
     )
 
 

@@ -58,13 +58,35 @@ def panel(
     rows: Mapping[str, Rows],
     frame: Frame,
     layout: Layout,
-    names: Sequence[str] = (),
+    names: Sequence[object] = (),
     title: str = "",
 ) -> Panel:
     """The panel of this name in charts.toml; `names` are those of its series.
 
     Layers show the rows of their names, the last on top.
     """
+    about, layers = _layers(name, rows, frame, layout, names)
+    height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
+    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
+    return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
+
+
+def facets(
+    name: str, rows: Rows, frame: Frame, layout: Layout, panels: Sequence[str]
+) -> altair.FacetChart:
+    """The panel of this name once for each of these panels, by the name that rows have for it."""
+    about, layers = _layers(name, {}, frame, layout, ())
+    look = {"header": altair.Header(**about["header"])} if "header" in about else {}
+    facet = altair.Facet("panel:N", title=None, sort=list(panels), **look)
+    drawn = altair.layer(*layers, data=altair.InlineData(values=list(rows)))
+    sized = drawn.properties(width=layout.width, height=about["height"])
+    return sized.facet(facet=facet, columns=layout.columns)
+
+
+def _layers(
+    name: str, rows: Mapping[str, Rows], frame: Frame, layout: Layout, names: Sequence[object]
+) -> tuple[dict[str, Any], list[altair.Chart]]:
+    """What charts.toml says of a panel, and its layers."""
     about = written("charts")[name]
     about = written("charts").get(about.get("like"), {}) | about
     titled = {side: {"title": words} for side, words in frame.titles.items()}
@@ -73,10 +95,7 @@ def panel(
         axes[side] = _axis(side, titled.get(side, {}) | about[side], shown, layout)
     if "series" in about:
         series = _series(titled.get("series", {}) | about["series"], names, layout)
-    layers = [_layer(layer, rows, axes, series) for layer in about["layers"]]
-    height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
-    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
-    return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
+    return about, [_layer(layer, rows, axes, series) for layer in about["layers"]]
 
 
 def _axis(
@@ -98,16 +117,18 @@ def _axis(
     return {"x": altair.X, "y": altair.Y}[side](about["field"], **drawn)
 
 
-def _series(about: Mapping[str, Any], names: Sequence[str], layout: Layout) -> dict[str, Any]:
+def _series(about: Mapping[str, Any], names: Sequence[object], layout: Layout) -> dict[str, Any]:
     """The channels by which series differ, for points and lines the same, with one legend."""
     look = about.get("legend", written("charts")["legend"])
+    if layout.columns == 1:
+        look = look | about.get("narrow_legend", {})
     if "columns" in look:
         look = look | {"columns": min(look["columns"], layout.legend_columns)}
     legend = altair.Legend(title=about.get("title"), **look) if look else None
     looks = {
         "color": about.get("colours", COLOURS),
         "shape": about.get("shapes", SHAPES),
-        "strokeDash": DASHES,
+        "strokeDash": about.get("dashes", DASHES),
     }
     return series_channels(about["field"], names or about["names"], legend, **looks)
 
@@ -134,7 +155,7 @@ def _layer(
     look = dict(about)
     mark, by, side, only = (look.pop(name, "") for name in ("mark", "by", "across", "only"))
     tooltip, channels = look.pop("tooltip", "").split(), look.pop("channels", {})
-    values = look.pop("at", ())
+    values, where = look.pop("at", ()), look.pop("where", "")
     shown = rows[look.pop("rows")] if "rows" in look else ()
     encoded = {only: axes[only]} if only else dict(axes)
     if side:
@@ -150,7 +171,8 @@ def _layer(
     encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
     if mark == "point":
         look = {"filled": True, "opacity": 1} | look
-    chart: altair.Chart = getattr(rows_of(shown), f"mark_{mark}")(**look).encode(**encoded)
+    data = altair.Chart().transform_filter(where) if where else rows_of(shown)
+    chart: altair.Chart = getattr(data, f"mark_{mark}")(**look).encode(**encoded)
     return chart
 
 
