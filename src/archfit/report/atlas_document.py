@@ -57,6 +57,7 @@ class AtlasView:
     plain: Mapping[str, Series]
     rules: tuple[RuleLoss, ...]
     foretold: tuple[Foretold, ...]
+    kinds: Mapping[AtlasKind, Curves]  # those that have plain curves, and these
 
     @classmethod
     def of(cls, atlas: Atlas) -> "AtlasView":
@@ -70,16 +71,8 @@ class AtlasView:
             for rule, depth in rule_depths(curve.size).items()
         )
         told = foretold_by_fingerprints(atlas, curves, plain)
-        return cls(atlas=atlas, curves=curves, plain=plain, rules=rules, foretold=told)
-
-    @property
-    def kinds(self) -> tuple[AtlasKind, ...]:
-        """Those that have a curve."""
-        return tuple(kind for kind in self.atlas.kinds if kind.name in self.plain)
-
-    def of_kind(self, kind: AtlasKind) -> Curves:
-        """Its plain curves."""
-        return self.curves[self.plain[kind.name]]
+        kinds = {kind: curves[plain[kind.name]] for kind in atlas.kinds if kind.name in plain}
+        return cls(atlas=atlas, curves=curves, plain=plain, rules=rules, foretold=told, kinds=kinds)
 
     @property
     def sizes(self) -> list[int]:
@@ -169,15 +162,13 @@ def _interval(curve: DepthCurve) -> str:
 
 def _cost_section(view: AtlasView) -> Section:
     rows = []
-    for kind in view.kinds:
-        curve = view.of_kind(kind)[-1]
+    for kind, (*_, curve) in view.kinds.items():
         lost = (Template().format("{:.3f}", loss_at(curve, depth)) for depth in SOME_DEPTHS)
         least = f"{curve.least:.3f} per {kind.unit}"
         rows.append((kind.name, size_words(curve.size), _interval(curve), least, *lost))
     columns = ("kind", "largest size", "best depth", "bits", *(f"{d} layers" for d in SOME_DEPTHS))
-    said = "At the largest size of each kind: the least loss, and what other depths lose."
     table = Table(title="Bits lost", columns=columns, rows=tuple(rows))
-    return Section.of("What depth is worth", said, table, is_detail=True)
+    return Section.of_page("atlas-worth", table)
 
 
 def _rules_section(view: AtlasView) -> Section:
@@ -192,25 +183,18 @@ def _rules_section(view: AtlasView) -> Section:
         rows.append(tuple(row))
     columns = ("rule", *map(size_words, sizes))
     table = Table(title="Mean loss of rules, bits (kinds)", columns=columns, rows=tuple(rows))
-    return Section.of(
-        "Best depth against size, and the rules of others",
-        "What each rule loses against the best depth, by the curves, in the mean over the kinds "
-        "whose trained depths it lies among. Rules count parameters of blocks; here they are told "
-        "the whole size.",
-        *((table,) if view.rules else ()),
-        *((_best_figure(view),) if view.kinds else ()),
-        is_detail=True,
-    )
+    tables, figures = [table] * bool(view.rules), [_best_figure(view)] if view.kinds else []
+    return Section.of_page("atlas-rules", *tables, *figures)
 
 
 def _best_figure(view: AtlasView) -> Figure:
     families: dict[str, dict[str, Curves]] = {}
-    for kind in view.kinds:
-        families.setdefault(kind.family, {})[kind.name] = view.of_kind(kind)
+    for kind, curves in view.kinds.items():
+        families.setdefault(kind.family, {})[kind.name] = curves
     rules: dict[str, dict[int, float]] = {}
     for each in view.rules:
         rules.setdefault(each.rule, {})[each.curve.size] = each.depth
-    last = [f"{kind.name} {_interval(view.of_kind(kind)[-1])}" for kind in view.kinds]
+    last = [f"{kind.name} {_interval(curves[-1])}" for kind, curves in view.kinds.items()]
     return Figure.of(
         "best-depth",
         f"Best depth at the largest size: {', '.join(last)}",
@@ -232,8 +216,7 @@ def _surprises_section(view: AtlasView) -> Section:
         best=lambda each: _interval(each.curve),
         share=lambda each: 100 * each.loses / each.curve.least,
     )
-    said = "Where a rule's depth lies outside the interval of the best, and costs most."
-    return Section.of("What surprised", *[said] * bool(worst), table, is_detail=True)
+    return Section.of_page("atlas-surprises", table) if worst else Section()
 
 
 def _variants_section(view: AtlasView) -> Section:
@@ -251,14 +234,8 @@ def _variants_section(view: AtlasView) -> Section:
         f"Least losses of {', '.join(several)} by vocabulary; the table has them.",
         lambda page: loaded("depth_charts").variant_chart(several, page),
     )
-    return Section.of(
-        "Vocabularies and other variants",
-        "Bits of the best depth, at equal size, tables included. Levels of grey are other data, "
-        "whose bits cannot be compared.",
-        _by_size("Least loss", view.sizes, listed, lambda curve: f"{curve.least:.3f}"),
-        figure,
-        is_detail=True,
-    )
+    table = _by_size("Least loss", view.sizes, listed, lambda curve: f"{curve.least:.3f}")
+    return Section.of_page("atlas-variants", table, figure)
 
 
 def _foretold_section(view: AtlasView) -> Section:
@@ -290,7 +267,7 @@ def _foretold_section(view: AtlasView) -> Section:
 
 
 def _kind_section(view: AtlasView, kind: AtlasKind) -> Section:
-    series, curves = view.plain[kind.name], view.of_kind(kind)
+    series, curves = view.plain[kind.name], view.kinds[kind]
     best = ", ".join(f"{size_words(curve.size)}: {_interval(curve)}" for curve in curves)
     figure = Figure.of(
         "depth-{kind}",

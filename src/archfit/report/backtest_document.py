@@ -4,17 +4,6 @@ from archfit.advise.backtest import ATLAS, PRIOR, Backtest, RuleScore
 from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
-PROTOCOL = (
-    "Regret is what a depth loses against the best at the same size, by smooth curves: where seeds "
-    "allow, the best is chosen on one half of them and scored, as every rule is, on the other.",
-    "Each family of data counts once. `plan` has not seen the family, or the grid, it is scored "
-    "on. A depth beyond those trained is not scored; so means are of different settings, and rules "
-    "stand in the order of what they lose more than `plan` where both are scored.",
-    "Public schedules that train the same networks count as one set, and sizes are scored by a "
-    "quadratic through each schedule.",
-    "`advise` climbs a ladder as it would on a user's data, from 250k parameters up, with the runs "
-    "of the atlas, until half of the operations of the network are spent (15 % from 8M on).",
-)
 
 
 def backtest_document(tests: tuple[Backtest, ...]) -> Document:
@@ -22,10 +11,7 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     return Document(
         title="What advice is worth",
         headline="; ".join(_headline(test) for test in tests),
-        sections=(
-            *(_section(test) for test in tests),
-            Section.of("How it was scored", *PROTOCOL, is_detail=True),
-        ),
+        sections=(*(_section(test) for test in tests), Section.of_page("how-scored")),
         data={"grids": [_json(test) for test in tests]},
     )
 

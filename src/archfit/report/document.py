@@ -5,7 +5,8 @@ rendered by `terminal.text_of` for people at a terminal, by `page` for browsers,
 programs. Values in, words out: nothing here prints, draws or writes a file.
 
 What does not change with the values stands in resources/report: the columns of tables in
-tables.toml, titles and captions of figures in figures.toml, the keys of JSON in json.toml.
+tables.toml, titles and captions of figures in figures.toml, the keys of JSON in json.toml,
+sections that always say the same in sections.toml.
 """
 
 import tomllib
@@ -31,7 +32,7 @@ LONGEST_NUMBER = 40  # characters
 
 @cache
 def written(name: str) -> dict[str, Any]:
-    """What resources/report says about tables, figures, charts or JSON, by their names."""
+    """What resources/report says of tables, figures, charts, sections or JSON, by their names."""
     return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -200,6 +201,12 @@ class Section:
             figures=tuple(part for part in parts if isinstance(part, Figure)),
             **marks,
         )
+
+    @classmethod
+    def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
+        """The section of this name in sections.toml, with these parts; a detail for pages."""
+        about = written("sections")[name]
+        return cls.of(about["title"], *about["sentences"], *parts, is_detail=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

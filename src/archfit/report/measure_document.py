@@ -86,14 +86,13 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
         settings=lambda case: _settings(case[1].experiment),
         exact=lambda case: "yes" if case[1].is_exact else "no",
     )
-    verdict = _verdict(len(groups), failed)
+    held = _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]
     return Document(
         title=table.title,
-        headline=f"{claim.name}: {verdict}.",
+        headline=f"{claim.name}: {held['verdict']}.",
         sections=(Section.of("", table),),
-        data={"claim": claim.name, "says": claim.says}
-        | {"rows": rows, "holds": not failed, "verdict": verdict},
+        data={"claim": claim.name, "says": claim.says, "rows": rows, **held},
     )
 
 
@@ -101,7 +100,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
     cases = [(found, _bounds(*_sizes(found.experiment))) for found in measured]
     failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
-    verdict = _verdict(len(measured), failed)
+    held = _verdict(len(measured), failed)
     table = Table(
         title="Measured separation rank, one head, balanced partition",
         columns=("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
@@ -122,20 +121,18 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     ]
     return Document(
         title=GROWTH_SAYS,
-        headline=f"{GROWTH}: {GROWTH_SAYS}: {verdict}.",
-        sections=(
-            Section.of("", figure.caption, table),
-            Section.of("", figure, is_detail=True),
-        ),
-        data={"claim": GROWTH, "says": GROWTH_SAYS}
-        | {"rows": rows, "holds": not failed, "verdict": verdict},
+        headline=f"{GROWTH}: {GROWTH_SAYS}: {held['verdict']}.",
+        sections=(Section.of("", figure.caption, table), Section.of("", figure, is_detail=True)),
+        data={"claim": GROWTH, "says": GROWTH_SAYS, "rows": rows, **held},
     )
 
 
-def _verdict(cases: int, failed: tuple[int, ...]) -> str:
-    if not failed:
-        return f"holds in all {cases} cases"
-    return f"fails in {len(failed)} of {cases} cases: {', '.join(str(n + 1) for n in failed)}"
+def _verdict(cases: int, failed: tuple[int, ...]) -> Json:
+    said = f"holds in all {cases} cases"
+    if failed:
+        numbers = ", ".join(str(number + 1) for number in failed)
+        said = f"fails in {len(failed)} of {cases} cases: {numbers}"
+    return {"holds": not failed, "verdict": said}
 
 
 def _sizes(case: Experiment) -> tuple[int, int, int]:

@@ -53,20 +53,13 @@ def shape_words(plan: Plan) -> str:
     return f"{shape.depth} {layers} of width {shape.width}, {heads}"
 
 
-def depth_words(low: int, high: int) -> str:
-    """1 layer, or 6 to 15 layers."""
-    if low == high:
-        return f"{low} layer{'' if low == 1 else 's'}"
-    return f"{low} to {high} layers"
-
-
 def confidence(plan: Plan) -> Iterator[str]:
     """How large the network is, how sure its depth, and what that rests on."""
     regret, basis = plan.regret, plan.basis
     yield f"{plan.params.total:,} parameters, {plan.params.embedding:,} of them in embeddings."
     low, high = plan.depth_range
     if low < high:
-        yield f"{depth_words(low, high)} are about as good: within 0.01 bits per byte."
+        yield f"{low} to {high} layers are about as good: within 0.01 bits per byte."
     yield (
         f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth "
         f"(90 %: below {regret.at_most:.3f})."
@@ -111,24 +104,22 @@ def _depths(plan: Plan) -> Iterator[str]:
     kinds = plan.basis.kinds
     named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
     yield f"prior: {named} (docs/atlas.md; what it is worth: archfit backtest)"
-    if words := network_words(plan):
-        yield words
+    units = request.hidden_units(plan.shape.depth, plan.shape.width)
+    apart = {  # from a decoder of GPT-2's blocks
+        f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases": (
+            request.block == "llama"
+        ),
+        "an encoder that fills in masked tokens, the mask token counted": (
+            request.objective == "masked"
+        ),
+    }
+    if any(apart.values()):
+        yield "; ".join(words for words, is_so in apart.items() if is_so)
     if plan.bottleneck is not None:
         yield (
             f"a {request.limit.kind} of {request.limit.limit:,} caps the rank of the input below "
             f"the width of {plan.shape.width:,}: the papers call that a bottleneck"
         )
-
-
-def network_words(plan: Plan) -> str:
-    """What sets the network apart from a decoder of GPT-2's blocks; empty for that one."""
-    units = plan.request.hidden_units(plan.shape.depth, plan.shape.width)
-    llama = f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases"
-    parts = [llama] if plan.request.block == "llama" else []
-    parts += ["an encoder that fills in masked tokens, the mask token counted"] * (
-        plan.request.objective == "masked"
-    )
-    return "; ".join(parts)
 
 
 def named_shape(advice: Advice) -> str:

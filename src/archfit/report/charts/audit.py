@@ -7,7 +7,6 @@ import altair
 
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
-from archfit.audit.embedding_spectrum import EmbeddingSpectrum
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row
@@ -79,22 +78,27 @@ def _bottleneck(findings: Iterable[Finding]) -> str:
 
 
 def _rank_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    rows: list[Row] = []
-    for audited in models:
-        ratio = audited.rank_ratio
-        if ratio is not None and ratio < 1:
-            kind = _bottleneck(found for found in audited.findings if found.stack == "input")
-            rows.append({"name": audited.model.name, "ratio": ratio, "bottleneck": kind})
-    return rows
+    return [
+        {
+            "name": audited.model.name,
+            "ratio": audited.rank_ratio,
+            "bottleneck": _bottleneck(each for each in audited.findings if each.stack == "input"),
+        }
+        for audited in models
+        if audited.rank_ratio is not None and audited.rank_ratio < 1
+    ]
 
 
 def _attention_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    rows: list[Row] = []
-    for audited in models:
-        ratio = max((stack.attention_ratio or 0 for stack in audited.model.stacks), default=0)
-        if any(found.id == "attention-bottleneck" for found in audited.findings):
-            rows.append({"name": audited.model.name, "ratio": ratio, "bottleneck": "attention"})
-    return rows
+    return [
+        {
+            "name": audited.model.name,
+            "ratio": max(stack.attention_ratio or 0 for stack in audited.model.stacks),
+            "bottleneck": "attention",
+        }
+        for audited in models
+        if any(found.id == "attention-bottleneck" for found in audited.findings)
+    ]
 
 
 def _bars(rows: list[Row], title: str) -> Panel:
@@ -129,7 +133,11 @@ def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
         "color": altair.Color("model:N", legend=altair.Legend(title=None, orient="bottom")),
         "strokeDash": altair.StrokeDash("model:N", legend=None),
     }
-    words = [_words(name, spectrum) for name, spectrum in measured]
+    words = [
+        f"{name}: rank {spectrum.numerical_rank:,} of {spectrum.width:,} (dotted), stable rank "
+        f"{spectrum.stable_rank:.1f}, effective rank {spectrum.effective_rank:.1f}"
+        for name, spectrum in measured
+    ]
     return altair.layer(
         look.rows_of(values).mark_line(strokeWidth=2).encode(**line),
         look.rows_of(ranks).mark_rule(strokeDash=[2, 3]).encode(x="rank:Q", color="model:N"),
@@ -137,11 +145,4 @@ def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
         height=320,
         title=altair.TitleParams("Spectrum of the embedding", subtitle=words, anchor="start"),
         description="Singular values of " + "; ".join(words),
-    )
-
-
-def _words(name: str, spectrum: EmbeddingSpectrum) -> str:
-    return (
-        f"{name}: rank {spectrum.numerical_rank:,} of {spectrum.width:,} (dotted), stable rank "
-        f"{spectrum.stable_rank:.1f}, effective rank {spectrum.effective_rank:.1f}"
     )

@@ -2,9 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, FamilyKey, key_of
@@ -135,22 +135,12 @@ SIDES = {
 APART = 9  # pixels between points of one rank or ratio
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CostPanel:
+class CostPanel(NamedTuple):
     """What limited tables cost one network."""
 
     title: str
     width: int
-    costs: tuple[Contrast, ...]
-
-    @property
-    def words(self) -> str:
-        """All costs, for those who do not see the chart."""
-        costs = [
-            f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
-            for item in self.costs
-        ]
-        return f"{self.title}: {'; '.join(costs)}."
+    costs: list[Contrast]
 
 
 def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
@@ -168,12 +158,19 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         return None
     words = look.distinguishing_words([key for key, _ in both], labels)
     panels = [
-        CostPanel(title=look.network_words(key, width, words), width=width, costs=tuple(items))
+        CostPanel(look.network_words(key, width, words), width, items)
         for (key, width), items in both.items()
     ][: look.MOST_PANELS]
+    said = []
+    for panel in panels:
+        costs = (
+            f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
+            for item in panel.costs
+        )
+        said.append(f"{panel.title}: {'; '.join(costs)}.")
     return Figure.of(
         "input-and-output-rank",
-        f"Cost in nats per token: {' '.join(panel.words for panel in panels)}",
+        f"Cost in nats per token: {' '.join(said)}",
         partial(look.panel_for_each, _cost_panel, panels),
     )
 
@@ -204,28 +201,13 @@ def _cost_row(item: Contrast, apart: float) -> Row:
 TITLES = {"rank": "low rank", "attention": "wide attention"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SharePoint:
-    """A redundancy of which something is known, and the name of its series."""
+class Share(NamedTuple):
+    """A redundancy of which something is known."""
 
     item: MeasuredRedundancy
     series: str
-
-    @property
-    def value(self) -> float:
-        """What is drawn: the share, or the limit where only that is known."""
-        return next(share for share in self.item.estimate.row().values() if share is not None)
-
-    @property
-    def mark(self) -> str:
-        """Whether it is a share or a limit."""
-        return "share" if self.item.outcome == "value" else self.item.outcome
-
-    @property
-    def words(self) -> str:
-        """The point, for those who do not see the chart."""
-        limit = "" if self.mark == "share" else f"{self.mark} "
-        return f"{self.series} at ratio {self.item.ratio:.3g} {limit}{self.value:.1%}"
+    mark: str  # share, or at least, or at most
+    value: float  # the share, or the limit where only that is known
 
 
 def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
@@ -233,65 +215,55 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     known = [item for item in fits.redundancy if item.outcome != "unknown"]
     if not known:
         return None
-    points = _share_points(known, labels)
+    shares = list(_shares(known, labels))
     kinds = dict.fromkeys(item.kind for item in known)
-    panels = [[point for point in points if point.item.kind == kind] for kind in kinds]
-    names = list(dict.fromkeys(point.series for point in points))
+    panels = [[share for share in shares if share.item.kind == kind] for kind in kinds]
+    names = list(dict.fromkeys(share.series for share in shares))
+    words = (
+        f"{series} at ratio {item.ratio:.3g} {'' if mark == 'share' else f'{mark} '}{value:.1%}"
+        for item, series, mark, value in shares
+    )
     return Figure.of(
         "redundancy",
-        f"Redundant share of the block parameters: {'; '.join(point.words for point in points)}.",
+        f"Redundant share of the block parameters: {'; '.join(words)}.",
         partial(look.panel_for_each, partial(_share_panel, names), panels),
         left=len(fits.redundancy) - len(known),
     )
 
 
-def _share_points(
-    items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]
-) -> list[SharePoint]:
+def _shares(items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]) -> Iterator[Share]:
     """Series by what is limited, and by what else differs."""
     rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
     words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
     depths = {item.family.depth for item in items}
-    found = []
     for item in items:
         depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
         more = words.get(item.family.with_full_tables.any_depth, "")
-        names = [" and ".join(item.bottleneck), depth, more]
-        found.append(SharePoint(item=item, series=", ".join(name for name in names if name)))
-    return found
+        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
+        value = next(number for number in item.estimate.row().values() if number is not None)
+        yield Share(item, series, "share" if item.outcome == "value" else item.outcome, value)
 
 
-def _share_panel(names: Sequence[str], points: Sequence[SharePoint], layout: Layout) -> Panel:
-    kind = points[0].item.kind
+def _share_panel(names: Sequence[str], points: Sequence[Share], layout: Layout) -> Panel:
+    kind, estimates = points[0].item.kind, [point.item.estimate for point in points]
     ratios = look.log_ends((*(point.item.ratio for point in points), 1.0))
-    every = [share for point in points for share in point.item.estimate.row().values()]
+    every = [share for estimate in estimates for share in estimate.row().values()]
     low, high, _ = look.ends([*(share for share in every if share is not None), 0.0])
-    is_open = any(point.item.estimate.high is None for point in points)
-    shares = Ends(low, 1.0 if is_open else min(high, 1.0))  # no share is above 1
-    rows = _share_rows(points, shares, _step_apart(ratios, layout))
-    marked: dict[str, Rows] = {
-        mark: [row for row in rows if row["mark"] == mark]
-        for mark in ("share", "at least", "at most")
-    }
-    frame, title = Frame(ratios, shares), TITLES[kind]
-    return look.panel(f"share-{kind}", {"all": rows, **marked}, frame, layout, names, title)
-
-
-def _share_rows(points: Sequence[SharePoint], shares: Ends, apart: float) -> list[Row]:
-    """The points, those of one ratio side by side."""
-    before: dict[float, int] = defaultdict(int)
-    rows: list[Row] = []
-    for point in points:
-        item, estimate = point.item, point.item.estimate
-        rows.append(
-            {
-                "series": point.series,
-                "ratio": item.ratio * apart ** -before[round(item.ratio, 9)],
-                "share": point.value,
-                "low": shares[0] if estimate.low is None else estimate.low,
-                "high": shares[1] if estimate.high is None else estimate.high,
-                "mark": point.mark,
-            }
-        )
+    is_open = any(estimate.high is None for estimate in estimates)
+    high = 1.0 if is_open else min(high, 1.0)  # no share is above 1
+    before: dict[float, int] = defaultdict(int)  # points of one ratio stand side by side
+    rows: dict[str, list[Row]] = {"all": [], "share": [], "at least": [], "at most": []}
+    for (item, series, mark, value), estimate in zip(points, estimates, strict=True):
+        row: Row = {
+            "series": series,
+            "ratio": item.ratio * _step_apart(ratios, layout) ** -before[round(item.ratio, 9)],
+            "share": value,
+            "low": low if estimate.low is None else estimate.low,
+            "high": high if estimate.high is None else estimate.high,
+            "mark": mark,
+        }
         before[round(item.ratio, 9)] += 1
-    return rows
+        rows["all"].append(row)
+        rows[mark].append(row)
+    frame = Frame(ratios, Ends(low, high))
+    return look.panel(f"share-{kind}", rows, frame, layout, names, TITLES[kind])
