@@ -39,9 +39,16 @@ def written(name: str) -> dict[str, Any]:
 class Template(Formatter):
     """`{0.size:,|?}` is the size of the first item, or a question mark where it has none."""
 
-    def format_field(self, value: object, format_spec: str) -> str:
-        """The value; for None or no words what stands behind the bar, if anything."""
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The value; for None or no words what stands behind the bar, if anything.
+
+        `list` and `and` are formats of several values, `yes` is one of what is or is not.
+        """
         form, _, unknown = format_spec.partition("|")
+        if form == "yes":
+            return "yes" if value else "no"
+        if form in ("list", "and"):
+            return (", " if form == "list" else " and ").join(map(str, value))
         return unknown if value is None or value == "" else format(value, form)
 
 
@@ -59,7 +66,7 @@ def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
         value: Any = more[first] if first in more else getattr(item, first)
         for attribute in others:
             value = None if value is None else getattr(value, attribute)
-        if is_dataclass(value):
+        if is_dataclass(value) and not isinstance(value, type):
             return asdict(value)
         value = round(value, int(digits)) if digits and value is not None else value
         return list(value) if isinstance(value, tuple) else value

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archfit.evidence.evidence_json import evidence_json, fit_rows
@@ -124,8 +124,7 @@ def _main_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
             f"{_size(item.size.low)} to {_size(item.size.high)}" if item.is_crossing else ""
         ),
     )
-    limited = {"bottleneck": lambda item: " and ".join(item.bottleneck), "redundant": _saved}
-    yield Table.of("redundancy", fits.redundancy, **limited)
+    yield Table.of("redundancy", fits.redundancy, redundant=_saved)
 
 
 def _other_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
@@ -135,8 +134,6 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
         fits.best_depth,
         data=lambda item: _data(item.family.data_hash, labels),
         size=lambda item: _size(item.size),
-        ties=lambda item: ", ".join(map(str, item.ties)),
-        depths=lambda item: ", ".join(map(str, item.depths)),
     )
     yield Table.of(
         "rankings",
@@ -199,14 +196,13 @@ def provenance(records: Sequence[RunRecord], origins: Sequence[Origin]) -> Itera
         folder=lambda origin: printable(origin.folder, LONGEST_QUESTION),
         planned=lambda origin: origin.planned or "",
     )
-    words: dict[str, Callable[[RunRecord], str]] = {
-        "label": lambda record: labels.get(record.spec.data_hash, ""),
-        "several": lambda record: (
-            f"{record.machine.devices} x " if record.machine.devices > 1 else ""
-        ),
-    }
     for name in ("data", "recipes", "machines"):
-        table = Table.of(name, records, **words)
+        table = Table.of(
+            name,
+            records,
+            label=lambda record: labels.get(record.spec.data_hash, ""),
+            several=lambda record: f"{record.machine.devices} x ".removeprefix("1 x "),
+        )
         counts = Counter(
             tuple(printable(word, 2 * LONGEST_LABEL) for word in row) for row in table.rows
         )

@@ -84,7 +84,6 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
         cases,
         title=f"Claim: {claim.says}",
         settings=lambda case: _settings(case[1].experiment),
-        exact=lambda case: "yes" if case[1].is_exact else "no",
     )
     held = _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]

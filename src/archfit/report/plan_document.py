@@ -146,12 +146,7 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "", "this plan")
-    table = Table.of(
-        "advisers",
-        shaped,
-        shape=named_shape,
-        in_range=lambda advice: "yes" if advice.in_range else "no",
-    )
+    table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (
         f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
         for advice in plan.advice

@@ -1,6 +1,7 @@
 """Depths: what those of a plan are expected to lose, and what was trained, measured and scored."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -63,9 +64,9 @@ def _points(plan: Plan, curve: list[Row]) -> list[Row]:
 
 def ladder_chart(runs: Sequence[LadderRun], sizes: Sequence[int], layout: Layout) -> Panel:
     """Bits per byte over depth, a line a size; seeds are their mean."""
-    losses: dict[tuple[int, int], list[float]] = {}
+    losses: dict[tuple[int, int], list[float]] = defaultdict(list)
     for run in runs:
-        losses.setdefault((run.size, run.depth), []).append(run.bits)
+        losses[run.size, run.depth].append(run.bits)
     rows: list[Row] = [
         {"size": size_words(size), "depth": float(depth), "bits": sum(some) / len(some)}
         for (size, depth), some in sorted(losses.items())
@@ -92,10 +93,10 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
                 "colour": look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0],
             }
         )
-        lost: dict[str, list[float]] = {}
+        lost: dict[str, list[float]] = defaultdict(list)
         for pick in score.picks:
             if pick.regret is not None:
-                lost.setdefault(pick.setting.family, []).append(pick.regret)
+                lost[pick.setting.family].append(pick.regret)
         families += [
             {"row": score.rule, "regret": sum(each) / len(each), "family": family}
             for family, each in lost.items()
@@ -139,7 +140,7 @@ def _kind_panel(
             for p in curve.points
         ]
         bests.append(_best_row(curve, {"size": name, "bits": curve.least - base}))
-    depths = sorted({float(p.depth) for curve in curves for p in curve.points})
+    depths = sorted({p.depth for curve in curves for p in curve.points})
     losses = look.ends([*look.numbers(lines, "bits"), *look.numbers(points, "bits")])
     if above:
         most = MOST_ABOVE * min(curve.least for curve in curves)

@@ -76,7 +76,9 @@ def facets(
 ) -> altair.FacetChart:
     """The panel of this name once for each of these panels, by the name that rows have for it."""
     about, layers = _layers(name, {}, frame, layout, ())
-    look = {"header": altair.Header(**about["header"])} if "header" in about else {}
+    look: dict[str, Any] = {}
+    if "header" in about:
+        look["header"] = altair.Header(**about["header"])
     facet = altair.Facet("panel:N", title=None, sort=list(panels), **look)
     drawn = altair.layer(*layers, data=altair.InlineData(values=list(rows)))
     sized = drawn.properties(width=layout.width, height=about["height"])
@@ -103,15 +105,15 @@ def _axis(
 ) -> Any:
     kind = written("charts")["kinds"][about["kind"]]
     axis, scale = (kind.get(part, {}) | about.get(part, {}) for part in ("axis", "scale"))
-    drawn = {"title": about.get("title")} | ({"sort": about["sort"]} if "sort" in about else {})
+    drawn: dict[str, Any] = {"title": about.get("title")}
     if isinstance(shown, Ends):
         scale = scale | {"domain": [shown.low, shown.high]}
         if about["kind"] == "log":
             ticks = shown.ticks or _round_numbers(shown, most=layout.width // 45)
             number = "~s" if shown.high >= 1000 and not shown.ticks else "~r"
             axis = axis | {"values": list(ticks), "format": number}
-    elif shown is not None:
-        drawn["sort"] = list(shown)
+    elif sort := about.get("sort") or shown:
+        drawn["sort"] = sort
     drawn |= {"scale": altair.Scale(**scale)} if scale else {}
     drawn |= {"axis": altair.Axis(**axis)} if axis else {}
     return {"x": altair.X, "y": altair.Y}[side](about["field"], **drawn)
@@ -154,7 +156,8 @@ def _layer(
     """A mark for each row, or a line or area through all of a series."""
     look = dict(about)
     mark, by, side, only = (look.pop(name, "") for name in ("mark", "by", "across", "only"))
-    tooltip, channels = look.pop("tooltip", "").split(), look.pop("channels", {})
+    tooltip: list[str] = look.pop("tooltip", "").split()
+    channels: dict[str, Any] = look.pop("channels", {})
     values, where = look.pop("at", ()), look.pop("where", "")
     shown = rows[look.pop("rows")] if "rows" in look else ()
     encoded = {only: axes[only]} if only else dict(axes)

@@ -34,20 +34,20 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
     depths = _depths(shape, widths[-1])
     rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
     layout = replace(page, width=min(330, page.width))
-    chart = look.facets("bounds", rows, Frame(), layout, list(panels))
-    return chart.resolve_scale(x="shared", y="shared").properties(
-        title=altair.TitleParams(
-            f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
-            subtitle=[
-                "Unmasked network with linear attention. Solid vertical rule: depth "
-                f"{shape.depth}. Dotted rules: log3(d) of the papers,",
-                "and 2 log3(d) + log3(2), up to where the proved upper bound grows doubly "
-                "exponentially.",
-            ],
-            anchor="start",
-        ),
-        description=f"Lower and upper bounds over depth for widths {widths}",
+    title = altair.TitleParams(
+        f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
+        subtitle=[
+            f"Unmasked network with linear attention. Solid vertical rule: depth {shape.depth}. "
+            "Dotted rules: log3(d) of the papers,",
+            "and 2 log3(d) + log3(2), up to where the proved upper bound grows doubly "
+            "exponentially.",
+        ],
+        anchor="start",
     )
+    said = f"Lower and upper bounds over depth for widths {widths}"
+    chart = look.facets("bounds", rows, Frame(), layout, list(panels))
+    chart = chart.resolve_scale(x="shared", y="shared")
+    return chart.properties(title=title, description=said)
 
 
 def _depths(shape: Shape, widest: int) -> list[int]:
