@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from archfit.advise.advice import Advice
 from archfit.fit.atlas import size_words
-from archfit.report.document import Command, Document, Figure, Section, Table, loaded
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, loaded
 from archfit.report.plan_document import (
     confidence,
     plan_document,
@@ -85,7 +85,8 @@ def _tables(advice: Advice) -> Iterator[Table]:
 
 def _data_table(advice: Advice) -> Table:
     family = {"family": advice.plan.request.family or "none that the atlas has"}
-    return Table.of_facts("The data", "advised_data", {**advice.data.description, **family})
+    rows = facts("advised_data", **{**advice.data.description, **family})
+    return Table(title="The data", columns=("quantity", "value"), rows=tuple(rows))
 
 
 def _advice_json(advice: Advice) -> Json:

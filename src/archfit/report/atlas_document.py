@@ -163,7 +163,7 @@ def _interval(curve: DepthCurve) -> str:
 def _cost_section(view: AtlasView) -> Section:
     rows = []
     for kind, (*_, curve) in view.kinds.items():
-        lost = (Template().format("{:.3f}", loss_at(curve, depth)) for depth in SOME_DEPTHS)
+        lost = (Template().format("{:.3f|}", loss_at(curve, depth)) for depth in SOME_DEPTHS)
         least = f"{curve.least:.3f} per {kind.unit}"
         rows.append((kind.name, size_words(curve.size), _interval(curve), least, *lost))
     columns = ("kind", "largest size", "best depth", "bits", *(f"{d} layers" for d in SOME_DEPTHS))

@@ -8,7 +8,7 @@ from archfit.audit.auditor import AuditResult, audit_json
 from archfit.audit.claims import checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, facts, loaded
 
 SHORT = {rule.id: rule.short for rule in RULES}
 RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
@@ -36,12 +36,12 @@ def model_sections(result: AuditResult) -> tuple[Section, ...]:
         "Not found": model.missing,
         "Note": model.notes,
     }
-    facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
+    table = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
     found = [_finding_section(model.name, finding) for finding in result.findings]
     said = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     return (
         *(found or [Section.of(model.name, _nothing_found(result))]),
-        Section.of("", facts),
+        Section.of("", table),
         *([Section.of("", *said)] if said else []),
     )
 
@@ -68,26 +68,14 @@ def _nothing_found(result: AuditResult) -> str:
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
-    model, source, parts = result.model, result.model.input, result.model.parameters
+    model, source = result.model, result.model.input
     for stack in model.stacks:
-        heads = f"{_whole(stack.heads)} heads of {_whole(stack.head_dim)}"
-        ratio = "?" if stack.attention_ratio is None else f"{stack.attention_ratio:.3g}"
-        layers = f"{_whole(stack.depth)} layers x {stack.width:,}"
-        yield f"{stack.role} stack", f"{layers}, {heads} (ratio {ratio})"
+        yield from facts("audited_stack", stack)
     real = "" if source.vocab_real is None else f", of which {source.vocab_real:,} occur"
-    yield "source", model.origin
-    yield "input", source.kind.replace("_", " ")
-    yield "vocabulary", f"{_whole(source.vocab)}{real}"
-    yield "rank limit", f"{_whole(model.rank_limit)} of width {model.width:,}"
-    if (spectrum := result.spectrum) is not None:
-        above = f"values above {spectrum.tolerance:.3g}"
-        yield "measured rank", f"{spectrum.numerical_rank:,} ({above})"
-        yield "stable rank", f"{spectrum.stable_rank:.2f}"
-        yield "effective rank", f"{spectrum.effective_rank:.2f}"
-        yield "rows left out", f"{spectrum.padded_rows:,} of {spectrum.rows:,} are padding"
-        yield "read", f"{spectrum.bytes_read:,} bytes: {', '.join(spectrum.tensors)}"
-    split = f"{_whole(parts.blocks)} in blocks, {_whole(parts.embedding)} in tables"
-    yield "parameters", f"{_whole(parts.total)} ({split})"
+    yield from facts("audited_input", model, kind=source.kind.replace("_", " "), real=real)
+    if result.spectrum is not None:
+        yield from facts("audited_spectrum", result.spectrum)
+    yield from facts("audited_size", model.parameters)
     if model.published_params is not None:
         yield "published", f"{model.published_params:,}"
 
@@ -149,10 +137,6 @@ def _models_and_findings(models: Sequence[AuditResult]) -> Table:
         narrow=("model", "depth", "width", *RATIOS, "findings"),
         sortable=True,
     )
-
-
-def _whole(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
 
 
 def _millions(value: int | None) -> str:

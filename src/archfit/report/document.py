@@ -40,16 +40,16 @@ class Template(Formatter):
     """`{0.size:,|?}` is the size of the first item, or a question mark where it has none."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """The value; for None or no words what stands behind the bar, if anything.
+        """The value, or what stands behind the bar, if there is one, for None and for no words.
 
         `list` and `and` are formats of several values, `yes` is one of what is or is not.
         """
-        form, _, unknown = format_spec.partition("|")
+        form, bar, unknown = format_spec.partition("|")
         if form == "yes":
             return "yes" if value else "no"
         if form in ("list", "and"):
             return (", " if form == "list" else " and ").join(map(str, value))
-        return unknown if value is None or value == "" else format(value, form)
+        return unknown if bar and value in (None, "") else format(value, form)
 
 
 def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
@@ -113,13 +113,6 @@ class Table:
             sortable=about.get("sortable", False),
         )
 
-    @classmethod
-    def of_facts(cls, title: str, name: str, values: Mapping[str, object]) -> "Table":
-        """Quantities and their values, by the facts of this name in tables.toml."""
-        facts = written("tables")[name]["facts"].items()
-        rows = tuple((quantity, template.format_map(values)) for quantity, template in facts)
-        return cls(title=title, columns=("quantity", "value"), rows=rows)
-
     @property
     def numeric(self) -> frozenset[int]:
         """Places of the columns that hold numbers, which are set to the right."""
@@ -133,6 +126,19 @@ class Table:
         kept = [self.columns.index(name) for name in self.narrow]
         rows = tuple(tuple(row[at] for at in kept) for row in self.rows)
         return replace(self, columns=self.narrow, rows=rows, narrow=())
+
+
+def facts(name: str, /, *items: object, **words: object) -> list[tuple[str, str]]:
+    """Quantities and their values, by the facts of this name in tables.toml.
+
+    One whose template ends in a bar with nothing behind it is left out where it is not known.
+    """
+    template, rows = Template(), []
+    for quantity, form in written("tables")[name]["facts"].items():
+        value = template.vformat(form, items, words)
+        if value or "|" not in form:
+            rows.append((template.vformat(quantity, items, words), value))
+    return rows
 
 
 def _is_number(text: str) -> bool:

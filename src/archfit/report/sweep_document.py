@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.report.document import Document, Section, Table, json_of
+from archfit.report.document import Document, Section, Table, facts, json_of
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
@@ -177,14 +177,13 @@ def _run_row(record: RunRecord, *, has_rate: bool) -> tuple[str, ...]:
 def data_document(description: Mapping[str, object], folder: str) -> Document:
     """A prepared data set and what its tokens say, from its data.json."""
     try:
-        table = Table.of_facts(
-            folder, "prepared_data", {**description, **dict(_data_words(description))}
-        )
+        rows = facts("prepared_data", **{**description, **dict(_data_words(description))})
         notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(
             f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
         ) from problem
+    table = Table(title=folder, columns=("quantity", "value"), rows=tuple(rows))
     sections = Section.of("", table), Section.of("", *notes)
     return Document(title=folder, sections=sections, data=dict(description))
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
+from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
@@ -162,17 +162,15 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
     measured = "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{partly}"
-    lines = [
-        ("promised output", found.promise.formula),
-        ("entries run", f"{runs} {rows * columns:,} ({rows:,} x {columns:,})"),
-        ("entries wrong", f"{check.entries_wrong:,}"),
-        ("expected rank", expected),
-        ("measured rank", measured),
-        ("lower bound", f"{found.bound_id} = {short_integer(str(found.bound))}"),
-        ("modulo", f"{found.prime}"),
-    ]
-    if check.measured_embedding_rank is not None:
-        lines.insert(5, ("rank of the embedding", f"{check.measured_embedding_rank}"))
+    lines = facts(
+        "witness",
+        check,
+        runs=runs,
+        entries=rows * columns,
+        expected=expected,
+        measured=measured,
+        bound=short_integer(str(found.bound)),
+    )
     title = (
         f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
         f"{shape.heads}, on {shape.positions} positions"

@@ -30,7 +30,7 @@ BY = {
     "points": ("color", "shape"),
     "lines": ("color", "strokeDash"),
 }
-OF_ROW = {  # each row names its own
+OF_ROW: dict[str, dict[str, Any]] = {  # each row names its own
     "row colour": {"color": altair.Color("colour:N", scale=None, legend=None)},
     "row shape": {"shape": altair.Shape("shape:N", scale=None, legend=None)},
 }

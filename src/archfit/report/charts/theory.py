@@ -45,9 +45,11 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
         anchor="start",
     )
     said = f"Lower and upper bounds over depth for widths {widths}"
-    chart = look.facets("bounds", rows, Frame(), layout, list(panels))
-    chart = chart.resolve_scale(x="shared", y="shared")
-    return chart.properties(title=title, description=said)
+    facets = look.facets("bounds", rows, Frame(), layout, list(panels))
+    chart: altair.FacetChart = facets.resolve_scale(x="shared", y="shared").properties(
+        title=title, description=said
+    )
+    return chart
 
 
 def _depths(shape: Shape, widest: int) -> list[int]:
