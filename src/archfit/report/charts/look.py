@@ -165,6 +165,8 @@ def _layer(
         encoded[side] = axes[side].copy(deep=False)
         encoded[side]["shorthand"] = "low:Q"
         encoded[f"{side}2"] = "high:Q"
+        if only:  # a band: it has no name of its own
+            encoded[side]["title"] = altair.Undefined
     elif only:  # lines across the panel
         name = axes[only]["shorthand"].partition(":")[0]
         shown = [{name: value} for value in values] or [
