@@ -44,7 +44,7 @@ KINDS = {
         settings=BYTES,
         documents=2527,
         heldout_documents=135,
-    ),  # fmt: skip
+    ),
     "c-code": AtlasSource(source="c-code.txt.xz", heldout="c-code-heldout.txt.xz", settings=BYTES),
     "german": AtlasSource(source="german.txt", settings=BYTES),
     "french": AtlasSource(source="french.txt", settings=BYTES),

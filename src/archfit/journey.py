@@ -24,12 +24,12 @@ FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)  # all that a config may have besi
 def advice_of(advice: Advice, *, command: str, version: str) -> Document:
     """What is said about a source; `command` is what was typed."""
     from archfit.data.sources import is_sample
-    from archfit.report.advice_document import AdviceOrigin, advice_document
+    from archfit.report.advice_document import advice_document
 
     source = advice.source.words
     name = Path(source).name or Path(source).resolve().name
     name = "the English sample" if is_sample(source) else name
-    return advice_document(advice, AdviceOrigin(name=name, command=command, version=version))
+    return advice_document(advice, name=name, command=command, version=version)
 
 
 def check_replaceable(out: Path) -> None:

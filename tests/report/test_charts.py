@@ -12,7 +12,7 @@ from archfit.audit.auditor import audit_model
 from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts.audit import gallery_chart, spectrum_chart
-from archfit.report.charts.plan import depth_chart, ladder_chart
+from archfit.report.charts.depth_charts import depth_chart, ladder_chart
 from archfit.report.charts.theory import LINES, growth_chart
 from archfit.report.document import NARROW, WIDE
 from tests_experiments import measured
@@ -22,7 +22,7 @@ Chart = dict[str, Any]
 
 
 def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
-    chart: Chart = depth_chart(plan, is_narrow=is_narrow).to_dict()
+    chart: Chart = depth_chart(plan, NARROW if is_narrow else WIDE).to_dict()
     return chart
 
 

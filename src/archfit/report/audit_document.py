@@ -1,14 +1,16 @@
 """An audit as a document: what was found in a model, and the gallery of published ones."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from archfit.audit.auditor import AuditResult, audit_json, checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, facts, loaded
 
 SHORT = {rule.id: rule.short for rule in RULES}
+RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
 
 def audit_document(models: Sequence[AuditResult]) -> Document:
@@ -19,7 +21,7 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
         title=", ".join(result.model.name for result in models),
         sections=(
             *(section for result in models for section in model_sections(result)),
-            Section(figures=drawn, is_detail=True),
+            Section.of("", *drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
     )
@@ -28,31 +30,26 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
 def model_sections(result: AuditResult) -> tuple[Section, ...]:
     """Each finding with its evidence and fix, then the model's sizes and what is not known."""
     model = result.model
-    remarks = [
-        f"{words}: {sentence}"
-        for words, sentences in (
-            ("Taken from defaults", model.assumed),
-            ("Not found", model.missing),
-            ("Note", model.notes),
-        )
-        for sentence in sentences
-    ]
-    facts = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
+    remarks = {
+        "Taken from defaults": model.assumed,
+        "Not found": model.missing,
+        "Note": model.notes,
+    }
+    table = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
     found = [_finding_section(model.name, finding) for finding in result.findings]
+    said = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     return (
-        *(found or [Section(title=model.name, sentences=(_nothing_found(result),))]),
-        Section(tables=(facts,)),
-        *([Section(sentences=tuple(remarks))] if remarks else []),
+        *(found or [Section.of(model.name, _nothing_found(result))]),
+        Section.of("", table),
+        *([Section.of("", *said)] if said else []),
     )
 
 
 def _finding_section(model: str, found: Finding) -> Section:
     share = "" if found.redundancy is None else f", {found.redundancy} redundant"
-    return Section(
-        title=f"{model}: [{found.severity}] {found.id} ({found.stack}){share}",
-        sentences=(f"{found.evidence}.", f"Fix: {found.fix}."),
-        status=found.severity,
-    )
+    title = f"{model}: [{found.severity}] {found.id} ({found.stack}){share}"
+    sentences = f"{found.evidence}.", f"Fix: {found.fix}."
+    return Section.of(title, *sentences, status=found.severity)
 
 
 def _nothing_found(result: AuditResult) -> str:
@@ -70,25 +67,14 @@ def _nothing_found(result: AuditResult) -> str:
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
-    model, source, parts = result.model, result.model.input, result.model.parameters
+    model, source = result.model, result.model.input
     for stack in model.stacks:
-        heads = f"{_whole(stack.heads)} heads of {_whole(stack.head_dim)}"
-        layers = f"{_whole(stack.depth)} layers x {stack.width:,}"
-        yield f"{stack.role} stack", f"{layers}, {heads} (ratio {_ratio(stack.attention_ratio)})"
+        yield from facts("audited_stack", stack)
     real = "" if source.vocab_real is None else f", of which {source.vocab_real:,} occur"
-    yield "source", model.origin
-    yield "input", source.kind.replace("_", " ")
-    yield "vocabulary", f"{_whole(source.vocab)}{real}"
-    yield "rank limit", f"{_whole(model.rank_limit)} of width {model.width:,}"
-    if (spectrum := result.spectrum) is not None:
-        above = f"values above {spectrum.tolerance:.3g}"
-        yield "measured rank", f"{spectrum.numerical_rank:,} ({above})"
-        yield "stable rank", f"{spectrum.stable_rank:.2f}"
-        yield "effective rank", f"{spectrum.effective_rank:.2f}"
-        yield "rows left out", f"{spectrum.padded_rows:,} of {spectrum.rows:,} are padding"
-        yield "read", f"{spectrum.bytes_read:,} bytes: {', '.join(spectrum.tensors)}"
-    split = f"{_whole(parts.blocks)} in blocks, {_whole(parts.embedding)} in tables"
-    yield "parameters", f"{_whole(parts.total)} ({split})"
+    yield from facts("audited_input", model, kind=source.kind.replace("_", " "), real=real)
+    if result.spectrum is not None:
+        yield from facts("audited_spectrum", result.spectrum)
+    yield from facts("audited_size", model.parameters)
     if model.published_params is not None:
         yield "published", f"{model.published_params:,}"
 
@@ -96,41 +82,32 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
 def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
     measured = [(result.model.name, result.spectrum) for result in models]
     ranks = [f"{name}: rank {found.numerical_rank:,}" for name, found in measured if found]
-    return Figure(
-        name="spectrum",
-        title="Spectrum of the embedding",
-        caption="Singular values as a share of the largest; a rule marks the rank.",
-        description="; ".join(ranks),
-        chart=lambda _layout: loaded("report.charts.audit").spectrum_chart(models),
+    drawn = "; ".join(ranks)
+    return Figure.of("spectrum", drawn, lambda _: loaded("audit").spectrum_chart(models))
+
+
+def models_table(models: Sequence[AuditResult]) -> Table:
+    """A row for each model, without its findings; what is not known is empty."""
+    return Table.of(
+        "models",
+        models,
+        title=f"{len(models)} published Transformers",
+        modality=lambda result: (result.model.modality or "").replace("_", " "),
+        millions=lambda result: _millions(result.model.parameters.total),
     )
-
-
-# The row of a model in the gallery, without its findings; what is not known is empty.
-MODEL_COLUMNS: Mapping[str, Callable[[AuditResult], str]] = {
-    "model": lambda result: result.model.name,
-    "modality": lambda result: (result.model.modality or "").replace("_", " "),
-    "depth": lambda result: _whole(result.model.depth, ""),
-    "width": lambda result: _whole(result.model.width, ""),
-    "heads": lambda result: _whole(result.model.stacks[0].heads, ""),
-    "head_dim": lambda result: _whole(result.model.stacks[0].head_dim, ""),
-    "attention ratio": lambda result: _ratio(result.model.stacks[0].attention_ratio, ""),
-    "vocabulary": lambda result: _whole(result.model.input.vocab, ""),
-    "rank limit": lambda result: _whole(result.model.rank_limit, ""),
-    "rank ratio": lambda result: _ratio(result.rank_ratio, ""),
-    "million parameters": lambda result: _millions(result.model.parameters.total),
-}
 
 
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
+    findings = [(result, found) for result in models for found in result.findings]
     return Document(
         title=f"{len(models)} published Transformers, audited",
         sections=(
-            Section(sentences=(gallery_summary(models), f"Made by {version}."), is_detail=True),
-            Section(tables=(claims_table(models),)),
-            Section(figures=(gallery_figure(models),), is_detail=True),
-            Section(tables=(_all_models(models),)),
-            Section(title="Findings", tables=(_all_findings(models),), is_detail=True),
+            Section.of("", gallery_summary(models), f"Made by {version}.", is_detail=True),
+            Section.of("", Table.of("claims", checked_claims(models))),
+            Section.of("", _gallery_figure(models), is_detail=True),
+            Section.of("", _models_and_findings(models)),
+            Section.of("Findings", Table.of("findings", findings), is_detail=True),
         ),
         data=[audit_json(result) for result in models],
     )
@@ -143,65 +120,22 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
     return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
 
 
-def claims_table(models: Sequence[AuditResult]) -> Table:
-    """What Wies et al. 2021 say about published models, and what this audit finds."""
-    claims = checked_claims(models)
-    rows = tuple((claim.model, claim.says, claim.found, claim.verdict) for claim in claims)
-    columns = ("model", "Wies et al. 2021", "this audit", "verdict")
-    return Table(title="What Wies et al. 2021 say about them", columns=columns, rows=rows)
+def _gallery_figure(models: Sequence[AuditResult]) -> Figure:
+    said = f"Depth, width and bottlenecks of {len(models)} published models"
+    return Figure.of("models", said, lambda _: loaded("audit").gallery_chart(models))
 
 
-def gallery_figure(models: Sequence[AuditResult]) -> Figure:
-    """Depth against width of all models, and their bottlenecks."""
-    return Figure(
-        name="models",
-        title="Shapes and bottlenecks",
-        caption="Encoder-decoders show each stack. Good depths are those of trained networks of "
-        "text by size (docs/atlas.md); on other data they differ, and a finding says so. The law "
-        "is a fit to networks of 6 to 48 layers and at most 0.6B; beyond it is extrapolated.",
-        description=f"Depth, width and bottlenecks of {len(models)} published models",
-        chart=lambda _layout: loaded("report.charts.audit").gallery_chart(models),
-    )
-
-
-def _all_models(models: Sequence[AuditResult]) -> Table:
+def _models_and_findings(models: Sequence[AuditResult]) -> Table:
     """A row for each model; its findings by their short names."""
-    ratios = ("attention ratio", "rank ratio", "million parameters")
-    return Table.of(
-        f"{len(models)} published Transformers",
-        models,
-        {**MODEL_COLUMNS, "findings": _short_findings},
-        narrow=("model", "depth", "width", *ratios, "findings"),
+    table = models_table(models)
+    short = (dict.fromkeys(SHORT[found.id] for found in result.findings) for result in models)
+    return replace(
+        table,
+        columns=(*table.columns, "findings"),
+        rows=tuple((*row, " ".join(names)) for row, names in zip(table.rows, short, strict=True)),
+        narrow=("model", "depth", "width", *RATIOS, "findings"),
         sortable=True,
     )
-
-
-def _short_findings(result: AuditResult) -> str:
-    return " ".join(dict.fromkeys(SHORT[found.id] for found in result.findings))
-
-
-def _all_findings(models: Sequence[AuditResult]) -> Table:
-    return Table(
-        title="Redundancy is a share of the parameters, as an interval, where measurements of "
-        "archfit or of Wies et al. 2021 support one. Sources and caveats of each row: archfit "
-        "audit NAME --json",
-        columns=("model", "finding", "severity", "redundancy", "evidence", "fix"),
-        rows=tuple(
-            (result.model.name, found.id, found.severity, str(found.redundancy or ""),
-             found.evidence, found.fix)
-            for result in models
-            for found in result.findings
-        ),
-        sortable=True,
-    )  # fmt: skip
-
-
-def _whole(value: int | None, unknown: str = "?") -> str:
-    return unknown if value is None else f"{value:,}"
-
-
-def _ratio(value: float | None, unknown: str = "?") -> str:
-    return unknown if value is None else f"{value:.3g}"
 
 
 def _millions(value: int | None) -> str:

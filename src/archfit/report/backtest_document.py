@@ -1,20 +1,9 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
 from archfit.advise.backtest import ATLAS, PRIOR, Backtest, RuleScore
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
-PROTOCOL = (
-    "Regret is what a depth loses against the best at the same size, by smooth curves: where seeds "
-    "allow, the best is chosen on one half of them and scored, as every rule is, on the other.",
-    "Each family of data counts once. `plan` has not seen the family, or the grid, it is scored "
-    "on. A depth beyond those trained is not scored; so means are of different settings, and rules "
-    "stand in the order of what they lose more than `plan` where both are scored.",
-    "Public schedules that train the same networks count as one set, and sizes are scored by a "
-    "quadratic through each schedule.",
-    "`advise` climbs a ladder as it would on a user's data, from 250k parameters up, with the runs "
-    "of the atlas, until half of the operations of the network are spent (15 % from 8M on).",
-)
 
 
 def backtest_document(tests: tuple[Backtest, ...]) -> Document:
@@ -22,10 +11,7 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     return Document(
         title="What advice is worth",
         headline="; ".join(_headline(test) for test in tests),
-        sections=(
-            *(_section(test) for test in tests),
-            Section(title="How it was scored", sentences=PROTOCOL, is_detail=True),
-        ),
+        sections=(*(_section(test) for test in tests), Section.of_page("how-scored")),
         data={"grids": [_json(test) for test in tests]},
     )
 
@@ -51,49 +37,29 @@ def _section(test: Backtest) -> Section:
         if test.oracle is not None
         else "All are scored by one curve, against its own best."
     )
-    return Section(
-        title=test.grid,
-        sentences=(f"{settings} settings of {families} {kinds}, {test.unit}. {halves}",),
-        tables=(
-            Table.of(
-                f"Regret on {test.grid}",
-                test.scores,
-                {
-                    "rule": lambda score: score.rule,
-                    "mean": lambda score: _number(score.mean),
-                    "90 % interval": _interval,
-                    "worst": lambda score: _number(score.worst),
-                    "more than the prior": _more,
-                    "scored in": lambda score: f"{score.scored} of {settings}",
-                    "“at most” held": lambda score: (
-                        "" if score.covered is None else f"{score.covered:.0%}"
-                    ),
-                },
-                narrow=("rule", "mean", "worst", "more than the prior", "scored in"),
-            ),
+    table = Table.of(
+        "regret",
+        test.scores,
+        title=f"Regret on {test.grid}",
+        interval=lambda score: (
+            "" if None in (score.low, score.high) else f"{score.low:.4f} to {score.high:.4f}"
         ),
-        figures=(
-            Figure(
-                name=f"regret-{test.grid}",
-                title=f"Regret on {test.grid}",
-                caption="Small points are families or schedules, diamonds their mean with its 90 % "
-                "interval. Rules that are scored nowhere are left out.",
-                description=f"Mean regret on {test.grid}: "
-                + ", ".join(f"{score.rule} {_number(score.mean)}" for score in test.scores),
-                chart=lambda page: loaded("report.charts.backtest").regret_chart(test, page),
-            ),
-        ),
+        more=_more,
+        settings=lambda _: settings,
     )
+    means = (f"{score.rule} {_number(score.mean)}" for score in test.scores)
+    figure = Figure.of(
+        "regret-{grid}",
+        f"Mean regret on {test.grid}: {', '.join(means)}",
+        lambda page: loaded("depth_charts").regret_chart(test, page),
+        grid=test.grid,
+    )
+    about = f"{settings} settings of {families} {kinds}, {test.unit}. {halves}"
+    return Section.of(test.grid, about, table, figure)
 
 
 def _number(number: float | None) -> str:
     return "" if number is None else f"{number:.4f}"
-
-
-def _interval(score: RuleScore) -> str:
-    if score.low is None or score.high is None:
-        return ""
-    return f"{score.low:.4f} to {score.high:.4f}"
 
 
 def _more(score: RuleScore) -> str:
@@ -106,30 +72,13 @@ def _more(score: RuleScore) -> str:
 
 
 def _json(test: Backtest) -> dict[str, object]:
-    return {
-        "name": test.grid,
-        "unit": test.unit,
-        "settings": len(test.settings),
-        "settings_in_halves": test.in_halves,
-        "oracle": test.oracle,
-        "rules": [
-            {
-                "name": score.rule,
-                **{name: getattr(score, name) for name in ("mean", "worst", "low", "high")},
-                "scored": score.scored,
-                "more_than_prior": score.more.row("mean"),
-                "at_most_held": score.covered,
-                "picks": [
-                    {
-                        "setting": pick.setting.name,
-                        "family": pick.setting.family,
-                        "params": pick.setting.size,
-                        "depth": pick.depth,
-                        "regret": pick.regret,
-                    }
-                    for pick in score.picks
-                ],
-            }
-            for score in test.scores
-        ],
-    }
+    rules = [
+        json_of(
+            "rule",
+            score,
+            more_than_prior=score.more.row("mean"),
+            all_picks=[json_of("pick", pick) for pick in score.picks],
+        )
+        for score in test.scores
+    ]
+    return json_of("grid", test, scored_settings=len(test.settings), rules=rules)

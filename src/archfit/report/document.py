@@ -3,13 +3,22 @@
 Every kind of result is built once, by one function of this room (`plan_document`, …), and
 rendered by `terminal.text_of` for people at a terminal, by `page` for browsers, and by `data` for
 programs. Values in, words out: nothing here prints, draws or writes a file.
+
+What does not change with the values stands in resources/report: the columns of tables in
+tables.toml, titles and captions of figures in figures.toml, the keys of JSON in json.toml,
+sections that always say the same in sections.toml.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import cache
 from importlib import import_module
+from string import Formatter
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from archfit.spec.files import packed_file
 
 if TYPE_CHECKING:
     import altair
@@ -18,9 +27,51 @@ if TYPE_CHECKING:
         altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
     )
 
-NOT_KNOWN = "…"
-Item = TypeVar("Item")
 LONGEST_NUMBER = 40  # characters
+
+
+@cache
+def written(name: str) -> dict[str, Any]:
+    """What resources/report says of tables, figures, charts, sections or JSON, by their names."""
+    return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
+
+
+class Template(Formatter):
+    """`{0.size:,|?}` is the size of the first item, or a question mark where it has none."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The value, or what stands behind the bar, if there is one, for None and for no words.
+
+        `list` and `and` are formats of several values, `yes` is one of what is or is not.
+        """
+        form, bar, unknown = format_spec.partition("|")
+        if form == "yes":
+            return "yes" if value else "no"
+        if form in ("list", "and"):
+            return (", " if form == "list" else " and ").join(map(str, value))
+        return unknown if bar and value in (None, "") else format(value, form)
+
+
+def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
+    """The object of this name in json.toml about an item: its keys, and where their values are.
+
+    A dataclass becomes an object, a tuple a list; paths may begin with names in `more`, too.
+    """
+
+    def value_at(about: str | Mapping[str, Any]) -> object:
+        if not isinstance(about, str):
+            return {key: value_at(path) for key, path in about.items()}
+        path, _, digits = about.partition(":")
+        first, *others = path.split(".")
+        value: Any = more[first] if first in more else getattr(item, first)
+        for attribute in others:
+            value = None if value is None else getattr(value, attribute)
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        value = round(value, int(digits)) if digits and value is not None else value
+        return list(value) if isinstance(value, tuple) else value
+
+    return {key: value_at(path) for key, path in written("json")[name].items()}
 
 
 class Command(str):
@@ -41,17 +92,26 @@ class Table:
 
     @classmethod
     def of(
-        cls,
-        title: str,
-        items: Iterable[Item],
-        columns: Mapping[str, Callable[[Item], str]],
-        narrow: tuple[str, ...] = (),
-        sortable: bool = False,
+        cls, name: str, items: Iterable[Any], title: str = "", **more: Callable[[Any], object]
     ) -> "Table":
-        """A row for each item, and in each column what its function says of the item."""
-        rows = tuple(tuple(say(item) for say in columns.values()) for item in items)
-        names = tuple(columns)
-        return cls(title=title, columns=names, rows=rows, narrow=narrow, sortable=sortable)
+        """The table of this name in tables.toml, with a row for each item, or tuple of items.
+
+        Templates of its columns call what is said of items by no attribute by the names in `more`.
+        """
+        about, template = written("tables")[name], Template()
+        rows = []
+        for item in items:
+            values = item if isinstance(item, tuple) else (item,)
+            named = {name: say(item) for name, say in more.items()}
+            columns = about["columns"].values()
+            rows.append(tuple(template.format(column, *values, **named) for column in columns))
+        return cls(
+            title=title or about["title"],
+            columns=tuple(about["columns"]),
+            rows=tuple(rows),
+            narrow=tuple(about.get("narrow", ())),
+            sortable=about.get("sortable", False),
+        )
 
     @property
     def numeric(self) -> frozenset[int]:
@@ -66,6 +126,19 @@ class Table:
         kept = [self.columns.index(name) for name in self.narrow]
         rows = tuple(tuple(row[at] for at in kept) for row in self.rows)
         return replace(self, columns=self.narrow, rows=rows, narrow=())
+
+
+def facts(name: str, /, *items: object, **words: object) -> list[tuple[str, str]]:
+    """Quantities and their values, by the facts of this name in tables.toml.
+
+    One whose template ends in a bar with nothing behind it is left out where it is not known.
+    """
+    template, rows = Template(), []
+    for quantity, form in written("tables")[name]["facts"].items():
+        value = template.vformat(form, items, words)
+        if value or "|" not in form:
+            rows.append((template.vformat(quantity, items, words), value))
+    return rows
 
 
 def _is_number(text: str) -> bool:
@@ -91,8 +164,8 @@ NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
 
 
 def loaded(module: str) -> ModuleType:
-    """A module that only charts need, loaded when one is drawn: altair takes its time."""
-    return import_module(f"archfit.{module}")
+    """A module of charts, loaded when one is drawn: altair takes its time."""
+    return import_module(f"archfit.report.charts.{module}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +177,19 @@ class Figure:
     caption: str  # how to read it
     description: str  # what it shows, for those who do not see it
     chart: "Callable[[Layout], Drawing]"
+
+    @classmethod
+    def of(
+        cls, name: str, description: str, chart: "Callable[[Layout], Drawing]", **words: object
+    ) -> "Figure":
+        """The figure of this name in figures.toml; `words` fill the braces there, also its name's.
+
+        Where a number is `left` out of the chart, its caption says so.
+        """
+        about = written("figures")[name]
+        caption = about["caption"] + (about["left"] if words.get("left") else "")
+        name, title, caption = (text.format(**words) for text in (name, about["title"], caption))
+        return cls(name=name, title=title, caption=caption, description=description, chart=chart)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +203,23 @@ class Section:
     is_detail: bool = False  # for pages: a terminal leaves it out
     is_why: bool = False  # for a terminal only where somebody asks why
     status: str = ""  # of a check, or the severity of a finding: a page sets it off by that
+
+    @classmethod
+    def of(cls, title: str, *parts: str | Table | Figure, **marks: Any) -> "Section":
+        """A section of these parts, of each kind in their order; `marks` are its other fields."""
+        return cls(
+            title=title,
+            sentences=tuple(part for part in parts if isinstance(part, str)),
+            tables=tuple(part for part in parts if isinstance(part, Table)),
+            figures=tuple(part for part in parts if isinstance(part, Figure)),
+            **marks,
+        )
+
+    @classmethod
+    def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
+        """The section of this name in sections.toml, with these parts; a detail for pages."""
+        about = written("sections")[name]
+        return cls.of(about["title"], *about["sentences"], *parts, is_detail=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,11 +6,10 @@ from fractions import Fraction
 from archfit.exact.experiment import Experiment
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 NETWORK = "linear attention, no norm, no feed-forward layer"
 GROWTH = "growth"
-DISPUTED = "ub_thm2 is the papers' formula for deep networks, whose proof has a gap."
 GROWTH_SAYS = "with one head the rank is the proved statistics bound"  # it is not at (3, 4, 4)
 Json = dict[str, object]
 
@@ -25,29 +24,17 @@ def measure_document(measured: Measurement) -> Document:
     title = (
         f"Separation rank at depth {network.depth}, width {network.width}, heads {network.heads}"
     )
-    table = Table.of(
-        title,
-        measured.trials,
-        {
-            "prime": lambda trial: str(trial.prime),
-            "rank": lambda trial: f"{trial.rank:,}",
-            "samples": lambda trial: f"{trial.samples:,}",
-            "seconds": lambda trial: f"{trial.seconds:.2f}",
-        },
-    )
     return Document(
         title=title,
         headline=f"separation rank = {measured.rank:,}{' (exact)' if measured.is_exact else ''}",
         sections=(
-            Section(
-                sentences=(
-                    f"{certificate(measured)}.",
-                    f"{mask} network, {NETWORK}{residual}; {positions}, output at "
-                    f"{partition.output}.",
-                    *lower,
-                )
+            Section.of(
+                "",
+                f"{certificate(measured)}.",
+                f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",
+                *lower,
             ),
-            Section(tables=(table,)),
+            Section.of("", Table.of("trial-primes", measured.trials, title=title)),
         ),
         data={
             "separation_rank": measured.rank,
@@ -82,10 +69,10 @@ def certificate(measured: Measurement) -> str:
 
 def claims_document() -> Document:
     """Names and sentences of all claims."""
-    rows = (*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS))
-    table = Table(title="Claims for --claim", columns=("name", "says"), rows=rows)
+    rows = [*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS)]
     data = [{"claim": name, "says": says} for name, says in rows]
-    return Document(title="Claims", sections=(Section(tables=(table,)),), data={"claims": data})
+    sections = (Section.of("", Table.of("rank-claims", rows)),)
+    return Document(title="Claims", sections=sections, data={"claims": data})
 
 
 def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
@@ -93,26 +80,18 @@ def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) ->
     failed = failures(claim, [[measured.rank for measured in group] for group in groups])
     cases = [(number, found) for number, group in enumerate(groups, 1) for found in group]
     table = Table.of(
-        f"Claim: {claim.says}",
+        "claim",
         cases,
-        {
-            "case": lambda case: str(case[0]),
-            "settings": lambda case: _settings(case[1].experiment),
-            "rank": lambda case: f"{case[1].rank:,}",
-            "upper bound": lambda case: (
-                "none known" if case[1].upper is None else f"{case[1].upper:,}"
-            ),
-            "exact": lambda case: "yes" if case[1].is_exact else "no",
-        },
+        title=f"Claim: {claim.says}",
+        settings=lambda case: _settings(case[1].experiment),
     )
-    verdict = _verdict(len(groups), failed)
+    held = _verdict(len(groups), failed)
     rows = [{"case": number} | _row_json(measured) for number, measured in cases]
-    says = {"claim": claim.name, "says": claim.says}
     return Document(
         title=table.title,
-        headline=f"{claim.name}: {verdict}.",
-        sections=(Section(tables=(table,)),),
-        data=says | {"rows": rows, "holds": not failed, "verdict": verdict},
+        headline=f"{claim.name}: {held['verdict']}.",
+        sections=(Section.of("", table),),
+        data={"claim": claim.name, "says": claim.says, "rows": rows, **held},
     )
 
 
@@ -120,7 +99,7 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     """Ranks of one head over depth, width and positions, beside every bound."""
     cases = [(found, growth_bounds(*_sizes(found.experiment))) for found in measured]
     failed = tuple(index for index, found in enumerate(measured) if not found.is_exact)
-    verdict = _verdict(len(measured), failed)
+    held = _verdict(len(measured), failed)
     table = Table(
         title="Measured separation rank, one head, balanced partition",
         columns=("L", "d", "N", "rank", "ub_stat_N", "ub_thm1", "ub_thm2?", "lb", "lb_strong"),
@@ -129,12 +108,10 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
             for found, bounds in cases
         ),
     )
-    figure = Figure(
-        name=GROWTH,
-        title="Measured separation ranks beside their bounds",
-        caption=DISPUTED,
-        description=f"Separation ranks of {len(measured)} networks of one head over depth.",
-        chart=lambda _layout: loaded("report.charts.theory").growth_chart(list(measured)),
+    figure = Figure.of(
+        GROWTH,
+        f"Separation ranks of {len(measured)} networks of one head over depth.",
+        lambda _: loaded("theory").growth_chart(list(measured)),
     )
     written = ("ub_thm1", "ub_thm2")  # as text: they may be fractions, or too long for a float
     rows = [
@@ -143,20 +120,18 @@ def growth_document(measured: Sequence[Measurement]) -> Document:
     ]
     return Document(
         title=GROWTH_SAYS,
-        headline=f"{GROWTH}: {GROWTH_SAYS}: {verdict}.",
-        sections=(
-            Section(sentences=(DISPUTED,), tables=(table,)),
-            Section(figures=(figure,), is_detail=True),
-        ),
-        data={"claim": GROWTH, "says": GROWTH_SAYS}
-        | {"rows": rows, "holds": not failed, "verdict": verdict},
+        headline=f"{GROWTH}: {GROWTH_SAYS}: {held['verdict']}.",
+        sections=(Section.of("", figure.caption, table), Section.of("", figure, is_detail=True)),
+        data={"claim": GROWTH, "says": GROWTH_SAYS, "rows": rows, **held},
     )
 
 
-def _verdict(cases: int, failed: tuple[int, ...]) -> str:
-    if not failed:
-        return f"holds in all {cases} cases"
-    return f"fails in {len(failed)} of {cases} cases: {', '.join(str(n + 1) for n in failed)}"
+def _verdict(cases: int, failed: tuple[int, ...]) -> Json:
+    said = f"holds in all {cases} cases"
+    if failed:
+        numbers = ", ".join(str(number + 1) for number in failed)
+        said = f"fails in {len(failed)} of {cases} cases: {numbers}"
+    return {"holds": not failed, "verdict": said}
 
 
 def _sizes(case: Experiment) -> tuple[int, int, int]:
@@ -182,22 +157,7 @@ def _settings(case: Experiment) -> str:
 
 def _row_json(measured: Measurement) -> Json:
     case = measured.experiment
-    network, (_, _, positions) = case.network, _sizes(case)
-    return {
-        **{name: getattr(network, name) for name in ("depth", "width", "heads")},
-        "positions": positions,
-        "residual": network.has_residual,
-        "causal": network.is_causal,
-        "vocab": case.vocab,
-        "rank": case.rank,
-        "inside": list(case.partition.inside),
-        "output_position": case.partition.output,
-        "separation_rank": measured.rank,
-        "upper": measured.upper,
-        "exact": measured.is_exact,
-        "failure_probability": measured.failure_probability,
-        "seconds": round(measured.seconds, 3),
-    }
+    return json_of("measured", measured, positions=_sizes(case)[2])
 
 
 def _short(value: int | Fraction | None) -> str:

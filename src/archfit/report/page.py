@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Layout, Section
+from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -141,17 +141,13 @@ def _templates() -> "Environment":
 
 def _chart_specs(figures: Sequence[Figure]) -> str:
     """The charts as JSON that no word in it can leave: it holds no `<`."""
-    specs = {
-        figure.name: {"wide": _spec(figure, WIDE), "narrow": _spec(figure, NARROW)}
-        for figure in figures
-    }
+    specs: dict[str, dict[str, Any]] = {}
+    for figure in figures:
+        both = {"wide": figure.chart(WIDE).to_dict(), "narrow": figure.chart(NARROW).to_dict()}
+        for spec in both.values():
+            del spec["$schema"]  # an address; the page names the grammar itself
+        specs[figure.name] = both
     return json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
-
-
-def _spec(figure: Figure, layout: Layout) -> dict[str, object]:
-    spec: dict[str, object] = figure.chart(layout).to_dict()
-    del spec["$schema"]  # an address; the page names the grammar itself
-    return spec
 
 
 @contextlib.contextmanager

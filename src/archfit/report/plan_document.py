@@ -6,11 +6,8 @@ from itertools import accumulate
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
-from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import PlanRequest
 from archfit.advise.planner import Plan
-from archfit.advise.shapes import RoundedShape
-from archfit.report.document import Command, Document, Figure, Section, Table, loaded
+from archfit.report.document import Command, Document, Figure, Section, Table, json_of, loaded
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
@@ -29,9 +26,9 @@ def plan_document(plan: Plan) -> Document:
         title=TITLE,
         headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            Section(sentences=(*confidence(plan), *shown)),
-            Section(title="Next", sentences=tuple(_next(plan))),
-            Section(title="More notes", sentences=tuple(notes[len(shown) :]), is_why=True),
+            Section.of("", *confidence(plan), *shown),
+            Section.of("Next", *_next(plan)),
+            Section.of("More notes", *notes[len(shown) :], is_why=True),
             *why_sections(plan),
         ),
         data=plan_json(plan),
@@ -41,11 +38,11 @@ def plan_document(plan: Plan) -> Document:
 def why_sections(plan: Plan) -> tuple[Section, ...]:
     """What stands behind the answer."""
     return (
-        Section(title="Depths", sentences=tuple(_depths(plan)), is_why=True),
-        replace(_repairs(plan), is_why=True),
+        Section.of("Depths", *_depths(plan), is_why=True),
+        Section.of("Inputs of a higher rank, at the same budget", *_repairs(plan), is_why=True),
         *adviser_sections(plan),
-        Section(title="Training", sentences=tuple(_training(plan)), is_why=True),
-        Section(title="Figures", figures=plan_figures(plan), is_detail=True),
+        Section.of("Training", *_training(plan), is_why=True),
+        Section.of("Figures", *plan_figures(plan), is_detail=True),
     )
 
 
@@ -56,20 +53,13 @@ def shape_words(plan: Plan) -> str:
     return f"{shape.depth} {layers} of width {shape.width}, {heads}"
 
 
-def depth_words(low: int, high: int) -> str:
-    """1 layer, or 6 to 15 layers."""
-    if low == high:
-        return f"{low} layer{'' if low == 1 else 's'}"
-    return f"{low} to {high} layers"
-
-
 def confidence(plan: Plan) -> Iterator[str]:
     """How large the network is, how sure its depth, and what that rests on."""
     regret, basis = plan.regret, plan.basis
     yield f"{plan.params.total:,} parameters, {plan.params.embedding:,} of them in embeddings."
     low, high = plan.depth_range
     if low < high:
-        yield f"{depth_words(low, high)} are about as good: within 0.01 bits per byte."
+        yield f"{low} to {high} layers are about as good: within 0.01 bits per byte."
     yield (
         f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth "
         f"(90 %: below {regret.at_most:.3f})."
@@ -114,24 +104,22 @@ def _depths(plan: Plan) -> Iterator[str]:
     kinds = plan.basis.kinds
     named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
     yield f"prior: {named} (docs/atlas.md; what it is worth: archfit backtest)"
-    if words := network_words(plan):
-        yield words
+    units = request.hidden_units(plan.shape.depth, plan.shape.width)
+    apart = {  # from a decoder of GPT-2's blocks
+        f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases": (
+            request.block == "llama"
+        ),
+        "an encoder that fills in masked tokens, the mask token counted": (
+            request.objective == "masked"
+        ),
+    }
+    if any(apart.values()):
+        yield "; ".join(words for words, is_so in apart.items() if is_so)
     if plan.bottleneck is not None:
         yield (
             f"a {request.limit.kind} of {request.limit.limit:,} caps the rank of the input below "
             f"the width of {plan.shape.width:,}: the papers call that a bottleneck"
         )
-
-
-def network_words(plan: Plan) -> str:
-    """What sets the network apart from a decoder of GPT-2's blocks; empty for that one."""
-    units = plan.request.hidden_units(plan.shape.depth, plan.shape.width)
-    llama = f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases"
-    parts = [llama] if plan.request.block == "llama" else []
-    parts += ["an encoder that fills in masked tokens, the mask token counted"] * (
-        plan.request.objective == "masked"
-    )
-    return "; ".join(parts)
 
 
 def named_shape(advice: Advice) -> str:
@@ -143,44 +131,31 @@ def named_shape(advice: Advice) -> str:
     return ""
 
 
-def _repairs(plan: Plan) -> Section:
+def _repairs(plan: Plan) -> Iterator[str]:
     """Each with its command on a line of its own, so that it can be copied whole."""
-    lines: list[str] = []
     for repair in plan.repairs:
         needs = f" ({repair.needs})" if repair.needs else ""
-        lines.append(
+        yield (
             f"{repair.kind}: {repair.change}: {repair.shape.depth} x {repair.shape.width}, "
             f"{repair.params.total:,} parameters{needs}"
         )
-        lines.append(Command(repair.command))
-    return Section(title="Inputs of a higher rank, at the same budget", sentences=tuple(lines))
+        yield Command(repair.command)
 
 
 def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
     ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "", "this plan")
-    table = Table.of(
-        "What others advise",
-        shaped,
-        {
-            "adviser": lambda advice: advice.name,
-            "depth x width": named_shape,
-            "lost in back-tests": lambda a: "" if a.regret is None else f"{a.regret:.3f}",
-            "in range": lambda advice: "yes" if advice.in_range else "no",
-            "source; where it was seen": lambda advice: f"{advice.source}; {advice.seen_in}",
-        },
-    )
-    table = replace(table, rows=(ours, *table.rows))
-    opinions = tuple(
+    table = Table.of("advisers", shaped, shape=named_shape)
+    opinions = (
         f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
         for advice in plan.advice
         if advice not in shaped
     )
     return (
-        Section(tables=(table,), is_why=True),
-        Section(title="Advice that names no shape", sentences=opinions, is_why=True),
-        Section(title="Evidence against us", sentences=evidence_against(), is_why=True),
+        Section.of("", replace(table, rows=(ours, *table.rows)), is_why=True),
+        Section.of("Advice that names no shape", *opinions, is_why=True),
+        Section.of("Evidence against us", *evidence_against(), is_why=True),
     )
 
 
@@ -205,18 +180,12 @@ def _training(plan: Plan) -> Iterator[str]:
 
 def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
     """What each depth is expected to lose, and bounds on what more depth can add."""
-    shape, named = plan.shape, [advice for advice in plan.advice if advice.depth is not None]
-    depths = Figure(
-        name="depths",
-        title="Depths of this size",
-        caption="What a network of each depth is expected to lose against the best one, as far as "
-        "is known. Shaded: depths about as good as the best. Points: what others advise.",
-        description=f"Expected loss against depth: recommended {shape.depth} layers; "
-        + "; ".join(f"{advice.name} {named_shape(advice)}" for advice in named)
-        + ".",
-        chart=lambda layout: loaded("report.charts.plan").depth_chart(
-            plan, is_narrow=layout.columns == 1
-        ),
+    shape = plan.shape
+    named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
+    depths = Figure.of(
+        "depths",
+        f"Expected loss against depth: recommended {shape.depth} layers; {'; '.join(named)}.",
+        lambda page: loaded("depth_charts").depth_chart(plan, page),
     )
     request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:
@@ -228,82 +197,22 @@ def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
 
 def plan_json(plan: Plan) -> Json:
     """The document that `archfit plan --json` prints."""
-    request, costs, outlook = plan.request, plan.costs, plan.best.outlook
-    return {
-        "question": _request_json(request),
-        "recommended": recommended_json(plan),
-        "depth_range": list(plan.depth_range),
-        "expected_regret": {
-            "value": round(plan.regret.expected, 5),
-            "at_most_90": round(plan.regret.at_most, 5),
-            "unit": plan.regret.unit,
-        },
-        "half_depth_better": round(outlook.half_better, 3),
-        "double_depth_better": round(outlook.double_better, 3),
-        "basis": asdict(plan.basis),
-        "ideal": _ideal_json(plan.ideal),
-        "bottleneck": asdict(plan.bottleneck) if plan.bottleneck else None,
-        "repairs": [
-            {name: value for name, value in asdict(repair).items() if name != "params"}
-            | {"shape": _shape_json(repair.shape) | {"params": asdict(repair.params)}}
-            for repair in plan.repairs
-        ],
-        "advisers": [_advice_json(advice) for advice in plan.advice],
-        "evidence_against": list(evidence_against()),
-        "export": plan.export_command,
-        "training": {
-            "tokens": costs.tokens,
-            "tokens_per_param": request.tokens_per_param,
-            "flops": costs.flops,
-            "attention_flops": costs.attention_flops,
-            "start": asdict(costs.start),
-        },
-        "memory_bytes": asdict(costs.memory) | {"total": costs.memory.total},
-        "warnings": list(plan.warnings),
-    }
-
-
-def recommended_json(plan: Plan) -> Json:
-    """The network."""
-    request = plan.request
-    return _shape_json(plan.shape) | {
-        "vocab": request.vocabulary.size if request.vocabulary else None,
-        "embedding_rank": plan.embedding_rank,
-        "aspect_ratio": round(plan.aspect_ratio, 2),
-        "block": request.block,
-        "objective": request.objective,
-        "kv_heads": plan.shape.heads,
-        "feed_forward": request.hidden_units(plan.shape.depth, plan.shape.width),
-        "params": asdict(plan.params),
-    }
-
-
-def _request_json(request: PlanRequest) -> Json:
-    vocabulary, data = request.vocabulary, request.data
-    return {
-        "budget": request.budget.option,
-        "family": request.family,
-        "vocab": vocabulary.size if vocabulary else None,
-        "used_vocab": vocabulary.used if vocabulary else None,
-        "rank": request.rank,
-        "patch": list(request.patch) if request.patch else None,
-        "rank_limit": request.limit.limit,
-        "context": request.context,
-        "tied": request.is_tied,
-        "max_depth": request.max_depth,
-        "block": request.block,
-        "objective": request.objective,
-        "data": asdict(data) if data else None,
-    }
-
-
-def _ideal_json(shape: IdealShape) -> Json:
-    size = round(shape.block_params)
-    return {"depth": round(shape.depth, 4), "width": round(shape.width, 2), "block_params": size}
-
-
-def _shape_json(shape: RoundedShape) -> Json:
-    return {name: getattr(shape, name) for name in ("depth", "width", "heads", "head_dim")}
+    repairs = [
+        {name: value for name, value in asdict(repair).items() if name != "params"}
+        | {"shape": json_of("shape", repair.shape) | {"params": asdict(repair.params)}}
+        for repair in plan.repairs
+    ]
+    memory = plan.costs.memory
+    return json_of(
+        "plan",
+        plan,
+        feed_forward=plan.request.hidden_units(plan.shape.depth, plan.shape.width),
+        ideal_params=round(plan.ideal.block_params),
+        repaired=repairs,
+        advisers=[_advice_json(advice) for advice in plan.advice],
+        evidence_against=evidence_against(),
+        memory_bytes=asdict(memory) | {"total": memory.total},
+    )
 
 
 def _advice_json(advice: Advice) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.report.document import Document, Section, Table
+from archfit.report.document import Document, Section, Table, facts, json_of
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
@@ -14,7 +14,6 @@ from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
 ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
-Json = dict[str, object]
 Part = TypeVar("Part")
 
 
@@ -26,17 +25,15 @@ def cells_document(sweep: Sweep) -> Document:
     days = seconds / SECONDS_A_DAY
     time = f"{days:,.1f} GPU-days" if days > 1 else clock_words(seconds)
     table = Table.of(
-        f"{sweep.name}, {sweep.scale}: {len(sweep.specs)} cells",
+        "sweep",
         sweep.specs,
-        {
-            "cell": cell_words,
-            "parameters": lambda spec: f"{spec.architecture.params:,}",
-            "in blocks": lambda spec: f"{spec.architecture.block_params:,}",
-            "tokens": lambda spec: f"{spec.training_tokens:.3g}",
-            "FLOPs": lambda spec: f"{spec.training_flops:.3g}",
-            "H200": lambda spec: _gpu_time(gpu_seconds(spec)),
-        },
+        title=f"{sweep.name}, {sweep.scale}: {len(sweep.specs)} cells",
+        cell=cell_words,
+        time=lambda spec: _gpu_time(gpu_seconds(spec)),
     )
+    runs = [
+        json_of("cell", spec, gpu_days=gpu_seconds(spec) / SECONDS_A_DAY) for spec in sweep.specs
+    ]
     total = (
         f"In all {tokens:.3g} tokens, {flops:.3g} FLOPs, about {time} of one H200 (from our own "
         "training speed by width, docs/performance.md)."
@@ -44,37 +41,19 @@ def cells_document(sweep: Sweep) -> Document:
     return Document(
         title=table.title,
         headline=sweep.question,  # a user's own sweep need not have one
-        sections=(Section(tables=(table,)), Section(sentences=(total,))),
+        sections=(Section.of("", table), Section.of("", total)),
         data={
             "sweep": sweep.name,
             "scale": sweep.scale,
             "question": sweep.question,
             "cells": len(sweep.specs),
             **dict.fromkeys(("done", "failed", "skipped"), 0),
-            "runs": [_cell_json(spec) for spec in sweep.specs],
+            "runs": runs,
             "tokens": tokens,
             "flops": flops,
             "gpu_days": days,
         },
     )
-
-
-def _cell_json(spec: RunSpec) -> Json:
-    shape = spec.architecture
-    sizes = ("depth", "width", "heads", "head_dim", "context", "embedding_rank", "position_rank")
-    return {
-        "run": spec.name,
-        **{name: getattr(shape, name) for name in sizes},
-        "vocab": shape.input.vocab,
-        "seed": spec.seed,
-        "steps": spec.recipe.steps,
-        "batch_sequences": spec.recipe.batch_sequences,
-        "params": shape.params,
-        "block_params": shape.block_params,
-        "tokens": spec.training_tokens,
-        "flops": spec.training_flops,
-        "gpu_days": gpu_seconds(spec) / SECONDS_A_DAY,
-    }
 
 
 def failures_document(cells: CellQueue) -> Document:
@@ -85,7 +64,7 @@ def failures_document(cells: CellQueue) -> Document:
     ]
     title, rows = f"{len(failures)} cells failed", tuple(tuple(row.values()) for row in failures)
     table = Table(title=title, columns=("run", "cell", "reason"), rows=rows)
-    return Document(title=title, sections=(Section(tables=(table,)),), data=failures)
+    return Document(title=title, sections=(Section.of("", table),), data=failures)
 
 
 def outcome_document(
@@ -96,13 +75,12 @@ def outcome_document(
     if cells.elsewhere:
         parts.append(f"{len(cells.elsewhere)} trained by others")
     counts = f"{sweep.name}: {len(sweep.specs)} cells, {', '.join(parts)}"
-    question = (sweep.question,) if sweep.question else ()
     return Document(
         title=sweep.name,
         headline=f"{counts}; table in {results}",
         sections=(
-            Section(sentences=question),
-            Section(sentences=tuple(f"- {sentence}" for sentence in conclusions)),
+            Section.of("", *filter(None, [sweep.question])),
+            Section.of("", *(f"- {sentence}" for sentence in conclusions)),
         ),
         data={
             "sweep": sweep.name,
@@ -142,9 +120,8 @@ def clock_words(seconds: float) -> str:
 
 
 def _gpu_time(seconds: float) -> str:
-    return (
-        clock_words(seconds) if seconds < SECONDS_A_DAY else f"{seconds / SECONDS_A_DAY:.1f} days"
-    )
+    days = seconds / SECONDS_A_DAY
+    return clock_words(seconds) if days < 1 else f"{days:.1f} days"
 
 
 def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
@@ -163,7 +140,7 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
     )
     return Document(
         title=folder,
-        sections=(Section(tables=(table,), sentences=best),),
+        sections=(Section.of("", table, *best),),
         data=documents[0] if len(documents) == 1 else {"runs": documents},
     )
 
@@ -200,42 +177,29 @@ def _run_row(record: RunRecord, *, has_rate: bool) -> tuple[str, ...]:
 def data_document(description: Mapping[str, object], folder: str) -> Document:
     """A prepared data set and what its tokens say, from its data.json."""
     try:
-        rows = tuple(_data_rows(description))
-        notes = tuple(f"Note: {warning}" for warning in _part(description["warnings"], list))
+        rows = facts("prepared_data", **{**description, **dict(_data_words(description))})
+        notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(
             f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
         ) from problem
-    table = Table(title=folder, columns=("quantity", "value"), rows=rows)
-    return Document(
-        title=folder,
-        sections=(Section(tables=(table,)), Section(sentences=notes)),
-        data=dict(description),
-    )
+    table = Table(title=folder, columns=("quantity", "value"), rows=tuple(rows))
+    sections = Section.of("", table), Section.of("", *notes)
+    return Document(title=folder, sections=sections, data=dict(description))
 
 
-def _data_rows(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What the lists and objects of the description say, where they are such."""
     names = ("leakage", "cooccurrence", "train", "heldout", "split")
-    leakage, ranks, train, heldout, split = (_part(about[name], dict) for name in names)
-    yield "kind", f"{about['kind']} as {about['vocabulary']}"
-    yield "documents", f"{about['documents']:,}"
-    yield "content", f"{about['bytes']:,} bytes"
-    yield "tokens", f"{about['tokens']:,} ({about['dtype']})"
-    yield "  for training", f"{train['tokens']:,}"
-    yield "  held out", f"{heldout['tokens']:,} by {split['rule']}"
-    yield "vocabulary", f"{about['vocab']:,}, of which {about['used_vocab']:,} used"
-    yield "embedding rank limit", f"{about['embedding_rank_limit']:,}"
-    yield "bytes a token", f"{about['bytes_per_token']:.3f}"
-    yield "unigram entropy", f"{about['unigram_entropy_bits']:.3f} bits a token"
+    leakage, ranks, *_ = (_part(about[name], dict) for name in names)
     for form in ("plain", "normalised"):
         found = (_part(rank, dict) for rank in _part(ranks[form], list))
         words = (f"{r['rank']}{'' if r['exact'] else '+'} at {r['energy']:.1%}" for r in found)
-        yield f"co-occurrence rank, {form}", ", ".join(words)
+        yield form, ", ".join(words)
     shared = "not measured: the held-out side has no 13 words in a row"
     if leakage["share"] is not None:
         shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"
-    yield "shared 13-grams", shared
-    yield "data hash", str(about["data_hash"])
+    yield "shared", shared
 
 
 def _part(value: object, kind: type[Part]) -> Part:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Section, Table, loaded
+from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
@@ -23,38 +23,32 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     """All bounds of one architecture, the best proved pair first."""
     shape, regime = report.shape, report.regime
     lower, upper = short_real(report.lower.log3), short_real(report.upper.log3)
+    network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
     table = Table.of(
-        f"Separation rank at depth {shape.depth}, width {shape.width}, heads {shape.heads} "
-        "(best that hold: first two)",
+        "bounds",
         report.bounds,
-        {
-            "": lambda bound: bound.side,
-            "bound": lambda bound: bound.id,
-            "log3": lambda bound: short_real(bound.log3),
-            "status": lambda bound: (
-                bound.status_line if bound.status == "disputed" else bound.status
-            ),
-        },
+        title=f"Separation rank at {network} (best that hold: first two)",
+        log3=lambda bound: short_real(bound.log3),
+        status=lambda bound: bound.status_line if bound.status == "disputed" else bound.status,
+    )
+    about = Section.of(
+        "",
+        f"Network: {NETWORK}.",
+        f"Regime: depth {shape.depth} is {regime.name}.",
+        f"  paper's threshold      log3(d)             = {regime.paper_threshold:.3f}",
+        f"  corrected threshold    2 log3(d) + log3(2) = {regime.corrected_threshold:.3f}",
+        f"Saturation: {report.saturation:.2%}: {SATURATION_IS}.",
+        *(f"Note: {note}." for note in notes(shape)),
     )
     return Document(
-        title=f"Bounds at depth {shape.depth}, width {shape.width}, heads {shape.heads}",
+        title=f"Bounds at {network}",
         headline=f"3^{lower} <= separation rank <= 3^{upper}",
         sections=(
-            Section(tables=(table,)),
-            Section(
-                sentences=(
-                    f"Network: {NETWORK}.",
-                    f"Regime: depth {shape.depth} is {regime.name}.",
-                    f"  paper's threshold      log3(d)             = {regime.paper_threshold:.3f}",
-                    "  corrected threshold    2 log3(d) + log3(2) = "
-                    f"{regime.corrected_threshold:.3f}",
-                    f"Saturation: {report.saturation:.2%}: {SATURATION_IS}.",
-                    *(f"Note: {note}." for note in notes(shape)),
-                )
-            ),
-            *([] if verdict is None else [_verdict_section(verdict)]),
-            Section(sentences=("Sources and conditions: --json, or `archfit theory`.",)),
-            Section(figures=(bounds_figure(shape),), is_detail=True),
+            Section.of("", table),
+            about,
+            *_verdict_sections(verdict),
+            Section.of("", "Sources and conditions: --json, or `archfit theory`."),
+            Section.of("", bounds_figure(shape), is_detail=True),
         ),
         data=dict(report.as_json()) | ({} if verdict is None else verdict.as_json()),
     )
@@ -62,16 +56,11 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
 
 def bounds_figure(shape: Shape) -> Figure:
     """Bounds on what a network of this width can tell apart, over depth."""
-    return Figure(
-        name="bounds",
-        title="What depth can add",
-        caption="Bounds on the separation rank of the analysed network: no mask, linear attention. "
-        "Where the upper bound bends, more depth adds less than more width.",
-        description=f"Lower and upper bounds over depth for networks of width {shape.width} and "
-        f"others, with embedding rank {shape.embedding_rank}.",
-        chart=lambda layout: loaded("report.charts.theory").bounds_over_depth(
-            shape, columns=layout.columns, width=min(330, layout.width)
-        ),
+    return Figure.of(
+        "bounds",
+        f"Lower and upper bounds over depth for networks of width {shape.width} and others, with "
+        f"embedding rank {shape.embedding_rank}.",
+        lambda page: loaded("theory").bounds_over_depth(shape, page),
     )
 
 
@@ -87,7 +76,8 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
         relation = "above" if compared["exceeds_formula"] else "below"
         value = f"{formula['quantity']} = {_text(formula['value'])}"
         comparison = [f"{relation} the papers' formula {value}"]
-    about = (
+    about = Section.of(
+        "",
         ENTRIES[result.name].meaning,
         f"status: {data['status_line']}",
         f"source: {data['source']}",
@@ -97,10 +87,7 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     return Document(
         title=result.name,
         headline=f"{result.name}({given}) = {_text(data['value'])}",
-        sections=(
-            Section(sentences=about),
-            *([] if verdict is None else [_verdict_section(verdict)]),
-        ),
+        sections=(about, *_verdict_sections(verdict)),
         data=data | compared | ({} if verdict is None else verdict.as_json()),
     )
 
@@ -133,8 +120,10 @@ def _comparison(witness: Quantity, formula: Quantity) -> Json:
     }
 
 
-def _verdict_section(verdict: Refutation) -> Section:
-    """Whether a disputed formula was refuted, and by which weights."""
+def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
+    """Whether a disputed formula was refuted, and by which weights; nothing where nobody asked."""
+    if verdict is None:
+        return ()
     sentences = [f"formula: 3^{verdict.formula_log3}"]
     if verdict.witness_log3 is not None:
         sentences.append(f"best witness found: 3^{verdict.witness_log3}")
@@ -143,36 +132,24 @@ def _verdict_section(verdict: Refutation) -> Section:
             "the weights are in --json (plan, entry); check them with monomial_witness"
         )
     word = "REFUTED" if verdict.refuted else "not refuted"
-    return Section(title=f"{word}: {verdict.reason}", sentences=tuple(sentences))
+    return (Section.of(f"{word}: {verdict.reason}", *sentences),)
 
 
 def quantities_document() -> Document:
     """Every quantity by name, with its inputs, status and meaning."""
-    entries = ENTRIES.values()
+    sections = [
+        Section.of(
+            f"{entry.name} {' '.join(entry.takes)}  [{entry.status_line.partition(',')[0]}]",
+            entry.meaning,
+        )
+        for entry in ENTRIES.values()
+    ]
+    example = Section.of("", "Example: archfit theory ub_stat L=3 d_x=4")
     return Document(
         title="Quantities of the papers",
         headline=f"Quantities of the {NETWORK}.",
-        sections=(
-            Section(sentences=("Example: archfit theory ub_stat L=3 d_x=4",)),
-            *(
-                Section(
-                    title=f"{entry.name} {' '.join(entry.takes)}  "
-                    f"[{entry.status_line.partition(',')[0]}]",
-                    sentences=(entry.meaning,),
-                )
-                for entry in entries
-            ),
-        ),
-        data=[
-            {
-                "quantity": entry.name,
-                "inputs": entry.letters,
-                "meaning": entry.meaning,
-                "status": entry.status_line,
-                "source": entry.row["source"],
-            }
-            for entry in entries
-        ],
+        sections=(example, *sections),
+        data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
 
 
@@ -185,25 +162,24 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
     measured = "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{partly}"
-    lines = [
-        ("promised output", found.promise.formula),
-        ("entries run", f"{runs} {rows * columns:,} ({rows:,} x {columns:,})"),
-        ("entries wrong", f"{check.entries_wrong:,}"),
-        ("expected rank", expected),
-        ("measured rank", measured),
-        ("lower bound", f"{found.bound_id} = {short_integer(str(found.bound))}"),
-        ("modulo", f"{found.prime}"),
-    ]
-    if check.measured_embedding_rank is not None:
-        lines.insert(5, ("rank of the embedding", f"{check.measured_embedding_rank}"))
+    lines = facts(
+        "witness",
+        check,
+        runs=runs,
+        entries=rows * columns,
+        expected=expected,
+        measured=measured,
+        bound=short_integer(str(found.bound)),
+    )
     title = (
         f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
         f"{shape.heads}, on {shape.positions} positions"
     )
+    table = Table(title=title, columns=("", ""), rows=tuple(lines))
     return Document(
         title=title,
         headline=_witness_verdict(check, expected),
-        sections=(Section(tables=(Table(title=title, columns=("", ""), rows=tuple(lines)),)),),
+        sections=(Section.of("", table),),
         data=check.as_json() | {"inputs": inputs},
     )
 

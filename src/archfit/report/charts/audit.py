@@ -7,18 +7,16 @@ import altair
 
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
-from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
-from archfit.report.charts.look import Axes, Panel, Row
+from archfit.report.charts.look import Ends, Frame, Panel, Row
+from archfit.report.document import WIDE
 
 WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
-COLOURS = ("#d08a2e", "#b5241b", "#6a3d9a", "#14365e", "#9a9a9a")
 LAW = "law of Levine et al. 2020"
 GOOD = ("on text: fewest good layers", "on text: best", "on text: most good layers")
-SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 
 
 def gallery_chart(models: Sequence[AuditResult]) -> altair.VConcatChart:
@@ -56,22 +54,11 @@ def _shapes(models: Sequence[AuditResult]) -> Panel:
         {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
     ]
     lines += _good_depths()
-    axes = Axes(
-        altair.X("width:Q", scale=look.log_scale(), title="width"),
-        altair.Y("depth:Q", scale=look.log_scale(), title="depth of a stack (layers)"),
+    rows = {"lines": lines, "stacks": points}
+    chart: Panel = look.panel("gallery-shapes", rows, Frame(), WIDE, KINDS).properties(
+        title="Depth and width, beside depths that trained networks are good at"
     )
-    line_legend = altair.Legend(title="lines", orient="right", labelLimit=300)
-    dashes = {"strokeDash": altair.StrokeDash("line:N", legend=line_legend)}
-    legend = altair.Legend(title="bottleneck found", orient="right")
-    marks = look.series_channels("bottleneck", KINDS, legend, color=COLOURS, shape=SHAPES)
-    tooltip = "name:N depth:Q width:Q bottleneck:N modality:N"
-    return altair.layer(
-        axes.lines(lines, dashes, color="#333333"),
-        axes.points(points, marks, tooltip, size=60, opacity=0.8),
-        width=680,
-        height=380,
-        title="Depth and width, beside depths that trained networks are good at",
-    )
+    return chart
 
 
 def _good_depths() -> list[Row]:
@@ -91,40 +78,34 @@ def _bottleneck(findings: Iterable[Finding]) -> str:
 
 
 def _rank_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    rows: list[Row] = []
-    for audited in models:
-        ratio = audited.rank_ratio
-        if ratio is not None and ratio < 1:
-            kind = _bottleneck(found for found in audited.findings if found.stack == "input")
-            rows.append({"name": audited.model.name, "ratio": ratio, "bottleneck": kind})
-    return rows
+    return [
+        {
+            "name": audited.model.name,
+            "ratio": audited.rank_ratio,
+            "bottleneck": _bottleneck(each for each in audited.findings if each.stack == "input"),
+        }
+        for audited in models
+        if audited.rank_ratio is not None and audited.rank_ratio < 1
+    ]
 
 
 def _attention_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    rows: list[Row] = []
-    for audited in models:
-        ratio = max((stack.attention_ratio or 0 for stack in audited.model.stacks), default=0)
-        if any(found.id == "attention-bottleneck" for found in audited.findings):
-            rows.append({"name": audited.model.name, "ratio": ratio, "bottleneck": "attention"})
-    return rows
+    return [
+        {
+            "name": audited.model.name,
+            "ratio": max(stack.attention_ratio or 0 for stack in audited.model.stacks),
+            "bottleneck": "attention",
+        }
+        for audited in models
+        if any(found.id == "attention-bottleneck" for found in audited.findings)
+    ]
 
 
 def _bars(rows: list[Row], title: str) -> Panel:
-    """Dots on stems: bars on a logarithmic axis would start nowhere."""
     ratios = [*look.numbers(rows, "ratio"), 1.0]
-    scale = look.log_scale(min(ratios) / 1.2, max(ratios) * 1.2)
-    axes = Axes(
-        altair.X("ratio:Q", title=title, scale=scale),
-        altair.Y("name:N", sort=altair.EncodingSortField("ratio"), title=None),
-    )
+    frame = Frame(Ends(min(ratios) / 1.2, max(ratios) * 1.2), titles={"x": title})
     stems = [row | {"start": 1.0} for row in rows]
-    marks = look.series_channels("bottleneck", KINDS, None, color=COLOURS, shape=SHAPES)
-    return altair.layer(
-        axes.layer("rule", stems, {"x2": "start:Q"}, color="#bbbbbb"),
-        axes.points(stems, marks, "name:N ratio:Q bottleneck:N", size=55),
-        width=250,
-        height={"step": 14},
-    )
+    return look.panel("gallery-ratios", {"stems": stems}, frame, WIDE, KINDS)
 
 
 def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
@@ -141,28 +122,27 @@ def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
     ranks: list[Row] = [
         {"model": name, "rank": spectrum.numerical_rank} for name, spectrum in measured
     ]
-    scale, axis = altair.Scale(type="log"), altair.Axis(format="~e")
-    axes = Axes(
-        altair.X("index:Q", title="singular value, by size"),
-        altair.Y("share:Q", title="share of the largest", scale=scale, axis=axis),
-    )
-    series = {
+    line = {
+        "x": altair.X("index:Q", title="singular value, by size"),
+        "y": altair.Y(
+            "share:Q",
+            title="share of the largest",
+            scale=altair.Scale(type="log"),
+            axis=altair.Axis(format="~e"),
+        ),
         "color": altair.Color("model:N", legend=altair.Legend(title=None, orient="bottom")),
         "strokeDash": altair.StrokeDash("model:N", legend=None),
     }
-    words = [_words(name, spectrum) for name, spectrum in measured]
+    words = [
+        f"{name}: rank {spectrum.numerical_rank:,} of {spectrum.width:,} (dotted), stable rank "
+        f"{spectrum.stable_rank:.1f}, effective rank {spectrum.effective_rank:.1f}"
+        for name, spectrum in measured
+    ]
     return altair.layer(
-        axes.lines(values, series, strokeWidth=2),
+        look.rows_of(values).mark_line(strokeWidth=2).encode(**line),
         look.rows_of(ranks).mark_rule(strokeDash=[2, 3]).encode(x="rank:Q", color="model:N"),
         width=560,
         height=320,
         title=altair.TitleParams("Spectrum of the embedding", subtitle=words, anchor="start"),
         description="Singular values of " + "; ".join(words),
-    )
-
-
-def _words(name: str, spectrum: EmbeddingSpectrum) -> str:
-    return (
-        f"{name}: rank {spectrum.numerical_rank:,} of {spectrum.width:,} (dotted), stable rank "
-        f"{spectrum.stable_rank:.1f}, effective rank {spectrum.effective_rank:.1f}"
     )

@@ -1,35 +1,138 @@
-"""The one look of all charts: axes, layers, series by colour, shape and dash, and words."""
+"""The one look of all charts: panels by resources/report/charts.toml, their axes, and words."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Any, Literal, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import altair
 
 from archfit.fit.cells import FamilyKey
-from archfit.report.document import Layout
+from archfit.report.document import Layout, written
 from archfit.spec import Tied
 
 Row = dict[str, str | float]
 Rows = Sequence[Row]
-Channels = Mapping[str, Any]  # what marks show, by the names of altair's channels
-Ends = tuple[float, float]  # of an axis
 Panel = altair.LayerChart | altair.FacetChart
 Item = TypeVar("Item")
 
 COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [1, 4])
-GREY, LIGHT_GREY, BLACK = "#555555", "#999999", "#000000"
-NATS = "held-out loss (nats per token)"
-BITS = "held-out loss (bits per byte)"
 FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
-SHAPE_OF_ROW = altair.Shape("shape:N", scale=None, legend=None)  # each row names its own
-COLOUR_OF_ROW = altair.Color("colour:N", scale=None, legend=None)
+# The channels that tell series apart, by what charts.toml calls them together.
+BY = {
+    "colour": ("color",),
+    "shape": ("shape",),
+    "points": ("color", "shape"),
+    "lines": ("color", "strokeDash"),
+}
+OF_ROW: dict[str, dict[str, Any]] = {  # each row names its own
+    "row colour": {"color": altair.Color("colour:N", scale=None, legend=None)},
+    "row shape": {"shape": altair.Shape("shape:N", scale=None, legend=None)},
+}
+
+
+class Ends(NamedTuple):
+    """The ends of an axis, and where its ticks are, if not at round numbers."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a panel shows: the ends of its axes, or the names of rows that go down the page."""
+
+    x: Ends | None = None  # None: they follow from the rows
+    y: Ends | Sequence[str] | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)  # of x, y and series, with their values
+
+
+def panel(
+    name: str,
+    rows: Mapping[str, Rows],
+    frame: Frame,
+    layout: Layout,
+    names: Sequence[object] = (),
+    title: str = "",
+) -> Panel:
+    """The panel of this name in charts.toml; `names` are those of its series.
+
+    Layers show the rows of their names, the last on top.
+    """
+    about, layers = _layers(name, rows, frame, layout, names)
+    height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
+    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
+    return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
+
+
+def facets(
+    name: str, rows: Rows, frame: Frame, layout: Layout, panels: Sequence[str]
+) -> altair.FacetChart:
+    """The panel of this name once for each of these panels, by the name that rows have for it."""
+    about, layers = _layers(name, {}, frame, layout, ())
+    look: dict[str, Any] = {}
+    if "header" in about:
+        look["header"] = altair.Header(**about["header"])
+    facet = altair.Facet("panel:N", title=None, sort=list(panels), **look)
+    drawn = altair.layer(*layers, data=altair.InlineData(values=list(rows)))
+    sized = drawn.properties(width=layout.width, height=about["height"])
+    return sized.facet(facet=facet, columns=layout.columns)
+
+
+def _layers(
+    name: str, rows: Mapping[str, Rows], frame: Frame, layout: Layout, names: Sequence[object]
+) -> tuple[dict[str, Any], list[altair.Chart]]:
+    """What charts.toml says of a panel, and its layers."""
+    about = written("charts")[name]
+    about = written("charts").get(about.get("like"), {}) | about
+    titled = {side: {"title": words} for side, words in frame.titles.items()}
+    axes, series = {}, {}
+    for side, shown in (("x", frame.x), ("y", frame.y)):
+        axes[side] = _axis(side, titled.get(side, {}) | about[side], shown, layout)
+    if "series" in about:
+        series = _series(titled.get("series", {}) | about["series"], names, layout)
+    return about, [_layer(layer, rows, axes, series) for layer in about["layers"]]
+
+
+def _axis(
+    side: str, about: Mapping[str, Any], shown: Ends | Sequence[str] | None, layout: Layout
+) -> Any:
+    kind = written("charts")["kinds"][about["kind"]]
+    axis, scale = (kind.get(part, {}) | about.get(part, {}) for part in ("axis", "scale"))
+    drawn: dict[str, Any] = {"title": about.get("title")}
+    if isinstance(shown, Ends):
+        scale = scale | {"domain": [shown.low, shown.high]}
+        if about["kind"] == "log":
+            ticks = shown.ticks or _round_numbers(shown, most=layout.width // 45)
+            number = "~s" if shown.high >= 1000 and not shown.ticks else "~r"
+            axis = axis | {"values": list(ticks), "format": number}
+    elif sort := about.get("sort") or shown:
+        drawn["sort"] = sort
+    drawn |= {"scale": altair.Scale(**scale)} if scale else {}
+    drawn |= {"axis": altair.Axis(**axis)} if axis else {}
+    return {"x": altair.X, "y": altair.Y}[side](about["field"], **drawn)
+
+
+def _series(about: Mapping[str, Any], names: Sequence[object], layout: Layout) -> dict[str, Any]:
+    """The channels by which series differ, for points and lines the same, with one legend."""
+    look = about.get("legend", written("charts")["legend"])
+    if layout.columns == 1:
+        look = look | about.get("narrow_legend", {})
+    if "columns" in look:
+        look = look | {"columns": min(look["columns"], layout.legend_columns)}
+    legend = altair.Legend(title=about.get("title"), **look) if look else None
+    looks = {
+        "color": about.get("colours", COLOURS),
+        "shape": about.get("shapes", SHAPES),
+        "strokeDash": about.get("dashes", DASHES),
+    }
+    return series_channels(about["field"], names or about["names"], legend, **looks)
 
 
 def series_channels(
@@ -44,92 +147,43 @@ def series_channels(
     return channels
 
 
-def in_series(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
-    """Colour and shape of points by the name of their series; also without colour they differ."""
-    return series_channels(field, names, _legend(title, layout), color=COLOURS, shape=SHAPES)
+def _layer(
+    about: Mapping[str, Any],
+    rows: Mapping[str, Rows],
+    axes: Mapping[str, Any],
+    series: Mapping[str, Any],
+) -> altair.Chart:
+    """A mark for each row, or a line or area through all of a series."""
+    look = dict(about)
+    mark, by, side, only = (look.pop(name, "") for name in ("mark", "by", "across", "only"))
+    tooltip: list[str] = look.pop("tooltip", "").split()
+    channels: dict[str, Any] = look.pop("channels", {})
+    values, where = look.pop("at", ()), look.pop("where", "")
+    shown = rows[look.pop("rows")] if "rows" in look else ()
+    encoded = {only: axes[only]} if only else dict(axes)
+    if side:
+        encoded[side] = axes[side].copy(deep=False)
+        encoded[side]["shorthand"] = "low:Q"
+        encoded[f"{side}2"] = "high:Q"
+        if only:  # a band: it has no name of its own
+            encoded[side]["title"] = altair.Undefined
+    elif only:  # lines across the panel
+        name = axes[only]["shorthand"].partition(":")[0]
+        shown = [{name: value} for value in values] or [
+            {name: row[name]} if name in row else row for row in shown
+        ]
+    encoded |= OF_ROW.get(by) or {channel: series[channel] for channel in BY.get(by, ())}
+    encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
+    if mark == "point":
+        look = {"filled": True, "opacity": 1} | look
+    data = altair.Chart().transform_filter(where) if where else rows_of(shown)
+    chart: altair.Chart = getattr(data, f"mark_{mark}")(**look).encode(**encoded)
+    return chart
 
 
-def in_dashes(field: str, title: str, names: Sequence[str], layout: Layout) -> dict[str, Any]:
-    """Colour and dash of lines by the name of their series."""
-    return series_channels(field, names, _legend(title, layout), color=COLOURS, strokeDash=DASHES)
-
-
-def _legend(title: str, layout: Layout) -> altair.Legend:
-    """The same for points and lines, so that they have one."""
-    return altair.Legend(
-        title=title,
-        orient="bottom",
-        columns=layout.legend_columns,
-        labelLimit=300,
-        symbolSize=90,
-        symbolOpacity=1,
-        symbolDash=[1, 0],
-        symbolStrokeWidth=0,
-    )
-
-
-def rows_of(rows: Sequence[Row]) -> altair.Chart:
+def rows_of(rows: Rows) -> altair.Chart:
     """A chart of these rows."""
     return altair.Chart(altair.InlineData(values=list(rows)))
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """Two axes and the layers between them; `look` describes marks, `channels` what they show."""
-
-    x: altair.X
-    y: altair.Y
-
-    def layer(self, mark: str, rows: Rows, channels: Channels, **look: object) -> altair.Chart:
-        """A mark for each row, or a line or area through all; a channel of None is left out."""
-        every = {"x": self.x, "y": self.y, **channels}
-        kept = {name: channel for name, channel in every.items() if channel is not None}
-        chart: altair.Chart = getattr(rows_of(rows), f"mark_{mark}")(**look).encode(**kept)
-        return chart
-
-    def lines(self, rows: Rows, channels: Channels, **look: object) -> altair.Chart:
-        """A line through the rows of each series."""
-        return self.layer("line", rows, channels, **look)
-
-    def points(
-        self, rows: Rows, channels: Channels, tooltip: str = "", **look: object
-    ) -> altair.Chart:
-        """Filled points; `tooltip` names the fields that those who point at one are told."""
-        told = {"tooltip": tooltip.split()} if tooltip else {}
-        filled = {"filled": True, "opacity": 1} | look
-        return self.layer("point", rows, {**channels, **told}, **filled)
-
-    def intervals(
-        self, rows: Rows, channels: Channels, mark: str = "rule", **look: object
-    ) -> altair.Chart:
-        """From `low` to `high`: across where names of rows go down the page, else upright."""
-        side = "x" if self.y["shorthand"] == "row:N" else "y"
-        low = getattr(self, side).copy(deep=False)
-        low["shorthand"] = "low:Q"
-        return self.layer(mark, rows, {**channels, side: low, f"{side}2": "high:Q"}, **look)
-
-    def means_over_runs(
-        self, means: Rows, runs: Rows, channels: Channels, tooltip: str
-    ) -> tuple[altair.Chart, ...]:
-        """Large points with intervals, and behind them a small point for each run."""
-        return (
-            self.intervals(means, {"color": channels["color"]}, strokeWidth=2),
-            self.points(runs, channels, size=16, opacity=0.5),
-            self.points(means, channels, tooltip, size=75),
-        )
-
-    def rule(self, side: Literal["x", "y"], *values: float, **look: object) -> altair.Chart:
-        """Straight lines across the panel at these values of an axis; grey dots unless told."""
-        field = getattr(self, side)["shorthand"].split(":")[0]
-        rows: list[Row] = [{field: value} for value in values]
-        look = look or {"strokeDash": [1, 3], "color": GREY}
-        return self.layer("rule", rows, {"y" if side == "x" else "x": None}, **look)
-
-
-def layered(*layers: altair.Chart, size: tuple[int, int], title: str = "") -> Panel:
-    """One panel of these layers, the last on top; `size` is its width and height in pixels."""
-    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
-    return altair.layer(*layers, width=size[0], height=size[1], **words)
 
 
 def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:
@@ -152,41 +206,24 @@ def log_ends(values: Iterable[float]) -> Ends:
     """The ends of a logarithmic axis that shows these values with room beside them."""
     logs = [math.log(value) for value in values]
     room = max(PAD * (max(logs) - min(logs)), 0.03)
-    return math.exp(min(logs) - room), math.exp(max(logs) + room)
+    return Ends(math.exp(min(logs) - room), math.exp(max(logs) + room))
+
+
+def log_ticks(values: Sequence[float]) -> Ends:
+    """The same with ticks at the values."""
+    return log_ends(values)._replace(ticks=tuple(sorted(set(values))))
 
 
 def ends(values: Iterable[float]) -> Ends:
     """The same of a linear axis."""
     those = list(values)
     room = PAD * (max(those) - min(those)) or abs(those[0]) * PAD or 1.0
-    return min(those) - room, max(those) + room
+    return Ends(min(those) - room, max(those) + room)
 
 
 def numbers(rows: Iterable[Row], *fields: str) -> list[float]:
     """What these fields hold, row by row."""
     return [float(row[field]) for row in rows for field in fields]
-
-
-def log_scale(*shown: float) -> altair.Scale:
-    """A logarithmic scale that ends where it is told, or else with the values."""
-    domain = list(shown) or altair.Undefined
-    return altair.Scale(type="log", nice=False, domain=domain)
-
-
-def log_x(field: str, title: str, shown: Ends, layout: Layout) -> altair.X:
-    """A logarithmic axis with ticks at round numbers, as many as have room."""
-    ticks = _round_numbers(shown, most=layout.width // 45)
-    return _log_x(field, title, shown, ticks, "~s" if shown[1] >= 1000 else "~r")
-
-
-def log_x_at(field: str, title: str, values: Sequence[float]) -> altair.X:
-    """A logarithmic axis with ticks at the values that it shows."""
-    return _log_x(field, title, log_ends(values), sorted(set(values)), "~r")
-
-
-def _log_x(field: str, title: str, shown: Ends, ticks: Sequence[float], number: str) -> altair.X:
-    axis = altair.Axis(values=list(ticks), format=number, labelOverlap=True)
-    return altair.X(f"{field}:Q", title=title, scale=log_scale(*shown), axis=axis)
 
 
 def _round_numbers(shown: Ends, most: int) -> list[float]:
@@ -197,27 +234,6 @@ def _round_numbers(shown: Ends, most: int) -> list[float]:
         if len(inside) <= most:
             break
     return inside
-
-
-def linear_y(field: str, title: str, shown: Ends, number: str = "") -> altair.Y:
-    """A linear axis that need not begin at zero."""
-    scale = altair.Scale(domain=list(shown), nice=False, zero=False)
-    axis = altair.Axis(format=number, tickCount=6) if number else altair.Axis(tickCount=6)
-    return altair.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
-
-
-def linear_x(field: str, title: str, shown: Ends, ticks: int = 5) -> altair.X:
-    """The same across the page."""
-    scale = altair.Scale(domain=list(shown), nice=False, zero=False)
-    axis = altair.Axis(tickCount=ticks, labelOverlap=True)
-    return altair.X(f"{field}:Q", title=title, scale=scale, axis=axis)
-
-
-def rows_y(names: Sequence[str]) -> altair.Y:
-    """A row for each name, which stands above it inside the panel, so that it may be long."""
-    places: dict[str, Any] = {"labelAlign": "left", "labelPadding": -4, "labelOffset": -11}
-    axis = altair.Axis(**places, labelLimit=400, ticks=False, domain=False, grid=False)
-    return altair.Y("row:N", title=None, sort=list(names), axis=axis)
 
 
 def distinguishing_words(

@@ -1,21 +1,21 @@
-"""The figures of a sweep: those its records support, comparisons of tokens and seeds among them."""
+"""The figures of a sweep that its records support; comparisons, seeds, costs of bottlenecks."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
-from archfit.fit.cells import CellResult, key_of
-from archfit.fit.comparisons import Ranking
+from archfit.fit.bottlenecks import MeasuredRedundancy
+from archfit.fit.cells import CellResult, FamilyKey, key_of
+from archfit.fit.comparisons import Contrast, Ranking
 from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
-from archfit.report.charts.cost import redundancy_figure, side_figure
-from archfit.report.charts.look import Axes, Panel, Row, layered
-from archfit.report.charts.rank import position_figure, rank_figure
-from archfit.report.charts.size import size_figure, size_panels
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
+from archfit.report.charts.losses import position_figure, rank_figure, size_figure, size_panels
 from archfit.report.document import Figure, Layout
 
-ROW = 36  # pixels
 MOST_CELLS = 40  # in the chart of seeds
 
 
@@ -40,14 +40,10 @@ def comparison_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         cells = [result.first for result in ranking.results]
         bits = "; ".join(f"{_reading(cell, labels)} {cell.bits_per_byte:.4f}" for cell in cells)
         words.append(f"{short_size(ranking.best.architecture.params)} parameters: {bits}.")
-    return Figure(
-        name="bits-per-byte",
-        title="Networks of equal size that read different tokens",
-        caption="Small points are runs, diamonds their means, the best first. An interval is that "
-        "of the difference from the best (90 %): where it stays right of the dotted rule, the "
-        "network is worse beyond doubt. The tokens of a patch are predicted at once.",
-        description="Bits per byte at equal size: " + " ".join(words),
-        chart=partial(look.panel_for_each, partial(_comparison_panel, labels), rankings),
+    return Figure.of(
+        "bits-per-byte",
+        f"Bits per byte at equal size: {' '.join(words)}",
+        partial(look.panel_for_each, partial(_comparison_panel, labels), rankings),
     )
 
 
@@ -71,18 +67,11 @@ def _comparison_panel(labels: Mapping[str, str], ranking: Ranking, layout: Layou
         means.append({"row": name, "bits": bits, "low": low, "high": high})
         nats = result.first.mean
         runs += [{"row": name, "bits": loss * bits / nats} for loss in result.first.losses]
-    frame = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
-    axes = Axes(look.linear_x("bits", look.BITS, frame), look.rows_y(names))
-    return layered(
-        axes.rule("x", ranking.best.bits_per_byte),
-        axes.intervals(means, {}, strokeWidth=2),
-        axes.points(runs, {}, size=18, color=look.GREY, opacity=0.7),
-        axes.points(
-            means, {}, "row:N bits:Q low:Q high:Q", shape="diamond", size=90, color=look.COLOURS[0]
-        ),
-        size=(layout.width, ROW * len(names)),
-        title=f"about {short_size(ranking.best.architecture.params)} parameters",
-    )
+    shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(runs, "bits")])
+    best_row: Row = {"bits": ranking.best.bits_per_byte}
+    rows: dict[str, Rows] = {"best": [best_row], "means": means, "runs": runs}
+    title = f"about {short_size(ranking.best.architecture.params)} parameters"
+    return look.panel("comparison", rows, Frame(shown, names), layout, title=title)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -99,7 +88,6 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     if not repeated:
         return None
     cells = repeated[:MOST_CELLS]
-    left = len(repeated) - len(cells)
     words = look.distinguishing_words([key_of(cell) for cell in cells], labels)
     widths = [cell.architecture.width for cell in cells]
     names = _numbered(
@@ -110,16 +98,12 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
-    return Figure(
-        name="spread-of-seeds",
-        title="How much seeds alone change the loss",
-        caption="The loss of each run less the mean of its cell, the noisiest cell first. The grey "
-        "bar is one standard deviation of the cell on each side. Filled diamonds are cells that "
-        "are noisier than accident allows; the fits pool them apart."
-        + (f" {left} quieter cells are left out." if left else ""),
-        description=f"Losses about the means of {len(cells)} cells; standard deviation of one run "
+    return Figure.of(
+        "spread-of-seeds",
+        f"Losses about the means of {len(cells)} cells; standard deviation of one run "
         f"{pooled or 'zero'}; the noisiest, {names[0]}, has {_std(cells[0]):.2g}.",
-        chart=partial(_spread_chart, dict(zip(names, cells, strict=True)), noisy),
+        partial(_spread_chart, dict(zip(names, cells, strict=True)), noisy),
+        left=len(repeated) - len(cells),
     )
 
 
@@ -138,13 +122,148 @@ def _spread_chart(
     bars: list[Row] = [
         {"row": name, "low": -_std(cell), "high": _std(cell)} for name, cell in cells.items()
     ]
-    frame = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
-    title = "loss less the mean of its cell (nats per token)"
-    axes = Axes(look.linear_x("difference", title, frame), look.rows_y(list(cells)))
-    shape = look.series_channels("noisy", ["True", "False"], None, shape=["diamond", "circle"])
-    return layered(
-        axes.rule("x", 0.0, color=look.LIGHT_GREY),
-        axes.intervals(bars, {}, strokeWidth=7, opacity=0.25, color=look.GREY),
-        axes.points(runs, shape, size=40, color=look.COLOURS[0], opacity=0.85),
-        size=(layout.for_panels(1).width, 30 * len(cells)),
+    shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
+    rows = {"runs": runs, "bars": bars}
+    return look.panel("spread", rows, Frame(shown, list(cells)), layout.for_panels(1))
+
+
+SIDES = {
+    ("embedding",): "input (embedding)",
+    ("head",): "output (head)",
+    ("embedding", "head"): "both",
+}
+APART = 9  # pixels between points of one rank or ratio
+
+
+class CostPanel(NamedTuple):
+    """What limited tables cost one network."""
+
+    title: str
+    width: int
+    costs: list[Contrast]
+
+
+def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """Costs by rank; None where not both sides of a network were limited."""
+    networks: dict[tuple[FamilyKey, int], list[Contrast]] = defaultdict(list)
+    for item in fits.contrasts:
+        if item.kind == "cost" and item.first.factorised in SIDES:
+            networks[item.second, item.width].append(item)
+    both = {
+        network: items
+        for network, items in networks.items()
+        if {("embedding",), ("head",)} <= {item.first.factorised for item in items}
+    }
+    if not both:
+        return None
+    words = look.distinguishing_words([key for key, _ in both], labels)
+    panels = [
+        CostPanel(look.network_words(key, width, words), width, items)
+        for (key, width), items in both.items()
+    ][: look.MOST_PANELS]
+    said = []
+    for panel in panels:
+        costs = (
+            f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
+            for item in panel.costs
+        )
+        said.append(f"{panel.title}: {'; '.join(costs)}.")
+    return Figure.of(
+        "input-and-output-rank",
+        f"Cost in nats per token: {' '.join(said)}",
+        partial(look.panel_for_each, _cost_panel, panels),
     )
+
+
+def _cost_panel(panel: CostPanel, layout: Layout) -> Panel:
+    ranks = [*(item.rank for item in panel.costs), panel.width]
+    rows = [_cost_row(item, _step_apart(look.log_ends(ranks), layout)) for item in panel.costs]
+    frame = Frame(look.log_ticks(ranks), look.ends([0.0, *look.numbers(rows, "low", "high")]))
+    drawn: dict[str, Rows] = {"costs": rows, "width": [{"rank": float(panel.width)}]}
+    return look.panel("cost", drawn, frame, layout, list(SIDES.values()), panel.title)
+
+
+def _step_apart(shown: Ends, layout: Layout) -> float:
+    """The factor on a logarithmic axis that sets points a little apart."""
+    return float((shown[1] / shown[0]) ** (APART / layout.width))
+
+
+def _cost_row(item: Contrast, apart: float) -> Row:
+    place = list(SIDES).index(item.first.factorised) - 1
+    return {
+        "side": SIDES[item.first.factorised],
+        "inner": item.rank,
+        "rank": item.rank * apart**place,
+        **{name: value or 0.0 for name, value in item.difference.estimate.row("cost").items()},
+    }
+
+
+TITLES = {"rank": "low rank", "attention": "wide attention"}
+
+
+class Share(NamedTuple):
+    """A redundancy of which something is known."""
+
+    item: MeasuredRedundancy
+    series: str
+    mark: str  # share, or at least, or at most
+    value: float  # the share, or the limit where only that is known
+
+
+def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """A panel for ranks and one for attention, whichever the records support."""
+    known = [item for item in fits.redundancy if item.outcome != "unknown"]
+    if not known:
+        return None
+    shares = list(_shares(known, labels))
+    kinds = dict.fromkeys(item.kind for item in known)
+    panels = [[share for share in shares if share.item.kind == kind] for kind in kinds]
+    names = list(dict.fromkeys(share.series for share in shares))
+    words = (
+        f"{series} at ratio {item.ratio:.3g} {'' if mark == 'share' else f'{mark} '}{value:.1%}"
+        for item, series, mark, value in shares
+    )
+    return Figure.of(
+        "redundancy",
+        f"Redundant share of the block parameters: {'; '.join(words)}.",
+        partial(look.panel_for_each, partial(_share_panel, names), panels),
+        left=len(fits.redundancy) - len(known),
+    )
+
+
+def _shares(items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]) -> Iterator[Share]:
+    """Series by what is limited, and by what else differs."""
+    rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
+    words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
+    depths = {item.family.depth for item in items}
+    for item in items:
+        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
+        more = words.get(item.family.with_full_tables.any_depth, "")
+        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
+        value = next(number for number in item.estimate.row().values() if number is not None)
+        yield Share(item, series, "share" if item.outcome == "value" else item.outcome, value)
+
+
+def _share_panel(names: Sequence[str], points: Sequence[Share], layout: Layout) -> Panel:
+    kind, estimates = points[0].item.kind, [point.item.estimate for point in points]
+    ratios = look.log_ends((*(point.item.ratio for point in points), 1.0))
+    every = [share for estimate in estimates for share in estimate.row().values()]
+    low, high, _ = look.ends([*(share for share in every if share is not None), 0.0])
+    is_open = any(estimate.high is None for estimate in estimates)
+    high = 1.0 if is_open else min(high, 1.0)  # no share is above 1
+    before: dict[float, int] = defaultdict(int)  # points of one ratio stand side by side
+    rows: dict[str, list[Row]] = {"all": [], "share": [], "at least": [], "at most": []}
+    for (item, series, mark, value), estimate in zip(points, estimates, strict=True):
+        row: Row = {
+            "series": series,
+            "ratio": item.ratio * _step_apart(ratios, layout) ** -before[round(item.ratio, 9)],
+            "share": value,
+            "low": low if estimate.low is None else estimate.low,
+            "high": high if estimate.high is None else estimate.high,
+            "mark": mark,
+        }
+        before[round(item.ratio, 9)] += 1
+        rows["all"].append(row)
+        rows[mark].append(row)
+    frame = Frame(ratios, Ends(low, high))
+    return look.panel(f"share-{kind}", rows, frame, layout, names, TITLES[kind])

@@ -4,27 +4,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import altair
 
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
-from archfit.report.charts.look import Axes, Panel, Row, layered
+from archfit.report.charts.look import Ends, Frame, Row
+from archfit.report.document import WIDE, Layout, written
 from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import Shape, bounds_report, regime
 
 MOST_DEPTHS = 32  # points on a curve
-UPPER, LOWER, DISPUTED = (
-    "best upper bound that holds",
-    "best lower bound that holds",
-    "papers' formula for deep networks (disputed)",
-)
-CURVES = {UPPER: ([1, 0], "#14365e"), LOWER: ([7, 3], "#2f7fc1"), DISPUTED: ([2, 3], "#b5541b")}
+UPPER, LOWER, DISPUTED = written("charts")["bounds"]["series"]["names"]
+LINES: list[str] = written("charts")["growth-bounds"]["series"]["names"]
 
 
-def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> altair.FacetChart:
+def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
     """log3 of the bounds against depth, one panel for each of four widths around the shape's."""
     if shape.depth > DEEPEST_BOUNDS:
         raise ValueError(
@@ -37,25 +33,21 @@ def bounds_over_depth(shape: Shape, *, columns: int = 2, width: int = 330) -> al
     panels = {f"width {each}{mine.get(each, '')}": each for each in widths}
     depths = _depths(shape, widths[-1])
     rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
-    header = altair.Header(labelFontSize=13, labelFontWeight="bold")
-    facet = altair.Facet("panel:N", title=None, sort=list(panels), header=header)
-    layers = _bound_layers(is_narrow=columns == 1)
-    chart: altair.FacetChart = (
-        _faceted(layers, rows, facet, columns, width=width, height=220)
-        .resolve_scale(x="shared", y="shared")
-        .properties(
-            title=altair.TitleParams(
-                f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
-                subtitle=[
-                    "Unmasked network with linear attention. Solid vertical rule: depth "
-                    f"{shape.depth}. Dotted rules: log3(d) of the papers,",
-                    "and 2 log3(d) + log3(2), up to where the proved upper bound grows doubly "
-                    "exponentially.",
-                ],
-                anchor="start",
-            ),
-            description=f"Lower and upper bounds over depth for widths {widths}",
-        )
+    layout = replace(page, width=min(330, page.width))
+    title = altair.TitleParams(
+        f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
+        subtitle=[
+            f"Unmasked network with linear attention. Solid vertical rule: depth {shape.depth}. "
+            "Dotted rules: log3(d) of the papers,",
+            "and 2 log3(d) + log3(2), up to where the proved upper bound grows doubly "
+            "exponentially.",
+        ],
+        anchor="start",
+    )
+    said = f"Lower and upper bounds over depth for widths {widths}"
+    facets = look.facets("bounds", rows, Frame(), layout, list(panels))
+    chart: altair.FacetChart = facets.resolve_scale(x="shared", y="shared").properties(
+        title=title, description=said
     )
     return chart
 
@@ -94,62 +86,6 @@ def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterat
     yield {"panel": panel, "chosen": shape.depth}
 
 
-def _bound_layers(*, is_narrow: bool) -> list[altair.Chart]:
-    """The curves, the thresholds with their names, and the depth of the shape."""
-    side, direction = ("bottom", "vertical") if is_narrow else ("top", "horizontal")
-    legend = _line_legend(orient=side, direction=direction, labelLimit=400)
-    powers = altair.Axis(values=[10.0**power for power in range(0, 49, 2)], format="~e")
-    scale = look.log_scale()
-    y = altair.Y("log3:Q", title="log3 of the separation rank", scale=scale, axis=powers)
-    return [
-        _where("isValid(datum.curve)")
-        .mark_line(strokeWidth=2, point=altair.OverlayMarkDef(size=14))
-        .encode(
-            x=altair.X("depth:Q", title="depth L (layers)"), y=y, **_lined("curve", CURVES, legend)
-        ),
-        _where("isValid(datum.rule)")
-        .mark_rule(color=look.GREY, strokeDash=[1, 3])
-        .encode(x="rule:Q"),
-        _where("isValid(datum.rule)")
-        .mark_text(angle=270, align="left", dx=-214, dy=-6, fontSize=9, color="#333333")
-        .encode(x="rule:Q", y=altair.value(0), text="label:N"),
-        _where("isValid(datum.chosen)").mark_rule(color=look.BLACK).encode(x="chosen:Q"),
-    ]
-
-
-def _where(condition: str) -> altair.Chart:
-    """A layer of the rows of a facet that meet a condition."""
-    return altair.Chart().transform_filter(condition)
-
-
-def _line_legend(**look: Any) -> altair.Legend:
-    return altair.Legend(title=None, symbolType="stroke", symbolSize=900, **look)
-
-
-def _lined(
-    field: str, lines: dict[str, tuple[list[int], str]], legend: altair.Legend
-) -> dict[str, Any]:
-    """Dash and colour of curves by their name."""
-    dashes, colours = zip(*lines.values(), strict=True)
-    return look.series_channels(field, list(lines), legend, strokeDash=dashes, color=colours)
-
-
-def _faceted(
-    layers: Sequence[altair.Chart], rows: list[Row], facet: altair.Facet, columns: int, **size: int
-) -> altair.FacetChart:
-    """The layers in one panel for each name of the facet."""
-    panel = altair.layer(*layers, data=altair.InlineData(values=rows)).properties(**size)
-    return panel.facet(facet=facet, columns=columns)
-
-
-MARKS = (*look.SHAPES, "triangle-right")
-LINES = {
-    "ub_stat_N (proved)": ([1, 0], "#14365e"),
-    "ub_thm1 (papers, proved)": ([2, 2], "#2f7fc1"),
-    "ub_thm2 (papers, disputed)": ([8, 3, 2, 3], "#b5541b"),
-    "lb_strong (proved)": ([7, 4], "#2e7d4f"),
-    "lb (papers, proved)": ([1, 4], "#777777"),
-}
 PANELS = 4  # widths that are shown with all bounds
 HIGHEST, HIGHEST_BOUND = 8.0, 16.0  # log10, where curves leave the panels
 
@@ -158,22 +94,38 @@ def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
     rows = [row for measurement in measured for row in _measured_rows(measurement)]
     widths = sorted({int(row["width"]) for row in rows})
+    bounds = {width: list(_bound_rows(width)) for width in widths}
+    proved = [row for some in bounds.values() for row in some if row["line"] == LINES[0]]
+    depths = Ends(DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2)
+    by_width = look.panel(
+        "growth",
+        {"bounds": proved, "measured": rows},
+        Frame(depths, Ends(0.0, HIGHEST)),
+        WIDE,
+        widths,
+    )
+    shown = widths[:PANELS]
+    marks = [row | {"line": "measured"} for row in rows if row["width"] in shown]
+    with_bounds = look.facets(
+        "growth-bounds",
+        [*(row for width in shown for row in bounds[width]), *marks],
+        Frame(depths, Ends(0.0, HIGHEST_BOUND)),
+        replace(WIDE, width=250),
+        [f"width {width}" for width in shown],
+    )
+    title = altair.TitleParams(
+        "Separation rank, measured exactly",
+        subtitle=[
+            "Unmasked network with linear attention, one head, balanced partition of 2 x width "
+            "positions.",
+            "Marks are measured; dashed lines go on where only the proved upper bound (ub_stat_N) "
+            "is known.",
+        ],
+        anchor="start",
+        fontSize=16,
+    )
     chart: altair.VConcatChart = (
-        altair.vconcat(
-            _by_width(rows, widths),
-            _with_bounds(rows, widths[:PANELS]),
-            title=altair.TitleParams(
-                "Separation rank, measured exactly",
-                subtitle=[
-                    "Unmasked network with linear attention, one head, balanced partition of "
-                    "2 x width positions.",
-                    "Marks are measured; dashed lines go on where only the proved upper bound "
-                    "(ub_stat_N) is known.",
-                ],
-                anchor="start",
-                fontSize=16,
-            ),
-        )
+        altair.vconcat(by_width, with_bounds, title=title)
         .resolve_scale(color="independent", strokeDash="independent", shape="independent")
         .properties(description=f"{len(rows)} measured separation ranks over depth")
     )
@@ -201,47 +153,3 @@ def _bound_rows(width: int) -> Iterator[Row]:
 
 def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
     return {"width": width, "panel": f"width {width}", "depth": depth, "log10": math.log10(rank)}
-
-
-def _growth_axes(title: str, highest: float) -> Axes:
-    depths = altair.Scale(domain=[DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2], nice=False)
-    ranks = altair.Scale(domain=[0.0, highest], nice=False)
-    ticks = altair.Axis(tickMinStep=1)
-    return Axes(
-        altair.X("depth:Q", title="depth L (layers)", axis=ticks, scale=depths),
-        altair.Y("log10:Q", title=title, scale=ranks),
-    )
-
-
-def _by_width(rows: list[Row], widths: Sequence[int]) -> Panel:
-    proved = next(iter(LINES))
-    bounds = [row for width in widths for row in _bound_rows(width) if row["line"] == proved]
-    axes = _growth_axes("log10 of the rank", HIGHEST)
-    legend = altair.Legend(title="width", orient="right", symbolSize=90)
-    series = look.series_channels("width", widths, legend, color=look.COLOURS, shape=MARKS)
-    colour = {"color": series["color"]}
-    return layered(
-        axes.lines(bounds, colour, strokeWidth=1, strokeDash=[4, 4], clip=True),
-        axes.lines(rows, colour, strokeWidth=2),
-        axes.points(rows, series, "width:N depth:Q rank:N", size=70),
-        size=(560, 300),
-    )
-
-
-def _with_bounds(rows: Sequence[Row], widths: Sequence[int]) -> altair.FacetChart:
-    legend = _line_legend(orient="bottom", labelLimit=300, columns=3)
-    bounds = [row for width in widths for row in _bound_rows(width)]
-    marks = [row | {"line": "measured"} for row in rows if row["width"] in widths]
-    axes = _growth_axes("log10", HIGHEST_BOUND)
-    lines = (
-        _where("datum.line != 'measured'")
-        .mark_line(strokeWidth=2, clip=True)
-        .encode(x=axes.x, y=axes.y, **_lined("line", LINES, legend))
-    )
-    measured = (
-        _where("datum.line == 'measured'")
-        .mark_point(size=45, filled=True, color=look.BLACK, opacity=1)
-        .encode(x=axes.x, y=axes.y)
-    )
-    facet = altair.Facet("panel:N", title=None, sort=[f"width {width}" for width in widths])
-    return _faceted((lines, measured), bounds + marks, facet, columns=2, width=250, height=190)

@@ -17,7 +17,7 @@ from archfit.advise.repairs import plan_command
 from archfit.audit.auditor import AuditResult, audit_model, checked_claims
 from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
-from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
+from archfit.report.audit_document import gallery_summary, model_sections, models_table
 from archfit.report.document import NARROW, WIDE
 from archfit.report.explorer.api import Pairs, audited_config, audited_name, plan_of
 from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
@@ -154,7 +154,7 @@ def audit_page(request: ExplorerRequest) -> Reply:
     return page_reply("audit.html", values)
 
 
-COLUMNS = (*MODEL_COLUMNS, "findings")
+COLUMNS = (*models_table(()).columns, "findings")
 WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
@@ -191,8 +191,8 @@ def gallery_page(request: ExplorerRequest) -> Reply:
         problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
         return page_reply("gallery.html", values, ValueError(problem))
     rows = [
-        GalleryRow([say(audited) for say in MODEL_COLUMNS.values()], audited.findings)
-        for audited in models
+        GalleryRow(list(cells), audited.findings)
+        for cells, audited in zip(models_table(models).rows, models, strict=True)
     ]
     found = [row for row in rows if row.has(find)]
     ordered = _sorted(found, SLUGS.index(sort), down=bool(form.fields["down"]))

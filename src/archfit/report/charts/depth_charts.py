@@ -1,0 +1,232 @@
+"""Depths: what those of a plan are expected to lose, and what was trained, measured and scored."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import altair
+
+from archfit.advise.backtest import Backtest
+from archfit.advise.ladder import LadderRun
+from archfit.advise.planner import Plan
+from archfit.fit.atlas import size_words
+from archfit.fit.best_depth import DepthCurve
+from archfit.report.charts import look
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
+from archfit.report.document import Layout
+
+WIDTH, NARROW_WIDTH = 620, 270  # pixels
+MARKS = ("recommended", "adviser, in its range", "adviser, outside it")
+OURS = "archfit: "  # how the names of our own rules begin
+HIGHEST = 4.0  # of the expected loss of the recommended depth and 0.01, that the axis shows
+
+
+def depth_chart(plan: Plan, page: Layout) -> Panel:
+    """Expected loss over depth; names are in tooltips."""
+    outlook = plan.best.outlook
+    scale = plan.regret.expected / outlook.expected_regret if outlook.expected_regret else 1.0
+    curve: list[Row] = [{"depth": d, "lost": scale * lost} for d, lost in outlook.regrets]
+    most = HIGHEST * (plan.regret.expected + 0.01)
+    low, high = plan.depth_range
+    rows: dict[str, Rows] = {
+        "band": [{"low": low / 1.02, "high": high * 1.02}],
+        "curve": curve,
+        "points": _points(plan, curve)[::-1],  # ours on top
+    }
+    depths = Ends(outlook.regrets[0][0], max(2.0, outlook.regrets[-1][0]))
+    unit = {"y": f"expected loss against the best ({plan.regret.unit})"}
+    room = replace(page, width=NARROW_WIDTH if page.columns == 1 else WIDTH)
+    title = f"Depths of {plan.params.total:,} parameters"
+    return look.panel("plan-depth", rows, Frame(depths, Ends(0, most), unit), room, title=title)
+
+
+def _points(plan: Plan, curve: list[Row]) -> list[Row]:
+    """Ours, and every adviser whose depth was looked at."""
+    named = [("archfit", float(plan.shape.depth), MARKS[0])] + [
+        (advice.name, advice.depth, MARKS[1] if advice.in_range else MARKS[2])
+        for advice in plan.advice
+        if advice.depth is not None
+    ]
+    ends = float(curve[0]["depth"]), float(curve[-1]["depth"])
+
+    def lost(depth: float) -> float:
+        nearest = min(curve, key=lambda row: abs(math.log(float(row["depth"]) / depth)))
+        return float(nearest["lost"])
+
+    return [
+        {"name": name, "depth": depth, "lost": lost(depth), "mark": mark}
+        for name, depth, mark in named
+        if ends[0] / 1.1 <= depth <= ends[1] * 1.1
+    ]
+
+
+def ladder_chart(runs: Sequence[LadderRun], sizes: Sequence[int], layout: Layout) -> Panel:
+    """Bits per byte over depth, a line a size; seeds are their mean."""
+    losses: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for run in runs:
+        losses[run.size, run.depth].append(run.bits)
+    rows: list[Row] = [
+        {"size": size_words(size), "depth": float(depth), "bits": sum(some) / len(some)}
+        for (size, depth), some in sorted(losses.items())
+    ]
+    depths, bits = (look.numbers(rows, field) for field in ("depth", "bits"))
+    frame = Frame(look.log_ticks(depths), look.ends(bits))
+    names = [size_words(size) for size in sizes]
+    return look.panel("ladder", {"means": rows}, frame, layout.for_panels(1), names)
+
+
+def regret_chart(test: Backtest, page: Layout) -> Panel:
+    """What each rule loses in a back-test: means, and behind them a point for each family."""
+    scored = [score for score in test.scores if score.mean is not None]
+    means: list[Row] = []
+    families: list[Row] = []
+    for score in scored:
+        mean = score.mean or 0.0
+        means.append(
+            {
+                "row": score.rule,
+                "regret": mean,
+                "low": mean if score.low is None else score.low,
+                "high": mean if score.high is None else score.high,
+                "colour": look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0],
+            }
+        )
+        lost: dict[str, list[float]] = defaultdict(list)
+        for pick in score.picks:
+            if pick.regret is not None:
+                lost[pick.setting.family].append(pick.regret)
+        families += [
+            {"row": score.rule, "regret": sum(each) / len(each), "family": family}
+            for family, each in lost.items()
+        ]
+    shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(families, "regret")])
+    frame = Frame(shown, [score.rule for score in scored], {"x": f"regret ({test.unit})"})
+    return look.panel("regret", {"means": means, "families": families}, frame, page.for_panels(1))
+
+
+Curves = Sequence[DepthCurve]
+RuleDepths = Mapping[str, Mapping[int, float]]  # that others advise, by size
+
+POINTS = 60  # of a curve
+MOST_ABOVE = 0.2  # of the best loss, shown beside it
+APART = 1.02  # that points of one size stand apart, so that none hides another
+
+
+def kind_chart(curves: Curves, unit: str, page: Layout) -> altair.ConcatChart:
+    """Loss over depth, a line a size; beside it the same above the best of its size."""
+    layout = page.for_panels(2)
+    names = [size_words(curve.size) for curve in curves]
+    draw = partial(_kind_panel, curves, names)
+    title = f"held-out loss (bits per {unit})"
+    panels = [draw(title, layout, above=False), draw("more than the best", layout, above=True)]
+    return look.side_by_side(panels, layout)
+
+
+def _kind_panel(
+    curves: Curves, names: Sequence[str], title: str, layout: Layout, *, above: bool
+) -> Panel:
+    lines: list[Row] = []
+    points: list[Row] = []
+    bests: list[Row] = []
+    for name, curve in zip(names, curves, strict=True):
+        base = curve.least if above else 0.0
+        step = max(1, len(curve.depths) // POINTS)
+        grid = zip(curve.depths[::step], curve.losses[::step], strict=True)
+        lines += [{"size": name, "depth": float(d), "bits": float(b) - base} for d, b in grid]
+        points += [
+            {"size": name, "depth": p.depth, "bits": curve.brought(p) - base, "runs": len(p.losses)}
+            for p in curve.points
+        ]
+        bests.append(_best_row(curve, {"size": name, "bits": curve.least - base}))
+    depths = sorted({p.depth for curve in curves for p in curve.points})
+    losses = look.ends([*look.numbers(lines, "bits"), *look.numbers(points, "bits")])
+    if above:
+        most = MOST_ABOVE * min(curve.least for curve in curves)
+        losses = losses._replace(high=min(losses.high, most))
+        lines, points = ([r for r in rows if float(r["bits"]) <= most] for rows in (lines, points))
+    shown = look.log_ends([*depths, *look.numbers(bests, "low", "high")])
+    rows = {"lines": lines, "points": points, "bests": bests}
+    frame = Frame(shown._replace(ticks=tuple(depths)), losses, {"y": title})
+    return look.panel("atlas-depth", rows, frame, layout, names)
+
+
+def _best_row(curve: DepthCurve, row: Row) -> Row:
+    """The best depth with its interval, which ends with the grid where it is open."""
+    low, high = float(curve.depths[0]), float(curve.depths[-1])
+    best = curve.best
+    return row | {
+        "depth": best.value or low,
+        "low": low if best.low is None else best.low,
+        "high": high if best.high is None else best.high,
+    }
+
+
+def best_depth_chart(
+    families: Mapping[str, Mapping[str, Curves]], rules: RuleDepths, page: Layout
+) -> altair.ConcatChart:
+    """Best depth over size, a panel a family of data; in each the rules of others."""
+    shown = [
+        _best_row(curve, {}) for kinds in families.values() for c in kinds.values() for curve in c
+    ]
+    depths = look.log_ends(look.numbers(shown, "low", "high"))
+    sizes = [float(c.size) for kinds in families.values() for cs in kinds.values() for c in cs]
+    layout = page.for_panels(len(families))
+    frame = Frame(look.log_ends(sizes), depths)
+    panels = [
+        _family_panel(kinds, rules, replace(frame, titles={"series": family}), layout)
+        for family, kinds in families.items()
+    ]
+    chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
+        color="independent", shape="independent"
+    )
+    return chart
+
+
+def _family_panel(
+    kinds: Mapping[str, Curves], rules: RuleDepths, frame: Frame, layout: Layout
+) -> Panel:
+    bests = [
+        _best_row(curve, {"kind": kind, "params": curve.size * APART**at})
+        for at, (kind, curves) in enumerate(kinds.items())
+        for curve in curves
+    ]
+    shown, family = frame.y, frame.titles["series"]
+    assert isinstance(shown, Ends)
+    lines: dict[str, list[Row]] = {
+        rule: [
+            {"rule": rule, "params": size, "depth": depth}
+            for size, depth in depths.items()
+            if shown.low <= depth <= shown.high
+        ]
+        for rule, depths in rules.items()
+    }
+    drawn = [line for line in lines.values() if line]
+    rows: dict[str, Rows] = {
+        "rules": [row for line in drawn for row in line],
+        # a point of each line to put its name at: each at another size, since lines meet
+        "names": [line[(1 + at) % len(line)] for at, line in enumerate(drawn)],
+        "bests": bests,
+    }
+    return look.panel("atlas-best", rows, frame, layout, list(kinds), family)
+
+
+def variant_chart(kinds: Mapping[str, Mapping[str, Curves]], page: Layout) -> altair.ConcatChart:
+    """The least loss over size, a panel a kind of data, a line a variant: a vocabulary, a rank."""
+    names = list(dict.fromkeys(name for variants in kinds.values() for name in variants))
+    draw = partial(_variant_panel, names)
+    return look.panel_for_each(draw, list(kinds.items()), page)
+
+
+def _variant_panel(
+    names: Sequence[str], variants: tuple[str, Mapping[str, Curves]], layout: Layout
+) -> Panel:
+    rows: list[Row] = [
+        {"variant": name, "params": curve.size, "bits": curve.least, "depth": curve.best.value or 0}
+        for name, curves in variants[1].items()
+        for curve in curves
+    ]
+    sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
+    frame = Frame(look.log_ends(sizes), look.ends(bits))
+    return look.panel("atlas-variants", {"bests": rows}, frame, layout, names, variants[0])

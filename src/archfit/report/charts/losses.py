@@ -1,0 +1,354 @@
+"""Loss against size for each depth, and against the rank of tables next to width."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import altair
+
+from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, key_of, without_rate
+from archfit.fit.comparisons import with_full
+from archfit.fit.conclusions import short_size
+from archfit.fit.curves import Curve
+from archfit.fit.depths import Crossing
+from archfit.fit.fitted import Fits
+from archfit.fit.noise import Noise
+from archfit.report.charts import look
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
+from archfit.report.document import Figure, Layout
+from archfit.spec import Factorised
+
+POINTS = 60  # of a curve
+MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizePanel:
+    """Families that differ in depth only, in one panel."""
+
+    title: str
+    families: tuple[WidthFamily, ...]
+    curves: tuple[Curve, ...]
+    crossings: tuple[Crossing, ...]
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """All that are shown."""
+        return tuple(sorted({family.key.depth for family in self.families}))
+
+    @property
+    def words(self) -> str:
+        """Where depths cross, for those who do not see the chart."""
+        crossings = [
+            f"depths {crossing.shallow.depth} and {crossing.deep.depth} cross at "
+            f"{short_size(crossing.size.value or 0)}"
+            for crossing in self.crossings
+        ]
+        return f"{', '.join(crossings) or 'no crossing in range'}."
+
+    @property
+    def losses(self) -> list[float]:
+        """All that the panel shows."""
+        runs = [loss for family in self.families for cell in family.cells for loss in cell.losses]
+        return runs + look.numbers((r for c in self.curves for r in curve_rows(c)), "low", "high")
+
+
+def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
+    """A panel for each vocabulary, cap and recipe in which some depth has a curve."""
+    curves: dict[FamilyKey, list[Curve]] = defaultdict(list)
+    for curve in fits.curves:
+        curves[curve.family.key.any_depth].append(curve)
+    families = families_of(fits.cells)
+    words = look.distinguishing_words(list(curves), labels)
+    return tuple(
+        SizePanel(
+            title=words[question],
+            families=tuple(family for family in families if family.key.any_depth == question),
+            curves=tuple(curves[question]),
+            crossings=_drawn_crossings(fits, question),
+        )
+        for question in sorted(curves, key=_order)
+    )
+
+
+def _order(question: FamilyKey) -> tuple[object, ...]:
+    """Large vocabularies and full tables first, then tighter and tighter caps."""
+    caps = tuple(-getattr(question, name).inner for name in question.factorised)
+    steps = question.attention_step, repr(question)
+    return -question.input.vocab, question.data_hash, len(caps) > 0, caps, *steps
+
+
+def _drawn_crossings(fits: Fits, question: FamilyKey) -> tuple[Crossing, ...]:
+    found = [c for c in fits.crossings if c.shallow.any_depth == question and c.is_crossing]
+    if len(found) > MOST_CROSSINGS:
+        found = [crossing for crossing in found if crossing.neighbours]
+    return tuple(found)
+
+
+def size_figure(panels: Sequence[SizePanel]) -> Figure:
+    """The figure of these panels, of which there is at least one."""
+    drawn = panels[: look.MOST_PANELS]
+    depths = [*map(str, sorted({depth for panel in drawn for depth in panel.depths}))]
+    words = [panel.words if len(drawn) == 1 else f"{panel.title}: {panel.words}" for panel in drawn]
+    return Figure.of(
+        "loss-against-size",
+        f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}",
+        partial(_size_chart, drawn, depths),
+        left=len(panels) - len(drawn),
+    )
+
+
+def _size_chart(
+    panels: Sequence[SizePanel], names: Sequence[str], page: Layout
+) -> altair.ConcatChart:
+    layout = page.for_panels(len(panels))
+    sizes = look.log_ends(c.size for p in panels for family in p.families for c in family.cells)
+    losses = [look.ends(panel.losses) for panel in panels]
+    if len({panel.families[0].key.data_hash for panel in panels}) == 1:  # they are compared
+        losses = [look.ends(loss for p in panels for loss in p.losses)] * len(panels)
+    frames = [Frame(sizes, ends) for ends in losses]
+    drawn = [_panel(p, names, f, layout) for p, f in zip(panels, frames, strict=True)]
+    return look.side_by_side(drawn, layout)
+
+
+def _panel(
+    panel: SizePanel, names: Sequence[str], frame: Frame, layout: Layout
+) -> Panel | altair.VConcatChart:
+    """The panel, whose frame are its sizes and losses, above a strip of its crossings."""
+    assert frame.x is not None
+    crossings = [_crossing_row(crossing, panel, frame.x) for crossing in panel.crossings]
+    rows = {
+        "curves": [row for curve in panel.curves for row in curve_rows(curve)],
+        "runs": [row for family in panel.families for row in _run_rows(family)],
+        "crossings": crossings,
+        "open": [
+            {"row": row["row"], "size": row[end], "shape": shape}
+            for row in crossings
+            for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
+            if row[f"{end}_is_open"]
+        ],
+    }
+    main = look.panel("size", rows, frame, layout, names, panel.title)
+    if not crossings:
+        return main
+    below = Frame(frame.x, [str(row["row"]) for row in crossings])
+    strip = look.panel("size-crossings", rows, below, layout).resolve_scale(shape="independent")
+    return altair.vconcat(main, strip, spacing=4)
+
+
+def curve_rows(curve: Curve) -> list[Row]:
+    """Points along a fitted curve with the ends of its band."""
+    import numpy as np
+
+    points = np.linspace(*curve.family.log_range, POINTS)
+    low, high = curve.band(points)
+    return [
+        {
+            "depth": str(curve.family.key.depth),
+            "size": math.exp(point),
+            "width": curve.family.width_at(float(point)),
+            "loss": float(loss),
+            "low": float(least),
+            "high": float(most),
+        }
+        for point, loss, least, most in zip(points, curve.mean(points), low, high, strict=True)
+    ]
+
+
+def _run_rows(family: WidthFamily) -> list[Row]:
+    return [
+        {
+            "depth": str(family.key.depth),
+            "width": cell.architecture.width,
+            "size": cell.size,
+            "loss": loss,
+            "run": run,
+        }
+        for cell in family.cells
+        for run, loss in enumerate(cell.losses, start=1)
+    ]
+
+
+def _crossing_row(crossing: Crossing, panel: SizePanel, sizes: look.Ends) -> Row:
+    """A crossing, its height on the curve of the shallow depth, and its interval in the frame."""
+    import numpy as np
+
+    size, low, high = crossing.size.value, crossing.size.low, crossing.size.high
+    assert size is not None
+    (shallow,) = [curve for curve in panel.curves if curve.family.key == crossing.shallow]
+    return {
+        "row": f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}",
+        "size": size,
+        "loss": float(shallow.mean(np.array([math.log(size)]))[0]),
+        "low": sizes[0] if low is None else max(low, sizes[0]),
+        "high": sizes[1] if high is None else min(high, sizes[1]),
+        "low_is_open": low is None or low < sizes[0],
+        "high_is_open": high is None or high > sizes[1],
+    }
+
+
+Tables = tuple[str, ...]
+POSITIONS: Tables = ("positions",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankPanel:
+    """One network with full tables, and the same with tables of limited rank."""
+
+    title: str
+    full: CellResult
+    limited: tuple[CellResult, ...]
+    widths: tuple[CellResult, ...]  # the network of full tables at every width, its own among them
+    curve: tuple[Curve, ...]  # of those; none where they are too few
+    noise: Noise
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Which tables are limited, in words."""
+        return tuple(sorted({table_words(cell) for cell in self.limited}))
+
+    @property
+    def words(self) -> str:
+        """Its mean losses, for those who do not see the chart."""
+        parts = []
+        for tables in self.tables:
+            cells = [cell for cell in self.limited if table_words(cell) == tables]
+            means = ", ".join(f"{rank_of(cell)} {cell.mean:.3f}" for cell in cells)
+            parts.append(f"{tables} rank {means}")
+        return f"{self.title}: {'; '.join(parts)}; full tables {self.full.mean:.3f} nats."
+
+    def losses(self, cells: Sequence[CellResult]) -> Ends:
+        """The ends of an axis that shows the runs and intervals of these cells."""
+        means = look.numbers((self.mean(cell) for cell in cells), "low", "high")
+        return look.ends([*means, *(loss for cell in cells for loss in cell.losses)])
+
+    def mean(self, cell: CellResult) -> Row:
+        """The mean of a cell with its 90 % interval, which is a point where noise is not known."""
+        half = self.noise.t(cell) * self.noise.error(cell) if self.noise.is_enough else 0.0
+        half = half if math.isfinite(half) else 0.0
+        interval: Row = {"low": cell.mean - half, "high": cell.mean + half}
+        return _row(cell) | {"loss": cell.mean} | interval
+
+
+def table_words(cell: CellResult) -> str:
+    """The factorised tables of a cell."""
+    return " and ".join(key_of(cell).factorised)
+
+
+def rank_of(cell: CellResult) -> int:
+    """The least inner size of its factorised tables; one above the width is a control."""
+    tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
+    return min(table.inner for table in tables if isinstance(table, Factorised))
+
+
+def rank_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """Wies et al. 2021, figure 2; None where ranks or widths were not varied."""
+    panels = [
+        panel
+        for panel in _rank_panels(fits, labels, lambda names: names != POSITIONS)
+        if len({cell.architecture.width for cell in panel.widths}) > 1
+    ][: look.MOST_PANELS // 2]
+    if not panels:
+        return None
+    return Figure.of(
+        "loss-against-rank-and-width",
+        f"Loss against rank and against width: {' '.join(panel.words for panel in panels)}",
+        partial(_rank_chart, panels, has_widths=True),
+    )
+
+
+def position_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
+    """Wies et al. 2021, figure 7; None where no position table was limited by itself."""
+    panels = [
+        panel
+        for panel in _rank_panels(fits, labels, lambda names: names in (POSITIONS, ("embedding",)))
+        if "positions" in panel.tables
+    ][: look.MOST_PANELS]
+    if not panels:
+        return None
+    words = " ".join(panel.words for panel in panels)
+    return Figure.of(
+        "position-ranks",
+        f"Loss against the rank of positions and of the vocabulary: {words}",
+        partial(_rank_chart, panels, has_widths=False),
+    )
+
+
+def _rank_panels(
+    fits: Fits, labels: Mapping[str, str], is_wanted: Callable[[Tables], bool]
+) -> list[RankPanel]:
+    """Networks that were trained with full tables and with two ranks or more."""
+    groups: dict[tuple[object, ...], list[CellResult]] = defaultdict(list)
+    by_shape = {(c.architecture, c.data_hash, without_rate(c.recipe)): c for c in fits.cells}
+    for cell in fits.cells:
+        names = key_of(cell).factorised
+        if names and is_wanted(names):
+            full = with_full(cell.architecture, names)
+            groups[full, cell.data_hash, without_rate(cell.recipe)].append(cell)
+    found = [
+        (by_shape[shape], cells)
+        for shape, cells in groups.items()
+        if shape in by_shape and len({rank_of(cell) for cell in cells}) > 1
+    ]
+    words = look.distinguishing_words([key_of(full) for full, _ in found], labels)
+    families = {family.key: family for family in families_of(fits.cells)}
+    return [
+        RankPanel(
+            title=look.network_words(key_of(full), full.architecture.width, words),
+            full=full,
+            limited=tuple(sorted(limited, key=rank_of)),
+            widths=families[key_of(full)].cells,
+            curve=tuple(curve for curve in fits.curves if curve.family.key == key_of(full)),
+            noise=next(n for n in fits.noise if full in n.cells),
+        )
+        for full, limited in found
+    ]
+
+
+def _rank_chart(
+    panels: Sequence[RankPanel], page: Layout, *, has_widths: bool
+) -> altair.ConcatChart:
+    layout = page if has_widths else page.for_panels(len(panels))
+    names = sorted({name for panel in panels for name in panel.tables})
+    charts = []
+    for panel in panels:
+        losses = panel.losses((*panel.limited, *(panel.widths if has_widths else [panel.full])))
+        charts.append(_ranks(panel, names, losses, layout))
+        charts += [_widths(panel, losses, layout)] if has_widths else []
+    return look.side_by_side(charts, layout)
+
+
+def _ranks(panel: RankPanel, names: Sequence[str], losses: Ends, layout: Layout) -> Panel:
+    width = panel.full.architecture.width
+    frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
+    rows: dict[str, Rows] = {
+        "full": [{"loss": panel.full.mean}],
+        "width": [{"rank": float(width)}],
+        "means": [panel.mean(cell) for cell in panel.limited],
+        "runs": _cell_rows(panel.limited),
+    }
+    return look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks")
+
+
+def _widths(panel: RankPanel, losses: Ends, layout: Layout) -> Panel:
+    frame = Frame(look.log_ticks([cell.architecture.width for cell in panel.widths]), losses)
+    rows: dict[str, Rows] = {
+        "curves": [row for curve in panel.curve for row in curve_rows(curve)],
+        "means": [panel.mean(cell) for cell in panel.widths],
+        "runs": _cell_rows(panel.widths),
+    }
+    title = f"depth {panel.full.architecture.depth}: widths"
+    return look.panel("widths", rows, frame, layout, title=title)
+
+
+def _cell_rows(cells: Sequence[CellResult]) -> list[Row]:
+    return [_row(cell) | {"loss": loss} for cell in cells for loss in cell.losses]
+
+
+def _row(cell: CellResult) -> Row:
+    row: Row = {"width": cell.architecture.width}
+    if key_of(cell).factorised:
+        row |= {"tables": table_words(cell), "rank": rank_of(cell)}
+    return row
