@@ -11,28 +11,29 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.responses import Response
 from typer.testing import CliRunner
 
 from archfit.advise.plan_request import PlanOptions
 from archfit.cli.app import program
-from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
 from archfit.report.explorer.api import (
     ADDRESS,
     BYTES_PATTERN,
     NUMBER,
     SIZE_PATTERN,
+    Question,
     openapi_document,
 )
-from archfit.report.explorer.exchange import ExplorerRequest, Reply
+from archfit.report.explorer.workers import DOCUMENTS, TAKE_A_CONFIG, answer
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
 EVIL = "<script>alert(1)</script>\"'&"
 
 
-def asked(address: str, body: bytes = b"") -> Reply:
+def asked(address: str, body: bytes = b"") -> Response:
     parts = urlsplit(address)
     query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    return answer(ExplorerRequest(path=parts.path, query=query, body=body))
+    return answer(Question(path=parts.path, query=query, body=body))
 
 
 def printed(*words: str) -> str:
@@ -84,15 +85,15 @@ def said(*words: str) -> str:
 )
 def test_the_api_answers_with_the_text_that_the_command_prints(address: str, command: str) -> None:
     reply = asked(address)
-    assert (reply.status, reply.media) == (200, "application/json")
-    assert reply.content.decode() == printed(*command.split(), "--json")
+    assert (reply.status_code, reply.media_type) == (200, "application/json")
+    assert reply.body.decode() == printed(*command.split(), "--json")
     check_reply(described(urlsplit(address).path, "get"), reply)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
 def test_a_pasted_config_is_audited_as_its_file_is(name: str) -> None:
     (theirs,) = json.loads(printed("audit", str(CONFIGS / name), "--json"))
-    (ours,) = json.loads(asked("/api/audit", (CONFIGS / name).read_bytes()).content)
+    (ours,) = json.loads(asked("/api/audit", (CONFIGS / name).read_bytes()).body)
     assert ours | {"name": "", "origin": ""} == theirs | {"name": "", "origin": ""}
 
 
@@ -118,7 +119,7 @@ def test_a_bad_value_is_refused_in_the_sentence_of_the_command_line(
     address: str, command: str
 ) -> None:
     reply = asked(address)
-    assert (reply.status, json.loads(reply.content)) == (400, {"error": said(*command.split())})
+    assert (reply.status_code, json.loads(reply.body)) == (400, {"error": said(*command.split())})
 
 
 @pytest.mark.parametrize(
@@ -142,8 +143,8 @@ def test_a_request_that_no_command_could_say_is_told_what_to_send(
     address: str, sentence: str
 ) -> None:
     reply = asked(address)
-    assert reply.status == 400
-    assert sentence in json.loads(reply.content)["error"]
+    assert reply.status_code == 400
+    assert sentence in json.loads(reply.body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -160,15 +161,15 @@ def test_a_request_that_no_command_could_say_is_told_what_to_send(
 )
 def test_a_hostile_config_is_refused_in_one_sentence(body: bytes, sentence: str) -> None:
     reply = asked("/api/audit", body)
-    assert reply.status == 400
-    assert sentence in json.loads(reply.content)["error"]
-    assert len(reply.content) < 700
+    assert reply.status_code == 400
+    assert sentence in json.loads(reply.body)["error"]
+    assert len(reply.body) < 700
 
 
 def test_a_depth_that_takes_long_is_refused_with_a_command_that_works() -> None:
     reply = asked("/api/bounds?depth=10001&width=8&heads=2&residual=true&positions=40")
-    assert reply.status == 422
-    sentence = json.loads(reply.content)["error"]
+    assert reply.status_code == 422
+    sentence = json.loads(reply.body)["error"]
     command = sentence.partition("run archfit ")[2].split()
     assert json.loads(printed(*command))["inputs"]["depth"] == 10_001
 
@@ -184,8 +185,8 @@ def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     assert json.loads(printed("audit", "config.json", "org/mine", "--json"))[1]["depth"] == 12
     for name in ("config.json", "org/mine", str(tmp_path)):
-        assert asked(f"/api/audit?name={name}").status == 400
-        assert asked(f"/audit?name={name}").status == 400
+        assert asked(f"/api/audit?name={name}").status_code == 400
+        assert asked(f"/audit?name={name}").status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -204,14 +205,14 @@ def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_whatever_a_page_shows_is_escaped(address: str) -> None:
-    text = asked(address.replace("&", "%26")).content.decode()
+    text = asked(address.replace("&", "%26")).body.decode()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
 def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
     config = {"model_type": EVIL, "n_embd": 8, "n_layer": 2, "n_head": 2, "architectures": [EVIL]}
-    text = asked("/audit", json.dumps(config).encode()).content.decode()
+    text = asked("/audit", json.dumps(config).encode()).body.decode()
     assert "<script>alert" not in text
     assert "layers \N{MULTIPLICATION SIGN} 8" in text
 
@@ -226,7 +227,7 @@ def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
 def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
     is_of_a_plan = chart.endswith(("/depths", "/bounds"))
     query = "?budget=100M&of=block_params&vocab=257" if is_of_a_plan else ""
-    document = json.loads(asked(f"/chart/{chart}{query}").content)
+    document = json.loads(asked(f"/chart/{chart}{query}").body)
     assert document["title"]
     assert document["description"]
     assert "http" not in json.dumps(document)
@@ -234,16 +235,16 @@ def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
 
 
 def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
-    document = json.loads(asked("/api/plan?params=125M").content)
+    document = json.loads(asked("/api/plan?params=125M").body)
     shape = document["recommended"]
-    text = asked("/").content.decode()
+    text = asked("/").body.decode()
     assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
     assert f"{shape['params']['total']:,} parameters" in text
 
 
 def test_a_page_says_why_in_the_words_of_the_command() -> None:
     words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
-    page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
+    page = html.unescape(asked("/?budget=10M&vocab=33").body.decode())
     for start, end in (
         ("Expected to lose", ")."),
         ("It rests on", " data of all kinds."),
@@ -264,26 +265,26 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
     ],
 )
 def test_a_page_has_the_shape_of_the_api_for_every_kind_of_budget(page: str, api: str) -> None:
-    shape = json.loads(asked(f"/api/plan?{api}").content)["recommended"]
-    text = asked(f"/?{page}").content.decode()
+    shape = json.loads(asked(f"/api/plan?{api}").body)["recommended"]
+    text = asked(f"/?{page}").body.decode()
     assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
 
 
 def test_the_gallery_sorts_and_finds() -> None:
-    text = asked("/gallery?find=albert&sort=width&down=true").content.decode()
+    text = asked("/gallery?find=albert&sort=width&down=true").body.decode()
     names = [line.partition(">ALBERT-")[2].partition("<")[0] for line in text.splitlines()]
     assert next(name for name in names if name) == "xxlarge-v1"
     assert "ESM-2" not in text.partition("All models")[2]
 
 
 def test_the_atlas_shows_the_kind_that_is_asked_for() -> None:
-    text = asked("/atlas?kind=proteins").content.decode()
+    text = asked("/atlas?kind=proteins").body.decode()
     assert "<option selected>proteins</option>" in text
     assert "UniProtKB" in text
     assert "Best depth" in text
-    drawing = json.loads(asked("/chart/wide/depth?kind=proteins").content)
+    drawing = json.loads(asked("/chart/wide/depth?kind=proteins").body)
     assert drawing["description"].startswith("Loss over depth of proteins.")
-    assert asked("/atlas?kind=none").status == 400
+    assert asked("/atlas?kind=none").status_code == 400
 
 
 OPENAPI = openapi_document()
@@ -303,15 +304,15 @@ def described(path: str, method: str) -> dict[str, object]:
     return next(one for at, how, one in operations() if (at, how) == (path, method))
 
 
-def check_reply(operation: dict[str, object], reply: Reply) -> None:
+def check_reply(operation: dict[str, object], reply: Response) -> None:
     """That its status is described, and that its document is as described."""
     responses = operation["responses"]
     assert isinstance(responses, dict)
-    response = responses[str(reply.status)]
+    response = responses[str(reply.status_code)]
     schema = response["content"]["application/json"]["schema"] | {
         "components": OPENAPI["components"]
     }
-    jsonschema.validate(json.loads(reply.content), schema, cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(json.loads(reply.body), schema, cls=jsonschema.Draft202012Validator)
 
 
 @settings(max_examples=60)
@@ -330,13 +331,13 @@ def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
         sizes = st.integers(-1, 10**13) | st.none() | st.text(max_size=5)
         keys = st.sampled_from(["model_type", "n_embd", "n_layer", "n_head", "vocab_size", "width"])
         body = json.dumps(data.draw(st.dictionaries(keys, sizes))).encode()
-    check_reply(operation, answer(ExplorerRequest(path=path, query=tuple(query), body=body)))
+    check_reply(operation, answer(Question(path=path, query=tuple(query), body=body)))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
 def test_the_audit_of_a_real_config_is_as_described(name: str) -> None:
     reply = asked("/api/audit", (CONFIGS / name).read_bytes())
-    assert reply.status == 200
+    assert reply.status_code == 200
     check_reply(described("/api/audit", "post"), reply)
 
 
@@ -349,7 +350,7 @@ def test_the_description_names_every_address_and_parameter_that_is_answered() ->
         parameters = operation.get("parameters", [])
         assert isinstance(parameters, list)
         if method == "get" and parameters:
-            sentence = json.loads(asked(f"{path}?unknown=1").content)["error"]
+            sentence = json.loads(asked(f"{path}?unknown=1").body)["error"]
             names = [parameter["name"] for parameter in parameters]
             assert sentence == f"'unknown' is no parameter; use {', '.join(names)}"
 
@@ -365,14 +366,14 @@ def test_the_description_names_every_option_of_a_plan() -> None:
 def test_a_size_of_the_described_pattern_is_refused_for_no_other_reason(text: str) -> None:
     """It is no whole number, or names no network: never that it is no size."""
     reply = asked(f"/api/plan?params={text.replace('+', '%2B')}")
-    assert "is not a size" not in reply.content.decode()
+    assert "is not a size" not in reply.body.decode()
 
 
 @settings(max_examples=30)
 @given(st.from_regex(BYTES_PATTERN.replace("$", r"\Z"), fullmatch=True))
 def test_bytes_of_the_described_pattern_are_refused_for_no_other_reason(text: str) -> None:
     reply = asked(f"/api/plan?bytes={text.replace('+', '%2B')}")
-    assert "is not a size" not in reply.content.decode()
+    assert "is not a size" not in reply.body.decode()
 
 
 @given(st.floats(min_value=1e-6, max_value=1e6))
