@@ -4,7 +4,6 @@ import asyncio
 import os
 import pickle
 import signal
-from dataclasses import replace
 from multiprocessing import active_children
 
 import pytest
@@ -18,10 +17,10 @@ from archfit.report.explorer.workers import (
     PoolLimits,
     ReplyCache,
     WorkerPool,
-    end_processes,
+    end,
 )
 
-LIMITS = replace(BOUNDS, seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=60)
+LIMITS = BOUNDS._replace(seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=60)
 QUICK = BOUNDS.first
 SLOW = QUICK._replace(  # eight seconds: a search for the length that lemma 7 asks for
     query=tuple(
@@ -49,8 +48,7 @@ async def _in_a_lane(limits: PoolLimits, *asked: Question) -> list[int]:
         answered = await asyncio.gather(*map(lane.answer, asked), return_exceptions=True)
         return [_status(one) for one in answered]
     finally:
-        lane.stop()
-        end_processes()
+        end(lane)
 
 
 def test_an_answer_that_computes_too_long_is_ended_and_the_next_one_comes() -> None:
@@ -58,19 +56,19 @@ def test_an_answer_that_computes_too_long_is_ended_and_the_next_one_comes() -> N
 
 
 def test_lateness_is_never_taken_for_a_crash() -> None:
-    limits = replace(LIMITS, seconds=0.05, most_waiting=9, wait_seconds=120)
+    limits = LIMITS._replace(seconds=0.05, most_waiting=9, wait_seconds=120)
     assert asyncio.run(_in_a_lane(limits, *[SLOW] * 6)) == [TOO_LATE] * 6
 
 
 def test_an_answer_that_is_not_there_in_time_is_given_up() -> None:
     """As when another program has the processor; here the answer is only slow."""
-    limits = replace(LIMITS, seconds=60, wall_seconds=0.3)
+    limits = LIMITS._replace(seconds=60, wall_seconds=0.3)
     assert asyncio.run(_in_a_lane(limits, SLOW)) == [TOO_LATE]
 
 
 def test_who_comes_when_the_line_is_full_is_told_so() -> None:
     async def three() -> list[Response | BaseException]:
-        lane = WorkerPool(replace(LIMITS, most_waiting=2))  # nobody works in it
+        lane = WorkerPool(LIMITS._replace(most_waiting=2))  # nobody works in it
         waiting = [asyncio.ensure_future(lane.answer(QUICK)) for _ in range(3)]
         await asyncio.sleep(0.05)
         for task in waiting[:2]:
@@ -86,7 +84,7 @@ def test_who_comes_when_the_line_is_full_is_told_so() -> None:
 
 def test_a_process_that_dies_is_replaced() -> None:
     async def killed() -> tuple[BaseException | None, Response]:
-        lane = WorkerPool(replace(LIMITS, seconds=30))
+        lane = WorkerPool(LIMITS._replace(seconds=30))
         await lane.start()
         try:
             (process,) = active_children()
@@ -97,8 +95,7 @@ def test_a_process_that_dies_is_replaced() -> None:
             await asyncio.wait([asking])
             return asking.exception(), await lane.answer(QUICK)
         finally:
-            lane.stop()
-            end_processes()
+            end(lane)
 
     problem, reply = asyncio.run(killed())
     assert problem is not None

@@ -4,6 +4,7 @@ Every state has an address, and each page works without scripts. Titles of chart
 where they wrap and are read aloud; the drawings go without.
 """
 
+import gzip
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,14 +24,8 @@ from archfit.fit.atlas import read_atlas
 from archfit.report.atlas_document import OF_A_KIND, atlas_document
 from archfit.report.audit_document import MODEL_COLUMNS, gallery_summary, model_sections
 from archfit.report.document import NARROW, WIDE, Document, Layout, Section
-from archfit.report.explorer.api import (
-    Pairs,
-    Question,
-    audited_config,
-    audited_name,
-    plan_of,
-    response,
-)
+from archfit.report.explorer import api
+from archfit.report.explorer.api import Pairs, Question
 from archfit.report.page import fragment
 from archfit.report.plan_document import adviser_sections, plan_document, plan_figures
 from archfit.spec.errors import one_line
@@ -47,25 +42,20 @@ VEGA = "vega.js"
 @cache
 def links() -> dict[str, str]:
     """The address of each file, from a page; it changes with the file."""
-    hashes = {name: hashlib.sha256(static_file(name)).hexdigest()[:12] for name in STATIC_FILES}
-    versions = hashes | {VEGA: metadata.version("vl-convert-python")}
+    versions = {VEGA: metadata.version("vl-convert-python")}
+    for name in STATIC_FILES:
+        versions[name] = hashlib.sha256(gzip.decompress(zipped_file(name))).hexdigest()[:12]
     return {name: f"static/{version}/{name}" for name, version in versions.items()}
 
 
 @cache
-def static_file(name: str) -> bytes:
+def zipped_file(name: str) -> bytes:
     """A script or sheet of the explorer itself."""
-    folder = resources.files("archfit.report").joinpath("templates/explorer")
-    return folder.joinpath(name).read_bytes()
+    file = resources.files("archfit.report").joinpath(f"templates/explorer/{name}")
+    return gzip.compress(file.read_bytes(), mtime=0)
 
 
-BUDGETS = {
-    "params": "all parameters",
-    "block_params": "parameters of the blocks",
-    "flops": "operations of the training",
-    "tokens": "tokens of the data",
-    "bytes": "bytes of the weights",
-}
+BUDGETS = ("params", "block_params", "flops", "tokens", "bytes")  # plan.html has their words
 # The fields of each page with what an untouched one shows; empty: not said.
 PLAN_FIELDS = {
     "budget": "125M",
@@ -112,9 +102,8 @@ def _plan_query(query: Pairs) -> Pairs:
 
 def _plan_page(asked: Question, values: Json) -> None:
     """The plan for what the controls say."""
-    values["budgets"] = BUDGETS
     query = _plan_query(asked.query)
-    plan = plan_of(query)
+    plan = api.plan_of(query)
     sections = [part for part in plan_document(plan).sections if not part.is_detail]
     advisers = adviser_sections(plan)
     start = sections.index(advisers[0])
@@ -138,7 +127,7 @@ def _audit_page(asked: Question, values: Json) -> None:
     if name and config:
         raise ValueError("a name and a config are given; give one of them")
     if name or config:
-        audited = audited_name(name) if name else audited_config(config.encode())
+        audited = api.audited_name(name) if name else api.audited_config(config.encode())
         values |= {
             "model": audited.model,
             "sections": fragment(model_sections(audited)),
@@ -244,7 +233,7 @@ def page(asked: Question) -> Response:
     except ValueError as problem:
         values["problem"] = one_line(str(problem))
     text = _templates().get_template(template).render(values)
-    return response(text, "text/html", 400 if values["problem"] else 200)
+    return api.response(text, "text/html", 400 if values["problem"] else 200)
 
 
 @cache
@@ -267,7 +256,7 @@ LAYOUTS = {"wide": WIDE, "narrow": NARROW}
 
 def _plan_chart(name: str, asked: Question, layout: Layout) -> Json:
     """A figure of the plan that the page shows: depths of its size, or bounds over depth."""
-    figures = plan_figures(plan_of(_plan_query(asked.query)))
+    figures = plan_figures(api.plan_of(_plan_query(asked.query)))
     figure = next(figure for figure in figures if figure.name == name)
     spec = _spec(figure.chart(layout))
     return _titled(spec | {"description": figure.description})

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -18,26 +17,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from archfit.report.explorer.api import (
-    ADDRESS,
-    MOST_BODY_BYTES,
-    MOST_HEAD_BYTES,
-    REQUEST_SECONDS,
-    Question,
-    json_response,
-    openapi_document,
-    refusal,
-)
-from archfit.report.explorer.pages import STATIC_FILES, VEGA, links, static_file
-from archfit.report.explorer.workers import (
-    ANSWERS,
-    POOLS,
-    TAKE_A_CONFIG,
-    ReplyCache,
-    WorkerPool,
-    end_processes,
-    one_process,
-)
+from archfit.report.explorer import api, pages, workers
+from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, REQUEST_SECONDS
 from archfit.report.page import vega_embed
 
 IDLE_SECONDS = 5  # of an open connection without a request
@@ -76,13 +57,13 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
-        if scope["type"] == "http" and (problem := self._problem(Headers(scope=scope), scope)):
-            app: ASGIApp = _refused(scope["path"], HTTPException(*problem, CLOSE))
-        else:
-            app = self._app
+        app = self._app
+        if scope["type"] == "http" and (problem := self._problem(Request(scope))):
+            app = _refused(Request(scope), HTTPException(*problem, CLOSE))
         await app(scope, receive, send)
 
-    def _problem(self, headers: Headers, scope: Scope) -> tuple[int, str] | None:
+    def _problem(self, request: Request) -> tuple[int, str] | None:
+        headers, method = request.headers, request.method
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         name, colon, port = host.rpartition(":")
         is_with_port = bool(colon) and port.isdigit()
@@ -95,8 +76,8 @@ class Guard:
             return 400, "content-length is no size; send the number of bytes"
         if int(length) > MOST_BODY_BYTES:
             return 413, f"the body has {int(length):,} bytes; send at most {MOST_BODY_BYTES:,}"
-        if scope["method"] != "POST" and (int(length) or "transfer-encoding" in headers):
-            return 400, f"{scope['method']} takes no body; send parameters in the address"
+        if method != "POST" and (int(length) or "transfer-encoding" in headers):
+            return 400, f"{method} takes no body; send parameters in the address"
         return None
 
 
@@ -105,88 +86,83 @@ class Explorer:
 
     def __init__(self, announce: Callable[[], None]) -> None:
         self._announce = announce
-        self._pools = {limits: WorkerPool(limits) for limits in POOLS}
-        self._caches: dict[str, ReplyCache] = {}
+        self._pools = {limits: workers.WorkerPool(limits) for limits in workers.POOLS}
+        self._caches: dict[str, workers.ReplyCache] = {}
         for limits, pool in self._pools.items():
-            cache = ReplyCache(pool.answer, limits.cached_bytes)
+            cache = workers.ReplyCache(pool.answer, limits.cached_bytes)
             self._caches |= dict.fromkeys(limits.paths, cache)
         self._vega: asyncio.Future[bytes]
 
     @contextlib.asynccontextmanager
     async def running(self, _app: Starlette) -> AsyncIterator[None]:
         """Its processes, from start to end; who asks for a chart first waits for the slow ones."""
-        maker = one_process()  # of its own: it loads a whole JavaScript
+        maker = workers.one_process()  # of its own: it loads a whole JavaScript
         self._vega = asyncio.wrap_future(maker.submit(_vega_script))
         maker.shutdown(wait=False)  # when that is done
         starting = {
             limits: asyncio.ensure_future(pool.start()) for limits, pool in self._pools.items()
         }
         try:
-            await starting[ANSWERS]
+            await starting[workers.ANSWERS]
             self._announce()
             yield
         finally:
-            for pool in self._pools.values():
-                pool.stop()
-            end_processes()
+            workers.end(*self._pools.values())
             await asyncio.gather(self._vega, *starting.values(), return_exceptions=True)
 
     async def answered(self, request: Request) -> Response:
         """The answer to a request for a page, a document or a chart."""
-        path, query = request.url.path, tuple(request.query_params.multi_items())
+        path, query = request.scope["path"], tuple(request.query_params.multi_items())
         try:
             body = await _body(request) if request.method == "POST" else b""
         except ClientDisconnect:
             return Response(status_code=400)
         if request.method == "POST" and not body:
             raise HTTPException(400, "the body is empty; send a config.json")
-        return await self._caches[path].answer(Question(path, query, body))
+        return await self._caches[path].answer(api.Question(path, query, body))
 
     async def static(self, request: Request) -> Response:
         """A script or sheet, kept by browsers because its address changes with it."""
         name = request.path_params["name"]
-        if links().get(name) != request.url.path.lstrip("/"):
+        if pages.links().get(name) != request.scope["path"].lstrip("/"):
             raise HTTPException(404)
-        content = await asyncio.shield(self._vega) if name == VEGA else _zipped(static_file(name))
+        is_vega = name == pages.VEGA
+        content = await asyncio.shield(self._vega) if is_vega else pages.zipped_file(name)
         headers = {"cache-control": FOR_A_YEAR, "vary": "accept-encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["content-encoding"] = "gzip"
         else:
             content = gzip.decompress(content)
-        media = STATIC_FILES.get(name, "text/javascript")
+        media = pages.STATIC_FILES.get(name, "text/javascript")
         return Response(content, media_type=media, headers=headers)
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
     """The explorer as an ASGI application that answers to these names; none: to any."""
     routes = [
-        Route(ADDRESS, lambda _: json_response(openapi_document()), methods=["GET"]),
+        Route(ADDRESS, lambda _: api.json_response(api.openapi_document()), methods=["GET"]),
         Route("/static/{version}/{name}", explorer.static, methods=["GET"]),
     ]
-    for path in (path for limits in POOLS for path in limits.paths):
-        methods = ["GET", "POST"] if path in TAKE_A_CONFIG else ["GET"]
+    for path in (path for limits in workers.POOLS for path in limits.paths):
+        methods = ["GET", "POST"] if path in workers.TAKE_A_CONFIG else ["GET"]
         routes.append(Route(path, explorer.answered, methods=methods))
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, hosts)],
-        exception_handlers={HTTPException: _said},  # type: ignore[dict-item]  # starlette types a handler for any exception
+        exception_handlers={HTTPException: _refused},  # type: ignore[dict-item]  # starlette types a handler for any exception
         lifespan=explorer.running,
     )
     app.router.redirect_slashes = False
     return app
 
 
-def _said(request: Request, problem: HTTPException) -> Response:
+def _refused(request: Request, problem: HTTPException) -> Response:
     sentences = {
         404: f"nothing is here; pages are /, /audit, /gallery, /atlas, and the API is in {ADDRESS}",
         405: f"{request.method[:20]} is not for this address; its description is in {ADDRESS}",
     }
-    problem.detail = sentences.get(problem.status_code, problem.detail)
-    return _refused(request.url.path, problem)
-
-
-def _refused(path: str, problem: HTTPException) -> Response:
-    response = refusal(path, problem.status_code, problem.detail)
+    sentence = sentences.get(problem.status_code, problem.detail)
+    response = api.refusal(request.scope["path"], problem.status_code, sentence)
     response.headers.update(problem.headers or {})
     return response
 
@@ -203,12 +179,8 @@ async def _body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _zipped(content: bytes) -> bytes:
-    return gzip.compress(content, mtime=0)
-
-
 def _vega_script() -> bytes:
-    return _zipped(vega_embed().encode())
+    return gzip.compress(vega_embed().encode(), mtime=0)
 
 
 class ImpatientProtocol(H11Protocol):
@@ -278,7 +250,7 @@ def serve(listener: socket.socket, announce: Callable[[], None]) -> None:
         server_header=False,
         proxy_headers=False,
         headers=[*HEADERS.items()],
-        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
+        h11_max_incomplete_event_size=api.MOST_HEAD_BYTES,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=2,
         backlog=MOST_CONNECTIONS,

@@ -15,37 +15,25 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import active_children, get_context, parent_process
+from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from archfit.report.explorer.api import (
-    MOST_SECONDS,
-    Question,
-    audit_document,
-    bounds_document,
-    command_line,
-    json_response,
-    plan_document,
-    refusal,
-)
-from archfit.report.explorer.pages import LAYOUTS, PAGES, chart, page
+from archfit.report.explorer import api, pages
+from archfit.report.explorer.api import Question, refusal
 from archfit.spec.errors import one_line
 
-WALL_SECONDS = 15.0  # until an answer is there: 2 s of computing on a machine with others to serve
-WAIT_SECONDS = 5.0  # in line for a process
 DOCUMENTS: dict[str, Callable[[Question], object]] = {
-    "/api/plan": plan_document,
-    "/api/bounds": bounds_document,
-    "/api/audit": audit_document,
+    "/api/plan": api.plan_document,
+    "/api/bounds": api.bounds_document,
+    "/api/audit": api.audit_document,
 }
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PoolLimits:
+class PoolLimits(NamedTuple):
     """What a pool of processes answers, and how much it takes on."""
 
     paths: tuple[str, ...]
@@ -53,45 +41,35 @@ class PoolLimits:
     processes: int = 1
     most_waiting: int = 16  # in line for a process
     cached_bytes: int = 12 * 10**6  # of answers
-    seconds: float = MOST_SECONDS  # that an answer may compute
-    wall_seconds: float = WALL_SECONDS  # until it is there; more, since others use the machine, too
-    wait_seconds: float = WAIT_SECONDS
+    seconds: float = api.MOST_SECONDS  # that an answer may compute
+    wall_seconds: float = 15.0  # until it is there; more, since others use the machine, too
+    wait_seconds: float = 5.0  # in line
 
 
-def _chart_paths(*names: str) -> tuple[str, ...]:
-    return tuple(f"/chart/{layout}/{name}" for layout in LAYOUTS for name in names)
+def _charts(*names: str) -> tuple[str, ...]:
+    return tuple(f"/chart/{layout}/{name}" for layout in pages.LAYOUTS for name in names)
 
 
 # Plans and audits take milliseconds; bounds, which may not, charts, and the atlas, which takes
 # seconds to be read, have processes of their own.
 ANSWERS = PoolLimits(
-    paths=("/", "/audit", "/gallery", "/api/plan", "/api/audit"),
-    first=Question("/"),
-    processes=2,
-    most_waiting=256,
-    cached_bytes=16 * 10**6,
+    ("/", "/audit", "/gallery", "/api/plan", "/api/audit"), Question("/"), 2, 256, 16 * 10**6
 )
-BOUNDS = PoolLimits(
-    paths=("/api/bounds",),
-    first=Question("/api/bounds", (("depth", "2"), ("width", "8"), ("heads", "2"))),
-    cached_bytes=4 * 10**6,
+SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
+BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL), cached_bytes=4 * 10**6)
+CHARTS = PoolLimits(_charts("depths", "bounds", "models"), Question("/chart/wide/depths"))
+ATLAS = PoolLimits(
+    ("/atlas", *_charts("depth", "best-depth", "vocabularies")), Question("/chart/wide/depth")
 )
-OF_PLANS = PoolLimits(
-    paths=_chart_paths("depths", "bounds", "models"), first=Question("/chart/wide/depths")
-)
-OF_THE_ATLAS = PoolLimits(
-    paths=("/atlas", *_chart_paths("depth", "best-depth", "vocabularies")),
-    first=Question("/chart/wide/depth"),
-)
-POOLS = (ANSWERS, BOUNDS, OF_PLANS, OF_THE_ATLAS)
+POOLS = (ANSWERS, BOUNDS, CHARTS, ATLAS)
 
 
 def answer(asked: Question) -> Response:
     """The answer; whatever is wrong with the request is one sentence."""
     try:
-        if asked.path in PAGES:
-            return page(asked)
-        return json_response(DOCUMENTS.get(asked.path, chart)(asked))
+        if asked.path in pages.PAGES:
+            return pages.page(asked)
+        return api.json_response(DOCUMENTS.get(asked.path, pages.chart)(asked))
     except HTTPException as problem:
         return refusal(asked.path, problem.status_code, one_line(problem.detail))
     except ValueError as problem:
@@ -104,16 +82,16 @@ def answer(asked: Question) -> Response:
 def _begin(first: Question | None) -> None:
     """What a process does before it is asked; it ends with the server, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    server = parent_process()
+    assert server is not None
+
+    def end_with_server() -> None:
+        server.join()
+        os._exit(0)
+
+    threading.Thread(target=end_with_server, daemon=True).start()
     if first is not None:
         answer(first)
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(0)
 
 
 def one_process(first: Question | None = None) -> ProcessPoolExecutor:
@@ -121,8 +99,10 @@ def one_process(first: Question | None = None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, get_context("spawn"), _begin, (first,))
 
 
-def end_processes() -> None:
-    """End all of them, whatever they do."""
+def end(*pools: "WorkerPool") -> None:
+    """End all processes, whatever they do; none of these pools starts another."""
+    for pool in pools:
+        pool.is_stopping = True
     for process in active_children():
         process.kill()
 
@@ -144,15 +124,11 @@ class WorkerPool:
         self._limits = limits
         self._idle: asyncio.Queue[ProcessPoolExecutor] = asyncio.Queue()
         self._waiting = 0
-        self._is_stopping = False
+        self.is_stopping = False
 
     async def start(self) -> None:
         """Start its processes; they are ready when this returns."""
         await asyncio.gather(*(self._add() for _ in range(self._limits.processes)))
-
-    def stop(self) -> None:
-        """Replace no process that ends from now on."""
-        self._is_stopping = True
 
     async def answer(self, asked: Question) -> Response:
         """The answer of the next process that is free; a process that is late has ended."""
@@ -162,11 +138,11 @@ class WorkerPool:
             work = executor.submit(_timed_answer, asked, seconds, wall_seconds)
             reply = await asyncio.wrap_future(work)
         except BrokenProcessPool as problem:
-            if not self._is_stopping:
+            if not self.is_stopping:
                 self._add()
             if time.monotonic() - began < 0.9 * min(seconds, wall_seconds):
                 raise HTTPException(500, "the process that was asked ended; ask again") from problem
-            command = command_line(asked)
+            command = api.command_line(asked)
             sentence = f"this takes longer than the {seconds:g} s that the explorer computes; run "
             raise HTTPException(422, one_line(sentence + command)) from problem
         except asyncio.CancelledError:  # the process goes on with it, and then with the next one
