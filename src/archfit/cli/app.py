@@ -1,7 +1,9 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
+import contextlib
 import functools
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +27,10 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
     "report": ("fit_command", "report"),
-    "backtest": ("backtest_command", "back_test"),
-    "measure": ("exact_commands", "measure"),
-    "witness": ("exact_commands", "witness"),
-    "serve": ("serve_command", "serve"),
+    "backtest": ("fit_command", "back_test"),
+    "measure": ("theory_commands", "measure"),
+    "witness": ("theory_commands", "witness"),
+    "serve": ("app", "serve"),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -36,6 +38,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
 INTERRUPTED = 130
+NEEDED_TO_SERVE = ("starlette", "uvicorn")
 
 
 def _print_version(wanted: bool) -> None:
@@ -100,6 +103,25 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
         if given:
             names[field] = f"--{given[0].replace('_', '-')}"
     return names
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0: a free one.")] = 8000,
+) -> None:
+    """Plans, audits and published models as pages in a browser, and as JSON."""
+    missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"archfit serve needs {' and '.join(missing)}; pip install 'archfit[serve]'"
+        )
+    from archfit.report.explorer import server
+
+    listener = server.listen(host, port)
+    address, taken = listener.getsockname()[:2]
+    host_name = f"[{address}]" if ":" in address else address
+    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+        server.serve(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))
 
 
 def main() -> None:

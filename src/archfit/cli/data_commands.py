@@ -57,7 +57,6 @@ def prepare(
         DataSettings,
         invocation,
         kind=kind or guess_kind(source),
-        tokenizer=tokenizer,
         field=field or None,
         heldout_field=heldout_field or None,
         columns=tuple(name.strip() for name in columns.split(",") if name.strip()),

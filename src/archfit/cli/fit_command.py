@@ -1,4 +1,4 @@
-"""`archfit fit` and `archfit report`: what folders of runs say, in words and on a page."""
+"""`archfit fit`, `report` and `backtest`: what runs say, in words, on a page and of advice."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,17 @@ from typing import Annotated
 
 import typer
 
+from archfit.advise.backtest import all_grids, backtest
 from archfit.cli.options import AsJson, flag, word
 from archfit.cli.output import print_json, show, version_line
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
+from archfit.report.backtest_document import backtest_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, evidence_document, fit_document, sweep_report
 from archfit.report.page import check_page_file, save_report
+from archfit.spec.errors import check_choice
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
@@ -25,6 +28,8 @@ ATLAS = (
     "Of the atlas: the best depth by kind of data and size; folders join it as kinds of their own."
 )
 EVIDENCE = "Of the runs that ship with archfit: what they say about the papers' findings."
+
+GRID = word(f"One of {', '.join(all_grids())}; all if left out.", metavar="NAME")
 
 
 def fit(
@@ -127,3 +132,11 @@ def _origin(folder: Path) -> Origin:
         planned=len(sweep.specs),
         kind=sweep.kind,
     )
+
+
+def back_test(grid: Annotated[str | None, GRID] = None, as_json: AsJson = False) -> None:
+    """Regret of rules, of the prior and of a ladder of small networks, on data left out."""
+    if grid is not None:
+        check_choice(all_grids(), grid=grid)
+    tests = backtest(read_atlas(), all_grids() if grid is None else (grid,))
+    show(backtest_document(tests), as_json=as_json)

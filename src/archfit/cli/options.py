@@ -1,8 +1,9 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.models import OptionInfo
@@ -14,44 +15,43 @@ MOST_SEEDS = 1000
 SHAPE, DATA, TRAINING = "Shape", "Your data", "Training"
 
 
-def size_option(given: str | int) -> int:
-    """`parse_size` for an option of the command line, whose default comes as a number."""
-    if isinstance(given, int):
-        return given
-    try:
-        return parse_size(given)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
+def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:
+    """The parser of an option, whose default comes as a number."""
+
+    def read(given: str | int) -> int:
+        try:
+            return given if isinstance(given, int) else parse(given)
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from problem
+
+    return read
+
+
+def _option(*names: str, **settings: Any) -> OptionInfo:
+    made: OptionInfo = typer.Option(*names, **settings)
+    return made
 
 
 def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
     """An option for a whole number as people write it: 125M, 1.3B, 2e7."""
-    option: OptionInfo = typer.Option(
-        parser=size_option, metavar=metavar, help=text, rich_help_panel=panel
-    )
-    return option
+    parser = _parsed_by(parse_size)
+    return _option(parser=parser, metavar=metavar, help=text, rich_help_panel=panel)
 
 
-def byte_option(given: str | int) -> int:
-    """`parse_bytes` for an option."""
-    if isinstance(given, int):
-        return given
-    try:
-        return parse_bytes(given)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
+def byte_size(text: str, panel: str | None = None) -> OptionInfo:
+    """An option for a number of bytes: 500k, 16MB, 1GiB."""
+    parser = _parsed_by(parse_bytes)
+    return _option(parser=parser, metavar="16MB", help=text, rich_help_panel=panel)
 
 
 def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:
     """An option for a word, a path or a number that is not whole."""
-    option: OptionInfo = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
-    return option
+    return _option(help=text, rich_help_panel=panel, metavar=metavar)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> OptionInfo:
     """An option that is there or not."""
-    option: OptionInfo = typer.Option(name, help=text, rich_help_panel=panel)
-    return option
+    return _option(name, help=text, rich_help_panel=panel)
 
 
 def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) -> Value:
@@ -83,6 +83,7 @@ OBJECTIVE = word("causal, or masked: an encoder.", SHAPE, "NAME")
 PARAMS = size("Budget: all parameters.")
 MAX_DEPTH = size("Layers that you would train.", "L")
 DEVICE = word("auto, cuda, mps or cpu.")
+FAMILY = word("Of the data: text, code, protein, DNA, music …; any: none of them.")
 CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
 
 Why = Annotated[bool, flag("--why", "What the answer rests on, and what others advise.")]

@@ -25,6 +25,8 @@ from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from archfit.train import TrainSettings
 
 MACHINE = "Machine and files"
@@ -147,21 +149,19 @@ def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
         RunOptions,
         invocation,
         precision=_precision(given["precision"], given["device"]),
-        head=_size_or_word(given["head"]),
-        feed_forward=_size_or_word(given["feed_forward"]),
-        learning_rate=_rate_or_word(given["learning_rate"]),
+        head=_number_or_word(given["head"], parse_size),
+        feed_forward=_number_or_word(given["feed_forward"], parse_size),
+        learning_rate=_number_or_word(given["learning_rate"], float),
     )
     made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
     rates = wanted.neighbours() if given["tune"] else (wanted,)
     return [made(rate, seed=number) for rate in rates for number in range(seed, seed + seeds)]
 
 
-def _rate_or_word(text: str | None) -> float | str | None:
-    """A number where it is one."""
-    if text is None:
-        return None
+def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:
+    """A number where it is one; which other words there are, the run knows."""
     with contextlib.suppress(ValueError):
-        return float(text)
+        return None if text is None else parse(text)
     return text
 
 
@@ -203,13 +203,6 @@ def _check_choices(**words: str) -> None:
             raise ValueError(f"--{name} {given} is unknown; use one of {', '.join(choices[name])}")
     if importlib.util.find_spec("torch") is None:
         raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
-
-
-def _size_or_word(text: str | None) -> str | int | None:
-    """A size where it is one; which other words there are, the run knows."""
-    with contextlib.suppress(ValueError):
-        return None if text is None else parse_size(text)
-    return text
 
 
 def _precision(wanted: str, device: str) -> str:
