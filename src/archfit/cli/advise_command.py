@@ -6,7 +6,7 @@ import importlib.util
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,9 +14,8 @@ from archfit.advise.budgets import CHINCHILLA_TOKENS
 from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import DATA, Source, prepared_source
-from archfit.cli import options
 from archfit.cli.fit_command import figures_json
-from archfit.cli.options import AsJson, Why, byte_size, chosen, flag, size, word
+from archfit.cli.options import chosen, with_words
 from archfit.cli.output import bar, print_json, version_line
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
@@ -34,45 +33,37 @@ if TYPE_CHECKING:
 
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
-BUDGET, MEASURING = "Budget", "Measuring"
 USUAL_MINUTES = {True: 2.0, False: 5.0}  # with a GPU, and without
 USUAL_PARAMS = 10_000_000
-SOURCE = typer.Argument(
-    help="File, folder, 'pattern', hf:NAME, or a folder that data prepare made; left out: the "
-    "sample archfit ships with."
-)
-NO_MEASURE = flag("--no-measure", "Train nothing: what the atlas says.", MEASURING)
-TO_MEASURE = word("How long to train small networks; else 2 on a GPU, 5 without.", MEASURING)
-WORKERS = size("Networks trained at a time; else as many as cores.", "N", MEASURING)
-PARAMS = size("All parameters; 10M if no budget is given.", "N", BUDGET)
 
 
+@with_words("advise", kinds=DATA_KINDS)
 def advise(
     invocation: typer.Context,
-    source: Annotated[str, SOURCE] = SAMPLE,
-    out: Annotated[Path | None, word("Folder of the advice; else advice-SOURCE.")] = None,
-    params: Annotated[int | None, PARAMS] = None,
-    flops: Annotated[int | None, size("Operations of the training.", "C", BUDGET)] = None,
-    minutes: Annotated[float | None, word("Time of the training.", BUDGET)] = None,
-    gpu: Annotated[str, word("Whose minutes: h200, cpu; else this machine.", BUDGET)] = "",
-    bytes: Annotated[int | None, byte_size("Room for the weights.", BUDGET)] = None,
-    weight_bits: Annotated[int, word("Of a weight, for --bytes.", BUDGET)] = 16,
-    tokens: Annotated[int | None, size("Tokens of data, read up to 4 times.", "N", BUDGET)] = None,
-    minutes_to_measure: Annotated[float | None, TO_MEASURE] = None,
-    no_measure: Annotated[bool, NO_MEASURE] = False,
-    device: Annotated[str, options.DEVICE] = "auto",
-    workers: Annotated[int | None, WORKERS] = None,
-    kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", options.DATA)] = "",
-    family: Annotated[str, options.FAMILY] = "",
-    vocab: Annotated[int | None, size("Tokens; else the best tried.", "V", options.DATA)] = None,
-    heldout: Annotated[str, word("Held-out source; else 5 % by content.", options.DATA)] = "",
-    field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", options.DATA)] = "",
-    context: Annotated[int, options.CONTEXT] = 1024,
-    max_depth: Annotated[int, options.MAX_DEPTH] = DEEPEST_TRAINED,
-    block: Annotated[str, options.BLOCK] = "gpt2",
-    tokens_per_param: Annotated[float, word("Training tokens each.")] = CHINCHILLA_TOKENS,
-    why: Why = False,
-    as_json: AsJson = False,
+    source: str = SAMPLE,
+    out: Path | None = None,
+    params: int | None = None,
+    flops: int | None = None,
+    minutes: float | None = None,
+    gpu: str = "",
+    bytes: int | None = None,
+    weight_bits: int = 16,
+    tokens: int | None = None,
+    minutes_to_measure: float | None = None,
+    no_measure: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+    kind: str = "",
+    family: str = "",
+    vocab: int | None = None,
+    heldout: str = "",
+    field: str = "",
+    context: int = 1024,
+    max_depth: int = DEEPEST_TRAINED,
+    block: str = "gpt2",
+    tokens_per_param: float = CHINCHILLA_TOKENS,
+    why: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
     from archfit.advise.advice import AdviceRequest, advised

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from archfit.cli.options import with_words
 from archfit.cli.output import version_line
 from archfit.spec.errors import InvalidValue, one_line
 from archfit.spec.run_options import NAMES_OF_FIELD
@@ -105,9 +106,10 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     return names
 
 
+@with_words("serve")
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0: a free one.")] = 8000,
+    host: str = "127.0.0.1",
+    port: int = 8000,
 ) -> None:
     """Plans, audits and published models as pages in a browser, and as JSON."""
     missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from archfit.audit.auditor import AuditResult, audit_model, audit_target
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
-from archfit.cli.options import AsJson, Chart, flag, word
+from archfit.cli.options import Chart, with_words
 from archfit.cli.output import show, version_line
 from archfit.report.audit_document import audit_document, gallery_document
 from archfit.report.page import save_page
@@ -22,24 +22,17 @@ WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
 SIZES = ("depth", "width", "attention-ratio", "rank-ratio", "params")
 SORTS = ("name", "modality", *SIZES, "findings")
-TARGETS = typer.Argument(
-    metavar="TARGET…",
-    help="A published model's name, config.json, folder, .safetensors, or org/name in the local "
-    "Hugging Face cache.",
-)
-EVERYTHING = flag("--all", "The gallery: every model of the built-in table.")
-MEASURE = flag("--weights", "Measure the rank of the stored embedding.")
-FAIL_ON = word("Exit with status 1 on this finding (or any); repeatable.", metavar="ID")
 
 
+@with_words("audit", columns=SORTS)
 def audit(
-    targets: Annotated[list[str] | None, TARGETS] = None,
-    everything: Annotated[bool, EVERYTHING] = False,
-    weights: Annotated[bool, MEASURE] = False,
-    fail_on: Annotated[list[str] | None, FAIL_ON] = None,
-    sort: Annotated[str, word(f"--all by {', '.join(SORTS)}.")] = "name",
+    targets: list[str] | None = None,
+    everything: bool = False,
+    weights: bool = False,
+    fail_on: list[str] | None = None,
+    sort: str = "name",
     chart: Chart = None,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """What a model's shape wastes, with evidence and a fix.
 

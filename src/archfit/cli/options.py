@@ -1,18 +1,66 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
+from typer.models import ParameterInfo
 
 from archfit.spec.sizes import parse_bytes, parse_size
 
 Value = TypeVar("Value")
+Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
-SHAPE, DATA, TRAINING = "Shape", "Your data", "Training"
+
+
+def with_words(command: str, **lists: Iterable[str]) -> Callable[[Command], Command]:
+    """A command whose options have the words of resources/options.toml in `--help`.
+
+    Types and defaults are those of the function's parameters; what is annotated there stays.
+    `lists` are what a sentence of the table names in braces.
+    """
+
+    def worded(function: Command) -> Command:
+        table = _all_words()
+        hints = get_type_hints(function, include_extras=True)
+        said = {name: ", ".join(names) for name, names in lists.items()}
+        for name, hint in hints.items():
+            words = table[command].get(name, table["shared"].get(name))
+            if words is not None and get_origin(hint) is not Annotated:
+                hints[name] = Annotated[hint, _option(words, said)]
+        function.__annotations__ = hints
+        return function
+
+    return worded
+
+
+@cache
+def _all_words() -> dict[str, dict[str, dict[str, str]]]:
+    file = resources.files("archfit.resources").joinpath("options.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _option(words: Mapping[str, str], said: Mapping[str, str]) -> ParameterInfo:
+    """What typer reads, of one line of the table."""
+    settings: dict[str, Any] = {
+        "help": words["help"].format(**said),
+        "metavar": words.get("metavar"),
+    }
+    for kind, parse in (("size", parse_size), ("bytes", parse_bytes)):
+        if kind in words:
+            settings |= {"parser": _parsed_by(parse), "metavar": words[kind]}
+    made: ParameterInfo
+    if "argument" in words:
+        made = typer.Argument(**settings)
+    else:
+        names = [words["name"]] if "name" in words else []
+        made = typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
+    return made
 
 
 def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:
@@ -25,33 +73,6 @@ def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:
             raise typer.BadParameter(str(problem)) from problem
 
     return read
-
-
-def _option(*names: str, **settings: Any) -> OptionInfo:
-    made: OptionInfo = typer.Option(*names, **settings)
-    return made
-
-
-def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
-    """An option for a whole number as people write it: 125M, 1.3B, 2e7."""
-    parser = _parsed_by(parse_size)
-    return _option(parser=parser, metavar=metavar, help=text, rich_help_panel=panel)
-
-
-def byte_size(text: str, panel: str | None = None) -> OptionInfo:
-    """An option for a number of bytes: 500k, 16MB, 1GiB."""
-    parser = _parsed_by(parse_bytes)
-    return _option(parser=parser, metavar="16MB", help=text, rich_help_panel=panel)
-
-
-def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:
-    """An option for a word, a path or a number that is not whole."""
-    return _option(help=text, rich_help_panel=panel, metavar=metavar)
-
-
-def flag(name: str, text: str, panel: str | None = None) -> OptionInfo:
-    """An option that is there or not."""
-    return _option(name, help=text, rich_help_panel=panel)
 
 
 def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) -> Value:
@@ -70,24 +91,6 @@ def _checked_chart(file: Path | None) -> Path | None:
     return file
 
 
-DEPTH = size("Number of layers.", "L", SHAPE)
-WIDTH = size("Residual stream.", "D", SHAPE)
-HEADS = size("Heads in a layer.", "H", SHAPE)
-HEAD_DIM = size("Size of a head; width / heads if left out.", "K", SHAPE)
-CONTEXT = size("Positions seen at once.", "N", SHAPE)
-RANK = size("Of the embedding.", "R", SHAPE)
-POSITION_RANK = size("0: no positional vectors.", "R", SHAPE)
-RESIDUAL = flag("--residual", "With residual connections.", SHAPE)
-BLOCK = word("gpt2, or llama: RMS norm, SwiGLU, rotary.", SHAPE, "NAME")
-OBJECTIVE = word("causal, or masked: an encoder.", SHAPE, "NAME")
-PARAMS = size("Budget: all parameters.")
-MAX_DEPTH = size("Layers that you would train.", "L")
-DEVICE = word("auto, cuda, mps or cpu.")
-FAMILY = word("Of the data: text, code, protein, DNA, music …; any: none of them.")
-CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
-
-Why = Annotated[bool, flag("--why", "What the answer rests on, and what others advise.")]
-AsJson = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 Chart = Annotated[
     Path | None,
     typer.Option(help="Draw it: .svg .png .html", metavar="FILE", callback=_checked_chart),

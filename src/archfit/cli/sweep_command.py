@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
 from archfit.cli.options import (
-    CHECKPOINT_SECONDS,
-    DEVICE,
     MOST_SEEDS,
-    AsJson,
     chosen,
-    flag,
-    size,
-    word,
+    with_words,
 )
 from archfit.cli.output import print_json, say_beyond_rates, show
 from archfit.cli.progress import watched
@@ -44,47 +39,29 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
-WHAT, WHERE = "What is trained", "Where and how"
-WHICH = typer.Argument(
-    metavar="NAME|FILE", help=f"{', '.join(NAMED)}; a sweep file (.toml); or a sweep.json."
-)
-SCALE = word("smoke: minutes of a laptop; small: minutes of a GPU; paper: as published.", WHAT)
-DATA = word(
-    "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
-)
-PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
-RULE = word("standard, completep or fan-in; auto: fan-in, but the papers' at paper.", WHAT)
-KIND = word("Of an atlas: the kind of data, one of its own or a new name.", WHAT, "NAME")
-TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
-WORKERS = size(
-    f"Worker processes: on each GPU ({WORKERS_ON_A_GPU} if left out; it trains as many cells as "
-    "fill the GPU), or on the CPU (one a core); with --slurm, tasks.",
-    panel=WHERE,
-)
-THREADS = size("CPU threads of a worker; keep them, they decide the last bit.", "N", WHERE)
-SLURM = word("Write an sbatch array to this file, and end.", WHERE)
 
 
+@with_words("sweep", names=NAMED, on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
     invocation: typer.Context,
-    which: Annotated[str, WHICH],
-    out: Annotated[Path | None, word("Folder of the sweep; the same one goes on with it.")] = None,
-    scale: Annotated[str, SCALE] = "smoke",
-    data: Annotated[list[Path] | None, DATA] = None,
-    seeds: Annotated[int | None, size("Seeds of every cell.", "N", WHAT)] = None,
-    precision: Annotated[str, PRECISION] = "auto",
-    learning_rate_rule: Annotated[str, RULE] = "auto",
-    tune: Annotated[bool, TUNE] = False,
-    kind: Annotated[str | None, KIND] = None,
-    workers: Annotated[int | None, WORKERS] = None,
-    threads: Annotated[int, THREADS] = 1,
-    device: Annotated[str, DEVICE] = "auto",
-    ray: Annotated[str | None, word("Address of a Ray cluster to run on, or auto.", WHERE)] = None,
-    slurm: Annotated[Path | None, SLURM] = None,
-    wait: Annotated[bool, word("Stay until cells are done that others train.", WHERE)] = True,
-    checkpoint_seconds: Annotated[float, CHECKPOINT_SECONDS] = 60.0,
-    dry_run: Annotated[bool, word("List and count the cells; train nothing.")] = False,
-    as_json: AsJson = False,
+    which: str,
+    out: Path | None = None,
+    scale: str = "smoke",
+    data: list[Path] | None = None,
+    seeds: int | None = None,
+    precision: str = "auto",
+    learning_rate_rule: str = "auto",
+    tune: bool = False,
+    kind: str | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    device: str = "auto",
+    ray: str | None = None,
+    slurm: Path | None = None,
+    wait: bool = True,
+    checkpoint_seconds: float = 60.0,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Train a sweep, skip what is done, and say what follows from it; killed, it goes on."""
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))

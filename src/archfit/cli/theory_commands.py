@@ -7,12 +7,11 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.cli import options
-from archfit.cli.options import AsJson, Chart, chosen, flag, size, word
+from archfit.cli.options import Chart, chosen, with_words
 from archfit.cli.output import bar, show
 from archfit.exact.experiment import ContinuousInputs, Experiment, Partition, TokenInputs, divided
 from archfit.exact.measure import Measurement, check_cost, most_samples
@@ -41,24 +40,17 @@ if TYPE_CHECKING:
     from archfit.exact.measure import Progress
     from archfit.report.document import Document
 
-NAME = typer.Argument(help="A quantity, such as ub_stat. Without one, all are listed.")
-INPUTS = typer.Argument(metavar="KEY=VALUE...", help="Its inputs, such as L=12 d_x=768.")
-SEARCH = flag("--counterexample", "Search for weights that exceed a disputed bound.")
-REFUTE = flag("--counterexample", "Try to refute the disputed bound.")
 DEVICES = ("cpu", "cuda", "auto")
 LIST = "list"  # of claims
 FAILED = 1  # exit status of a witness that is not what was promised
-PARTITION = word("balanced, first-half, interleaved, or positions: 0,2,5.")
-OUTPUT = word("A position, or last. Default: 0; last if --causal.", metavar="I")
-CLAIM = word("Test a claim instead; `list` names them.", metavar="NAME")
-PLAN = word("Of a monomial: JSON, or example. Default: a search.", metavar="PLAN")
 
 
+@with_words("theory")
 def theory(
-    name: Annotated[str, NAME] = "",
-    inputs: Annotated[list[str] | None, INPUTS] = None,
-    counterexample: Annotated[bool, SEARCH] = False,
-    as_json: AsJson = False,
+    name: str = "",
+    inputs: list[str] | None = None,
+    counterexample: bool = False,
+    as_json: bool = False,
 ) -> None:
     """One bound, threshold or count of the papers, exact or with certified digits."""
     if not name and not inputs:
@@ -90,20 +82,21 @@ def parse_input(text: str) -> tuple[str, object]:
         return key, value
 
 
+@with_words("bounds")
 def bounds(
     invocation: typer.Context,
-    depth: Annotated[int, options.DEPTH],
-    width: Annotated[int, options.WIDTH],
-    heads: Annotated[int, options.HEADS],
-    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
-    positions: Annotated[int | None, size("Default: any number.")] = None,
-    vocab: Annotated[int | None, size("Default: continuous inputs.", "V")] = None,
-    rank: Annotated[int | None, options.RANK] = None,
-    position_rank: Annotated[int, options.POSITION_RANK] = 0,
-    residual: Annotated[bool, options.RESIDUAL] = False,
-    counterexample: Annotated[bool, REFUTE] = False,
+    depth: int,
+    width: int,
+    heads: int,
+    head_dim: int | None = None,
+    positions: int | None = None,
+    vocab: int | None = None,
+    rank: int | None = None,
+    position_rank: int = 0,
+    residual: bool = False,
+    counterexample: bool = False,
     chart: Chart = None,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """All bounds on the separation rank of one architecture, the best proved pair first.
 
@@ -114,26 +107,27 @@ def bounds(
     show(bounds_document(report, verdict), as_json=as_json, chart=chart, figure="bounds")
 
 
+@with_words("measure")
 def measure(
-    depth: Annotated[int | None, options.DEPTH] = None,
-    width: Annotated[int | None, options.WIDTH] = None,
-    heads: Annotated[int, options.HEADS] = 1,
-    positions: Annotated[int, size("Length of the sequence.")] = 4,
-    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
-    residual: Annotated[bool, options.RESIDUAL] = False,
-    causal: Annotated[bool, flag("--causal", "Positions see those before them.")] = False,
-    vocab: Annotated[int | None, size("Tokens; else continuous inputs.", "V")] = None,
-    rank: Annotated[int | None, options.RANK] = None,
-    patch: Annotated[int | None, size("Values of a patch: a rank of at most K.", "K")] = None,
-    position_rank: Annotated[int, options.POSITION_RANK] = 0,
-    partition: Annotated[str, PARTITION] = "balanced",
-    output_position: Annotated[str | None, OUTPUT] = None,
-    prime: Annotated[list[int] | None, word("Modulo these instead; repeatable.")] = None,
-    device: Annotated[str, word(f"{', '.join(DEVICES)}.")] = "cpu",
-    limit: Annotated[float, word("Minutes that it may take.")] = 10.0,
-    claim: Annotated[str | None, CLAIM] = None,
+    depth: int | None = None,
+    width: int | None = None,
+    heads: int = 1,
+    positions: int = 4,
+    head_dim: int | None = None,
+    residual: bool = False,
+    causal: bool = False,
+    vocab: int | None = None,
+    rank: int | None = None,
+    patch: int | None = None,
+    position_rank: int = 0,
+    partition: str = "balanced",
+    output_position: str | None = None,
+    prime: list[int] | None = None,
+    device: str = "cpu",
+    limit: float = 10.0,
+    claim: str | None = None,
     chart: Chart = None,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """The generic separation rank of a network, measured exactly, with its certificate.
 
@@ -274,21 +268,22 @@ def _arrays(device: str) -> tuple[Arrays, str]:
     return NumpyArrays(), "cpu"
 
 
+@with_words("witness", kinds=KINDS)
 def witness(
     invocation: typer.Context,
-    depth: Annotated[int, options.DEPTH],
-    width: Annotated[int, options.WIDTH],
-    heads: Annotated[int, options.HEADS],
-    kind: Annotated[str, word(f"One of {', '.join(KINDS)}.", metavar="KIND")] = "simplified",
-    positions: Annotated[int | None, size("Default: few that do.")] = None,
-    rank: Annotated[int | None, size("Of the embedding. Default: the most.", "R")] = None,
-    vocab: Annotated[int | None, size("Tokens. Default: the fewest that do.", "V")] = None,
-    patch: Annotated[int | None, size("Vectors of a patch. Default: 2.", "K")] = None,
-    channels: Annotated[int | None, size("Numbers of a patch's vector.", "C")] = None,
-    plan: Annotated[str | None, PLAN] = None,
-    entry: Annotated[int | None, size("Output coordinate read.", "E")] = None,
-    prime: Annotated[int, size("All is exact modulo this.", "P")] = WITNESS_PRIME,
-    as_json: AsJson = False,
+    depth: int,
+    width: int,
+    heads: int,
+    kind: str = "simplified",
+    positions: int | None = None,
+    rank: int | None = None,
+    vocab: int | None = None,
+    patch: int | None = None,
+    channels: int | None = None,
+    plan: str | None = None,
+    entry: int | None = None,
+    prime: int = WITNESS_PRIME,
+    as_json: bool = False,
 ) -> None:
     """The weights of a lower bound on the separation rank, run and compared with their promise."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
