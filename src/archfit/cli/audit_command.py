@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -39,15 +40,15 @@ def audit(
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """
     _check_options(targets or [], everything, weights, chart, sort)
-    failing = _failing(fail_on or [])
+    if unknown := [name for name in fail_on or [] if name not in (*IDS, "any")]:
+        raise ValueError(f"--fail-on {unknown[0]!r} is no finding; use any, {', '.join(IDS)}")
+    failing = IDS if "any" in (fail_on or []) else fail_on or []
     if everything:
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
     else:
-        models = [
-            audit_target(target, measure=weights, environment=os.environ)
-            for target in targets or []
-        ]
+        read = partial(audit_target, measure=weights, environment=os.environ)
+        models = [*map(read, targets or [])]
         document = audit_document(models)
     figure = "models" if everything else "spectrum"
     if chart is not None and everything and chart.suffix.lower() == ".html":
@@ -80,14 +81,6 @@ def _check_options(
         raise ValueError(f"--sort {sort!r} is unknown; use one of {', '.join(SORTS)}")
     if chart is not None and not everything and not weights:
         raise ValueError("--chart draws the gallery or a spectrum; add --all or --weights")
-
-
-def _failing(ids: list[str]) -> set[str]:
-    """The findings that end the command with status 1."""
-    for id_ in ids:
-        if id_ not in (*IDS, "any"):
-            raise ValueError(f"--fail-on {id_!r} is no finding; use any, {', '.join(IDS)}")
-    return set(IDS) if "any" in ids else set(ids)
 
 
 def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -135,7 +135,7 @@ def measure(
     """
     if chart is not None and claim != GROWTH:
         raise ValueError(f"--chart {chart} draws --claim growth and nothing else; add that")
-    machine = _machine(device, limit, tuple(prime or ()))
+    machine = _Machine(device, limit, tuple(prime or ()))
     if claim is not None:
         if depth is not None or width is not None:
             raise ValueError(f"--claim {claim} has networks of its own; leave out depth and width")
@@ -162,46 +162,32 @@ def measure(
     return show(documents.measure_document(measured), as_json=as_json)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Machine:
-    """What measures, and how much of it may be used."""
+    """What measures, and how much of it may be used: these minutes, and most of its memory."""
 
-    arrays: Arrays
-    kind: str  # cpu or cuda
-    seconds: float
-    gigabytes: float
-    primes: tuple[int, ...]  # none: the usual ones
+    def __init__(self, device: str, minutes: float, primes: tuple[int, ...]) -> None:
+        for number in primes:
+            check_prime(number)
+        if not 0 < minutes < 1e6:
+            raise ValueError(f"--limit {minutes} is no number of minutes; use one such as 10")
+        # Work is spread over the cores by us; two layers of threads would wait for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        self.arrays, self.kind = _arrays(device)
+        self.primes = primes  # none: the usual ones
+        gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+        if self.kind == "cuda":
+            import torch
+
+            gigabytes = 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
+        self.limits = {"seconds": 60 * minutes, "gigabytes": gigabytes}
 
     def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
         """Its rank; one that would take too long or too much memory is refused."""
-        limits = {"seconds": self.seconds, "gigabytes": self.gigabytes}
-        check_cost(experiment, self.kind, **limits)
+        check_cost(experiment, self.kind, **self.limits)
+        most = most_samples(experiment, self.kind, **self.limits)
         return measure_rank(
-            experiment,
-            self.arrays,
-            primes=self.primes,
-            progress=progress,
-            most_samples=most_samples(experiment, self.kind, **limits),
+            experiment, self.arrays, primes=self.primes, progress=progress, most_samples=most
         )
-
-
-def _machine(device: str, limit: float, primes: tuple[int, ...]) -> _Machine:
-    """The device, with most of the memory there is."""
-    for number in primes:
-        check_prime(number)
-    if not 0 < limit < 1e6:
-        raise ValueError(f"--limit {limit} is no number of minutes; use one such as 10")
-    # Work is spread over the cores by us; two layers of threads would wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    arrays, kind = _arrays(device)
-    gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    if kind == "cuda":
-        import torch
-
-        gigabytes = 0.8 * float(torch.cuda.mem_get_info()[0]) / 1e9
-    return _Machine(
-        arrays=arrays, kind=kind, seconds=60 * limit, gigabytes=gigabytes, primes=primes
-    )
 
 
 def _claim(name: str, machine: _Machine) -> Document:
@@ -217,7 +203,7 @@ def _claim(name: str, machine: _Machine) -> Document:
             claim = known[name]
             groups = [[machine.measure(case, progress) for case in group] for group in claim.groups]
             return documents.claim_document(claim, groups)
-        cases = growth_experiments(machine.kind, machine.seconds, machine.gigabytes)
+        cases = growth_experiments(machine.kind, **machine.limits)
         return documents.growth_document([machine.measure(case, progress) for case in cases])
 
 
