@@ -107,10 +107,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
 
 
 @with_words("serve")
-def serve(
-    host: str = "127.0.0.1",
-    port: int = 8000,
-) -> None:
+def serve(host: str = "127.0.0.1", port: int = 8000) -> None:
     """Plans, audits and published models as pages in a browser, and as JSON."""
     missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]
     if missing:

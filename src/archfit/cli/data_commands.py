@@ -65,11 +65,7 @@ def prepare(
 
 @app.command()
 @with_words("data inspect")
-def inspect(
-    folder: Path,
-    verify: bool = False,
-    as_json: bool = False,
-) -> None:
+def inspect(folder: Path, verify: bool = False, as_json: bool = False) -> None:
     """Show what a prepared data set is and what its tokens say."""
     data = open_prepared(folder)
     if verify:

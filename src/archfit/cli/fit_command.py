@@ -64,10 +64,7 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
 
 @with_words("report")
 def report(
-    out: Path,
-    folders: list[Path] | None = None,
-    atlas: bool = False,
-    as_json: bool = False,
+    out: Path, folders: list[Path] | None = None, atlas: bool = False, as_json: bool = False
 ) -> None:
     """One page with what runs say: conclusions, figures with intervals, tables."""
     check_page_file(out)

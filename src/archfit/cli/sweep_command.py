@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import typer
 
-from archfit.cli.options import (
-    MOST_SEEDS,
-    chosen,
-    with_words,
-)
+from archfit.cli.options import MOST_SEEDS, chosen, with_words
 from archfit.cli.output import print_json, say_beyond_rates, show
 from archfit.cli.progress import watched
 from archfit.data import retokenise
