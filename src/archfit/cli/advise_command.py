@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.advise.budgets import CHINCHILLA_TOKENS
-from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import DATA, Source, prepared_source
 from archfit.cli.fit_command import figures_json
@@ -37,7 +35,7 @@ USUAL_MINUTES = {True: 2.0, False: 5.0}  # with a GPU, and without
 USUAL_PARAMS = 10_000_000
 
 
-@with_words("advise", kinds=DATA_KINDS)
+@with_words("advise", fields_of=PlanOptions, kinds=DATA_KINDS)
 def advise(
     invocation: typer.Context,
     source: str = SAMPLE,
@@ -45,25 +43,19 @@ def advise(
     params: int | None = None,
     flops: int | None = None,
     minutes: float | None = None,
-    gpu: str = "",
     bytes: int | None = None,
-    weight_bits: int = 16,
     tokens: int | None = None,
     minutes_to_measure: float | None = None,
     no_measure: bool = False,
     device: str = "auto",
     workers: int | None = None,
     kind: str = "",
-    family: str = "",
     vocab: int | None = None,
     heldout: str = "",
     field: str = "",
-    context: int = 1024,
-    max_depth: int = DEEPEST_TRAINED,
-    block: str = "gpt2",
-    tokens_per_param: float = CHINCHILLA_TOKENS,
     why: bool = False,
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
     from archfit.advise.advice import AdviceRequest, advised

@@ -10,7 +10,7 @@ from archfit.cli.options import chosen, with_words
 from archfit.cli.output import bar, print_json, show
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
-from archfit.data.sources import DEFAULT_MAX_BYTES, SAMPLE, DataSettings, guess_kind
+from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec.data_kinds import DATA_KINDS
 
 app = typer.Typer(
@@ -20,30 +20,19 @@ app = typer.Typer(
 
 
 @app.command()
-@with_words("data prepare", kinds=DATA_KINDS)
+@with_words("data prepare", fields_of=DataSettings, kinds=DATA_KINDS)
 def prepare(
     invocation: typer.Context,
     out: Path,
     source: str = SAMPLE,
     kind: str = "",
-    vocab: int | None = None,
     heldout: str = "",
-    tokenizer: Path | None = None,
     field: str = "",
     heldout_field: str = "",
-    separator: str | None = None,
-    errors: str = "strict",
-    kmer: int = 1,
-    unusual: str = "keep",
-    levels: int | None = None,
-    clusters: int | None = None,
-    bins: int | None = None,
-    binning: str = "uniform",
     columns: str = "",
-    dtype: str = "uint16",
-    max_bytes: int = DEFAULT_MAX_BYTES,
     overwrite: bool = False,
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """Make a data set: train.bin, heldout.bin (nanoGPT layout), tokenizer.json, data.json."""
     settings = chosen(

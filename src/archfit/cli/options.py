@@ -2,9 +2,10 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib import resources
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
@@ -18,25 +19,39 @@ Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
 
 
-def with_words(command: str, **lists: Iterable[str]) -> Callable[[Command], Command]:
-    """A command whose options have the words of resources/options.toml in `--help`.
+def with_words(
+    command: str, fields_of: type | None = None, **lists: Iterable[str]
+) -> Callable[[Command], Command]:
+    """A command with the options that resources/options.toml lists, in that order.
 
-    Types and defaults are those of the function's parameters; what is annotated there stays.
-    `lists` are what a sentence of the table names in braces.
+    Type and default of an option are those of the function's parameter of this name, else of the
+    field of `fields_of`. `lists` are what a sentence of the table names in braces.
     """
 
     def worded(function: Command) -> Command:
-        table = _all_words()
-        hints = get_type_hints(function, include_extras=True)
-        said = {name: ", ".join(names) for name, names in lists.items()}
-        for name, hint in hints.items():
-            words = table[command].get(name, table["shared"].get(name))
-            if words is not None and get_origin(hint) is not Annotated:
-                hints[name] = Annotated[hint, _option(words, said)]
-        function.__annotations__ = hints
+        own, filled = signature(function).parameters, () if fields_of is None else fields(fields_of)
+        types = get_type_hints(fields_of) if fields_of is not None else {}
+        types |= get_type_hints(function, include_extras=True)
+        defaults = {field.name: field.default for field in filled}
+        defaults |= {name: parameter.default for name, parameter in own.items()}
+        said, table = {name: ", ".join(words) for name, words in lists.items()}, _all_words()
+        for name, words in table[command].items():
+            if get_origin(types[name]) is not Annotated:
+                made = _option(words or table["shared"][name], said)
+                types[name] = Annotated[types[name], made]
+        names = [*(name for name in own if types[name] is typer.Context), *table[command]]
+        function.__signature__ = Signature(  # type: ignore[attr-defined]  # typer reads it
+            _parameter(name, types[name], defaults[name]) for name in names
+        )
+        function.__annotations__ = types
         return function
 
     return worded
+
+
+def _parameter(name: str, kind: object, default: object) -> Parameter:
+    given = Parameter.empty if default is MISSING else default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=kind)
 
 
 @cache

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import typer
 
-from archfit.advise.budgets import CHINCHILLA_TOKENS
-from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import make_plan
 from archfit.cli.options import Chart, chosen, with_words
@@ -15,33 +13,16 @@ from archfit.cli.output import show
 from archfit.report.plan_document import plan_document
 
 
-@with_words("plan")
+@with_words("plan", fields_of=PlanOptions)
 def plan(
     invocation: typer.Context,
-    params: int | None = None,
-    block_params: int | None = None,
-    flops: int | None = None,
-    minutes: float | None = None,
-    gpu: str = "",
-    bytes: int | None = None,
-    weight_bits: int = 16,
-    tokens: int | None = None,
-    family: str = "",
     vocab: int | None = None,
-    rank: int | None = None,
-    patch: str = "",
     tokenizer: Path | None = None,
     data: Path | None = None,
-    context: int = 1024,
-    tied: bool = False,
-    max_depth: int = DEEPEST_TRAINED,
-    block: str = "gpt2",
-    objective: str = "causal",
-    multiple_of: int | None = None,
-    tokens_per_param: float = CHINCHILLA_TOKENS,
     why: bool = False,
     chart: Chart = None,
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """The shape for a budget and your data, and how sure that is; nothing is trained."""
     wanted = chosen(PlanOptions, invocation, vocab=_one_vocab(vocab, tokenizer, data))

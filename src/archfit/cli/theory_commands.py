@@ -82,21 +82,13 @@ def parse_input(text: str) -> tuple[str, object]:
         return key, value
 
 
-@with_words("bounds")
+@with_words("bounds", fields_of=Shape)
 def bounds(
     invocation: typer.Context,
-    depth: int,
-    width: int,
-    heads: int,
-    head_dim: int | None = None,
-    positions: int | None = None,
-    vocab: int | None = None,
-    rank: int | None = None,
-    position_rank: int = 0,
-    residual: bool = False,
     counterexample: bool = False,
     chart: Chart = None,
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """All bounds on the separation rank of one architecture, the best proved pair first.
 
@@ -254,22 +246,14 @@ def _arrays(device: str) -> tuple[Arrays, str]:
     return NumpyArrays(), "cpu"
 
 
-@with_words("witness", kinds=KINDS)
+@with_words("witness", fields_of=WitnessRequest, kinds=KINDS)
 def witness(
     invocation: typer.Context,
-    depth: int,
-    width: int,
-    heads: int,
     kind: str = "simplified",
-    positions: int | None = None,
-    rank: int | None = None,
-    vocab: int | None = None,
-    patch: int | None = None,
-    channels: int | None = None,
     plan: str | None = None,
-    entry: int | None = None,
     prime: int = WITNESS_PRIME,
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """The weights of a lower bound on the separation rank, run and compared with their promise."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))

@@ -32,44 +32,18 @@ LARGEST_SPEC = 1 << 20  # bytes
 STANDARD_INPUT = Path("-")
 
 
-@with_words("train")
+@with_words("train", fields_of=RunOptions)
 def train(
     invocation: typer.Context,
     out: Path,
     data: list[Path] | None = None,
     spec: list[Path] | None = None,
-    depth: int = 4,
-    width: int = 64,
-    heads: int = 2,
-    head_dim: int | None = None,
-    context: int = 128,
     feed_forward: str | None = None,
-    feed_forward_multiple: int | None = None,
-    embedding_inner: int | None = None,
-    position_inner: int | None = None,
     head: str = "full",
-    patch: int | None = None,
-    patch_encoding: str = "one-hot",
     attention: str = "softmax",
-    block: str = "gpt2",
-    kv_heads: int | None = None,
-    qk_norm: bool = False,
-    objective: str = "causal",
-    steps: int = 1500,
-    batch: int = 16,
-    warmup: int | None = None,
     learning_rate: str | None = None,
-    learning_rate_rule: str | None = None,
     tune: bool = False,
-    weight_decay: float = 0.01,
-    beta1: float = 0.9,
-    beta2: float | None = None,
-    gradient_clip: float = 1.0,
-    dropout: float = 0.0,
     precision: str = "auto",
-    evaluate_every: int | None = None,
-    evaluation_sequences: int = 512,
-    full_context_tokens: int = 0,
     seed: int = 0,
     seeds: int = 1,
     device: str = "auto",
@@ -78,6 +52,7 @@ def train(
     keep_weights: bool = True,
     track: str = "",
     as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
