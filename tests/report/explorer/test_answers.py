@@ -5,13 +5,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from starlette.responses import Response
 from typer.testing import CliRunner
 
 from archfit.advise.plan_request import PlanOptions
@@ -30,10 +30,23 @@ CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
 EVIL = "<script>alert(1)</script>\"'&"
 
 
-def asked(address: str, body: bytes = b"") -> Response:
+class Reply(NamedTuple):
+    """What a client sees of an answer."""
+
+    status: int
+    media: str | None
+    content: bytes
+
+
+def answered(question: Question) -> Reply:
+    reply = answer(question)
+    return Reply(reply.status_code, reply.media_type, bytes(reply.body))
+
+
+def asked(address: str, body: bytes = b"") -> Reply:
     parts = urlsplit(address)
     query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    return answer(Question(path=parts.path, query=query, body=body))
+    return answered(Question(parts.path, query, body))
 
 
 def printed(*words: str) -> str:
@@ -85,15 +98,15 @@ def said(*words: str) -> str:
 )
 def test_the_api_answers_with_the_text_that_the_command_prints(address: str, command: str) -> None:
     reply = asked(address)
-    assert (reply.status_code, reply.media_type) == (200, "application/json")
-    assert reply.body.decode() == printed(*command.split(), "--json")
+    assert (reply.status, reply.media) == (200, "application/json")
+    assert reply.content.decode() == printed(*command.split(), "--json")
     check_reply(described(urlsplit(address).path, "get"), reply)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
 def test_a_pasted_config_is_audited_as_its_file_is(name: str) -> None:
     (theirs,) = json.loads(printed("audit", str(CONFIGS / name), "--json"))
-    (ours,) = json.loads(asked("/api/audit", (CONFIGS / name).read_bytes()).body)
+    (ours,) = json.loads(asked("/api/audit", (CONFIGS / name).read_bytes()).content)
     assert ours | {"name": "", "origin": ""} == theirs | {"name": "", "origin": ""}
 
 
@@ -119,7 +132,7 @@ def test_a_bad_value_is_refused_in_the_sentence_of_the_command_line(
     address: str, command: str
 ) -> None:
     reply = asked(address)
-    assert (reply.status_code, json.loads(reply.body)) == (400, {"error": said(*command.split())})
+    assert (reply.status, json.loads(reply.content)) == (400, {"error": said(*command.split())})
 
 
 @pytest.mark.parametrize(
@@ -143,8 +156,8 @@ def test_a_request_that_no_command_could_say_is_told_what_to_send(
     address: str, sentence: str
 ) -> None:
     reply = asked(address)
-    assert reply.status_code == 400
-    assert sentence in json.loads(reply.body)["error"]
+    assert reply.status == 400
+    assert sentence in json.loads(reply.content)["error"]
 
 
 @pytest.mark.parametrize(
@@ -161,15 +174,15 @@ def test_a_request_that_no_command_could_say_is_told_what_to_send(
 )
 def test_a_hostile_config_is_refused_in_one_sentence(body: bytes, sentence: str) -> None:
     reply = asked("/api/audit", body)
-    assert reply.status_code == 400
-    assert sentence in json.loads(reply.body)["error"]
-    assert len(reply.body) < 700
+    assert reply.status == 400
+    assert sentence in json.loads(reply.content)["error"]
+    assert len(reply.content) < 700
 
 
 def test_a_depth_that_takes_long_is_refused_with_a_command_that_works() -> None:
     reply = asked("/api/bounds?depth=10001&width=8&heads=2&residual=true&positions=40")
-    assert reply.status_code == 422
-    sentence = json.loads(reply.body)["error"]
+    assert reply.status == 422
+    sentence = json.loads(reply.content)["error"]
     command = sentence.partition("run archfit ")[2].split()
     assert json.loads(printed(*command))["inputs"]["depth"] == 10_001
 
@@ -185,8 +198,8 @@ def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.chdir(tmp_path)
     assert json.loads(printed("audit", "config.json", "org/mine", "--json"))[1]["depth"] == 12
     for name in ("config.json", "org/mine", str(tmp_path)):
-        assert asked(f"/api/audit?name={name}").status_code == 400
-        assert asked(f"/audit?name={name}").status_code == 400
+        assert asked(f"/api/audit?name={name}").status == 400
+        assert asked(f"/audit?name={name}").status == 400
 
 
 @pytest.mark.parametrize(
@@ -205,14 +218,14 @@ def test_no_name_reads_a_file_or_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_whatever_a_page_shows_is_escaped(address: str) -> None:
-    text = asked(address.replace("&", "%26")).body.decode()
+    text = asked(address.replace("&", "%26")).content.decode()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
 def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
     config = {"model_type": EVIL, "n_embd": 8, "n_layer": 2, "n_head": 2, "architectures": [EVIL]}
-    text = asked("/audit", json.dumps(config).encode()).body.decode()
+    text = asked("/audit", json.dumps(config).encode()).content.decode()
     assert "<script>alert" not in text
     assert "layers \N{MULTIPLICATION SIGN} 8" in text
 
@@ -227,7 +240,7 @@ def test_a_model_type_that_is_markup_is_shown_as_text() -> None:
 def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
     is_of_a_plan = chart.endswith(("/depths", "/bounds"))
     query = "?budget=100M&of=block_params&vocab=257" if is_of_a_plan else ""
-    document = json.loads(asked(f"/chart/{chart}{query}").body)
+    document = json.loads(asked(f"/chart/{chart}{query}").content)
     assert document["title"]
     assert document["description"]
     assert "http" not in json.dumps(document)
@@ -235,16 +248,16 @@ def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
 
 
 def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
-    document = json.loads(asked("/api/plan?params=125M").body)
+    document = json.loads(asked("/api/plan?params=125M").content)
     shape = document["recommended"]
-    text = asked("/").body.decode()
+    text = asked("/").content.decode()
     assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
     assert f"{shape['params']['total']:,} parameters" in text
 
 
 def test_a_page_says_why_in_the_words_of_the_command() -> None:
     words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
-    page = html.unescape(asked("/?budget=10M&vocab=33").body.decode())
+    page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
     for start, end in (
         ("Expected to lose", ")."),
         ("It rests on", " data of all kinds."),
@@ -265,26 +278,26 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
     ],
 )
 def test_a_page_has_the_shape_of_the_api_for_every_kind_of_budget(page: str, api: str) -> None:
-    shape = json.loads(asked(f"/api/plan?{api}").body)["recommended"]
-    text = asked(f"/?{page}").body.decode()
+    shape = json.loads(asked(f"/api/plan?{api}").content)["recommended"]
+    text = asked(f"/?{page}").content.decode()
     assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
 
 
 def test_the_gallery_sorts_and_finds() -> None:
-    text = asked("/gallery?find=albert&sort=width&down=true").body.decode()
+    text = asked("/gallery?find=albert&sort=width&down=true").content.decode()
     names = [line.partition(">ALBERT-")[2].partition("<")[0] for line in text.splitlines()]
     assert next(name for name in names if name) == "xxlarge-v1"
     assert "ESM-2" not in text.partition("All models")[2]
 
 
 def test_the_atlas_shows_the_kind_that_is_asked_for() -> None:
-    text = asked("/atlas?kind=proteins").body.decode()
+    text = asked("/atlas?kind=proteins").content.decode()
     assert "<option selected>proteins</option>" in text
     assert "UniProtKB" in text
     assert "Best depth" in text
-    drawing = json.loads(asked("/chart/wide/depth?kind=proteins").body)
+    drawing = json.loads(asked("/chart/wide/depth?kind=proteins").content)
     assert drawing["description"].startswith("Loss over depth of proteins.")
-    assert asked("/atlas?kind=none").status_code == 400
+    assert asked("/atlas?kind=none").status == 400
 
 
 OPENAPI = openapi_document()
@@ -304,15 +317,15 @@ def described(path: str, method: str) -> dict[str, object]:
     return next(one for at, how, one in operations() if (at, how) == (path, method))
 
 
-def check_reply(operation: dict[str, object], reply: Response) -> None:
+def check_reply(operation: dict[str, object], reply: Reply) -> None:
     """That its status is described, and that its document is as described."""
     responses = operation["responses"]
     assert isinstance(responses, dict)
-    response = responses[str(reply.status_code)]
+    response = responses[str(reply.status)]
     schema = response["content"]["application/json"]["schema"] | {
         "components": OPENAPI["components"]
     }
-    jsonschema.validate(json.loads(reply.body), schema, cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(json.loads(reply.content), schema, cls=jsonschema.Draft202012Validator)
 
 
 @settings(max_examples=60)
@@ -331,13 +344,13 @@ def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
         sizes = st.integers(-1, 10**13) | st.none() | st.text(max_size=5)
         keys = st.sampled_from(["model_type", "n_embd", "n_layer", "n_head", "vocab_size", "width"])
         body = json.dumps(data.draw(st.dictionaries(keys, sizes))).encode()
-    check_reply(operation, answer(Question(path=path, query=tuple(query), body=body)))
+    check_reply(operation, answered(Question(path, tuple(query), body)))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))
 def test_the_audit_of_a_real_config_is_as_described(name: str) -> None:
     reply = asked("/api/audit", (CONFIGS / name).read_bytes())
-    assert reply.status_code == 200
+    assert reply.status == 200
     check_reply(described("/api/audit", "post"), reply)
 
 
@@ -350,7 +363,7 @@ def test_the_description_names_every_address_and_parameter_that_is_answered() ->
         parameters = operation.get("parameters", [])
         assert isinstance(parameters, list)
         if method == "get" and parameters:
-            sentence = json.loads(asked(f"{path}?unknown=1").body)["error"]
+            sentence = json.loads(asked(f"{path}?unknown=1").content)["error"]
             names = [parameter["name"] for parameter in parameters]
             assert sentence == f"'unknown' is no parameter; use {', '.join(names)}"
 
@@ -366,14 +379,14 @@ def test_the_description_names_every_option_of_a_plan() -> None:
 def test_a_size_of_the_described_pattern_is_refused_for_no_other_reason(text: str) -> None:
     """It is no whole number, or names no network: never that it is no size."""
     reply = asked(f"/api/plan?params={text.replace('+', '%2B')}")
-    assert "is not a size" not in reply.body.decode()
+    assert "is not a size" not in reply.content.decode()
 
 
 @settings(max_examples=30)
 @given(st.from_regex(BYTES_PATTERN.replace("$", r"\Z"), fullmatch=True))
 def test_bytes_of_the_described_pattern_are_refused_for_no_other_reason(text: str) -> None:
     reply = asked(f"/api/plan?bytes={text.replace('+', '%2B')}")
-    assert "is not a size" not in reply.body.decode()
+    assert "is not a size" not in reply.content.decode()
 
 
 @given(st.floats(min_value=1e-6, max_value=1e6))
