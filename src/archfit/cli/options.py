@@ -40,9 +40,8 @@ def with_words(
                 made = _option(words or table["shared"][name], said)
                 types[name] = Annotated[types[name], made]
         names = [*(name for name in own if types[name] is typer.Context), *table[command]]
-        function.__signature__ = Signature(  # type: ignore[attr-defined]  # typer reads it
-            _parameter(name, types[name], defaults[name]) for name in names
-        )
+        parameters = [_parameter(name, types[name], defaults[name]) for name in names]
+        function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
         function.__annotations__ = types
         return function
 

@@ -275,7 +275,7 @@ class SweepRequest:
         """Refuse what would change nothing: a file says all of it."""
         if self.which in NAMED:
             return
-        usual = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
+        usual: dict[str, object] = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
         usual |= {"precision": "auto", "tune": False} if self.is_stored else {}
         usual |= {"kind": None}
         for name, value in usual.items():
