@@ -5,7 +5,7 @@ import socket
 import pytest
 from typer.testing import CliRunner
 
-from archfit.cli import serve_command
+from archfit.cli import app
 from archfit.cli.app import program
 
 
@@ -38,5 +38,5 @@ def test_an_address_that_is_none_is_one_sentence(words: tuple[str, str], sentenc
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_command, "NEEDED", ("starlette", "a_library_nobody_has"))
+    monkeypatch.setattr(app, "NEEDED_TO_SERVE", ("starlette", "a_library_nobody_has"))
     assert refused() == "archfit serve needs a_library_nobody_has; pip install 'archfit[serve]'"

@@ -6,19 +6,15 @@ import importlib.util
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.advise.budgets import CHINCHILLA_TOKENS
-from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import DATA, Source, prepared_source
-from archfit.cli import options
 from archfit.cli.fit_command import figures_json
-from archfit.cli.options import AsJson, Why, byte_option, chosen, flag, size, word
+from archfit.cli.options import chosen, with_words
 from archfit.cli.output import bar, print_json, version_line
-from archfit.cli.plan_command import FAMILY
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
@@ -35,68 +31,51 @@ if TYPE_CHECKING:
 
 REPORT, MODEL = "report.html", "model"
 SOME_FAILED = 1  # exit status
-BUDGET, MEASURING = "Budget", "Measuring"
 USUAL_MINUTES = {True: 2.0, False: 5.0}  # with a GPU, and without
 USUAL_PARAMS = 10_000_000
-SOURCE = typer.Argument(
-    help="File, folder, 'pattern', hf:NAME, or a folder that data prepare made; left out: the "
-    "sample archfit ships with."
-)
-NO_MEASURE = flag("--no-measure", "Train nothing: what the atlas says.", MEASURING)
-TO_MEASURE = word("How long to train small networks; else 2 on a GPU, 5 without.", MEASURING)
-WORKERS = size("Networks trained at a time; else as many as cores.", "N", MEASURING)
-PARAMS = size("All parameters; 10M if no budget is given.", "N", BUDGET)
-BYTES = typer.Option(
-    parser=byte_option, metavar="16MB", help="Room for the weights.", rich_help_panel=BUDGET
-)
 
 
+@with_words("advise", fields_of=PlanOptions, kinds=DATA_KINDS)
 def advise(
     invocation: typer.Context,
-    source: Annotated[str, SOURCE] = SAMPLE,
-    out: Annotated[Path | None, word("Folder of the advice; else advice-SOURCE.")] = None,
-    params: Annotated[int | None, PARAMS] = None,
-    flops: Annotated[int | None, size("Operations of the training.", "C", BUDGET)] = None,
-    minutes: Annotated[float | None, word("Time of the training.", BUDGET)] = None,
-    gpu: Annotated[str, word("Whose minutes: h200, cpu; else this machine.", BUDGET)] = "",
-    bytes: Annotated[int | None, BYTES] = None,
-    weight_bits: Annotated[int, word("Of a weight, for --bytes.", BUDGET)] = 16,
-    tokens: Annotated[int | None, size("Tokens of data, read up to 4 times.", "N", BUDGET)] = None,
-    minutes_to_measure: Annotated[float | None, TO_MEASURE] = None,
-    no_measure: Annotated[bool, NO_MEASURE] = False,
-    device: Annotated[str, options.DEVICE] = "auto",
-    workers: Annotated[int | None, WORKERS] = None,
-    kind: Annotated[str, word(f"{', '.join(DATA_KINDS)}; guessed if left out.", options.DATA)] = "",
-    family: Annotated[str, FAMILY] = "",
-    vocab: Annotated[int | None, size("Tokens; else the best tried.", "V", options.DATA)] = None,
-    heldout: Annotated[str, word("Held-out source; else 5 % by content.", options.DATA)] = "",
-    field: Annotated[str, word("Key of .jsonl, .parquet or .npz to read.", options.DATA)] = "",
-    context: Annotated[int, options.CONTEXT] = 1024,
-    max_depth: Annotated[int, options.MAX_DEPTH] = DEEPEST_TRAINED,
-    block: Annotated[str, options.BLOCK] = "gpt2",
-    tokens_per_param: Annotated[float, word("Training tokens each.")] = CHINCHILLA_TOKENS,
-    why: Why = False,
-    as_json: AsJson = False,
+    source: str = SAMPLE,
+    out: Path | None = None,
+    params: int | None = None,
+    flops: int | None = None,
+    minutes: float | None = None,
+    bytes: int | None = None,
+    tokens: int | None = None,
+    minutes_to_measure: float | None = None,
+    no_measure: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+    kind: str = "",
+    vocab: int | None = None,
+    heldout: str = "",
+    field: str = "",
+    why: bool = False,
+    as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
     from archfit.advise.advice import AdviceRequest, advised
     from archfit.advise.measure import Measuring
+    from archfit.advise.stored import check_place
 
     _check_measuring(minutes, minutes_to_measure, device, workers, no_measure=no_measure)
     named = Source(
         words=source, kind=kind, vocab=vocab, heldout=heldout or None, field=field or None
     )
-    is_said = any(given is not None for given in (params, flops, minutes, bytes, tokens))
-    budget = {"params": params if is_said else USUAL_PARAMS}
-    request = AdviceRequest(
-        source=named, options=chosen(PlanOptions, invocation, vocab=None, **budget)
-    )
-    _check_charts()
+    if all(given is None for given in (params, flops, minutes, bytes, tokens)):
+        params = USUAL_PARAMS
+    wanted = chosen(PlanOptions, invocation, vocab=None, params=params)
+    request = AdviceRequest(source=named, options=wanted)
     can_train = not no_measure and _can_train(device)
     if not can_train:
-        request.options.request()  # refuses minutes that are those of no machine
-    folder = out or Path(f"advice-{request.source.name}")
-    _check_folder(folder)
+        wanted.request()  # refuses minutes that are those of no machine
+    folder = out or Path(f"advice-{named.name}")
+    check_place(folder, (REPORT, MODEL))  # refuses one in which something else would be lost
+    check_replaceable(folder / MODEL)
     with bar("reading", of_bytes=True) as report:
         data = prepared_source(named, folder / DATA, report)
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +89,7 @@ def advise(
     except SweepStopped as stopped:
         typer.echo(f"archfit: {stopped}", err=True)
         raise SystemExit(128 + stopped.signal_number) from stopped
-    _write(found, request.options, folder, why=why, as_json=as_json)
+    _write(found, wanted, folder, why=why, as_json=as_json)
 
 
 def _write(found: Advice, options: PlanOptions, folder: Path, *, why: bool, as_json: bool) -> None:
@@ -153,19 +132,7 @@ def _check_measuring(
     check_choice(DEVICES, device=device)
     if workers is not None:
         check_at_least(1, workers=workers)
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse one in which something else would be lost."""
-    from archfit.advise.stored import check_place
-
-    check_place(folder, (REPORT, MODEL))
-    check_replaceable(folder / MODEL)
-
-
-def _check_charts() -> None:
-    """Refuse a bare checkout, where nothing could be drawn."""
-    if importlib.util.find_spec("altair") is None:
+    if importlib.util.find_spec("altair") is None:  # a bare checkout, where nothing could be drawn
         raise ValueError(
             "altair is missing, which draws the report; pip install archfit, or use archfit plan "
             "and archfit sweep, which do without"

@@ -1,7 +1,9 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
+import contextlib
 import functools
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from archfit.cli.options import with_words
 from archfit.cli.output import version_line
 from archfit.spec.errors import InvalidValue, one_line
 from archfit.spec.run_options import NAMES_OF_FIELD
@@ -25,10 +28,10 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
     "report": ("fit_command", "report"),
-    "backtest": ("backtest_command", "back_test"),
-    "measure": ("exact_commands", "measure"),
-    "witness": ("exact_commands", "witness"),
-    "serve": ("serve_command", "serve"),
+    "backtest": ("fit_command", "back_test"),
+    "measure": ("theory_commands", "measure"),
+    "witness": ("theory_commands", "witness"),
+    "serve": ("app", "serve"),
 }
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -36,6 +39,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 BAD_INPUT = 2
 INTERRUPTED = 130
+NEEDED_TO_SERVE = ("starlette", "uvicorn")
 
 
 def _print_version(wanted: bool) -> None:
@@ -100,6 +104,23 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
         if given:
             names[field] = f"--{given[0].replace('_', '-')}"
     return names
+
+
+@with_words("serve")
+def serve(host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Plans, audits and published models as pages in a browser, and as JSON."""
+    missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"archfit serve needs {' and '.join(missing)}; pip install 'archfit[serve]'"
+        )
+    from archfit.report.explorer import server
+
+    listener = server.listen(host, port)
+    address, taken = listener.getsockname()[:2]
+    host_name = f"[{address}]" if ":" in address else address
+    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+        server.serve(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))
 
 
 def main() -> None:

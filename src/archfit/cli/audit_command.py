@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING
 
 import typer
 
 from archfit.audit.auditor import AuditResult, audit_model, audit_target
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
-from archfit.cli.options import AsJson, Chart, flag, word
+from archfit.cli.options import Chart, with_words
 from archfit.cli.output import show, version_line
 from archfit.report.audit_document import audit_document, gallery_document
 from archfit.report.page import save_page
@@ -22,39 +23,32 @@ WEIGHTS = {"high": 100, "medium": 10, "low": 1}  # of findings, to sort by
 FOUND = 1  # exit status of a linter that found something
 SIZES = ("depth", "width", "attention-ratio", "rank-ratio", "params")
 SORTS = ("name", "modality", *SIZES, "findings")
-TARGETS = typer.Argument(
-    metavar="TARGET…",
-    help="A published model's name, config.json, folder, .safetensors, or org/name in the local "
-    "Hugging Face cache.",
-)
-EVERYTHING = flag("--all", "The gallery: every model of the built-in table.")
-MEASURE = flag("--weights", "Measure the rank of the stored embedding.")
-FAIL_ON = word("Exit with status 1 on this finding (or any); repeatable.", metavar="ID")
 
 
+@with_words("audit", columns=SORTS)
 def audit(
-    targets: Annotated[list[str] | None, TARGETS] = None,
-    everything: Annotated[bool, EVERYTHING] = False,
-    weights: Annotated[bool, MEASURE] = False,
-    fail_on: Annotated[list[str] | None, FAIL_ON] = None,
-    sort: Annotated[str, word(f"--all by {', '.join(SORTS)}.")] = "name",
+    targets: list[str] | None = None,
+    everything: bool = False,
+    weights: bool = False,
+    fail_on: list[str] | None = None,
+    sort: str = "name",
     chart: Chart = None,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """What a model's shape wastes, with evidence and a fix.
 
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """
     _check_options(targets or [], everything, weights, chart, sort)
-    failing = _failing(fail_on or [])
+    if unknown := [name for name in fail_on or [] if name not in (*IDS, "any")]:
+        raise ValueError(f"--fail-on {unknown[0]!r} is no finding; use any, {', '.join(IDS)}")
+    failing = IDS if "any" in (fail_on or []) else fail_on or []
     if everything:
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
     else:
-        models = [
-            audit_target(target, measure=weights, environment=os.environ)
-            for target in targets or []
-        ]
+        read = partial(audit_target, measure=weights, environment=os.environ)
+        models = [*map(read, targets or [])]
         document = audit_document(models)
     figure = "models" if everything else "spectrum"
     if chart is not None and everything and chart.suffix.lower() == ".html":
@@ -87,14 +81,6 @@ def _check_options(
         raise ValueError(f"--sort {sort!r} is unknown; use one of {', '.join(SORTS)}")
     if chart is not None and not everything and not weights:
         raise ValueError("--chart draws the gallery or a spectrum; add --all or --weights")
-
-
-def _failing(ids: list[str]) -> set[str]:
-    """The findings that end the command with status 1."""
-    for id_ in ids:
-        if id_ not in (*IDS, "any"):
-            raise ValueError(f"--fail-on {id_!r} is no finding; use any, {', '.join(IDS)}")
-    return set(IDS) if "any" in ids else set(ids)
 
 
 def _key(result: AuditResult, sort: str) -> tuple[bool, float, str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from archfit.cli import options
-from archfit.cli.options import SHAPE, AsJson, flag, size, word
+from archfit.cli.options import with_words
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
@@ -31,37 +30,27 @@ EXPORTED_FILES = {
 SIZES = (
     "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
 )  # fmt: skip
-KV_HEADS = size("Key-value heads; as many as heads if left out.", "H", SHAPE)
-HIDDEN = size("Hidden units; 4 width if left out, 8/3 width where they are gated.", "N", SHAPE)
-VOCAB = size(f"Tokens; those of --data, or {GPT2_VOCAB}, if left out.", "V", SHAPE)
-POSITIONS = size(f"Positions; {GPT2_CONTEXT} if left out.", "N", SHAPE)
-RANK = size("Factorise the embedding to this rank; full if left out.", "R", SHAPE)
-FORMAT = typer.Option(
-    "--format",
-    metavar="FMT",
-    help=f"{', '.join(FORMATS)}. If left out: that of the run, or {USUAL_FORMAT}.",
-)
-DATA = word("Prepared data whose tokenizer goes into the folder.")
 
 
+@with_words("export", formats=FORMATS)
 def export(
     invocation: typer.Context,
-    out: Annotated[Path, word("Folder to make.")],
-    format_name: Annotated[str | None, FORMAT] = None,
-    depth: Annotated[int | None, options.DEPTH] = None,
-    width: Annotated[int | None, options.WIDTH] = None,
-    heads: Annotated[int | None, options.HEADS] = None,
-    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
-    kv_heads: Annotated[int | None, KV_HEADS] = None,
-    feed_forward: Annotated[int | None, HIDDEN] = None,
-    vocab: Annotated[int | None, VOCAB] = None,
-    context: Annotated[int | None, POSITIONS] = None,
-    rank: Annotated[int | None, RANK] = None,
-    tied: Annotated[bool, flag("--tied", "Use the embedding as head.", SHAPE)] = False,
-    run: Annotated[Path | None, word("Trained run instead of a shape: its weights too.")] = None,
-    data: Annotated[Path | None, DATA] = None,
-    overwrite: Annotated[bool, word("Replace the export in --out.")] = False,
-    as_json: AsJson = False,
+    out: Path,
+    format_name: str | None = None,
+    depth: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
+    head_dim: int | None = None,
+    kv_heads: int | None = None,
+    feed_forward: int | None = None,
+    vocab: int | None = None,
+    context: int | None = None,
+    rank: int | None = None,
+    tied: bool = False,
+    run: Path | None = None,
+    data: Path | None = None,
+    overwrite: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Write the files by which another tool builds this network, or loads a trained one."""
     prepared = open_prepared(data) if data is not None else None

@@ -1,37 +1,31 @@
-"""`archfit fit` and `archfit report`: what folders of runs say, in words and on a page."""
+"""`archfit fit`, `report` and `backtest`: what runs say, in words, on a page and of advice."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from archfit.cli.options import AsJson, flag, word
+from archfit.advise.backtest import all_grids, backtest
+from archfit.cli.options import with_words
 from archfit.cli.output import print_json, show, version_line
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
+from archfit.report.backtest_document import backtest_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, sweep_report
 from archfit.report.page import check_page_file, save_report
+from archfit.spec.errors import check_choice
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
-RUNS = typer.Argument(metavar="DIR…", help="Folders of runs on the same data.")
-RUNS_OR_ADVICE = typer.Argument(
-    metavar="DIR…", help="Folders of runs on the same data, or of one advice."
-)
-ATLAS = (
-    "Of the atlas: the best depth by kind of data and size; folders join it as kinds of their own."
-)
-EVIDENCE = "Of the runs that ship with archfit: what they say about the papers' findings."
 
-
+@with_words("fit")
 def fit(
-    folders: Annotated[list[Path] | None, RUNS] = None,
-    evidence: Annotated[bool, flag("--evidence", EVIDENCE)] = False,
-    atlas: Annotated[bool, flag("--atlas", ATLAS)] = False,
-    as_json: AsJson = False,
+    folders: list[Path] | None = None,
+    evidence: bool = False,
+    atlas: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Crossing points, redundancies and laws from runs, with 90 % intervals."""
     if atlas and not evidence:
@@ -68,11 +62,9 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
     return atlas
 
 
+@with_words("report")
 def report(
-    out: Annotated[Path, word("The page, FILE.html; its charts go beside it.")],
-    folders: Annotated[list[Path] | None, RUNS_OR_ADVICE] = None,
-    atlas: Annotated[bool, flag("--atlas", ATLAS)] = False,
-    as_json: AsJson = False,
+    out: Path, folders: list[Path] | None = None, atlas: bool = False, as_json: bool = False
 ) -> None:
     """One page with what runs say: conclusions, figures with intervals, tables."""
     check_page_file(out)
@@ -127,3 +119,12 @@ def _origin(folder: Path) -> Origin:
         planned=len(sweep.specs),
         kind=sweep.kind,
     )
+
+
+@with_words("backtest", grids=all_grids())
+def back_test(grid: str | None = None, as_json: bool = False) -> None:
+    """Regret of rules, of the prior and of a ladder of small networks, on data left out."""
+    if grid is not None:
+        check_choice(all_grids(), grid=grid)
+    tests = backtest(read_atlas(), all_grids() if grid is None else (grid,))
+    show(backtest_document(tests), as_json=as_json)

@@ -1,57 +1,92 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
-from dataclasses import fields
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from importlib import resources
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
+from typer.models import ParameterInfo
 
 from archfit.spec.sizes import parse_bytes, parse_size
 
 Value = TypeVar("Value")
+Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
-SHAPE, DATA, TRAINING = "Shape", "Your data", "Training"
 
 
-def size_option(given: str | int) -> int:
-    """`parse_size` for an option of the command line, whose default comes as a number."""
-    if isinstance(given, int):
-        return given
-    try:
-        return parse_size(given)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
+def with_words(
+    command: str, fields_of: type | None = None, **lists: Iterable[str]
+) -> Callable[[Command], Command]:
+    """A command with the options that resources/options.toml lists, in that order.
+
+    Type and default of an option are those of the function's parameter of this name, else of the
+    field of `fields_of`. `lists` are what a sentence of the table names in braces.
+    """
+
+    def worded(function: Command) -> Command:
+        own, filled = signature(function).parameters, () if fields_of is None else fields(fields_of)
+        types = get_type_hints(fields_of) if fields_of is not None else {}
+        types |= get_type_hints(function, include_extras=True)
+        defaults = {field.name: field.default for field in filled}
+        defaults |= {name: parameter.default for name, parameter in own.items()}
+        said, table = {name: ", ".join(words) for name, words in lists.items()}, _all_words()
+        for name, words in table[command].items():
+            if get_origin(types[name]) is not Annotated:
+                made = _option(words or table["shared"][name], said)
+                types[name] = Annotated[types[name], made]
+        names = [*(name for name in own if types[name] is typer.Context), *table[command]]
+        parameters = [_parameter(name, types[name], defaults[name]) for name in names]
+        function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        function.__annotations__ = types
+        return function
+
+    return worded
 
 
-def size(text: str, metavar: str = "N", panel: str | None = None) -> OptionInfo:
-    """An option for a whole number as people write it: 125M, 1.3B, 2e7."""
-    option: OptionInfo = typer.Option(
-        parser=size_option, metavar=metavar, help=text, rich_help_panel=panel
-    )
-    return option
+def _parameter(name: str, kind: object, default: object) -> Parameter:
+    given = Parameter.empty if default is MISSING else default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=kind)
 
 
-def byte_option(given: str | int) -> int:
-    """`parse_bytes` for an option."""
-    if isinstance(given, int):
-        return given
-    try:
-        return parse_bytes(given)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
+@cache
+def _all_words() -> dict[str, dict[str, dict[str, str]]]:
+    file = resources.files("archfit.resources").joinpath("options.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def word(text: str, panel: str | None = None, metavar: str | None = None) -> OptionInfo:
-    """An option for a word, a path or a number that is not whole."""
-    option: OptionInfo = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
-    return option
+def _option(words: Mapping[str, str], said: Mapping[str, str]) -> ParameterInfo:
+    """What typer reads, of one line of the table."""
+    settings: dict[str, Any] = {
+        "help": words["help"].format(**said),
+        "metavar": words.get("metavar"),
+    }
+    for kind, parse in (("size", parse_size), ("bytes", parse_bytes)):
+        if kind in words:
+            settings |= {"parser": _parsed_by(parse), "metavar": words[kind]}
+    made: ParameterInfo
+    if "argument" in words:
+        made = typer.Argument(**settings)
+    else:
+        names = [words["name"]] if "name" in words else []
+        made = typer.Option(*names, rich_help_panel=words.get("panel"), **settings)
+    return made
 
 
-def flag(name: str, text: str, panel: str | None = None) -> OptionInfo:
-    """An option that is there or not."""
-    option: OptionInfo = typer.Option(name, help=text, rich_help_panel=panel)
-    return option
+def _parsed_by(parse: Callable[[str], int]) -> Callable[[str | int], int]:
+    """The parser of an option, whose default comes as a number."""
+
+    def read(given: str | int) -> int:
+        try:
+            return given if isinstance(given, int) else parse(given)
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from problem
+
+    return read
 
 
 def chosen(kind: type[Value], invocation: typer.Context, /, **others: object) -> Value:
@@ -70,23 +105,6 @@ def _checked_chart(file: Path | None) -> Path | None:
     return file
 
 
-DEPTH = size("Number of layers.", "L", SHAPE)
-WIDTH = size("Residual stream.", "D", SHAPE)
-HEADS = size("Heads in a layer.", "H", SHAPE)
-HEAD_DIM = size("Size of a head; width / heads if left out.", "K", SHAPE)
-CONTEXT = size("Positions seen at once.", "N", SHAPE)
-RANK = size("Of the embedding.", "R", SHAPE)
-POSITION_RANK = size("0: no positional vectors.", "R", SHAPE)
-RESIDUAL = flag("--residual", "With residual connections.", SHAPE)
-BLOCK = word("gpt2, or llama: RMS norm, SwiGLU, rotary.", SHAPE, "NAME")
-OBJECTIVE = word("causal, or masked: an encoder.", SHAPE, "NAME")
-PARAMS = size("Budget: all parameters.")
-MAX_DEPTH = size("Layers that you would train.", "L")
-DEVICE = word("auto, cuda, mps or cpu.")
-CHECKPOINT_SECONDS = word("From one checkpoint to the next.")
-
-Why = Annotated[bool, flag("--why", "What the answer rests on, and what others advise.")]
-AsJson = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 Chart = Annotated[
     Path | None,
     typer.Option(help="Draw it: .svg .png .html", metavar="FILE", callback=_checked_chart),

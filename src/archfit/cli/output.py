@@ -48,13 +48,10 @@ def show(
         save_figure(document.figure(figure), chart)
     if as_json:
         more = {} if chart is None else {"chart": str(chart)}
-        return print_json(
-            document.data | more if isinstance(document.data, dict) else document.data
-        )
-    typer.echo(text_of(document, why=why))
-    if chart is not None:
-        typer.echo(f"Chart: {chart}")
-    return None
+        data = document.data
+        return print_json(data | more if isinstance(data, dict) else data)
+    drawn = "" if chart is None else f"\nChart: {chart}"
+    return typer.echo(text_of(document, why=why) + drawn)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,7 @@ import math
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,7 +16,7 @@ from archfit.report.sweep_document import cell_words, clock_words
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.live import Live
     from rich.progress import Progress as Bars
@@ -63,7 +62,11 @@ class RunLog:
         self.steps = spec.recipe.steps
         self.label = f"{spec.name}  " if self.names_run else ""
         self.is_masked = spec.architecture.objective == "masked"
-        self.notice(opening(spec, step))
+        begins, shape = f"goes on from step {step}" if step else "begins", spec.architecture
+        self.notice(
+            f"run {spec.name} {begins}: depth {shape.depth}, width {shape.width}, "
+            f"{shape.params:,} parameters, {spec.training_tokens:,} tokens"
+        )
 
     def progress(self, progress: Progress) -> None:
         """Say where the run is, not too often."""
@@ -92,22 +95,23 @@ class RunLog:
         """Say nothing: the table that follows does."""
 
 
-class RunBar:
+class RunBar(RunLog):
     """A bar for each run, with losses, speed and time left."""
 
+    task: TaskID
+    heldout = ""
+
     def __init__(self, bars: Bars) -> None:
+        super().__init__(names_run=False)
         self.bars = bars
-        self.task: TaskID | None = None
-        self.heldout = ""
 
     def started(self, spec: RunSpec, step: int) -> None:
-        """A run begins, or goes on after `step`."""
-        self.notice(opening(spec, step))
+        """Say so above a new bar."""
+        super().started(spec, step)
         self.task = self.bars.add_task("", total=spec.recipe.steps, completed=step)
 
     def progress(self, progress: Progress) -> None:
         """Move the bar."""
-        assert self.task is not None
         loss = f"{progress.training_nats_per_token:.3f} nats"
         text = f"{loss}{self.heldout}  {speed(progress)}"
         self.bars.update(self.task, completed=progress.step, description=text)
@@ -119,19 +123,6 @@ class RunBar:
     def notice(self, sentence: str) -> None:
         """Write the sentence above the bar."""
         self.bars.console.print(sentence, highlight=False, markup=False)
-
-    def finished(self, record: RunRecord) -> None:
-        """Say nothing: the table that follows does."""
-
-
-def opening(spec: RunSpec, step: int) -> str:
-    """The first line of a run."""
-    shape = spec.architecture
-    begins = f"goes on from step {step}" if step else "begins"
-    return (
-        f"run {spec.name} {begins}: depth {shape.depth}, width {shape.width}, "
-        f"{shape.params:,} parameters, {spec.training_tokens:,} tokens"
-    )
 
 
 def speed(progress: Progress) -> str:
@@ -148,45 +139,44 @@ def watched(*, silent: bool) -> Iterator[SweepWatcher]:
     if silent:
         yield SweepWatcher()
     elif sys.stderr.isatty():
-        with SweepTable() as table:
-            yield table
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        with Live(console=console, transient=True, auto_refresh=False) as live:
+            yield SweepTable(live)
     else:
         yield SweepLog()
-
-
-@dataclass
-class RunningCell:
-    """A cell under way."""
-
-    step: int
-    loss: float | None = None
-    rate: float = 0.0
 
 
 class SweepStatus(SweepWatcher):
     """Where a sweep stands, and when it will be done by the work that is left."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
+    def __init__(self) -> None:
         self.cells: CellQueue
-        self.running: dict[RunSpec, RunningCell] = {}
+        self.running: dict[RunSpec, dict[str, Any]] = {}  # with the last that was heard of it
         self.ends: deque[tuple[RunSpec, str]] = deque(maxlen=SHOWN_ENDS)
-        self.began, self.work_done = clock(), 0.0  # floating point operations, of ended cells
+        self.began = self.last_shown = time.monotonic()
+        self.work_done = 0.0  # floating point operations, of ended cells
 
     def begins(self, cells: CellQueue) -> None:
         """Take the list, and start the clock."""
-        self.cells, self.began = cells, self.clock()
+        self.cells, self.began = cells, time.monotonic()
 
     def started(self, spec: RunSpec, step: int) -> None:
         """A cell is under way."""
-        self.running[spec] = RunningCell(step)
+        self.running[spec] = {"step": step}
 
     def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
         """Keep how far the cell has come."""
-        at = self.running.setdefault(spec, RunningCell(0))
-        at.step = int(str(event["step"]))
-        at.loss = float(str(event["training_nats_per_token"]))
-        at.rate = float(str(event["tokens_per_second"]))
+        self.running[spec] = event
+
+    def is_time_to_show(self, seconds: float) -> bool:
+        """Whether so much time has passed since it was last time."""
+        is_time = time.monotonic() - self.last_shown > seconds
+        if is_time:
+            self.last_shown = time.monotonic()
+        return is_time
 
     def ended(self, spec: RunSpec, how: str) -> None:
         """The cell is no longer under way."""
@@ -211,10 +201,11 @@ class SweepStatus(SweepWatcher):
 
     def _time_left(self) -> str:
         partly = sum(
-            spec.training_flops * at.step / spec.recipe.steps for spec, at in self.running.items()
+            spec.training_flops * last["step"] / spec.recipe.steps
+            for spec, last in self.running.items()
         )
         made = self.work_done + partly
-        seconds = self.clock() - self.began
+        seconds = time.monotonic() - self.began
         if not made or seconds < 1:
             return "time left unknown"
         everything = [*self.cells.pending, *self.running]
@@ -225,10 +216,6 @@ class SweepStatus(SweepWatcher):
 class SweepLog(SweepStatus):
     """One line a cell that ends, and one every ten seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
-        self.last_line = clock()
-
     def ended(self, spec: RunSpec, how: str) -> None:
         """Say how the cell ended."""
         super().ended(spec, how)
@@ -237,31 +224,20 @@ class SweepLog(SweepStatus):
 
     def passes(self) -> None:
         """Say where the sweep stands, not too often."""
-        if self.clock() - self.last_line > SECONDS_BETWEEN_LINES:
-            self.last_line = self.clock()
+        if self.is_time_to_show(SECONDS_BETWEEN_LINES):
             typer.echo(self.summary(), err=True)
 
 
 class SweepTable(SweepStatus):
     """A table of the cells under way and those that ended last."""
 
-    live: Live
-    last_drawn = 0.0
-
-    def __enter__(self) -> SweepTable:
-        from rich.console import Console
-        from rich.live import Live
-
-        self.live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
-        self.live.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.live.__exit__(None, None, None)
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self.live = live
 
     def passes(self) -> None:
         """Draw the table again, not too often: drawing takes as long as a trivial cell."""
-        if self.clock() - self.last_drawn <= SECONDS_BETWEEN_DRAWINGS:
+        if not self.is_time_to_show(SECONDS_BETWEEN_DRAWINGS):
             return
         from rich import box
         from rich.table import Table
@@ -271,9 +247,9 @@ class SweepTable(SweepStatus):
             table.add_column(column)
         for spec, how in self.ends:
             table.add_row(spec.name, cell_words(spec), how[:40], "", "", style="dim")
-        for spec, at in self.running.items():
-            steps = f"{at.step}/{spec.recipe.steps}"
-            loss = "" if at.loss is None else f"{at.loss:.3f}"
-            table.add_row(spec.name, cell_words(spec), steps, loss, f"{at.rate:,.0f}")
+        for spec, last in self.running.items():
+            steps, loss = f"{last['step']}/{spec.recipe.steps}", last.get("training_nats_per_token")
+            rate = f"{last.get('tokens_per_second', 0):,.0f}"
+            said = "" if loss is None else f"{loss:.3f}"
+            table.add_row(spec.name, cell_words(spec), steps, said, rate)
         self.live.update(table, refresh=True)
-        self.last_drawn = self.clock()

@@ -2,93 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
-from archfit.cli.options import CHECKPOINT_SECONDS, DEVICE, AsJson, chosen, flag, size, word
+from archfit.cli.options import MOST_SEEDS, chosen, with_words
 from archfit.cli.output import print_json, say_beyond_rates, show
 from archfit.cli.progress import watched
-from archfit.cli.sweep_request import SweepRequest, data_there
+from archfit.data import retokenise
+from archfit.data.prepare import prepare as prepare_data
+from archfit.data.prepared import PreparedData, open_prepared
+from archfit.data.retokenise import AsGiven, Tokenisation
+from archfit.data.sources import SAMPLE, DataSettings
+from archfit.fit.atlas import check_kind_name, read_atlas
 from archfit.report.sweep_document import cells_document, failures_document, outcome_document
 from archfit.spec import write_whole
-from archfit.spec.errors import check_at_least
+from archfit.spec.errors import check_at_least, check_choice
+from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
-from archfit.sweep.folder import open_sweep, write_results
-from archfit.sweep.local import WORKERS_ON_A_GPU, run_here, usual_slots
-from archfit.sweep.named import NAMED
+from archfit.sweep.folder import open_sweep, read_sweep, write_results
+from archfit.sweep.local import WORKERS_ON_A_GPU, gpus, run_here, usual_slots
+from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
+from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
+from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
-    from archfit.sweep.sweep import Sweep
+    from collections.abc import Iterable, Sequence
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
-WHAT, WHERE = "What is trained", "Where and how"
-WHICH = typer.Argument(
-    metavar="NAME|FILE", help=f"{', '.join(NAMED)}; a sweep file (.toml); or a sweep.json."
-)
-SCALE = word("smoke: minutes of a laptop; small: minutes of a GPU; paper: as published.", WHAT)
-DATA = word(
-    "Prepared data; repeatable where a sweep compares vocabularies. Else: the sample.", WHAT
-)
-PRECISION = word("float32, bfloat16, or auto: float32 at smoke, else bfloat16.", WHAT)
-RULE = word("standard, completep or fan-in; auto: fan-in, but the papers' at paper.", WHAT)
-KIND = word("Of an atlas: the kind of data, one of its own or a new name.", WHAT, "NAME")
-TUNE = flag("--tune", "Every cell also at half and twice its rate; fits take the best.", WHAT)
-WORKERS = size(
-    f"Worker processes: on each GPU ({WORKERS_ON_A_GPU} if left out; it trains as many cells as "
-    "fill the GPU), or on the CPU (one a core); with --slurm, tasks.",
-    panel=WHERE,
-)
-THREADS = size("CPU threads of a worker; keep them, they decide the last bit.", "N", WHERE)
-SLURM = word("Write an sbatch array to this file, and end.", WHERE)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunnerChoice:
-    """Who trains the cells of a sweep: workers here, a Ray cluster, or the tasks of a script."""
-
-    workers: int | None
-    ray: str | None
-    slurm: Path | None
-    wait: bool
-
-    def __post_init__(self) -> None:
-        """Refuse before anything is prepared what could not be done after it."""
-        if self.workers is not None:
-            check_at_least(1, workers=self.workers)
-        if self.ray is not None and (self.slurm is not None or self.workers is not None):
-            other = "--slurm" if self.slurm is not None else "--workers"
-            raise ValueError(
-                f"--ray {self.ray} and {other} cannot both say who trains; leave one out"
-            )
-        if self.slurm is not None:
-            check_script_file(self.slurm)
-
-
+@with_words("sweep", names=NAMED, on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
     invocation: typer.Context,
-    which: Annotated[str, WHICH],
-    out: Annotated[Path | None, word("Folder of the sweep; the same one goes on with it.")] = None,
-    scale: Annotated[str, SCALE] = "smoke",
-    data: Annotated[list[Path] | None, DATA] = None,
-    seeds: Annotated[int | None, size("Seeds of every cell.", "N", WHAT)] = None,
-    precision: Annotated[str, PRECISION] = "auto",
-    learning_rate_rule: Annotated[str, RULE] = "auto",
-    tune: Annotated[bool, TUNE] = False,
-    kind: Annotated[str | None, KIND] = None,
-    workers: Annotated[int | None, WORKERS] = None,
-    threads: Annotated[int, THREADS] = 1,
-    device: Annotated[str, DEVICE] = "auto",
-    ray: Annotated[str | None, word("Address of a Ray cluster to run on, or auto.", WHERE)] = None,
-    slurm: Annotated[Path | None, SLURM] = None,
-    wait: Annotated[bool, word("Stay until cells are done that others train.", WHERE)] = True,
-    checkpoint_seconds: Annotated[float, CHECKPOINT_SECONDS] = 60.0,
-    dry_run: Annotated[bool, word("List and count the cells; train nothing.")] = False,
-    as_json: AsJson = False,
+    which: str,
+    out: Path | None = None,
+    scale: str = "smoke",
+    data: list[Path] | None = None,
+    seeds: int | None = None,
+    precision: str = "auto",
+    learning_rate_rule: str = "auto",
+    tune: bool = False,
+    kind: str | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    device: str = "auto",
+    ray: str | None = None,
+    slurm: Path | None = None,
+    wait: bool = True,
+    checkpoint_seconds: float = 60.0,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Train a sweep, skip what is done, and say what follows from it; killed, it goes on."""
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))
@@ -97,32 +66,44 @@ def sweep(
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
     options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
-    choice = chosen(RunnerChoice, invocation, slurm=slurm)
+    _check_runner(workers, ray, slurm)
     opened = open_sweep(out, request.with_data(out))
-    if choice.slurm is not None:
-        return _write_slurm(choice, opened, options, as_json=as_json)
+    if slurm is not None:
+        return _write_slurm(slurm, workers or SLURM_TASKS, opened, options, as_json=as_json)
     say_beyond_rates(opened.specs)
     cells = CellQueue(opened.specs, out)
-    _train(cells, opened, options, choice, silent=as_json)
+    _train(cells, opened, options, invocation)
     _show_outcome(cells, opened, out, as_json=as_json)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
     return None
 
 
+def _check_runner(workers: int | None, ray: str | None, slurm: Path | None) -> None:
+    """Refuse before anything is prepared what could not be done after it."""
+    if workers is not None:
+        check_at_least(1, workers=workers)
+    if ray is not None and (slurm is not None or workers is not None):
+        other = "--slurm" if slurm is not None else "--workers"
+        raise ValueError(f"--ray {ray} and {other} cannot both say who trains; leave one out")
+    if slurm is not None:
+        check_script_file(slurm)
+
+
 def _train(
-    cells: CellQueue, opened: Sweep, options: RunnerOptions, choice: RunnerChoice, *, silent: bool
+    cells: CellQueue, opened: Sweep, options: RunnerOptions, invocation: typer.Context
 ) -> None:
     """Train what is left of a sweep; a signal ends it with results.csv written."""
+    given = invocation.params
     if not cells.all_done:
-        options = replace(options, data_folders=data_there(opened))
+        options = replace(options, data_folders=_data_there(opened))
     try:
-        with watched(silent=silent) as watch:
-            if choice.ray is not None:
-                run_on_ray(cells, options, watch, address=choice.ray)
+        with watched(silent=given["as_json"]) as watch:
+            if given["ray"] is not None:
+                run_on_ray(cells, options, watch, address=given["ray"])
             else:
-                slots = usual_slots(options.device, choice.workers, options.threads)
-                run_here(cells, options, slots, watch, wait=choice.wait)
+                slots = usual_slots(options.device, given["workers"], options.threads)
+                run_here(cells, options, slots, watch, wait=given["wait"])
     except SweepStopped as stopped:
         write_results(options.out, opened)
         typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
@@ -146,11 +127,9 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path, *, as_json: bool) 
 
 
 def _write_slurm(
-    choice: RunnerChoice, opened: Sweep, options: RunnerOptions, *, as_json: bool
+    file: Path, tasks: int, opened: Sweep, options: RunnerOptions, *, as_json: bool
 ) -> None:
     """Write the script of a sweep whose tasks share its cells."""
-    file, tasks = choice.slurm, choice.workers or SLURM_TASKS
-    assert file is not None
     needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
     workers = WORKERS_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
@@ -160,3 +139,235 @@ def _write_slurm(
         return print_json({"sweep": opened.name, **counts, "script": str(file), "tasks": tasks})
     cells = f"{tasks} tasks for {len(opened.specs)} cells"
     return typer.echo(f"{file}: {cells}; submit it by sbatch {file}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepRequest:
+    """The options that say what is trained."""
+
+    which: str
+    scale: Scale
+    data: tuple[Path, ...]
+    seeds: int | None
+    precision: str
+    learning_rate_rule: str
+    tune: bool
+    kind: str | None
+
+    def __post_init__(self) -> None:
+        check_choice(SCALES, scale=self.scale)
+        check_choice(("auto", "float32", "bfloat16"), precision=self.precision)
+        rules = ("auto", *get_args(LearningRateRule))
+        check_choice(rules, learning_rate_rule=self.learning_rate_rule)
+        if self.seeds is not None and not 1 <= self.seeds <= MOST_SEEDS:
+            raise ValueError(f"--seeds {self.seeds} is not in 1..{MOST_SEEDS}; each is a run")
+        if self.which not in NAMED and not self.which.endswith((".json", ".toml")):
+            raise ValueError(
+                f"sweep {self.which!r} is unknown; use {', '.join(NAMED)}, or a .toml file"
+            )
+        self._check_is_not_said_by_the_file()
+        self._check_kind()
+
+    def with_data(self, out: Path) -> Sweep:
+        """The sweep on its data, which are prepared where they are missing."""
+        if self.is_stored:
+            return _moved(read_sweep(Path(self.which)), self.data)
+        if self.which not in NAMED:
+            self.counted()  # a file that is wrong is refused before anything is prepared
+            return self._from_file(_labelled(self._given_data(out)))
+        given = self._given_data(out)
+        corpora = _corpora(
+            (label, retokenise.retokenised(data, out / "data" / label, wanted))
+            for label, data, wanted in self._wanted(given)
+        )
+        made = [open_prepared(Path(corpus.folder)) for corpus in corpora]
+        return self._named(corpora, made)
+
+    def counted(self) -> Sweep:
+        """The sweep on the data given, or on the vocabularies it asks for."""
+        if self.is_stored:
+            return read_sweep(Path(self.which))
+        given = [open_prepared(folder) for folder in self.data]
+        if self.which not in NAMED:
+            corpora = _labelled(given) if given else counted_corpora("levine-depth", self.scale)
+            return self._from_file(corpora)
+        corpora = self._counted(given) if given else counted_corpora(self.which, self.scale)
+        return self._named(corpora, given)
+
+    def _given_data(self, out: Path) -> list[PreparedData]:
+        """What the user gave; without it the sample, which is enough for smoke only."""
+        if not self.data and self.scale != "smoke":
+            raise ValueError(
+                f"--scale {self.scale} needs more text than the sample has; prepare data by "
+                "archfit data prepare SOURCE --kind … --out DIR, and give --data DIR"
+            )
+        if not self.data:
+            return [prepare_data(SAMPLE, out / "data" / "bytes", DataSettings(kind="text")).data]
+        return [open_prepared(folder) for folder in self.data]
+
+    def _named(self, corpora: tuple[Corpus, ...], data: Sequence[PreparedData]) -> Sweep:
+        """A named sweep, without runs that would read their data more often than it allows."""
+        numbers = sweep_numbers(self.which, self.scale)
+        changes = {"precision": self.precision, "learning_rate_rule": self.learning_rate_rule}
+        sweep = named_sweep(
+            self.which,
+            self.scale,
+            corpora,
+            seeds=range(self.seeds or numbers["seeds"]),
+            changes={name: word for name, word in changes.items() if word != "auto"},
+        )
+        if (epochs := numbers.get("most_epochs")) is not None:
+            most = {each.data_hash: epochs * len(each.tokens("train")) for each in data}
+            tokens = {spec: spec.training_tokens for spec in sweep.specs}
+            kept = [spec for spec in tokens if tokens[spec] <= most.get(spec.data_hash, math.inf)]
+            if not kept:
+                raise ValueError(
+                    f"{self.which} trains on {min(tokens.values()):,} tokens or more and reads "
+                    f"data {epochs} times at most, and these have too few; give more data"
+                )
+            sweep = replace(sweep, specs=tuple(kept), data=used_corpora(sweep.data, kept))
+        sweep = replace(sweep, kind=self.kind or "")
+        return at_neighbouring_rates(sweep) if self.tune else sweep
+
+    def _from_file(self, corpora: tuple[Corpus, ...]) -> Sweep:
+        usual = "bfloat16" if gpus() else "float32"
+        precision = usual if self.precision == "auto" else self.precision
+        sweep = read_sweep_file(Path(self.which), corpora, precision)
+        return at_neighbouring_rates(sweep) if self.tune else sweep
+
+    def _counted(self, given: list[PreparedData]) -> tuple[Corpus, ...]:
+        """What a named sweep on these data would be trained on, before any of it is made."""
+        corpora = {}
+        for label, data, wanted in self._wanted(given):
+            vocab = retokenise.expected_vocab(data, wanted)
+            is_made = isinstance(wanted, AsGiven) or wanted == retokenise.given_tokenisation(data)
+            found = data.data_hash if is_made else f"{vocab:064x}"  # a stand-in: there is none yet
+            kind = data.kind
+            corpora[found] = Corpus(label=label, kind=kind, vocab=vocab, hash=found, folder="")
+        return tuple(corpora.values())
+
+    def _wanted(self, given: list[PreparedData]) -> list[tuple[str, PreparedData, Tokenisation]]:
+        """Labels, and what a named sweep makes of which data."""
+        numbers = sweep_numbers(self.which, self.scale)
+        wanted = numbers["vocabularies"]
+        takes_several = wanted != "as given" and len(wanted) > 1
+        if len(given) > 1 and not takes_several:
+            raise ValueError(
+                f"--data names {len(given)} data sets, and {self.which} asks about one; give one "
+                "of them"
+            )
+        if len(given) > 1 or not takes_several:
+            return [(data.folder.resolve().name, data, AsGiven()) for data in given]
+        (data,) = given
+        if wanted == "as given and grouped":  # text as BPE, sequences as k-mers, others as they are
+            if data.kind != "text" and data.units != "letters":
+                return [("as given", data, AsGiven())]
+            wanted = numbers["groups"]
+        if wanted == "as given and larger":
+            larger = retokenise.larger_vocabularies(data, at_least=numbers["width"])
+            return [(tokens.label, data, tokens) for tokens in (AsGiven(), *larger)]
+        possible = retokenise.possible_vocabularies(data, wanted)
+        return [(tokens.label, data, tokens) for tokens in possible]
+
+    def _check_is_not_said_by_the_file(self) -> None:
+        """Refuse what would change nothing: a file says all of it."""
+        if self.which in NAMED:
+            return
+        usual: dict[str, object] = {"scale": "smoke", "seeds": None, "learning_rate_rule": "auto"}
+        usual |= {"precision": "auto", "tune": False} if self.is_stored else {}
+        usual |= {"kind": None}
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is for named sweeps, and {self.which} says itself "
+                    "what is trained; change it there"
+                )
+
+    def _check_kind(self) -> None:
+        """Refuse data under the name of a kind that was trained on others."""
+        if self.kind is None:
+            return
+        if self.which not in ATLAS:
+            raise ValueError(
+                f"--kind {self.kind} is for {', '.join(ATLAS)}, and {self.which} belongs to no "
+                "atlas; leave it out"
+            )
+        check_kind_name(self.kind)
+        atlas = read_atlas()
+        known = {run.spec.data_hash for run in atlas.runs if run.kind == self.kind}
+        source = next((kind.source for kind in atlas.kinds if kind.name == self.kind), None)
+        if source is None:
+            return
+        if not self.data:
+            raise ValueError(
+                f"the data of {self.kind} do not ship ({source}); prepare them as docs/atlas.md "
+                "says, and give --data DIR"
+            )
+        given = {folder: open_prepared(folder).data_hash for folder in self.data}
+        if foreign := [folder for folder, found in given.items() if found not in known]:
+            raise ValueError(
+                f"--data {foreign[0]} holds other data than {self.kind} of the atlas; give them a "
+                "name of their own by --kind NAME"
+            )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a sweep.json says what to train."""
+        return self.which.endswith(".json")
+
+
+def _labelled(given: Sequence[PreparedData]) -> tuple[Corpus, ...]:
+    """Data sets of an own sweep, each by its own label."""
+    return _corpora((data.folder.resolve().name, data) for data in given)
+
+
+def _moved(sweep: Sweep, folders: Sequence[Path]) -> Sweep:
+    """The sweep with those of its data that lie in `folders` found there."""
+    given = {data.data_hash: data.folder for data in map(open_prepared, folders)}
+    if foreign := given.keys() - {corpus.hash for corpus in sweep.data}:
+        raise ValueError(
+            f"--data {given[min(foreign)]} is none of the data of {sweep.name}, whose cells are "
+            f"made for {', '.join(corpus.label for corpus in sweep.data)}; give those"
+        )
+    places = {name: str(folder.resolve()) for name, folder in given.items()}
+    data = (replace(kept, folder=places.get(kept.hash, kept.folder)) for kept in sweep.data)
+    return replace(sweep, data=tuple(data))
+
+
+def _data_there(sweep: Sweep) -> tuple[Path, ...]:
+    """The folders that still hold data of the sweep; none at all is refused.
+
+    Cells on data that are gone fail one by one, and the others are trained.
+    """
+    found, problems = [], []
+    for corpus in sweep.data:
+        try:
+            if open_prepared(Path(corpus.folder)).data_hash == corpus.hash:
+                found.append(Path(corpus.folder))
+            else:
+                problems.append(f"{corpus.folder!r} holds other data than the cells are made for")
+        except (OSError, ValueError) as problem:
+            problems.append(str(problem))
+    if not found:
+        raise ValueError(f"{problems[0]}; or, where they lie elsewhere, give --data DIR")
+    return tuple(found)
+
+
+def _corpora(labelled: Iterable[tuple[str, PreparedData]]) -> tuple[Corpus, ...]:
+    """Several data sets; one that comes twice counts once."""
+    corpora: dict[str, Corpus] = {}
+    for label, data in labelled:
+        corpus = Corpus(
+            label=label,
+            kind=data.kind,
+            vocab=data.vocab,
+            hash=data.data_hash,
+            folder=str(data.folder.resolve()),
+        )
+        if any(other.label == label and other.hash != corpus.hash for other in corpora.values()):
+            raise ValueError(
+                f"two of the data sets are called {label}, so that nobody could tell them apart; "
+                "rename one of the folders"
+            )
+        corpora.setdefault(corpus.hash, corpus)
+    return tuple(corpora.values())

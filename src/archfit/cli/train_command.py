@@ -9,12 +9,11 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.cli import options
-from archfit.cli.options import SHAPE, TRAINING, AsJson, chosen, flag, size, word
+from archfit.cli.options import MOST_SEEDS, chosen, with_words
 from archfit.cli.output import say_beyond_rates, show, version_line
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
@@ -25,102 +24,35 @@ from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from archfit.train import TrainSettings
 
-MACHINE = "Machine and files"
 LARGEST_SPEC = 1 << 20  # bytes
 STANDARD_INPUT = Path("-")
 
-DATA = word(
-    "Prepared data; left out: the sample archfit ships with. Specs choose among several by their "
-    "hash."
-)
-SPEC = word(
-    "spec.json instead of all options of shape and training; repeatable. -: specs from standard "
-    "input, one a line, answered by one JSON event a line."
-)
-FEED_FORWARD = word(
-    "Hidden units; attention: 4 heads head_dim. 4 width if left out, 8/3 width in llama.",
-    SHAPE,
-    "N",
-)
-MULTIPLE = size("Hidden units over width, instead.", "N", SHAPE)
-KV_HEADS = size("Heads of keys and values, if fewer (llama).", "H", SHAPE)
-QK_NORM = flag("--qk-norm", "RMS norms of queries and keys (llama).", SHAPE)
-EMBEDDING = size("Factorise the input embedding to this inner size.", "R", SHAPE)
-POSITIONS = size("Factorise the position table to this inner size.", "R", SHAPE)
-HEAD = word("full, tied, or an inner size.", SHAPE)
-PATCH = size("Tokens of a position, embedded as one.", "N", SHAPE)
-ATTENTION = word("softmax; linear or linear-residual, the analysed networks.", SHAPE)
-WARMUP = size("Steps of warm-up; a tenth if left out, three under fan-in.", "N", TRAINING)
-RATE = word(
-    "At its peak, or auto: fitted to many networks. Left out: 0.032 / sqrt(width), 0.002 for "
-    "completep.",
-    TRAINING,
-)
-RULE = word(
-    "standard; completep, which keeps the best rate at every size; fan-in, that of auto rates.",
-    TRAINING,
-)
-BETA2 = word("AdamW; 0.999 if left out, 0.95 under fan-in.", TRAINING)
-TUNE = flag("--tune", "Also at half and twice the rate; the best is named.", TRAINING)
-CLIP = word("Norm above which it is scaled down.", TRAINING)
-PRECISION = word("float32, bfloat16, or auto: bfloat16 on a GPU.", TRAINING)
-EVALUATE = size("Steps between evaluations; a tenth if left out.", "N", TRAINING)
-SEQUENCES = size("Held-out sequences in an evaluation, at most.", "N", TRAINING)
-WHOLE_CONTEXT = size("Held-out tokens to predict from a whole context at the end.", "N", TRAINING)
-SEED = size("Of weights, batches and dropout.", "N", TRAINING)
-SEEDS = size("Train this many, from --seed on.", "N", TRAINING)
-SHARDING = word("Under torchrun: auto, replicate or shard (FSDP2).", MACHINE)
-KEEP = word("Keep model.safetensors of the finished run.", MACHINE)
-TRACK = word("Mirror to tensorboard, wandb, mlflow (a,b).", MACHINE)
 
-
+@with_words("train", fields_of=RunOptions)
 def train(
     invocation: typer.Context,
-    out: Annotated[Path, word("Folder of runs; each gets a folder in it.")],
-    data: Annotated[list[Path] | None, DATA] = None,
-    spec: Annotated[list[Path] | None, SPEC] = None,
-    depth: Annotated[int, options.DEPTH] = 4,
-    width: Annotated[int, options.WIDTH] = 64,
-    heads: Annotated[int, options.HEADS] = 2,
-    head_dim: Annotated[int | None, options.HEAD_DIM] = None,
-    context: Annotated[int, options.CONTEXT] = 128,
-    feed_forward: Annotated[str | None, FEED_FORWARD] = None,
-    feed_forward_multiple: Annotated[int | None, MULTIPLE] = None,
-    embedding_inner: Annotated[int | None, EMBEDDING] = None,
-    position_inner: Annotated[int | None, POSITIONS] = None,
-    head: Annotated[str, HEAD] = "full",
-    patch: Annotated[int | None, PATCH] = None,
-    patch_encoding: Annotated[str, word("one-hot or scalar.", SHAPE)] = "one-hot",
-    attention: Annotated[str, ATTENTION] = "softmax",
-    block: Annotated[str, options.BLOCK] = "gpt2",
-    kv_heads: Annotated[int | None, KV_HEADS] = None,
-    qk_norm: Annotated[bool, QK_NORM] = False,
-    objective: Annotated[str, options.OBJECTIVE] = "causal",
-    steps: Annotated[int, size("Training steps.", "N", TRAINING)] = 1500,
-    batch: Annotated[int, size("Sequences of a step.", "N", TRAINING)] = 16,
-    warmup: Annotated[int | None, WARMUP] = None,
-    learning_rate: Annotated[str | None, RATE] = None,
-    learning_rate_rule: Annotated[str | None, RULE] = None,
-    tune: Annotated[bool, TUNE] = False,
-    weight_decay: Annotated[float, word("On matrices.", TRAINING)] = 0.01,
-    beta1: Annotated[float, word("AdamW.", TRAINING)] = 0.9,
-    beta2: Annotated[float | None, BETA2] = None,
-    gradient_clip: Annotated[float, CLIP] = 1.0,
-    dropout: Annotated[float, word("Share of units left out.", TRAINING)] = 0.0,
-    precision: Annotated[str, PRECISION] = "auto",
-    evaluate_every: Annotated[int | None, EVALUATE] = None,
-    evaluation_sequences: Annotated[int, SEQUENCES] = 512,
-    full_context_tokens: Annotated[int, WHOLE_CONTEXT] = 0,
-    seed: Annotated[int, SEED] = 0,
-    seeds: Annotated[int, SEEDS] = 1,
-    device: Annotated[str, options.DEVICE] = "auto",
-    sharding: Annotated[str, SHARDING] = "auto",
-    checkpoint_seconds: Annotated[float, options.CHECKPOINT_SECONDS] = 60.0,
-    keep_weights: Annotated[bool, KEEP] = True,
-    track: Annotated[str, TRACK] = "",
-    as_json: AsJson = False,
+    out: Path,
+    data: list[Path] | None = None,
+    spec: list[Path] | None = None,
+    feed_forward: str | None = None,
+    head: str = "full",
+    attention: str = "softmax",
+    learning_rate: str | None = None,
+    tune: bool = False,
+    precision: str = "auto",
+    seed: int = 0,
+    seeds: int = 1,
+    device: str = "auto",
+    sharding: str = "auto",
+    checkpoint_seconds: float = 60.0,
+    keep_weights: bool = True,
+    track: str = "",
+    as_json: bool = False,
+    **_fields: object,
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
@@ -139,29 +71,25 @@ def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
     """The runs that the options describe: every seed, with --tune at three rates."""
     given = invocation.params
     seed, seeds = given["seed"], given["seeds"]
-    if not 1 <= seeds <= options.MOST_SEEDS:
-        raise ValueError(
-            f"--seeds {seeds} is not in 1..{options.MOST_SEEDS}; each of them is a run"
-        )
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"--seeds {seeds} is not in 1..{MOST_SEEDS}; each of them is a run")
     wanted = chosen(
         RunOptions,
         invocation,
         precision=_precision(given["precision"], given["device"]),
-        head=_size_or_word(given["head"]),
-        feed_forward=_size_or_word(given["feed_forward"]),
-        learning_rate=_rate_or_word(given["learning_rate"]),
+        head=_number_or_word(given["head"], parse_size),
+        feed_forward=_number_or_word(given["feed_forward"], parse_size),
+        learning_rate=_number_or_word(given["learning_rate"], float),
     )
     made = partial(RunOptions.spec, vocab=data.vocab, data_hash=data.data_hash)
     rates = wanted.neighbours() if given["tune"] else (wanted,)
     return [made(rate, seed=number) for rate in rates for number in range(seed, seed + seeds)]
 
 
-def _rate_or_word(text: str | None) -> float | str | None:
-    """A number where it is one."""
-    if text is None:
-        return None
+def _number_or_word(text: str | None, parse: Callable[[str], float]) -> float | str | None:
+    """A number where it is one; which other words there are, the run knows."""
     with contextlib.suppress(ValueError):
-        return float(text)
+        return None if text is None else parse(text)
     return text
 
 
@@ -203,13 +131,6 @@ def _check_choices(**words: str) -> None:
             raise ValueError(f"--{name} {given} is unknown; use one of {', '.join(choices[name])}")
     if importlib.util.find_spec("torch") is None:
         raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
-
-
-def _size_or_word(text: str | None) -> str | int | None:
-    """A size where it is one; which other words there are, the run knows."""
-    with contextlib.suppress(ValueError):
-        return None if text is None else parse_size(text)
-    return text
 
 
 def _precision(wanted: str, device: str) -> str:

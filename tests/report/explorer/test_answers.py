@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import jsonschema
@@ -15,24 +16,37 @@ from typer.testing import CliRunner
 
 from archfit.advise.plan_request import PlanOptions
 from archfit.cli.app import program
-from archfit.report.explorer.answers import DOCUMENTS, TAKE_A_CONFIG, answer
 from archfit.report.explorer.api import (
     ADDRESS,
     BYTES_PATTERN,
     NUMBER,
     SIZE_PATTERN,
+    Question,
     openapi_document,
 )
-from archfit.report.explorer.exchange import ExplorerRequest, Reply
+from archfit.report.explorer.workers import DOCUMENTS, TAKE_A_CONFIG, answer
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
 EVIL = "<script>alert(1)</script>\"'&"
 
 
+class Reply(NamedTuple):
+    """What a client sees of an answer."""
+
+    status: int
+    media: str | None
+    content: bytes
+
+
+def answered(question: Question) -> Reply:
+    reply = answer(question)
+    return Reply(reply.status_code, reply.media_type, bytes(reply.body))
+
+
 def asked(address: str, body: bytes = b"") -> Reply:
     parts = urlsplit(address)
     query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    return answer(ExplorerRequest(path=parts.path, query=query, body=body))
+    return answered(Question(parts.path, query, body))
 
 
 def printed(*words: str) -> str:
@@ -330,7 +344,7 @@ def test_every_answer_is_as_the_description_says(data: st.DataObject) -> None:
         sizes = st.integers(-1, 10**13) | st.none() | st.text(max_size=5)
         keys = st.sampled_from(["model_type", "n_embd", "n_layer", "n_head", "vocab_size", "width"])
         body = json.dumps(data.draw(st.dictionaries(keys, sizes))).encode()
-    check_reply(operation, answer(ExplorerRequest(path=path, query=tuple(query), body=body)))
+    check_reply(operation, answered(Question(path, tuple(query), body)))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGS.glob("*.json")))

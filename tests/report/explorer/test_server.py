@@ -14,9 +14,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from archfit.report.explorer import server
-from archfit.report.explorer.api import openapi_document
-from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_HEAD_BYTES
-from archfit.report.explorer.web import Guard
+from archfit.report.explorer.api import MOST_BODY_BYTES, MOST_HEAD_BYTES, openapi_document
+from archfit.report.explorer.server import Guard
 from tests_explorer import running_explorer
 
 CONFIG = (Path(__file__).parents[2] / "audit" / "configs" / "albert-xxlarge-v1.json").read_bytes()

@@ -1,4 +1,4 @@
-"""The API: its parameters, the documents that `--json` prints, and its OpenAPI description."""
+"""The API: its limits and parameters, the documents that `--json` prints, and its description."""
 
 import json
 import re
@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from archfit import __version__
 from archfit.advise.plan_request import PlanOptions
@@ -16,8 +19,6 @@ from archfit.audit.auditor import AuditResult, audit_json, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts import DEEPEST_BOUNDS
-from archfit.report.explorer import exchange
-from archfit.report.explorer.exchange import MOST_BODY_BYTES, MOST_TEXT, ExplorerRequest
 from archfit.report.plan_document import plan_document as document_of_plan
 from archfit.spec.bounded_json import parse_object
 from archfit.spec.sizes import parse_bytes, parse_size
@@ -27,11 +28,43 @@ Value = int | float | bool | str
 Pairs = Sequence[tuple[str, str]]
 Schema = dict[str, object]
 
+MOST_BODY_BYTES = 10**6
+MOST_HEAD_BYTES = 32 * 1024  # request line and headers; a config.json of 10 kB fits into a link
+MOST_TEXT = 400  # characters of a value; the longest size that can be meant has 400 digits
+MOST_SECONDS = 2.0  # of computing
+REQUEST_SECONDS = 20.0  # from the first byte of a request to the last of its answer
 SIZE_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})?[KMBGTkmbgt]?$"
 BYTES_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})? ?([KMGTkmgt][iI]?)?[Bb]?$"
 PASTED = "config.json"
 ADDRESS = "/api/openapi.json"
 NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
+
+
+class Question(NamedTuple):
+    """A request, down to what decides its answer."""
+
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""  # of a POST; empty: it was a GET
+
+
+def response(content: str, media: str, status: int = 200) -> Response:
+    """An answer, which browsers ask about before they show it again."""
+    kept = {"cache-control": "no-cache" if status == 200 else "no-store"}
+    return Response(content, status, kept, media)
+
+
+def json_response(document: object, status: int = 200) -> Response:
+    """The text that `--json` prints."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return response(f"{text}\n", "application/json", status)
+
+
+def refusal(path: str, status: int, sentence: str) -> Response:
+    """One sentence: as JSON to a program, as text to a person."""
+    if path.startswith(("/api/", "/chart/")):
+        return json_response({"error": sentence}, status)
+    return response(f"{sentence}\n", "text/plain", status)
 
 
 def _number(text: str) -> float:
@@ -61,9 +94,9 @@ def _description() -> dict[str, Any]:
     limits = {
         "VERSION": __version__,
         "MOST_BODY_BYTES": f"{MOST_BODY_BYTES:,}",
-        "MOST_HEAD_BYTES": f"{exchange.MOST_HEAD_BYTES:,}",
-        "MOST_SECONDS": f"{exchange.MOST_SECONDS:g}",
-        "REQUEST_SECONDS": f"{exchange.REQUEST_SECONDS:g}",
+        "MOST_HEAD_BYTES": f"{MOST_HEAD_BYTES:,}",
+        "MOST_SECONDS": f"{MOST_SECONDS:g}",
+        "REQUEST_SECONDS": f"{REQUEST_SECONDS:g}",
     }
     file = resources.files("archfit.resources").joinpath("explorer-openapi.json")
     text = Template(file.read_text(encoding="utf-8")).safe_substitute(limits)
@@ -111,13 +144,9 @@ def read_parameters(pairs: Pairs, path: str) -> dict[str, Value]:
     return given
 
 
-class TooLargeError(ValueError):
-    """It would take longer than the explorer computes."""
-
-
-def plan_document(request: ExplorerRequest) -> object:
+def plan_document(asked: Question) -> object:
     """As `archfit plan --json`."""
-    return document_of_plan(plan_of(request.query)).data
+    return document_of_plan(plan_of(asked.query)).data
 
 
 def plan_of(query: Pairs) -> Plan:
@@ -126,25 +155,26 @@ def plan_of(query: Pairs) -> Plan:
     return make_plan(options.request())
 
 
-def bounds_document(request: ExplorerRequest) -> object:
+def bounds_document(asked: Question) -> object:
     """As `archfit bounds --json`."""
-    shape = Shape(**read_parameters(request.query, "/api/bounds"))  # type: ignore[arg-type]  # each was read as its kind
+    shape = Shape(**read_parameters(asked.query, "/api/bounds"))  # type: ignore[arg-type]  # each was read as its kind
     if shape.depth > DEEPEST_BOUNDS:
-        raise TooLargeError(
+        sentence = (
             f"depth={shape.depth} is over {DEEPEST_BOUNDS}, and bounds of such depths take too "
-            f"long for the explorer; run {command_line(request)}"
+            f"long for the explorer; run {command_line(asked)}"
         )
+        raise HTTPException(422, sentence)
     return bounds_report(shape).as_json()
 
 
-def audit_document(request: ExplorerRequest) -> object:
+def audit_document(asked: Question) -> object:
     """As `archfit audit --json`: a list of one, by its name or by the config.json of the body."""
-    if not request.body:
-        name = str(read_parameters(request.query, "/api/audit")["name"])
+    if not asked.body:
+        name = str(read_parameters(asked.query, "/api/audit")["name"])
         return [audit_json(audited_name(name))]
-    if request.query:
+    if asked.query:
         raise ValueError("a config.json and parameters are given; give one of them")
-    return [audit_json(audited_config(request.body))]
+    return [audit_json(audited_config(asked.body))]
 
 
 def audited_name(name: str) -> AuditResult:
@@ -158,12 +188,12 @@ def audited_config(content: bytes) -> AuditResult:
     return audit_model(model_from_config(document, name=PASTED, origin="the text that was sent"))
 
 
-def command_line(request: ExplorerRequest) -> str:
+def command_line(asked: Question) -> str:
     """What asks the same on the command line, where nothing is too long."""
-    fields = dict(request.query)
-    if request.path.endswith("audit"):
+    fields = dict(asked.query)
+    if asked.path.endswith("audit"):
         return f"archfit audit {shlex.quote(fields.get('name', PASTED))} --json"
-    if request.path == "/api/bounds":
+    if asked.path == "/api/bounds":
         return f"archfit bounds {_options(fields)} --json"
     if "of" in fields or "budget" in fields:  # the address of a page
         fields = {fields.pop("of", "params"): fields.pop("budget", "125M")} | fields

@@ -4,23 +4,27 @@ Every state has an address, and each page works without scripts. Titles of chart
 where they wrap and are read aloud; the drawings go without.
 """
 
+import gzip
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from starlette.responses import Response
+
 from archfit import __version__
 from archfit.advise.repairs import plan_command
 from archfit.audit.auditor import AuditResult, audit_model, checked_claims
-from archfit.audit.findings import Finding
 from archfit.audit.zoo import zoo_models, zoo_names
+from archfit.fit.atlas import read_atlas
+from archfit.report.atlas_document import OF_A_KIND, atlas_document
 from archfit.report.audit_document import gallery_summary, model_sections, models_table
-from archfit.report.document import NARROW, WIDE
-from archfit.report.explorer.api import Pairs, audited_config, audited_name, plan_of
-from archfit.report.explorer.exchange import HTML, ExplorerRequest, Reply
+from archfit.report.document import NARROW, WIDE, Document, Layout, Section
+from archfit.report.explorer import api
+from archfit.report.explorer.api import Pairs, Question
 from archfit.report.page import fragment
 from archfit.report.plan_document import adviser_sections, plan_document, plan_figures
 from archfit.spec.errors import one_line
@@ -37,26 +41,22 @@ VEGA = "vega.js"
 @cache
 def links() -> dict[str, str]:
     """The address of each file, from a page; it changes with the file."""
-    hashes = {name: hashlib.sha256(static_file(name)).hexdigest()[:12] for name in STATIC_FILES}
-    versions = hashes | {VEGA: metadata.version("vl-convert-python")}
+    versions = {VEGA: metadata.version("vl-convert-python")}
+    for name in STATIC_FILES:
+        versions[name] = hashlib.sha256(gzip.decompress(zipped_file(name))).hexdigest()[:12]
     return {name: f"static/{version}/{name}" for name, version in versions.items()}
 
 
 @cache
-def static_file(name: str) -> bytes:
+def zipped_file(name: str) -> bytes:
     """A script or sheet of the explorer itself."""
-    folder = resources.files("archfit.report").joinpath("templates/explorer")
-    return folder.joinpath(name).read_bytes()
+    file = resources.files("archfit.report").joinpath(f"templates/explorer/{name}")
+    return gzip.compress(file.read_bytes(), mtime=0)
 
 
-BUDGETS = {
-    "params": "all parameters",
-    "block_params": "parameters of the blocks",
-    "flops": "operations of the training",
-    "tokens": "tokens of the data",
-    "bytes": "bytes of the weights",
-}
-PLAN_FIELDS = {  # with what an untouched page shows; empty: not said
+BUDGETS = ("params", "block_params", "flops", "tokens", "bytes")  # plan.html has their words
+# The fields of each page with what an untouched one shows; empty: not said.
+PLAN_FIELDS = {
     "budget": "125M",
     "of": "params",
     "vocab": "",
@@ -70,51 +70,39 @@ PLAN_FIELDS = {  # with what an untouched page shows; empty: not said
 }
 AUDIT_FIELDS = {"name": "", "config": ""}
 GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
+ATLAS_FIELDS = {"kind": ""}
+Json = dict[str, Any]  # of a grammar that others define
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
-    """The fields of a page as they were sent."""
-
-    fields: dict[str, str]
-    problem: str  # with the form itself; empty: none
-
-    def check(self) -> None:
-        """Refuse a form with a problem."""
-        if self.problem:
-            raise ValueError(self.problem)
-
-
-def read_form(query: Pairs, defaults: dict[str, str]) -> Form:
-    """The fields, with the defaults for those that were not sent."""
+def _fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+    """What was sent, with the defaults for the rest, however wrong the form is."""
     sent = dict(query)
-    fields = {name: sent.get(name, default).strip() for name, default in defaults.items()}
-    unknown = [name for name in sent if name not in defaults]
-    problem = f"{unknown[0][:40]!r} is no field; use {', '.join(defaults)}" if unknown else ""
+    return {name: sent.get(name, default).strip() for name, default in defaults.items()}
+
+
+def _checked_fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+    """The same of a form that is right."""
+    sent = dict(query)
     if len(sent) < len(query):
-        problem = "a field is sent twice; send it once"
-    return Form(fields=fields, problem=problem)
+        raise ValueError("a field is sent twice; send it once")
+    if unknown := [name for name in sent if name not in defaults]:
+        raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(defaults)}")
+    return _fields(query, defaults)
 
 
-def plan_query(form: Form) -> Pairs:
+def _plan_query(query: Pairs) -> Pairs:
     """The parameters of the API that the fields of the plan say."""
-    form.check()
-    fields = dict(form.fields)
+    fields = _checked_fields(query, PLAN_FIELDS)
     kind, budget = fields.pop("of"), fields.pop("budget")
     if kind not in BUDGETS:
         raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(BUDGETS)}")
     return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
 
 
-def plan_page(request: ExplorerRequest) -> Reply:
+def _plan_page(asked: Question, values: Json) -> None:
     """The plan for what the controls say."""
-    form = read_form(request.query, PLAN_FIELDS)
-    values: dict[str, object] = {"form": form.fields, "budgets": BUDGETS}
-    try:
-        query = plan_query(form)
-        plan = plan_of(query)
-    except ValueError as problem:
-        return page_reply("plan.html", values, problem)
+    query = _plan_query(asked.query)
+    plan = api.plan_of(query)
     sections = [part for part in plan_document(plan).sections if not part.is_detail]
     advisers = adviser_sections(plan)
     start = sections.index(advisers[0])
@@ -126,32 +114,24 @@ def plan_page(request: ExplorerRequest) -> Reply:
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
-    return page_reply("plan.html", values)
 
 
-def audit_page(request: ExplorerRequest) -> Reply:
+def _audit_page(asked: Question, values: Json) -> None:
     """The findings for a name of the table or a pasted config."""
-    form = read_form(request.query, AUDIT_FIELDS)
-    if request.body:
-        form.fields["config"] = request.body.decode(errors="replace")
-    name, config = form.fields["name"], form.fields["config"]
-    names = sorted(zoo_names().values(), key=str.casefold)
-    values: dict[str, object] = {"form": form.fields, "names": names, "model": None}
-    if not (name or config or form.problem):
-        return page_reply("audit.html", values)
-    try:
-        form.check()
-        if name and config:
-            raise ValueError("a name and a config are given; give one of them")
-        audited = audited_name(name) if name else audited_config(config.encode())
-    except ValueError as problem:
-        return page_reply("audit.html", values, problem)
-    values |= {
-        "model": audited.model,
-        "sections": fragment(model_sections(audited)),
-        "api": f"api/audit?{urlencode({'name': name})}" if name else "",
-    }
-    return page_reply("audit.html", values)
+    if asked.body:
+        values["form"]["config"] = asked.body.decode(errors="replace")
+    values |= {"names": sorted(zoo_names().values(), key=str.casefold), "model": None}
+    name, config = values["form"]["name"], values["form"]["config"]
+    _checked_fields(asked.query, AUDIT_FIELDS)
+    if name and config:
+        raise ValueError("a name and a config are given; give one of them")
+    if name or config:
+        audited = api.audited_name(name) if name else api.audited_config(config.encode())
+        values |= {
+            "model": audited.model,
+            "sections": fragment(model_sections(audited)),
+            "api": f"api/audit?{urlencode({'name': name})}" if name else "",
+        }
 
 
 COLUMNS = (*models_table(()).columns, "findings")
@@ -159,44 +139,38 @@ WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class GalleryRow:
-    """A model of the gallery."""
-
-    cells: list[str]
-    findings: tuple[Finding, ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """What it is sorted by: its cells and, as words, its findings."""
-        return [*self.cells, " ".join(found.id for found in self.findings)]
-
-    def has(self, words: str) -> bool:
-        """Whether these words are somewhere in it."""
-        return words.casefold() in " ".join(self.columns).casefold()
-
-
-def gallery_page(request: ExplorerRequest) -> Reply:
-    """The published models that match, sorted."""
-    form, models = read_form(request.query, GALLERY_FIELDS), _published_models()
-    values: dict[str, object] = {
-        "form": form.fields,
+def _gallery_page(asked: Question, values: Json) -> None:
+    """The published models that match, sorted by a column; what is not known comes last."""
+    models = _published_models()
+    values |= {
         "columns": list(zip(COLUMNS, SLUGS, strict=True)),
         "words": WORDS,
         "claims": checked_claims(models),
         "summary": gallery_summary(models),
+        "total": len(models),
     }
-    find, sort = form.fields["find"], form.fields["sort"]
-    if form.problem or sort not in SLUGS:
-        problem = form.problem or f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}"
-        return page_reply("gallery.html", values, ValueError(problem))
-    rows = [
-        GalleryRow(list(cells), audited.findings)
-        for cells, audited in zip(models_table(models).rows, models, strict=True)
-    ]
-    found = [row for row in rows if row.has(find)]
-    ordered = _sorted(found, SLUGS.index(sort), down=bool(form.fields["down"]))
-    return page_reply("gallery.html", values | {"rows": ordered, "total": len(rows)})
+    fields = _checked_fields(asked.query, GALLERY_FIELDS)
+    find, sort = fields["find"].casefold(), fields["sort"]
+    if sort not in SLUGS:
+        raise ValueError(f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}")
+    at = SLUGS.index(sort)
+
+    def key(row: Json) -> tuple[float, str]:
+        text = row["columns"][at]
+        return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
+
+    rows = [row for row in map(_gallery_row, models) if find in " ".join(row["columns"]).casefold()]
+    known = sorted(
+        (row for row in rows if row["columns"][at]), key=key, reverse=bool(fields["down"])
+    )
+    values["rows"] = known + [row for row in rows if not row["columns"][at]]
+
+
+def _gallery_row(audited: AuditResult) -> Json:
+    """The cells of a model, its findings, and what it is sorted by: cells and findings as words."""
+    (cells,) = models_table([audited]).rows
+    columns = [*cells, " ".join(found.id for found in audited.findings)]
+    return {"cells": list(cells), "findings": audited.findings, "columns": columns}
 
 
 @cache
@@ -204,26 +178,61 @@ def _published_models() -> tuple[AuditResult, ...]:
     return tuple(audit_model(model) for model in zoo_models())
 
 
-def _sorted(rows: Sequence[GalleryRow], at: int, *, down: bool) -> list[GalleryRow]:
-    """By one column; what is not known comes last either way."""
-
-    def key(row: GalleryRow) -> tuple[float, str]:
-        text = row.columns[at]
-        is_number = COLUMNS[at] not in WORDS
-        return float(text.replace(",", "")) if is_number else 0, text.casefold()
-
-    known = sorted((row for row in rows if row.columns[at]), key=key, reverse=down)
-    return known + [row for row in rows if not row.columns[at]]
+@cache
+def _atlas() -> Document:
+    return atlas_document(read_atlas())
 
 
-def page_reply(
-    template: str, values: Mapping[str, object], problem: ValueError | None = None
-) -> Reply:
-    """The page of these values, or what is wrong with the request above its form."""
-    words = {"problem": one_line(str(problem)) if problem else ""}
-    always = words | {"version": __version__, "links": links()}
-    text = _templates().get_template(template).render({**always, **values})
-    return Reply(status=400 if problem else 200, media=HTML, content=text.encode())
+@cache
+def _sections_of_kinds() -> dict[str, Section]:
+    return {
+        figure.name.removeprefix(OF_A_KIND): part
+        for part in _atlas().sections
+        for figure in part.figures
+        if figure.name.startswith(OF_A_KIND)
+    }
+
+
+def _kind(query: Pairs) -> str:
+    """The kind that the form says; without one, the first."""
+    kinds = _sections_of_kinds()
+    kind = _checked_fields(query, ATLAS_FIELDS)["kind"] or next(iter(kinds), "")
+    if kind not in kinds:
+        raise ValueError(f"kind={kind[:40]!r} is no kind of the atlas; use {', '.join(kinds)}")
+    return kind
+
+
+def _atlas_page(asked: Question, values: Json) -> None:
+    """What is known of a kind of data, above tables of all."""
+    document, kinds = _atlas(), _sections_of_kinds()
+    # Charts are drawn by scripts of the page, in places of its own.
+    others = [replace(part, figures=()) for part in document.sections if part not in kinds.values()]
+    values |= {"kinds": [*kinds], "lead": document.headline, "tables": fragment(others)}
+    values |= {"kind": "", "about": ""}
+    kind = _kind(asked.query)
+    values |= {"kind": kind, "about": " ".join(kinds[kind].sentences)}
+
+
+# Fields, template, and what adds to its values, those first that a page with a problem shows, too.
+PAGES: dict[str, tuple[dict[str, str], str, Callable[[Question, Json], None]]] = {
+    "/": (PLAN_FIELDS, "plan.html", _plan_page),
+    "/audit": (AUDIT_FIELDS, "audit.html", _audit_page),
+    "/gallery": (GALLERY_FIELDS, "gallery.html", _gallery_page),
+    "/atlas": (ATLAS_FIELDS, "atlas.html", _atlas_page),
+}
+
+
+def page(asked: Question) -> Response:
+    """The page; what is wrong with the request stands above its form."""
+    fields, template, fill = PAGES[asked.path]
+    values: Json = {"version": __version__, "links": links(), "problem": ""}
+    values["form"] = _fields(asked.query, fields)
+    try:
+        fill(asked, values)
+    except ValueError as problem:
+        values["problem"] = one_line(str(problem))
+    text = _templates().get_template(template).render(values)
+    return api.response(text, "text/html", 400 if values["problem"] else 200)
 
 
 @cache
@@ -239,28 +248,26 @@ def _templates() -> "Environment":
     )
 
 
-Json = dict[str, Any]  # of a grammar that others define
-
 NARROW_WIDTH = NARROW.width + 20  # pixels: these charts have no panel beside them
 NARROW_BARS = 130  # pixels, beside the names of models
+LAYOUTS = {"wide": WIDE, "narrow": NARROW}
 
 
-def plan_chart(at: int, request: ExplorerRequest, *, is_narrow: bool) -> object:
+def _plan_chart(name: str, asked: Question, layout: Layout) -> Json:
     """A figure of the plan that the page shows: depths of its size, or bounds over depth."""
-    plan = plan_of(plan_query(read_form(request.query, PLAN_FIELDS)))
-    figure = plan_figures(plan)[at]
-    spec = chart_spec(figure.chart(NARROW if is_narrow else WIDE))
-    spec["description"] = figure.description
-    return _titled(spec, [spec])
+    figures = plan_figures(api.plan_of(_plan_query(asked.query)))
+    figure = next(figure for figure in figures if figure.name == name)
+    spec = _spec(figure.chart(layout))
+    return _titled(spec | {"description": figure.description})
 
 
-def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
-    """The published models of the gallery."""
+def _models_chart(_name: str, _asked: Question, layout: Layout) -> Json:
+    """The published models of the gallery; in a narrow window one drawing below the other."""
     from archfit.report.charts.audit import gallery_chart
 
-    spec = chart_spec(gallery_chart(_published_models()))
-    if not is_narrow:
-        return _titled(spec, [spec])
+    spec = _spec(gallery_chart(_published_models()))
+    if layout == WIDE:
+        return _titled(spec)
     shapes, ratios = spec["vconcat"]
     shapes["width"] = NARROW_WIDTH
     del shapes["title"]
@@ -273,35 +280,52 @@ def models_chart(_request: ExplorerRequest, *, is_narrow: bool) -> object:
         for layer in bars["layer"]:
             layer["encoding"]["x"]["axis"] = {"titleAnchor": "end"}
     shared = {key: spec[key] for key in ("config", "datasets") if key in spec}
-    layout = {"bottom": {"anchor": "start", "direction": "vertical"}}
-    shared["config"]["legend"] = {"layout": layout}
-    return _titled(spec, [part | shared for part in (shapes, *ratios["hconcat"])])
+    layout_of_legends = {"bottom": {"anchor": "start", "direction": "vertical"}}
+    shared["config"]["legend"] = {"layout": layout_of_legends}
+    return _titled(spec) | {"specs": [part | shared for part in (shapes, *ratios["hconcat"])]}
 
 
-def chart_spec(chart: "Drawing") -> Json:
+def _atlas_chart(name: str, asked: Question, layout: Layout) -> Json:
+    """A figure of the atlas; "depth" is that of the kind asked for."""
+    kind = _kind(asked.query)
+    figure = _atlas().figure(f"{OF_A_KIND}{kind}" if name == "depth" else name)
+    return {
+        "title": figure.title,
+        "subtitle": [figure.caption],
+        "description": figure.description,
+        "specs": [_spec(figure.chart(layout))],
+    }
+
+
+def _spec(drawing: "Drawing") -> Json:
     """What Vega-Lite draws."""
-    spec: Json = chart.to_dict()
+    spec: Json = drawing.to_dict()
     del spec["$schema"]  # an address; the page names the grammar itself
     return spec
 
 
-def _titled(whole: Json, drawings: list[Json]) -> Json:
-    """What a page needs to show the chart, as one drawing or as several."""
-    title = whole.pop("title")
+def _titled(spec: Json) -> Json:
+    """What a page needs to show a chart that brings its own title."""
+    title = spec.pop("title")
     return {
         "title": title["text"],
         "subtitle": title.get("subtitle", []),
-        "description": whole["description"],
-        "specs": drawings,
+        "description": spec["description"],
+        "specs": [spec],
     }
 
 
-CHARTS: dict[str, Callable[[ExplorerRequest], object]] = {
-    f"/chart/{layout}/{name}": partial(chart, is_narrow=layout == "narrow")
-    for layout in ("wide", "narrow")
-    for name, chart in (
-        ("depths", partial(plan_chart, 0)),
-        ("bounds", partial(plan_chart, 1)),
-        ("models", models_chart),
-    )
+CHARTS: dict[str, Callable[[str, Question, Layout], Json]] = {
+    "depths": _plan_chart,
+    "bounds": _plan_chart,
+    "models": _models_chart,
+    "depth": _atlas_chart,
+    "best-depth": _atlas_chart,
+    "vocabularies": _atlas_chart,
 }
+
+
+def chart(asked: Question) -> Json:
+    """The chart at /chart/LAYOUT/NAME: what is said of it, and its drawings."""
+    layout, name = asked.path.split("/")[2:]
+    return CHARTS[name](name, asked, LAYOUTS[layout])

@@ -1,151 +1,183 @@
-"""Processes that compute answers, and answers that were given before.
+"""Answers, the processes that compute them within limits, and those that were given before.
 
-A process that takes too long ends or is killed, and is replaced. Questions decide answers, so that
-those that are kept stay right.
+The system itself counts the seconds that an answer computes, waiting for a processor left out, and
+ends the process when they are over, whatever code it is in; another takes its place.
 """
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
+import threading
+import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context, parent_process
+from typing import NamedTuple
 
-from archfit.report.explorer.exchange import (
-    HEAD,
-    WAIT_SECONDS,
-    WALL_SECONDS,
-    ExplorerRequest,
-    Reply,
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from archfit.report.explorer import api, pages
+from archfit.report.explorer.api import Question, refusal
+from archfit.spec.errors import one_line
+
+DOCUMENTS: dict[str, Callable[[Question], object]] = {
+    "/api/plan": api.plan_document,
+    "/api/bounds": api.bounds_document,
+    "/api/audit": api.audit_document,
+}
+TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
+
+
+class PoolLimits(NamedTuple):
+    """What a pool of processes answers, and how much it takes on."""
+
+    paths: tuple[str, ...]
+    first: Question  # what a process asks itself before others may, to load what answers need
+    processes: int = 1
+    most_waiting: int = 16  # in line for a process
+    cached_bytes: int = 12 * 10**6  # of answers
+    seconds: float = api.MOST_SECONDS  # that an answer may compute
+    wall_seconds: float = 15.0  # until it is there; more, since others use the machine, too
+    wait_seconds: float = 5.0  # in line
+
+
+def _charts(*names: str) -> tuple[str, ...]:
+    return tuple(f"/chart/{layout}/{name}" for layout in pages.LAYOUTS for name in names)
+
+
+# Plans and audits take milliseconds; bounds, which may not, charts, and the atlas, which takes
+# seconds to be read, have processes of their own.
+ANSWERS = PoolLimits(
+    ("/", "/audit", "/gallery", "/api/plan", "/api/audit"), Question("/"), 2, 256, 16 * 10**6
 )
-
-MODULE = "archfit.report.explorer.answers"
-SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # one core for each
-
-
-class TooLateError(Exception):
-    """The answer takes longer than is allowed."""
-
-
-class BusyError(Exception):
-    """Too many wait already."""
+SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
+BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL), cached_bytes=4 * 10**6)
+CHARTS = PoolLimits(_charts("depths", "bounds", "models"), Question("/chart/wide/depths"))
+ATLAS = PoolLimits(
+    ("/atlas", *_charts("depth", "best-depth", "vocabularies")), Question("/chart/wide/depth")
+)
+POOLS = (ANSWERS, BOUNDS, CHARTS, ATLAS)
 
 
-class CrashedError(Exception):
-    """The process ended without an answer."""
+def answer(asked: Question) -> Response:
+    """The answer; whatever is wrong with the request is one sentence."""
+    try:
+        if asked.path in pages.PAGES:
+            return pages.page(asked)
+        return api.json_response(DOCUMENTS.get(asked.path, pages.chart)(asked))
+    except HTTPException as problem:
+        return refusal(asked.path, problem.status_code, one_line(problem.detail))
+    except ValueError as problem:
+        return refusal(asked.path, 400, one_line(str(problem)))
+    except Exception:  # a mistake of ours: one request's answer, not the end of the process
+        traceback.print_exc(file=sys.stderr)
+        return refusal(asked.path, 500, "archfit made a mistake here; its log has more")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PoolLimits:
-    """How much a pool takes on."""
+def _begin(first: Question | None) -> None:
+    """What a process does before it is asked; it ends with the server, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    server = parent_process()
+    assert server is not None
 
-    processes: int
-    most_waiting: int
-    seconds: float  # that an answer may compute
-    wall_seconds: float = WALL_SECONDS  # until it is there; more, since others use the machine, too
-    wait_seconds: float = WAIT_SECONDS
+    def end_with_server() -> None:
+        server.join()
+        os._exit(0)
+
+    threading.Thread(target=end_with_server, daemon=True).start()
+    if first is not None:
+        answer(first)
+
+
+def one_process(first: Question | None = None) -> ProcessPoolExecutor:
+    """An executor of one process, since one that is ended breaks its executor."""
+    return ProcessPoolExecutor(1, get_context("spawn"), _begin, (first,))
+
+
+def end(*pools: "WorkerPool") -> None:
+    """End all processes, whatever they do; none of these pools starts another."""
+    for pool in pools:
+        pool.is_stopping = True
+    for process in active_children():
+        process.kill()
+
+
+def _timed_answer(asked: Question, seconds: float, wall_seconds: float) -> Response:
+    """The answer, unless the system ends this process before it is there."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, wall_seconds)
+    reply = answer(asked)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return reply
 
 
 class WorkerPool:
-    """Requests in one line, for as many processes as it has."""
+    """Questions in one line, for as many processes as it has."""
 
-    def __init__(self, name: str, limits: PoolLimits) -> None:
-        self._name, self._limits = name, limits
-        self._idle: asyncio.Queue[asyncio.subprocess.Process] = asyncio.Queue()
-        self._all: set[asyncio.subprocess.Process] = set()
-        self._starting: set[asyncio.Task[None]] = set()
+    def __init__(self, limits: PoolLimits) -> None:
+        self._limits = limits
+        self._idle: asyncio.Queue[ProcessPoolExecutor] = asyncio.Queue()
         self._waiting = 0
-        self._is_stopping = False
+        self.is_stopping = False
 
     async def start(self) -> None:
         """Start its processes; they are ready when this returns."""
         await asyncio.gather(*(self._add() for _ in range(self._limits.processes)))
 
-    async def stop(self) -> None:
-        """End its processes; those that are being started or ended are waited for."""
-        self._is_stopping = True
-        await asyncio.gather(*self._starting, return_exceptions=True)
-        for process in tuple(self._all):
-            await self._end(process)
-
-    async def answer(self, request: ExplorerRequest) -> Reply:
-        """The answer of the next process that is free."""
-        process = await self._free_process()
+    async def answer(self, asked: Question) -> Response:
+        """The answer of the next process that is free; a process that is late has ended."""
+        executor, began = await self._free(), time.monotonic()
+        seconds, wall_seconds = self._limits.seconds, self._limits.wall_seconds
         try:
-            async with asyncio.timeout(self._limits.wall_seconds):
-                reply = await _exchanged(process, request)
-        except (asyncio.IncompleteReadError, ConnectionError) as problem:
-            # It has ended by itself. How is read before anything else touches it: a signal to it
-            # would collect its status, and asyncio would not learn it.
-            is_late = await self._ended(process) == -signal.SIGPROF
-            raise (TooLateError if is_late else CrashedError) from problem
-        except BaseException as problem:  # half an answer may be in its pipe
-            self._replace(process)
-            if isinstance(problem, TimeoutError):
-                raise TooLateError from problem
+            work = executor.submit(_timed_answer, asked, seconds, wall_seconds)
+            reply = await asyncio.wrap_future(work)
+        except BrokenProcessPool as problem:
+            if not self.is_stopping:
+                self._add()
+            if time.monotonic() - began < 0.9 * min(seconds, wall_seconds):
+                raise HTTPException(500, "the process that was asked ended; ask again") from problem
+            command = api.command_line(asked)
+            sentence = f"this takes longer than the {seconds:g} s that the explorer computes; run "
+            raise HTTPException(422, one_line(sentence + command)) from problem
+        except asyncio.CancelledError:  # the process goes on with it, and then with the next one
+            self._idle.put_nowait(executor)
             raise
-        self._idle.put_nowait(process)
+        self._idle.put_nowait(executor)
         return reply
 
-    async def _ended(self, process: asyncio.subprocess.Process) -> int:
-        """How a process ended that closed its pipe; another takes its place."""
-        try:
-            return await process.wait()
-        finally:
-            self._replace(process)
-
-    async def _free_process(self) -> asyncio.subprocess.Process:
+    async def _free(self) -> ProcessPoolExecutor:
+        busy = HTTPException(
+            429, "too many wait for an answer; ask again in a second", {"retry-after": "1"}
+        )
         if self._waiting >= self._limits.most_waiting:
-            raise BusyError
+            raise busy
         self._waiting += 1
         try:
             async with asyncio.timeout(self._limits.wait_seconds):
                 return await self._idle.get()
         except TimeoutError as problem:
-            raise BusyError from problem
+            raise busy from problem
         finally:
             self._waiting -= 1
 
-    def _replace(self, process: asyncio.subprocess.Process) -> None:
-        task = asyncio.get_running_loop().create_task(self._end_and_add(process))
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+    def _add(self) -> "asyncio.Future[int]":
+        """One more process, asked when it is ready; one that fails says so to who asks it."""
+        executor = one_process(self._limits.first)
+        ready = asyncio.wrap_future(executor.submit(os.getpid))
 
-    async def _end_and_add(self, process: asyncio.subprocess.Process) -> None:
-        await self._end(process)
-        if not self._is_stopping:
-            await self._add()
+        def enter(done: "asyncio.Future[int]") -> None:
+            if not done.cancelled():
+                done.exception()  # seen: asyncio need not report it
+                self._idle.put_nowait(executor)
 
-    async def _add(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", MODULE, self._name, str(self._limits.seconds),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env=os.environ | SETTINGS,
-        )  # fmt: skip
-        self._all.add(process)
-        assert process.stdout is not None
-        await process.stdout.readexactly(1)
-        self._idle.put_nowait(process)
-
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
-        self._all.discard(process)
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-
-
-async def _exchanged(process: asyncio.subprocess.Process, request: ExplorerRequest) -> Reply:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(request.packed())
-    await process.stdin.drain()
-    sizes = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
-    head, content = [await process.stdout.readexactly(size) for size in sizes]
-    return Reply.unpacked(head, content)
+        ready.add_done_callback(enter)
+        return ready
 
 
 OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
@@ -154,35 +186,35 @@ OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
 class ReplyCache:
     """The latest answers, up to a number of bytes; equal questions at one time are asked once."""
 
-    def __init__(self, ask: Callable[[ExplorerRequest], Awaitable[Reply]], most_bytes: int) -> None:
+    def __init__(self, ask: Callable[[Question], Awaitable[Response]], most_bytes: int) -> None:
         self._ask, self._most_bytes = ask, most_bytes
-        self._replies: OrderedDict[ExplorerRequest, Reply] = OrderedDict()
-        self._asking: dict[ExplorerRequest, asyncio.Future[Reply]] = {}
+        self._replies: OrderedDict[Question, Response] = OrderedDict()
+        self._asking: dict[Question, asyncio.Future[Response]] = {}
         self._bytes = 0
 
-    async def answer(self, request: ExplorerRequest) -> Reply:
+    async def answer(self, asked: Question) -> Response:
         """The answer, computed or remembered; what was sent in a body is not kept."""
-        if request.body:
-            return await self._ask(request)
-        if request in self._replies:
-            self._replies.move_to_end(request)
-            return self._replies[request]
-        if request not in self._asking:
-            self._asking[request] = asyncio.ensure_future(self._ask(request))
-            self._asking[request].add_done_callback(lambda done: self._keep(request, done))
+        if asked.body:
+            return await self._ask(asked)
+        if asked in self._replies:
+            self._replies.move_to_end(asked)
+            return self._replies[asked]
+        if asked not in self._asking:
+            self._asking[asked] = asyncio.ensure_future(self._ask(asked))
+            self._asking[asked].add_done_callback(lambda done: self._keep(asked, done))
         # who leaves does not take it from others
-        return await asyncio.shield(self._asking[request])
+        return await asyncio.shield(self._asking[asked])
 
-    def _keep(self, request: ExplorerRequest, done: "asyncio.Future[Reply]") -> None:
-        del self._asking[request]
+    def _keep(self, asked: Question, done: "asyncio.Future[Response]") -> None:
+        del self._asking[asked]
         if done.cancelled() or done.exception() is not None:
             return
-        self._replies[request] = done.result()
-        self._bytes += _size(request, done.result())
+        self._replies[asked] = done.result()
+        self._bytes += _size(asked, done.result())
         while self._bytes > self._most_bytes:
             self._bytes -= _size(*self._replies.popitem(last=False))
 
 
-def _size(request: ExplorerRequest, reply: Reply) -> int:
-    query = sum(len(name) + len(value) for name, value in request.query)
-    return OVERHEAD + 4 * query + len(reply.content)
+def _size(asked: Question, reply: Response) -> int:
+    query = sum(len(name) + len(value) for name, value in asked.query)
+    return OVERHEAD + 4 * query + len(reply.body)
