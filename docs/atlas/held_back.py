@@ -15,11 +15,11 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from sources import DOCUMENT, debian, documents
+from sources import DOCUMENT, debian, documents  # type: ignore[import-not-found]  # beside this
 
 TRAINED, HELD_OUT = ("sympy", "transformers", "torch"), ("networkx", "mypy")
 SPEAKERS, OTHER_SPEAKER = ("en", "es", "fr", "it"), "ru"
-CODE_BYTES, HELD_OUT_BYTES = 20_000_000, 1_000_000
+CODE_BYTES, SAMPLES, HELD_OUT_BYTES = 20_000_000, 16_000_000, 1_000_000
 
 
 def main(packages: Path, site: Path, out: Path) -> None:
@@ -29,14 +29,15 @@ def main(packages: Path, site: Path, out: Path) -> None:
     (out / "python-heldout.txt").write_bytes(code(site, HELD_OUT, HELD_OUT_BYTES))
     spoken = [prompt for speaker in SPEAKERS for prompt in speech(packages, speaker)]
     random.Random(0).shuffle(spoken)
-    (out / "speech.bin").write_bytes(b"".join(spoken))
-    (out / "speech-heldout.bin").write_bytes(b"".join(speech(packages, OTHER_SPEAKER)))
+    (out / "speech.bin").write_bytes(b"".join(spoken)[:SAMPLES])
+    other = b"".join(speech(packages, OTHER_SPEAKER))
+    (out / "speech-heldout.bin").write_bytes(other[:HELD_OUT_BYTES])
 
 
 def code(site: Path, packages: tuple[str, ...], most: int) -> bytes:
     """Source files in an order of chance, as many as fit."""
     files = [path for name in packages for path in sorted((site / name).rglob("*.py"))]
-    pages = documents([path.read_text("utf-8", "replace") for path in files], DOCUMENT)
+    pages: bytes = documents([path.read_text("utf-8", "replace") for path in files], DOCUMENT)
     end = pages.rfind(DOCUMENT.encode(), 0, most)
     return pages[:end] if len(pages) > most else pages
 

@@ -1,4 +1,4 @@
-"""Put finished runs of the atlas into the package: python docs/atlas/pack.py FOLDER
+"""Put finished runs of the atlas into the package: python docs/atlas/pack.py FOLDER [held-back]
 
 FOLDER holds KIND/NAME.json, the record of each run, and data/*.json, the data.json of each data set
 that they were trained on. Runs that are packed already stay.
@@ -9,7 +9,7 @@ import lzma
 import sys
 from pathlib import Path
 
-from archfit.fit.atlas import RECORDS, AtlasRun
+from archfit.fit.atlas import HELD_BACK, RECORDS, AtlasRun
 from archfit.spec import RunRecord, loads, to_json
 from archfit.spec.files import packed_lines
 
@@ -19,13 +19,13 @@ KIND_OF = {"mnist-16": "mnist", "mnist-256": "mnist"} | {
 }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, records: str) -> None:
     """Read, merge, write."""
     labels = {}
     for file in sorted((folder / "data").glob("*.json")):
         data = json.loads(file.read_text(encoding="utf-8"))
         labels[data["data_hash"]] = label_of(data)
-    runs = {run.spec: run for run in packed_lines(AtlasRun, RECORDS)}
+    runs = {run.spec: run for run in packed_lines(AtlasRun, records)}
     labels |= {run.spec.data_hash: run.vocabulary for run in runs.values()}
     for file in sorted(folder.glob("*/*.json")):
         name = file.parent.name
@@ -35,8 +35,8 @@ def main(folder: Path) -> None:
             runs[record.spec] = AtlasRun(kind=kind, vocabulary=label, record=record)
     lines = sorted(runs.values(), key=lambda r: (r.kind, r.vocabulary, r.spec.name))
     text = "".join(json.dumps(to_json(line), sort_keys=True) + "\n" for line in lines)
-    (HERE / RECORDS).write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
-    print(f"{len(lines)} runs, {(HERE / RECORDS).stat().st_size:,} bytes")
+    (HERE / records).write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    print(f"{len(lines)} runs, {(HERE / records).stat().st_size:,} bytes")
 
 
 def label_of(data: dict[str, object]) -> str:
@@ -52,4 +52,4 @@ def label_of(data: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), HELD_BACK if sys.argv[2:] else RECORDS)

@@ -53,10 +53,11 @@ def planted(seed: int, sizes: Sequence[int]) -> Loss:
     """A kind of data drawn from the shipped surface."""
     random, surface = np.random.default_rng(seed), shipped_prior().all
     s = np.repeat([math.log(size / 1e6) for size in sizes], len(DEPTHS))
-    places = Places(sizes=s, depths=np.tile(np.log(DEPTHS), len(sizes)), kinds=np.zeros(len(s)))
+    depths = np.tile(np.log(DEPTHS), len(sizes))
+    places = Places(params=s, sizes=s, depths=depths, kinds=np.zeros(len(s)))
     scale = random.choice(SCALES, p=surface.weights)
     covariance = scale**2 * surface.covariance(places, places)
-    mean = scale * surface.terms(places.sizes, places.depths) @ np.array(surface.mean)
+    mean = scale * surface.terms(places) @ np.array(surface.mean)
     drawn = random.multivariate_normal(mean, covariance + 1e-12 * np.eye(len(s)))
     places_of = [(size, depth) for size in sizes for depth in DEPTHS]
     table = dict(zip(places_of, map(float, drawn), strict=True))

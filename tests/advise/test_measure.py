@@ -50,7 +50,7 @@ def climb(
     seconds: float = LONG,
 ) -> Measured:
     measuring = Measuring(runner=runner, data=data, seconds=seconds)
-    return measured(measuring, tokens, prior, budget=10**6, deepest=32.0)
+    return measured(measuring, tokens, prior, budget=10**6, deepest=32.0, tokens_per_param=20.0)
 
 
 def test_what_is_planted_is_measured(

@@ -103,20 +103,20 @@ def test_text_is_predicted_better_by_larger_networks_and_nothing_is_promised_far
 
 def test_the_line_of_a_kind_goes_through_the_best_depths_of_its_sizes() -> None:
     rows = [
-        (size, depth, 0.5 - 0.1 * size + 0.2 * abs(depth - 1), 1e-4)
+        (size, depth, 0.5 - 0.1 * size + 0.2 * abs(depth - 1), 1e-4, 0.0)
         for size in (-1.0, 0.0, 1.0)
         for depth in (0.0, 1.0, 2.0)
     ]
-    kind = KindRuns.of("planted", observed_rows(rows))
+    kind = KindRuns.of("planted", rows)
     assert kind.line() == pytest.approx((-0.1, 0.5))
     assert (kind.shallowest, kind.deepest) == (1, 7)
     assert kind.sizes == pytest.approx((1e6 / math.e, 1e6 * math.e), rel=1e-5)
-    alone = KindRuns.of("one size", observed_rows(rows[:3]))
+    alone = KindRuns.of("one size", rows[:3])
     assert alone.line() == pytest.approx((0.0, 0.6))
 
 
 def test_runs_on_new_data_are_one_more_kind_of_a_family_and_the_first_of_none() -> None:
-    own = observed_rows([(0.0, depth, 0.1 * depth, 1e-4) for depth in (0.0, 1.0, 2.0)])
+    own = observed_rows([(0.0, depth, 0.1 * depth, 1e-4, 0.0) for depth in (0.0, 1.0, 2.0)])
     for family, kinds in (("DNA", 4), (None, 1)):
         prior = family_prior(family)
         observed = prior.with_runs(own).observed

@@ -14,6 +14,7 @@ from archfit.advise.surface import (
     Observed,
     Places,
     Surface,
+    Training,
     fit_surface,
     joined,
     of_sizes,
@@ -26,6 +27,7 @@ PLANTED = Surface(
     growth=0.2,
     fading=0.1,
     hurry=1.2,
+    patience=0.5,
     mean=(0.03, 0.02, 0.0, 0.03, 0.0),
     spread=(0.03, 0.004, 0.004, 0.01, 0.002),
     wave=0.002,
@@ -43,9 +45,9 @@ def planted_kind(seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0)) 
     s = np.repeat(sizes, len(DEPTHS))
     x = np.tile(DEPTHS, len(sizes))
     scale = random.choice(SCALES, p=PLANTED.weights)
-    places = Places(sizes=s, depths=x, kinds=np.zeros(len(s)))
+    places = Places(params=s, sizes=s, depths=x, kinds=np.zeros(len(s)))
     covariance = scale**2 * PLANTED.covariance(places, places) + 1e-12 * np.eye(len(s))
-    mean = scale * PLANTED.terms(s, x) @ np.array(PLANTED.mean)
+    mean = scale * PLANTED.terms(places) @ np.array(PLANTED.mean)
     losses = random.multivariate_normal(mean, covariance) + np.repeat(
         random.uniform(-1, 1, len(sizes)), len(DEPTHS)
     )
@@ -53,17 +55,18 @@ def planted_kind(seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0)) 
     variances = np.full(len(s), 0.002**2)
     return Observed(
         sizes=s,
+        tokens=np.zeros(len(s)),
         depths=x,
         losses=losses,
         variances=variances,
-        levels=of_sizes(s),
+        levels=of_sizes(s, np.zeros(len(s))),
         kinds=places.kinds,
     )
 
 
 def smaller(kind: Observed) -> Observed:
     """The runs of networks below 600k parameters."""
-    fields = ("sizes", "depths", "losses", "variances", "levels", "kinds")
+    fields = ("sizes", "tokens", "depths", "losses", "variances", "levels", "kinds")
     return Observed(**{name: getattr(kind, name)[kind.sizes < -0.5] for name in fields})
 
 
@@ -130,7 +133,7 @@ def test_kinds_of_one_family_tell_of_each_other_and_more_of_themselves() -> None
     surface = replace(PLANTED, weights=(1e-200, 1e-200, 1.0, 1e-200))  # one scale
     posterior, depths = surface.given(both), np.array([2.0, 16.0])
     none, new, own = (
-        np.diff(known.draws(1e6, depths, 1000, number)).std()
+        np.diff(known.draws(1e6, depths, 1000, Training(number))).std()
         for known, number in ((surface.given(None), NEW), (posterior, NEW), (posterior, 0))
     )
     assert own < 0.5 * new
@@ -140,11 +143,16 @@ def test_kinds_of_one_family_tell_of_each_other_and_more_of_themselves() -> None
 def test_with_fading_depth_matters_less_in_larger_networks() -> None:
     faded, even = (replace(PLANTED, fading=fading) for fading in (0.3, 0.0))
     sizes, depths = np.full(2, 3.0), np.log([2.0, 8.0])
-    assert faded.terms(sizes, depths) == pytest.approx(math.exp(-0.9) * even.terms(sizes, depths))
+    places = Places(params=sizes, sizes=sizes, depths=depths, kinds=np.zeros(2))
+    assert faded.terms(places) == pytest.approx(math.exp(-0.9) * even.terms(places))
 
 
 def test_with_hurry_one_term_goes_away_as_networks_grow() -> None:
-    small, large = (PLANTED.terms(np.array([s]), np.array([3.0]))[0] for s in (-1.0, 4.0))
+    ones = np.ones(1)
+    small, large = (
+        PLANTED.terms(Places(params=s * ones, sizes=s * ones, depths=3 * ones, kinds=ones))[0]
+        for s in (-1.0, 4.0)
+    )
     assert abs(large[2] / large[0]) < 0.01 < abs(small[2] / small[0])
 
 
@@ -169,3 +177,19 @@ def test_the_shipped_prior_is_deeper_for_larger_networks_and_rounds_to_itself() 
     for surface in (prior.all, *prior.families.values(), *prior.grids.values()):
         assert rounded(surface) == surface
         assert math.fsum(surface.weights) == pytest.approx(1)
+
+
+def test_more_tokens_do_to_depth_what_more_parameters_do() -> None:
+    kind = planted_kind(3)
+    longer = replace(kind, tokens=np.full(len(kind.sizes), math.log(4.0)))
+    shifted = replace(kind, sizes=kind.sizes + math.log(2.0))
+    steady = replace(PLANTED, fading=0.0)  # which goes by parameters alone
+    assert steady.log_evidence(longer) == pytest.approx(steady.log_evidence(shifted))
+    assert steady.log_evidence(longer) != pytest.approx(steady.log_evidence(kind))
+    known, depths = steady.given(kind), np.array([2.0, 8.0])
+    assert known.draws(1e6, depths, 9, Training(NEW, 80.0)) == pytest.approx(
+        known.draws(2e6, depths, 9)
+    )
+    both = of_sizes(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
+    assert both.sum(axis=1).tolist() == [1.0, 1.0, 1.0]
+    assert both.shape == (3, 3)

@@ -359,17 +359,22 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, name: 
     assert found == [tmp_path / "out" / name]
 
 
-def test_where_nothing_could_be_drawn_nothing_is_trained(tmp_path: Path) -> None:
+def test_where_nothing_can_be_drawn_there_is_advice_without_a_page(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.modules['altair'] = None; sys.argv = ['archfit', 'advise']; "
+        "import sys; sys.modules['altair'] = None; "
+        "sys.argv = ['archfit', 'advise', '--params', '1M', '--no-measure', '--out', 'found']; "
         "from archfit.cli.app import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    refusal = Said(status=done.returncode, out=done.stdout, err=done.stderr).refusal()
-    assert "altair is missing, which draws the report" in refusal
-    assert list(tmp_path.iterdir()) == []
+    assert "No report: altair is missing. With it, archfit report found draws one" in done.stdout
+    found = tmp_path / "found"
+    assert not (found / "report.html").exists()
+    assert (found / "model" / "config.json").exists()
+    drawn = said("report", found, "--out", tmp_path / "page.html")
+    assert drawn.status == 0
+    assert (tmp_path / "page.html").exists()
 
 
 def test_where_nothing_can_be_trained_the_atlas_answers(tmp_path: Path) -> None:

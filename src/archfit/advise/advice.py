@@ -88,10 +88,7 @@ def advised(
     if measuring is not None:
         is_fixed = source.is_prepared or source.vocab is not None
         tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
-        budget, deepest = _size_asked(request, data, family)
-        asked = {"budget": budget, "deepest": deepest}
-        asked["tokens_per_param"] = options.tokens_per_param
-        found = measured(measuring, tokens, prior, **asked)
+        found = measured(measuring, tokens, prior, **_asked(request, data, family))
         speed = found.speed
     tokens_of_answer = _tokens(request, data, family, found)
     folder = out / LADDER / "data" / tokens_of_answer.label.replace(" ", "-")
@@ -136,16 +133,18 @@ def _request(
     return options.request(vocabulary_of(data), facts, speed)
 
 
-def _size_asked(
-    request: AdviceRequest, data: PreparedData, family: str | None
-) -> tuple[float, float]:
-    """The size that the ladder climbs towards, and the deepest network there."""
+def _asked(request: AdviceRequest, data: PreparedData, family: str | None) -> dict[str, float]:
+    """What the ladder climbs towards: a size, the deepest network there, and its tokens."""
     options = request.options
     if options.minutes is not None and not options.gpu:  # known when the ladder has been timed
         options = replace(options, gpu="cpu")
     asked = _request(request.source, options, data, family, None)
-    best = best_shape(asked)
-    return best.size, float(min(options.max_depth, family_prior(family).deepest))
+    size = best_shape(asked).size
+    return {
+        "budget": size,
+        "deepest": float(min(options.max_depth, family_prior(family).deepest)),
+        "tokens_per_param": asked.trained_tokens(size),
+    }
 
 
 def _tokens(

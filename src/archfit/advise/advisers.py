@@ -16,7 +16,6 @@ from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import rule_regrets
 from archfit.theory.arithmetic import SIZE
-from archfit.theory.thresholds import minimal_depth
 
 SMALL_VOCABULARIES = (
     "archfit's own runs of 0.8M parameters on DNA, proteins and pixels: 32 layers of width 46 were "
@@ -125,8 +124,12 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
 
 
 def _log3(facts: NetworkFacts) -> Named:
+    """`min_depth` of the theory in floating point: a bare checkout has no certified digits."""
+    from scipy.special import lambertw
+
     least, most = SIZE
-    depth = int(minimal_depth(min(max(round(facts.block_params), least), most))["min_depth"])
+    size = min(max(facts.block_params, least), most)
+    depth = math.floor(lambertw(math.log(3) * size / 6).real / (2 * math.log(3)))
     return facts.of_depth(max(1, depth))
 
 

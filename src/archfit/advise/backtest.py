@@ -18,8 +18,8 @@ from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowle
 from archfit.advise.prior import TEXT, FamilyPrior, outlook, shipped_prior
 from archfit.advise.prior_runs import LEAST_SIZE, grid_settings, schedule_groups, tokens_at
 from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import joined
-from archfit.fit.atlas import Atlas, Series
+from archfit.advise.surface import Training, joined
+from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
@@ -27,7 +27,7 @@ from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
-ATLAS = "atlas"
+ATLAS, UNSEEN = "atlas", "held-back"
 FIXED = (4, 6, 8, 12, 16, 24)
 PRIOR, LADDER = "archfit plan", "archfit advise"
 GRID_POINTS = 120
@@ -133,8 +133,10 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
     """Every rule on the atlas and on public grids."""
     found = []
     for grid in grids:
-        settings = atlas_settings(atlas) if grid == ATLAS else public_settings(grid)
-        unit = "bits per byte or symbol" if grid == ATLAS else "nats per token"
+        is_public = grid in SOURCES
+        own = read_atlas(HELD_BACK) if grid == UNSEEN else atlas
+        settings = public_settings(grid) if is_public else atlas_settings(own)
+        unit = "nats per token" if is_public else "bits per byte or symbol"
         if settings:
             scores = sorted(_scores(settings), key=_order)
             made = Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores))
@@ -347,8 +349,8 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
-    size = known.posterior.surface.equivalent(setting.size, setting.tokens_per_param)
-    found = outlook(known.posterior, size, setting.ends, kind=known.kind)
+    training = Training(known.kind, setting.tokens_per_param)
+    found = outlook(known.posterior, setting.size, setting.ends, training=training)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
 
@@ -390,5 +392,5 @@ def _over_families(numbers: Mapping[str, Sequence[float]]) -> Estimate:
 
 
 def all_grids() -> tuple[str, ...]:
-    """The atlas, and the public ones."""
-    return (ATLAS, *SOURCES)
+    """The atlas, kinds of data that were held back until the prior was fitted, and public ones."""
+    return (ATLAS, UNSEEN, *SOURCES)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from archfit.advise.prior import DRAWS, FamilyPrior
 from archfit.advise.prior_runs import LEAST_SIZE, log_tokens, observed_rows
 from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import USUAL_TOKENS, Observed
+from archfit.advise.surface import USUAL_TOKENS, Observed, Training
 from archfit.fit.best_depth import SHARE_OF_SIZE
 from archfit.spec import lazy_numpy as np
 
@@ -54,10 +54,10 @@ class LadderLimits:
     """What a ladder may do."""
 
     budget: float  # the size that is asked about
-    tokens_per_param: float  # that it will be trained on
     deepest: float  # network of that size
     depths: Callable[[int], Sequence[int]]  # that can be trained at a size
     pays: Callable[[Rung], bool]  # whether there is time for it
+    tokens_per_param: float = USUAL_TOKENS  # that a network of the budget will be trained on
 
 
 def knowledge(prior: FamilyPrior, runs: Sequence[LadderRun]) -> Knowledge:
@@ -123,7 +123,7 @@ def contenders(known: Knowledge, size: int, depths: Sequence[int]) -> list[int]:
     """Depths that may be the best of these at a size, the most likely first."""
     if not depths:
         return []
-    drawn = known.posterior.draws(size, np.array(depths, dtype=float), DRAWS, known.kind)
+    drawn = known.posterior.draws(size, np.array(depths, dtype=float), DRAWS, Training(known.kind))
     best = np.bincount(drawn.argmin(axis=1), minlength=len(depths)) / len(drawn)
     order = sorted(range(len(depths)), key=lambda at: (-best[at], at))
     likely = [depths[at] for at in order if best[at] >= UNLIKELY]

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from archfit.advise.budgets import (
     CHINCHILLA_TOKENS,
+    EPOCHS,
     BlockParams,
     Budget,
     DataTokens,
@@ -107,6 +108,12 @@ class PlanRequest:
         if self.block == "llama" and self.multiple_of is not None and self.multiple_of % 2:
             rule = "is odd, and rotary positions need heads of an even size"
             raise InvalidValue("multiple_of", self.multiple_of, rule, "use an even {multiple_of}")
+
+    def trained_tokens(self, params: float) -> float:
+        """Tokens a parameter: those asked for, or what the data have, read EPOCHS times."""
+        if self.data is None:
+            return self.tokens_per_param
+        return min(self.tokens_per_param, EPOCHS * self.data.tokens / params)
 
     @property
     def input_dimensions(self) -> int:

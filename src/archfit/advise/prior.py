@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from archfit.advise.prior_runs import KindRuns
-from archfit.advise.surface import NEW, Observed, Posterior, Surface, joined
+from archfit.advise.surface import USUAL, Observed, Posterior, Surface, Training, joined
 from archfit.spec import from_json
 from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
@@ -168,12 +168,12 @@ def outlook(
     ends: tuple[float, float],
     *,
     close: float = CLOSE,
-    kind: int = NEW,
+    training: Training = USUAL,
     cost: DepthCost | None = None,
 ) -> DepthOutlook:
     """The depth of least expected loss between two ends; `close` is a share of the loss."""
     depths = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), GRID_DEPTHS))
-    drawn = posterior.draws(size, depths, DRAWS, kind)
+    drawn = posterior.draws(size, depths, DRAWS, training)
     if cost is not None:
         drawn = drawn + np.array([cost(float(depth)) for depth in depths])
     regrets = np.expm1(drawn - drawn.min(axis=1, keepdims=True))

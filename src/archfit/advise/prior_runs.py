@@ -18,7 +18,6 @@ GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may 
 LEAST_NETWORKS = 8  # of a public setting
 SPAN = 3  # the deepest of them over the shallowest, at least
 LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
-LAW_TOKENS = 65.5e9  # 1M steps of 512 x 128, whatever the size
 LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
 LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
 NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
@@ -182,12 +181,15 @@ def tokens_at(networks: Sequence[PublicNetwork], size: float) -> float:
 
 
 def schedule_groups(settings: Mapping[str, Sequence[PublicNetwork]]) -> dict[str, str]:
-    """Settings that train the same networks, by the largest of them: they are one experiment."""
+    """Settings that train the same networks, by one of them: they are one experiment.
 
-    def worth(name: str) -> tuple[int, int, int]:
+    That is the one of most depths, then of most networks, then nearest to the usual tokens.
+    """
+
+    def worth(name: str) -> tuple[int, int, float]:
         networks = settings[name]
-        depths = len({network.depth for network in networks})
-        return depths, len(networks), max(network.tokens for network in networks)
+        away = [abs(log_tokens(tokens_of(network))) for network in networks]
+        return len({network.depth for network in networks}), len(networks), -math.fsum(away)
 
     shapes = {name: {(n.depth, n.width, n.params) for n in some} for name, some in settings.items()}
     groups: dict[str, str] = {}
@@ -220,5 +222,5 @@ def law_runs() -> KindRuns:
         best = math.log(ideal_shape(size).depth)
         for doublings in (-1.0, -0.5, 0.0, 0.5, 1.0):
             logs = math.log(size / 1e6), best + doublings * math.log(2), LAW_COST * doublings**2
-            rows.append((*logs, LAW_NOISE**2, log_tokens(LAW_TOKENS / size)))
+            rows.append((*logs, LAW_NOISE**2, 0.0))  # it says nothing of tokens
     return KindRuns.of("Levine et al. 2020", rows, is_grid=True)

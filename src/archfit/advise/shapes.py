@@ -15,7 +15,7 @@ from archfit.advise.law import WEIGHTS, IdealShape, solve
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import CLOSE, DepthCost, DepthOutlook, FamilyPrior, family_prior, outlook
 from archfit.advise.prior_runs import LEAST_SIZE
-from archfit.advise.surface import NEW, Posterior
+from archfit.advise.surface import NEW, USUAL_TOKENS, Posterior, Training
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole
 
@@ -95,13 +95,22 @@ class Knowledge:
         )
 
     def outlook(
-        self, size: float, deepest: float, tokens_per_param: float, cost: DepthCost | None = None
+        self,
+        size: float,
+        deepest: float,
+        tokens_per_param: float = USUAL_TOKENS,
+        cost: DepthCost | None = None,
     ) -> DepthOutlook:
-        """Depths at a size, up to one; below LEAST_SIZE those of it, the least that was fitted."""
+        """Depths at a size, up to one.
+
+        Nothing is asked below what was fitted: LEAST_SIZE parameters on the usual tokens.
+        """
+        patience = self.posterior.surface.patience
+        least = USUAL_TOKENS * min(1.0, LEAST_SIZE / size) ** (1 / patience)
         ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
-        equal = self.posterior.surface.equivalent(size, tokens_per_param)
-        close, fitted = CLOSE / self.prior.level(size), max(equal, LEAST_SIZE)
-        return outlook(self.posterior, fitted, ends, close=close, kind=self.kind, cost=cost)
+        fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
+        training = Training(self.kind, max(least, tokens_per_param))
+        return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
 
 
 def cost(request: PlanRequest, depth: float, width: float) -> float:
@@ -133,9 +142,9 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
         )
     deepest = min(sized.max_depth, _deepest(sized))
     size = _size(sized, min(8.0, deepest))
-    found = known.outlook(size, deepest, request.tokens_per_param, slowness)
+    found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
-    found = known.outlook(size, deepest, request.tokens_per_param, slowness)
+    found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
     shape = shape_of_depth(sized, found.depth)
     return BestShape(
         shape=shape,

@@ -1,9 +1,9 @@
 """What depth does to the loss, as a surface over size and depth that runs bend.
 
-For one kind of data, with z = ln depth - (centre + growth s) and a size s = ln(parameters / 1M) +
-patience ln(tokens a parameter / 20), since more tokens do to depth what more parameters do,
+For one kind of data, with n = ln(parameters / 1M), s = n + patience ln(tokens a parameter / 20),
+since more tokens do to depth what more parameters do, and z = ln depth - (centre + growth s),
 
-    ln loss = level + a e^(-f s) (c . (z, z^2, z e^(-h s), e^-z, t e^-z) + wave(s, ln depth))
+    ln loss = level + a e^(-f n) (c . (z, z^2, z e^(-h s), e^-z, t e^-z) + wave(s, ln depth))
 
 and noise, where t = REACH tanh(s / REACH): what kinds differ in does not grow with size for ever,
 with the fading f depth matters less in large networks than in small ones, and with the hurry h what
@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
@@ -37,9 +37,9 @@ USUAL_MEAN = (0.02, 0.003, 0.004, 0.03, 0.008)
 USUAL_SPREAD = (0.02, 0.005, 0.01, 0.02, 0.005)
 USUAL_WAVE = (0.015, 0.5, 0.5, 0.003)  # its size, lengths in s and ln depth, and the misfit
 USUAL_CENTRE = (2.0, 0.25)  # ln depth at 1M parameters; its growth as in Levine et al. 2020
-USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE = 0.15, 1.2, 0.5
+USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE = 0.24, 1.2, 0.5
 LIKELY_FACTOR = 1.5
-LIKELY_LAST = 0.7, 0.08, 0.15, 0.4, 0.3  # centre, growth, fading, hurry, patience
+LIKELY_LAST = 0.7, 0.03, 0.03, 0.4, 0.3  # centre, growth, fading, hurry, patience
 USUAL_TOKENS = 20.0  # a parameter
 LAST = "centre", "growth", "fading", "hurry", "patience"
 UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
@@ -47,11 +47,22 @@ LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
 NEW = -1  # the number of a kind without runs
 
 
+class Training(NamedTuple):
+    """What networks of a size are trained on: a kind of data, and how much of it."""
+
+    kind: int = NEW
+    tokens_per_param: float = USUAL_TOKENS
+
+
+USUAL = Training()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Places:
     """Networks on the surface."""
 
-    sizes: Reals  # ln(parameters / 1M), tokens considered
+    params: Reals  # ln(parameters / 1M)
+    sizes: Reals  # the same, tokens considered
     depths: Reals  # ln
     kinds: Reals  # numbers of kinds of one family
 
@@ -116,28 +127,26 @@ class Surface:
     def places(self, observed: Observed) -> Places:
         """Where runs are on the surface."""
         sizes = observed.sizes + self.patience * observed.tokens
-        return Places(sizes=sizes, depths=observed.depths, kinds=observed.kinds)
+        return Places(
+            params=observed.sizes, sizes=sizes, depths=observed.depths, kinds=observed.kinds
+        )
 
-    def equivalent(self, size: float, tokens_per_param: float) -> float:
-        """The size at which depth does, with the usual tokens, what it does here with these."""
-        return size * (tokens_per_param / USUAL_TOKENS) ** self.patience
-
-    def terms(self, sizes: Reals, depths: Reals) -> Reals:
+    def terms(self, places: Places) -> Reals:
         """Those that coefficients multiply, a row a network."""
-        z, t = depths - (self.centre + self.growth * sizes), REACH * np.tanh(sizes / REACH)
-        faded = np.exp(-self.fading * sizes)
+        sizes = places.sizes
+        z = places.depths - (self.centre + self.growth * sizes)
+        faded, t = np.exp(-self.fading * places.params), REACH * np.tanh(sizes / REACH)
         hurried, shallow = np.exp(-self.hurry * sizes), np.exp(-z)
         return np.asarray(faded * np.array([z, z * z, z * hurried, shallow, t * shallow])).T
 
     def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""
         spread = np.array(self.spread) ** 2
-        terms = self.terms(some.sizes, some.depths)
-        linear = (terms * spread) @ self.terms(others.sizes, others.depths).T
+        linear = (self.terms(some) * spread) @ self.terms(others).T
         away = ((some.sizes[:, None] - others.sizes) / self.size_length) ** 2
         away += ((some.depths[:, None] - others.depths) / self.depth_length) ** 2
         same = some.kinds[:, None] == others.kinds
-        faded = np.exp(-self.fading * (some.sizes[:, None] + others.sizes))
+        faded = np.exp(-self.fading * (some.params[:, None] + others.params))
         wave = np.where(same, faded * self.wave**2 * np.exp(-away / 2), 0.0)
         return np.asarray(np.where(same, 1.0, self.kinship) * linear + wave)
 
@@ -161,7 +170,7 @@ class Surface:
         places, found = self.places(observed), []
         shared = self.covariance(places, places)
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
-        middle = self.terms(places.sizes, places.depths) @ np.array(self.mean)
+        middle = self.terms(places) @ np.array(self.mean)
         for scale in SCALES:
             root = np.asarray(np.linalg.cholesky(scale**2 * shared + alone), dtype=float)
             left = np.linalg.solve(root, observed.losses - scale * middle)
@@ -188,14 +197,17 @@ class Posterior:
     solved: tuple[_Solved, ...]
     weights: tuple[float, ...]  # of the scales
 
-    def draws(self, size: float, depths: Reals, count: int, kind: int = NEW) -> Reals:
+    def draws(self, size: float, depths: Reals, count: int, training: Training = USUAL) -> Reals:
         """ln loss at these depths (layers) up to a level, as it may be: `count` rows.
 
-        `kind` is the number of one that was observed, or a new one of the family.
+        Its kind is the number of one that was observed, or a new one of the family.
         """
         random = np.random.default_rng(0)
         ones = np.ones(len(depths))
-        places = Places(sizes=math.log(size / 1e6) * ones, depths=np.log(depths), kinds=kind * ones)
+        params = math.log(size / 1e6) * ones
+        tokens = math.log(training.tokens_per_param / USUAL_TOKENS)
+        sizes, kinds = params + self.surface.patience * tokens, training.kind * ones
+        places = Places(params=params, sizes=sizes, depths=np.log(depths), kinds=kinds)
         counts = random.multinomial(count, self.weights)
         parts = [
             self._drawn(at, places, random.standard_normal((some, len(depths))))
@@ -206,7 +218,7 @@ class Posterior:
 
     def _drawn(self, at: int, places: Places, normal: Reals) -> Reals:
         surface, scale = self.surface, SCALES[at]
-        mean = scale * surface.terms(places.sizes, places.depths) @ np.array(surface.mean)
+        mean = scale * surface.terms(places) @ np.array(surface.mean)
         own = scale**2 * surface.covariance(places, places)
         if self.observed is not None:
             solved = self.solved[at]
@@ -281,7 +293,7 @@ def rounded(surface: Surface, digits: int = 6) -> Surface:
     def short(number: float) -> float:
         return float(f"{number:.{digits}g}")
 
-    found = {
+    found: dict[str, Any] = {
         field.name: tuple(map(short, part)) if isinstance(part, tuple) else short(part)
         for field in fields(surface)
         for part in [getattr(surface, field.name)]

@@ -17,7 +17,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import Literal
 
-from archfit.advise.budgets import CHINCHILLA_TOKENS, LARGEST_BUDGET
+from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.plan_request import TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
@@ -239,7 +239,7 @@ def _known(family: str | None, step: int, deepest: int) -> tuple[DepthOutlook, f
     """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
     size = 2 ** (step / SIZES_A_DOUBLING)
     known = replace(Knowledge.of_family(family), deepest=deepest)
-    found = known.outlook(size, math.inf, CHINCHILLA_TOKENS)  # nobody says how many tokens it saw
+    found = known.outlook(size, math.inf)  # on the usual tokens: nobody says how many it saw
     return found, known.prior.level(size), size > FAR * known.largest
 
 

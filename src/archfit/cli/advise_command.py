@@ -101,12 +101,16 @@ def _write(found: Advice, options: PlanOptions, folder: Path, *, why: bool, as_j
     files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
     document = advice_of(found, command=command, version=version_line())
     page = str(folder / REPORT)
-    written = {"file": page, "figures": figures_json(save_report(document, Path(page)))}
+    written, told = None, f"Report: {page}"
+    if importlib.util.find_spec("altair") is None:  # a bare checkout, where nothing can be drawn
+        told = f"No report: altair is missing. With it, archfit report {folder} draws one"
+    else:
+        written = {"file": page, "figures": figures_json(save_report(document, Path(page)))}
     if as_json:
         assert isinstance(document.data, dict)
         print_json(document.data | {"export": {"files": files}, "report": written})
     else:
-        typer.echo(f"{text_of(document, why=why)}\nReport: {page}, config: {files[0]}")
+        typer.echo(f"{text_of(document, why=why)}\n{told}, config: {files[0]}")
     if found.failures and not found.runs:
         raise SystemExit(SOME_FAILED)
 
@@ -132,11 +136,6 @@ def _check_measuring(
     check_choice(DEVICES, device=device)
     if workers is not None:
         check_at_least(1, workers=workers)
-    if importlib.util.find_spec("altair") is None:  # a bare checkout, where nothing could be drawn
-        raise ValueError(
-            "altair is missing, which draws the report; pip install archfit, or use archfit plan "
-            "and archfit sweep, which do without"
-        )
 
 
 def _can_train(device: str) -> bool:

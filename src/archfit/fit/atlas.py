@@ -23,6 +23,7 @@ from archfit.spec.files import packed_file, packed_lines
 from archfit.spec.frames import frame_of
 
 RECORDS, KINDS = "atlas/records.jsonl.xz", "atlas/kinds.toml"
+HELD_BACK = "atlas/held_back.jsonl.xz"  # kinds that no rate, form or prior has seen
 OWN = "own"  # the family of kinds that users add
 KIND_NAME = re.compile(r"\w[\w .-]{0,60}")
 DOUBLINGS = 1_000_000  # sizes are this times powers of 2, about: 60k and 125k, not 62.5k
@@ -304,8 +305,10 @@ def _check_new_kind(atlas: Atlas, name: str, *, is_mixed: bool) -> None:
 
 
 @cache
-def read_atlas() -> Atlas:
-    """What ships with this version."""
+def read_atlas(records: str = RECORDS) -> Atlas:
+    """What ships with this version, or the kinds that were held back of it."""
     table = tomllib.loads(packed_file(KINDS).read_text(encoding="utf-8"))
-    kinds = tuple(AtlasKind(name=name, **facts) for name, facts in table.items())
-    return Atlas(kinds=kinds, runs=tuple(packed_lines(AtlasRun, RECORDS)))
+    runs = tuple(packed_lines(AtlasRun, records))
+    there = {run.kind for run in runs}
+    kinds = (AtlasKind(name=name, **facts) for name, facts in table.items() if name in there)
+    return Atlas(kinds=tuple(kinds), runs=runs)

@@ -8,6 +8,7 @@ from archfit.fit.atlas import size_words
 from archfit.report.document import Command, Document, Figure, Section, Table, facts, loaded
 from archfit.report.plan_document import (
     confidence,
+    notes,
     plan_document,
     plan_figures,
     shape_words,
@@ -21,6 +22,7 @@ ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnin
 def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
     """What `archfit advise` says and its report holds; `name` is what people call the source."""
     plan = advice.plan
+    shown, more = notes(plan)
     made = (
         f"Made by {version}. Beside this page each chart lies as NAME.svg and .png, the "
         "config and tokenizer in model, the runs in ladder."
@@ -29,7 +31,8 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
         title=f"Which Transformer fits {name}?",
         headline=f"{shape_words(plan)}, {vocabulary_words(advice)} for {plan.request.budget}",
         sections=(
-            Section.of("", *_answer(advice)),
+            Section.of("", *shown, *_answer(advice)),
+            Section.of("More notes", *more, is_why=True),
             Section.of("Figures", *_figures(advice), is_detail=True),
             Section.of("Measured on your data", *_tables(advice), is_why=True),
             *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
@@ -47,9 +50,7 @@ def vocabulary_words(advice: Advice) -> str:
 
 
 def _answer(advice: Advice) -> Iterator[str]:
-    plan = advice.plan
-    yield from (f"Note: {warning}." for warning in plan.warnings)
-    yield from confidence(plan)
+    yield from confidence(advice.plan)
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
         yield (

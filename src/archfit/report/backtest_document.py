@@ -1,6 +1,6 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
-from archfit.advise.backtest import ATLAS, PRIOR, Backtest, RuleScore
+from archfit.advise.backtest import ATLAS, PRIOR, UNSEEN, Backtest, RuleScore
 from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
 
 UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
@@ -29,8 +29,9 @@ def _headline(test: Backtest) -> str:
 
 def _section(test: Backtest) -> Section:
     families, settings = len({setting.family for setting in test.settings}), len(test.settings)
-    one, many = ("family", "families") if test.grid == ATLAS else ("set", "sets")
-    kinds = f"{one if families == 1 else many} of {'data' if test.grid == ATLAS else 'networks'}"
+    one, many = ("family", "families") if test.grid in (ATLAS, UNSEEN) else ("set", "sets")
+    of = "data" if test.grid in (ATLAS, UNSEEN) else "networks"
+    kinds = f"{one if families == 1 else many} of {of}"
     halves = (
         f"{test.in_halves} of them have seeds enough to choose the best depth on one half and "
         f"score it on the other, where it loses {test.oracle:.4f} itself."

@@ -19,20 +19,26 @@ NOTES = 230  # characters of notes beside the answer, three lines; more is for t
 
 def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says."""
-    notes = [f"Note: {warning}." for warning in plan.warnings]
-    ends = accumulate(map(len, notes))
-    shown = [note for note, end in zip(notes, ends, strict=True) if end <= NOTES] or notes[:1]
+    shown, more = notes(plan)
     return Document(
         title=TITLE,
         headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
             Section.of("", *confidence(plan), *shown),
             Section.of("Next", *_next(plan)),
-            Section.of("More notes", *notes[len(shown) :], is_why=True),
+            Section.of("More notes", *more, is_why=True),
             *why_sections(plan),
         ),
         data=plan_json(plan),
     )
+
+
+def notes(plan: Plan) -> tuple[list[str], list[str]]:
+    """Warnings for which there is room beside the answer, and the others."""
+    found = [f"Note: {warning}." for warning in plan.warnings]
+    ends = accumulate(map(len, found))
+    shown = [note for note, end in zip(found, ends, strict=True) if end <= NOTES] or found[:1]
+    return shown, found[len(shown) :]
 
 
 def why_sections(plan: Plan) -> tuple[Section, ...]:
