@@ -18,6 +18,7 @@ from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
 from archfit.advise.source import Source, facts_of, vocabulary_of
 from archfit.advise.speed import Speed
+from archfit.advise.surface import USUAL_TOKENS
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import (
     InBpe,
@@ -181,9 +182,12 @@ def _measuring_warnings(
         )
     largest = max(run.size for run in runs)
     if plan.best.size > FAR * largest:
+        can_grow = plan.request.trained_tokens(2 * largest) >= USUAL_TOKENS
+        way_out = (
+            "more --minutes-to-measure go further" if can_grow else "the data feed none larger"
+        )
         found.append(
             f"the largest network measured has {largest:,} parameters, "
-            f"{plan.best.size / largest:.0f} times fewer than the budget; more "
-            "--minutes-to-measure go further"
+            f"{plan.best.size / largest:.0f} times fewer than the budget; {way_out}"
         )
     return tuple(found)
