@@ -163,5 +163,6 @@ def differences(recorded: object, found: object, tolerance: float, at: str = "")
 
 def _equal(recorded: object, found: object, tolerance: float) -> bool:
     if isinstance(recorded, float) and isinstance(found, (int, float)):
-        return math.isclose(recorded, found, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+        # Singular values near the noise of float32 depend on the machine's BLAS.
+        return math.isclose(recorded, found, rel_tol=2 * tolerance, abs_tol=tolerance * 1e-3)
     return type(recorded) is type(found) and recorded == found

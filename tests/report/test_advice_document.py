@@ -54,7 +54,8 @@ def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_
     found.add((config["n_layer"], config["n_embd"], config["n_head"], config["vocab_size"]))
     assert found == {(shape.depth, shape.width, shape.heads, advice.data.vocab)}
     words = (
-        f"{shape.depth} layers of width {shape.width}, {shape.heads} heads of {shape.head_dim}, "
+        f"{shape.depth} {'layer' if shape.depth == 1 else 'layers'} of width {shape.width}, "
+        f"{shape.heads} heads of {shape.head_dim}, "
         f"{advice.data.vocab} tokens"
     )
     assert document.headline.startswith(words)

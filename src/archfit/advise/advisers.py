@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from archfit.advise import law
 from archfit.advise.law import WEIGHTS, IdealShape, ideal_shape
 from archfit.advise.prior import rule_regrets
+from archfit.spec.search import bisect_rising
 from archfit.theory.arithmetic import SIZE
 
 SMALL_VOCABULARIES = (
@@ -125,11 +126,10 @@ def _shape_in_use(facts: NetworkFacts) -> Advice:
 
 def _log3(facts: NetworkFacts) -> Named:
     """`min_depth` of the theory in floating point: a bare checkout has no certified digits."""
-    from scipy.special import lambertw
-
     least, most = SIZE
     size = min(max(facts.block_params, least), most)
-    depth = math.floor(lambertw(math.log(3) * size / 6).real / (2 * math.log(3)))
+    lambert = bisect_rising(lambda u: u * math.exp(u), math.log(3) * size / 6, 0.0, 500.0)
+    depth = math.floor(lambert / (2 * math.log(3)))
     return facts.of_depth(max(1, depth))
 
 

@@ -19,7 +19,7 @@ from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
 
 PRIOR = "prior.json"
-GRID_DEPTHS = 64  # at which a decision looks
+GRID_DEPTHS = 80  # at which a decision looks
 DRAWS = 1000
 SURE = 0.9
 CLOSE = 0.01  # bits per byte: depths this near the best are as good

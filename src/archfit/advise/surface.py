@@ -179,13 +179,18 @@ class Surface:
         return tuple(found)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Solved:
     """Runs, at one scale."""
 
     root: Reals  # of their covariance
     left: Reals  # its inverse times what the mean leaves
     evidence: float
+
+    @cached_property
+    def inverse(self) -> Reals:
+        """Of the root: audits of many networks ask the same posterior."""
+        return np.asarray(np.linalg.inv(self.root))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,7 +228,7 @@ class Posterior:
         if self.observed is not None:
             solved = self.solved[at]
             cross = scale**2 * surface.covariance(places, surface.places(self.observed))
-            known = np.linalg.solve(solved.root, cross.T)
+            known = solved.inverse @ cross.T
             mean = mean + solved.left @ known
             own = own - known.T @ known
         roots, directions = np.linalg.eigh((own + own.T) / 2 + NUGGET * np.eye(len(own)))

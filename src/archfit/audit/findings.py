@@ -32,6 +32,7 @@ HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
 WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
 LARGEST_CODEBOOK = 16_384  # tokens of pictures, sounds and sequences: others have no more
+TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
 CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
@@ -218,7 +219,11 @@ def _misfit(subject: Subject) -> Prospect | None:
         return None
     deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
     step = round(SIZES_A_DOUBLING * math.log2(size))
-    known = ((family, _known(family, step, deepest)) for family in _families(model))
+    known = (
+        (family, _known(family, step, deepest, tokens))
+        for tokens in TOKENS
+        for family in _families(model)
+    )
     found = (Prospect(family, stack.depth, *outlook) for family, outlook in known)
     likeliest = next(found)
     return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
@@ -235,18 +240,20 @@ def _families(model: Model) -> tuple[str | None, ...]:
 
 
 @cache
-def _known(family: str | None, step: int, deepest: int) -> tuple[DepthOutlook, float, bool]:
+def _known(
+    family: str | None, step: int, deepest: int, tokens: float
+) -> tuple[DepthOutlook, float, bool]:
     """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
     size = 2 ** (step / SIZES_A_DOUBLING)
     known = replace(Knowledge.of_family(family), deepest=deepest)
-    found = known.outlook(size, math.inf)  # on the usual tokens: nobody says how many it saw
+    found = known.outlook(size, math.inf, tokens)
     return found, known.prior.level(size), size > FAR * known.largest
 
 
 def good_depths() -> Iterator[tuple[float, DepthOutlook]]:
     """Sizes that depths of text are known at, with what is known there; for a chart."""
     for step in range(*(round(SIZES_A_DOUBLING * math.log2(size)) for size in CHARTED)):
-        outlook, _, is_extrapolated = _known(TEXT, step, DEEPEST_TRAINED)
+        outlook, _, is_extrapolated = _known(TEXT, step, DEEPEST_TRAINED, TOKENS[0])
         if not is_extrapolated:
             yield 2 ** (step / SIZES_A_DOUBLING), outlook
 

@@ -251,7 +251,7 @@ def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
     document = json.loads(asked("/api/plan?params=125M").content)
     shape = document["recommended"]
     text = asked("/").content.decode()
-    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
+    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']:,}" in text
     assert f"{shape['params']['total']:,} parameters" in text
 
 
@@ -280,7 +280,7 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
 def test_a_page_has_the_shape_of_the_api_for_every_kind_of_budget(page: str, api: str) -> None:
     shape = json.loads(asked(f"/api/plan?{api}").content)["recommended"]
     text = asked(f"/?{page}").content.decode()
-    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']}" in text
+    assert f"{shape['depth']} layers \N{MULTIPLICATION SIGN} {shape['width']:,}" in text
 
 
 def test_the_gallery_sorts_and_finds() -> None:
