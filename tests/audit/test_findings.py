@@ -234,7 +234,9 @@ def test_the_size_of_a_network_is_what_a_plan_asks_by(monkeypatch: pytest.Monkey
     """Blocks and tables, but no more of tables than of blocks; two steps a doubling."""
     steps: list[int] = []
 
-    def known(_: str | None, step: int, deepest: int, tokens: float) -> tuple[DepthOutlook, float, bool]:
+    def known(
+        _: str | None, step: int, deepest: int, __: float
+    ) -> tuple[DepthOutlook, float, bool]:
         steps.append(step)
         assert deepest == 128
         return _outlook(1.0, 99.0, 0.0), 1.0, False

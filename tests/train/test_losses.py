@@ -104,9 +104,8 @@ def test_every_loss_of_a_record_and_the_weights_are_those_of_a_plain_loop(
     weights = dict(model.named_parameters())
     assert stored.keys() == weights.keys()
     for name, weight in weights.items():
-        # Biases of keys have no gradient but rounding, which Adam scales to full steps.
-        parts = (stored[name].chunk(3), weight.chunk(3)) if "qkv.bias" in name else None
-        ours, plain = (
-            (stored[name], weight) if parts is None else (torch.cat(part[::2]) for part in parts)
-        )
-        assert torch.allclose(ours, plain, atol=2e-5, rtol=0), name
+        difference = (stored[name] - weight).abs()
+        if "qkv.bias" in name:  # those of keys have no gradient but rounding, which Adam scales up
+            queries, _, values = difference.chunk(3)
+            difference = torch.cat([queries, values])
+        assert difference.max() <= 2e-5, name
