@@ -149,7 +149,7 @@ def test_severity_changes_at_15_and_5_percent_redundant(
 
 # ---- depths
 
-Known = Callable[[str | None, int, int], tuple[DepthOutlook, float, bool]]
+Known = Callable[[str | None, int, int, float], tuple[DepthOutlook, float, bool]]
 
 
 def _outlook(low: float, high: float, lost: float) -> DepthOutlook:
