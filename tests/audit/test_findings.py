@@ -216,7 +216,7 @@ def test_a_depth_is_wrong_only_where_it_is_wrong_for_all_data_that_the_input_may
     bad, good = (_outlook(10.5, 39.5, 0.5), 2.0, False), (_outlook(1.0, 99.0, 0.5), 2.0, False)
     asked: dict[str | None, None] = {}
 
-    def known(family: str | None, *_: int) -> tuple[DepthOutlook, float, bool]:
+    def known(family: str | None, *_: float) -> tuple[DepthOutlook, float, bool]:
         asked[family] = None
         return bad
 
