@@ -3,10 +3,9 @@
     python docs/atlas/prepare.py FILES OUT [KIND…]
 
 FILES is a folder with what docs/atlas/sources.py writes and the other sources (english.txt.xz and
-english-heldout.txt.xz, the same of c-code, dna and proteins). Some kinds are the first documents
-of a source only. Afterwards `archfit sweep atlas --kind NAME --data OUT/NAME` goes on with a kind;
-what was made is compared with the records. How `music` and `instruments` were put together is not
-known any more, so that they cannot be made again to the byte.
+english-heldout.txt.xz, the same of c-code, dna, proteins, music and instruments). Some kinds are
+the first documents of a source only, others a folder of two files. Afterwards `archfit sweep atlas
+--kind NAME --data OUT/NAME` goes on with a kind; what was made is compared with the records.
 """
 
 import lzma
@@ -58,7 +57,13 @@ KINDS = {
     "molecules": AtlasSource(
         source="molecules.txt", settings={"kind": "abc"}, documents=12_807, separator="\n\n"
     ),
+    "music": AtlasSource(  # a folder of music.abc and tunes.abc
+        source="music", heldout="music-heldout.abc", settings={"kind": "abc"}
+    ),
     "scores": AtlasSource(source="scores.krn", settings={"kind": "abc"}),
+    "instruments": AtlasSource(  # a folder of instruments.bin and sounds.bin
+        source="instruments", heldout="instruments-heldout.bin", settings={"kind": "bytes"}
+    ),
     "mnist-16": AtlasSource(source="mnist.npz", settings={"kind": "images", "levels": 16}),
     "mnist-256": AtlasSource(source="mnist.npz", settings={"kind": "images"}),
     "fashion-16": AtlasSource(
