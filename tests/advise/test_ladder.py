@@ -10,8 +10,11 @@ import pytest
 from archfit.advise.ladder import (
     DEPTHS,
     ENOUGH,
+    FAR,
+    FIRST_SHARE,
     MOST_DEPTHS,
     SIZES,
+    TAIL,
     LadderLimits,
     LadderRun,
     Rung,
@@ -20,7 +23,7 @@ from archfit.advise.ladder import (
     knowledge,
     next_rung,
 )
-from archfit.advise.prior import FamilyPrior, family_prior, shipped_prior
+from archfit.advise.prior import DRAWS, FamilyPrior, family_prior, shipped_prior
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import SCALES, Places
 
@@ -30,9 +33,14 @@ Loss = Callable[[int, int], float]  # ln, by size and depth
 
 
 def limits(
-    *, budget: float = BUDGET, pays: Callable[[Rung], bool] = lambda _: True
+    *, budget: float = BUDGET, price: Callable[[Rung], float] = lambda _: 1.0
 ) -> LadderLimits:
-    return LadderLimits(budget=budget, deepest=DEEPEST, depths=lambda _: DEPTHS, pays=pays)
+    return LadderLimits(budget=budget, deepest=DEEPEST, depths=lambda _: DEPTHS, price=price)
+
+
+def up_to(size: int) -> Callable[[Rung], float]:
+    """Whatever is no larger takes all that is left."""
+    return lambda rung: 1.0 if rung.size <= size else 2.0
 
 
 def trained(rung: Rung, loss: Loss) -> list[LadderRun]:
@@ -76,52 +84,83 @@ def prior() -> FamilyPrior:
     return family_prior(None)
 
 
-def test_the_first_rung_is_of_the_least_size_and_of_depths_that_may_be_best(
+def test_the_largest_size_that_can_be_paid_comes_first_with_as_many_depths_as_can(
     prior: FamilyPrior,
 ) -> None:
-    rung = next_rung(prior, (), limits())
-    assert rung is not None
-    assert (rung.size, rung.seed) == (SIZES[0], 0)
-    assert rung.depths == tuple(sorted(contenders(Knowledge.of_prior(prior), SIZES[0], DEPTHS)))
-    assert 3 <= len(rung.depths) <= MOST_DEPTHS
+    known = Knowledge.of_prior(prior)
+    for most, count in ((SIZES[2], MOST_DEPTHS), (SIZES[0], MOST_DEPTHS), (SIZES[1], 2)):
+
+        def price(rung: Rung, most: int = most, count: int = count) -> float:
+            return 1.0 if rung.size <= most and len(rung.depths) <= count else 1.01
+
+        rung = next_rung(prior, (), limits(price=price))
+        assert rung is not None
+        assert (rung.size, rung.seed) == (most, 0)
+        assert rung.depths == contenders(known, most, DEPTHS, count)
+        assert len(rung.depths) == count
+    assert next_rung(prior, (), limits(price=lambda rung: len(rung.depths))) is None
 
 
-def test_after_a_rung_comes_the_next_size_and_none_above_the_budget(prior: FamilyPrior) -> None:
-    loss, rungs = planted(1, SIZES[:4]), list[Rung]()
+def test_a_first_look_at_the_smallest_size_is_had_where_it_costs_next_to_nothing(
+    prior: FamilyPrior,
+) -> None:
+    for share, size in ((0.9 * FIRST_SHARE, SIZES[0]), (1.1 * FIRST_SHARE, SIZES[2])):
+
+        def price(rung: Rung, share: float = share) -> float:
+            return share * len(rung.depths) * (rung.size / SIZES[0]) ** 2 / MOST_DEPTHS
+
+        rung = next_rung(prior, (), limits(price=price))
+        assert rung is not None
+        assert rung.size == size
+
+
+def test_depths_are_spread_over_where_the_best_may_be(prior: FamilyPrior) -> None:
+    known = Knowledge.of_prior(prior)
+    drawn = known.posterior.draws(10**6, np.array(DEPTHS, dtype=float), DRAWS)
+    best = np.array(DEPTHS)[drawn.argmin(axis=1)]
+    few, many = contenders(known, 10**6, DEPTHS, 2), contenders(known, 10**6, DEPTHS, 6)
+    assert np.mean(best <= few[0]) > TAIL / 2
+    assert np.mean(best >= few[1]) > TAIL / 2
+    assert few[0] < np.median(best) < few[1]
+    assert len(set(many)) == len(many) == 6
+    assert set(few) <= {*range(many[0], many[-1] + 1)}
+
+
+def test_no_size_is_above_the_budget_and_no_network_is_trained_twice(prior: FamilyPrior) -> None:
+    loss, runs = planted(1, SIZES[:4]), list[LadderRun]()
 
     def train(rung: Rung) -> list[LadderRun]:
-        rungs.append(rung)
-        assert len(rungs) < 10
-        return trained(rung, loss)
+        found = trained(rung, loss)
+        runs.extend(found)
+        assert len(runs) < 200
+        return found
 
     climbed(prior, (), limits(budget=1_000_000), train)
-    first = [rung.size for rung in rungs if rung.seed == 0]
-    assert first == sorted(set(first))
-    assert first[:2] == list(SIZES[:2])
-    assert max(first) <= 1_100_000
+    assert max(run.size for run in runs) == 1_000_000
+    cells = [(run.size, run.depth, run.seed) for run in runs]
+    assert len(set(cells)) == len(cells)
 
 
 def test_where_no_larger_size_can_be_paid_the_largest_is_seen_with_another_seed(
     prior: FamilyPrior,
 ) -> None:
-    (first,) = [next_rung(prior, (), limits())]
-    assert first is not None
-    runs = trained(first, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))
-    again = next_rung(prior, runs, limits(pays=lambda rung: rung.size <= SIZES[0]))
+    rung = Rung(size=SIZES[0], depths=DEPTHS, seed=0)
+    runs = trained(rung, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))
+    again = next_rung(prior, runs, limits(price=up_to(SIZES[0])))
     assert again is not None
     assert (again.size, again.seed) == (SIZES[0], 1)
-    both = [*runs, *trained(again, lambda _, depth: 1.0 + 0.3 * abs(math.log(depth / 12)))]
-    assert next_rung(prior, both, limits(pays=lambda rung: rung.size <= SIZES[0])) is None
+    both = [*runs, *(replace(run, seed=1) for run in runs)]
+    assert next_rung(prior, both, limits(price=up_to(SIZES[0]))) is None
 
 
-def test_it_stops_where_nothing_can_be_paid_and_trains_fewer_depths_where_few_can(
-    prior: FamilyPrior,
-) -> None:
-    assert next_rung(prior, (), limits(pays=lambda _: False)) is None
-    few = next_rung(prior, (), limits(pays=lambda rung: len(rung.depths) <= 3))
-    assert few is not None
-    assert len(few.depths) == 3
-    assert next_rung(prior, (), limits(pays=lambda rung: len(rung.depths) <= 2)) is None
+def test_it_does_not_stop_far_below_the_budget_however_sure_it_is(prior: FamilyPrior) -> None:
+    """One size says nothing of the trend on these data."""
+    rung = Rung(size=SIZES[0], depths=DEPTHS, seed=0)
+    runs = trained(rung, lambda _, depth: 1.0 + 0.002 * math.log(depth / 6) ** 2)
+    for budget, goes_on in ((FAR * SIZES[0], False), (2 * FAR * SIZES[0], True)):
+        found = knowledge(prior, runs).outlook(budget, DEEPEST)
+        assert prior.level(budget) * found.expected_regret < ENOUGH
+        assert (next_rung(prior, runs, limits(budget=budget)) is not None) == goes_on
 
 
 def test_it_stops_where_little_is_left_to_lose(prior: FamilyPrior) -> None:
@@ -151,7 +190,7 @@ def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: FamilyP
     budget = sizes[-1]
     for seed in range(8):
         loss = planted(seed, sizes)
-        small = limits(budget=budget, pays=lambda rung: rung.size < budget)
+        small = limits(budget=budget, price=up_to(budget // 2))
         runs = climbed(prior, (), small, lambda rung, loss=loss: trained(rung, loss))  # type: ignore[misc]
         assert runs
         prior_lost.append(lost(Knowledge.of_prior(prior), loss, budget))

@@ -34,6 +34,7 @@ GRID_POINTS = 120
 SIZES_OF_A_GRID = 6
 NEAR_SIZE = 1.6  # networks within this factor say which depths a size has
 LADDER_SHARE, LARGE_SHARE = 0.5, 0.15  # of the operations of the network that is asked about
+TINY = 1e-9  # of them
 LARGE = 8_000_000  # parameters, from which on a ladder may cost the lesser share
 LEAST_LADDER = 1_000_000  # with smaller budgets a ladder has no rung
 LEAST_FAMILIES = 3
@@ -247,7 +248,7 @@ def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
         tokens_per_param=setting.tokens_per_param,
         deepest=setting.ends[1],
         depths=lambda size: sorted({depth for each, depth, _ in there if each == size}),
-        pays=lambda rung: math.fsum(spent) + cost(rung) <= share,
+        price=lambda rung: cost(rung) / max(share - math.fsum(spent), TINY),
     )
     return knowledge(prior, climbed(prior, (), limits, trained))
 

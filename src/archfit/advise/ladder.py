@@ -1,14 +1,14 @@
 """The ladder: small networks on the user's data, a round after another, each told by those before.
 
-It begins at the smallest size that says something of larger ones, tries the depths that may be best
-there, goes up a size, as far as the budget itself if there is time, and ends when little is left to
-lose at the budget or nothing more can be paid. What to train next is decided here, from what is
-known so far alone; who trains it, and what it costs, is said by the caller: a machine and its
-clock, or in back-tests the atlas and operations.
+It tries depths that may be best at the largest size that can be paid, the budget itself if there is
+time, then at smaller ones, and ends when little is left to lose at the budget or nothing more can
+be paid. What to train next is decided here, from what is known so far alone; who trains it, and
+what it costs, is said by the caller: a machine and its clock, or in back-tests the atlas and
+operations.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from archfit.advise.prior import DRAWS, FamilyPrior
@@ -23,8 +23,10 @@ DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 ABOUT = 1.1  # times the budget: widths are whole numbers
 ENOUGH = 0.005  # bits per byte of expected regret: with less, nothing more is trained
 RUN_NOISES = (0.004, 0.011, 0.025, 0.05)  # of ln loss by the seed, as kinds of the atlas have it
-UNLIKELY = 0.04  # probability of being best, below which a depth is not tried
-MOST_DEPTHS, LEAST_DEPTHS = 6, 3
+FAR = 4  # times the largest size measured: a budget beyond has a trend that was not seen
+FIRST_SHARE = 0.05  # of what can be paid, at most, for a first look at the smallest size
+TAIL = 0.15  # of the probability on either side of the depths that are tried
+MOST_DEPTHS, LEAST_DEPTHS = 6, 2
 MOST_SEEDS = 2
 
 
@@ -56,7 +58,7 @@ class LadderLimits:
     budget: float  # the size that is asked about
     deepest: float  # network of that size
     depths: Callable[[int], Sequence[int]]  # that can be trained at a size
-    pays: Callable[[Rung], bool]  # whether there is time for it
+    price: Callable[[Rung], float]  # in shares of what is left; above 1 there is no time for it
     tokens_per_param: float = USUAL_TOKENS  # that a network of the budget will be trained on
 
 
@@ -88,49 +90,49 @@ def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Ob
 
 
 def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
-    """What to train next; None: enough is known, or nothing more can be paid."""
+    """What to train next; None: enough is known, or nothing more can be paid.
+
+    Two depths of a size near the budget tell more than many of a small one, so that the largest
+    size comes that can be paid; before it the smallest, where that costs next to nothing, which
+    also shows how fast this machine is.
+    """
     known = knowledge(prior, runs)
     found = known.outlook(limits.budget, limits.deepest, limits.tokens_per_param)
-    level = prior.level(limits.budget)
-    if known.own_runs and level * found.expected_regret < ENOUGH:
+    is_near = any(run.size * FAR >= limits.budget for run in runs)
+    if is_near and prior.level(limits.budget) * found.expected_regret < ENOUGH:
         return None
-    top = max((run.size for run in runs if run.size in SIZES), default=0)
-    larger = [size for size in SIZES if top < size <= ABOUT * limits.budget]
-    tries = [(size, 0) for size in larger[:1]] + [(top, seed) for seed in _seeds(runs, top)]
-    rungs = (Rung(size=size, depths=tuple(limits.depths(size)), seed=seed) for size, seed in tries)
-    affordable = (_affordable(known, rung, limits) for rung in rungs)
-    return next((rung for rung in affordable if rung is not None), None)
+    sizes = [size for size in SIZES if size <= ABOUT * limits.budget and limits.depths(size)]
+    if sizes and not runs:
+        depths = contenders(known, sizes[0], limits.depths(sizes[0]), MOST_DEPTHS)
+        first = Rung(size=sizes[0], depths=depths, seed=0)
+        if limits.price(first) <= FIRST_SHARE:
+            return first
+    rungs = (rung for size in reversed(sizes) for rung in _rungs(known, runs, size, limits))
+    return next((rung for rung in rungs if limits.price(rung) <= 1), None)
 
 
-def _seeds(runs: Sequence[LadderRun], top: int) -> range:
-    """Seeds that the largest size could still have."""
-    used = max((run.seed for run in runs if run.size == top), default=MOST_SEEDS)
-    return range(used + 1, MOST_SEEDS)
+def _rungs(
+    known: Knowledge, runs: Sequence[LadderRun], size: int, limits: LadderLimits
+) -> Iterator[Rung]:
+    """What could be trained at a size, many depths first: those of a seed, then of the next."""
+    done = {(run.depth, run.seed) for run in runs if run.size == size}
+    for seed in range(MOST_SEEDS):
+        left = [depth for depth in limits.depths(size) if (depth, seed) not in done]
+        if left:
+            for count in range(min(MOST_DEPTHS, len(left)), LEAST_DEPTHS - 1, -1):
+                yield Rung(size=size, depths=contenders(known, size, left, count), seed=seed)
+            return
 
 
-def _affordable(known: Knowledge, rung: Rung, limits: LadderLimits) -> Rung | None:
-    """The depths of a rung that may be best, as many as can be paid; None: too few to compare."""
-    depths = contenders(known, rung.size, rung.depths)
-    while len(depths) >= LEAST_DEPTHS:
-        found = Rung(size=rung.size, depths=tuple(sorted(depths)), seed=rung.seed)
-        if limits.pays(found):
-            return found
-        depths = depths[:-1]
-    return None
-
-
-def contenders(known: Knowledge, size: int, depths: Sequence[int]) -> list[int]:
-    """Depths that may be the best of these at a size, the most likely first."""
-    if not depths:
-        return []
+def contenders(known: Knowledge, size: int, depths: Sequence[int], count: int) -> tuple[int, ...]:
+    """So many of these depths, spread over where the best of a size may be, the likely ends too."""
     drawn = known.posterior.draws(size, np.array(depths, dtype=float), DRAWS, Training(known.kind))
     best = np.bincount(drawn.argmin(axis=1), minlength=len(depths)) / len(drawn)
-    order = sorted(range(len(depths)), key=lambda at: (-best[at], at))
-    likely = [depths[at] for at in order if best[at] >= UNLIKELY]
-    near = sorted(depths, key=lambda depth: abs(math.log(depth / depths[order[0]])))
-    kept = likely[:MOST_DEPTHS]
-    kept += [depth for depth in near if depth not in kept][: max(0, LEAST_DEPTHS + 1 - len(kept))]
-    return kept
+    middles = np.cumsum(best) - best / 2
+    at = [int(np.abs(middles - share).argmin()) for share in np.linspace(TAIL, 1 - TAIL, count)]
+    likely = sorted(range(len(depths)), key=lambda each: -best[each])
+    kept = [*dict.fromkeys([*at, *likely])][:count]  # one depth may stand for two shares
+    return tuple(sorted(depths[each] for each in kept))
 
 
 def climbed(

@@ -31,6 +31,7 @@ TRIAL_DEPTH, PILOT_DEPTH = 4, 2
 TRIAL_SHARE = 0.3  # of the time, at most
 PACE = {"small": 0.4, "smoke": 0.7}  # seconds that pass for one of a network alone: side by side
 LEAST_TIMED = 3  # networks that say how fast a machine is
+LEAST_SECONDS = 0.1  # left, that networks could be trained in
 NEAR_SIZE = 0.2  # of a rung's size, within which a network was meant to have it
 START_SECONDS = {"small": 15.0, "smoke": 3.0}  # until the first step
 
@@ -239,8 +240,9 @@ def measured(
         deepest=deepest,
         tokens_per_param=tokens_per_param,
         depths=lambda size: [cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)],
-        pays=lambda rung: (
-            measuring.takes(measuring.cells(corpus, rung.size, rung.depths)) <= measuring.left
+        price=lambda rung: (
+            measuring.takes(measuring.cells(corpus, rung.size, rung.depths))
+            / max(measuring.left, LEAST_SECONDS)
         ),
     )
     runs = climbed(prior, _known_runs(measuring, corpus), limits, train)
