@@ -99,14 +99,22 @@ class RuleScore:
     more: Estimate  # regret than the prior's in the same settings, a mean over families
 
     @property
-    def covered(self) -> float | None:
-        """The share of settings in which "at most" held."""
-        held = [
-            pick.regret <= pick.at_most
-            for pick in self.picks
-            if pick.regret is not None and pick.at_most is not None
-        ]
-        return sum(held) / len(held) if held else None
+    def covered(self) -> Estimate:
+        """The share of settings in which "at most" held, and its interval by how families differ
+        (the mean of families, which need not be in the middle of it)."""
+        held: dict[str, list[float]] = defaultdict(list)
+        for pick in self.picks:
+            if pick.regret is not None and pick.at_most is not None:
+                held[pick.setting.family].append(float(pick.regret <= pick.at_most))
+        if not held:
+            return UNKNOWN
+        found, every = _over_families(held), [each for some in held.values() for each in some]
+        low, high = found.low, found.high
+        return Estimate(
+            value=math.fsum(every) / len(every),
+            low=None if low is None else max(0.0, low),
+            high=None if high is None else min(1.0, high),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,6 +46,7 @@ def _section(test: Backtest) -> Section:
             "" if None in (score.low, score.high) else f"{score.low:.4f} to {score.high:.4f}"
         ),
         more=_more,
+        held=_held,
         settings=lambda _: settings,
     )
     means = (f"{score.rule} {_number(score.mean)}" for score in test.scores)
@@ -70,6 +71,15 @@ def _more(score: RuleScore) -> str:
         return ""
     half = "" if more.high is None else f" ± {more.high - more.value:.4f}"
     return f"{more.value:+.4f}{half}"
+
+
+def _held(score: RuleScore) -> str:
+    """How often "at most" held, with its interval over families."""
+    share = score.covered
+    if share.value is None:
+        return ""
+    interval = "" if share.low is None else f" ({share.low:.0%} to {share.high:.0%})"
+    return f"{share.value:.0%}{interval}"
 
 
 def _json(test: Backtest) -> dict[str, object]:
