@@ -29,10 +29,11 @@ Pairs = Sequence[tuple[str, str]]
 Schema = dict[str, object]
 
 MOST_BODY_BYTES = 10**6
-MOST_HEAD_BYTES = 32 * 1024  # request line and headers; a config.json of 10 kB fits into a link
+MOST_HEAD_BYTES = 32 * 1024  # address and headers; a config.json of 10 kB fits into a link
+MOST_HEADERS = 100
 MOST_TEXT = 400  # characters of a value; the longest size that can be meant has 400 digits
 MOST_SECONDS = 2.0  # of computing
-REQUEST_SECONDS = 20.0  # from the first byte of a request to the last of its answer
+REQUEST_SECONDS = 20.0  # of a connection, from its start to the last byte of the answer
 SIZE_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})?[KMBGTkmbgt]?$"
 BYTES_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})? ?([KMGTkmgt][iI]?)?[Bb]?$"
 PASTED = "config.json"
@@ -186,6 +187,13 @@ def audited_config(content: bytes) -> AuditResult:
     """The model that the text of a config.json describes."""
     document = parse_object(content, where=PASTED)
     return audit_model(model_from_config(document, name=PASTED, origin="the text that was sent"))
+
+
+DOCUMENTS: dict[str, Callable[[Question], object]] = {
+    "/api/plan": plan_document,
+    "/api/bounds": bounds_document,
+    "/api/audit": audit_document,
+}
 
 
 def command_line(asked: Question) -> str:
