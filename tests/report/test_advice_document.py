@@ -74,7 +74,7 @@ def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
     assert [(one["size"], one["depth"]) for one in data["ladder"]] == [
         (run.size, run.depth) for run in RUNS
     ]
-    assert [figure.name for figure in document.figures] == ["ladder", "depths", "bounds"]
+    assert [figure.name for figure in document.figures] == ["ladder", "prior", "depths"]
 
 
 def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:

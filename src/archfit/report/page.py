@@ -1,17 +1,16 @@
 """A document as one page that opens without a network, and charts as files beside it."""
 
 import base64
-import contextlib
 import hashlib
+import io
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Layout, Section
+from archfit.spec.files import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,18 +43,21 @@ def check_page_file(file: Path) -> None:
 
 def save_figure(figure: Figure, file: Path) -> None:
     """Write one chart in the format that the file name asks for; the file appears complete."""
+    check_chart_file(file)
     if file.suffix.lower() == PAGE:
         alone = Section(figures=(figure,))
         return save_page(Document(title=figure.title, sections=(alone,), data={}), file)
-    with _finished_at(file) as unfinished:
-        titled_chart(figure).save(str(unfinished), ppi=200)
-    return None
+    is_png = file.suffix.lower() == ".png"
+    drawn = io.BytesIO() if is_png else io.StringIO()
+    titled_chart(figure).save(drawn, format="png" if is_png else "svg", ppi=200)
+    content = drawn.getvalue()
+    return write_whole(file, content if isinstance(content, bytes) else content.encode())
 
 
 def save_page(document: Document, file: Path) -> None:
     """Write the page of a document; the file appears complete."""
-    with _finished_at(file) as unfinished:
-        unfinished.write_text(page_of(document), encoding="utf-8")
+    check_page_file(file)
+    write_whole(file, page_of(document).encode())
 
 
 def save_report(document: Document, file: Path) -> dict[str, list[Path]]:
@@ -150,18 +152,3 @@ def _chart_specs(figures: Sequence[Figure]) -> str:
         for figure in figures
     }
     return json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
-
-
-@contextlib.contextmanager
-def _finished_at(file: Path) -> Iterator[Path]:
-    """A place beside `file` to write to, which then takes its name."""
-    check_chart_file(file)
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
-            unfinished = Path(folder) / f"chart{file.suffix.lower()}"
-            yield unfinished
-            os.replace(unfinished, file)
-    except OSError as problem:
-        raise ValueError(
-            f"{file} cannot be written ({problem.strerror}); name another"
-        ) from problem

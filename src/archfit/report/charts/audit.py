@@ -17,19 +17,21 @@ WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bott
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
 LAW = "law of Levine et al. 2020"
-NAMES = 90  # pixels that the names of models have beside their ratios
+NAMES = 90  # pixels that a wide panel leaves for the names of models beside it
 GOOD = ("on text: fewest good layers", "on text: best", "on text: most good layers")
 
 
 def gallery_chart(models: Sequence[AuditResult], page: Layout) -> altair.VConcatChart:
     """Depth against width with good depths; below it rank ratios and attention ratios."""
-    beside = altair.hconcat if page.columns > 1 else altair.vconcat
+    beside, names = (altair.hconcat, NAMES) if page.columns > 1 else (altair.vconcat, 0)
+    whole = page.for_panels(1)
+    room, half = replace(whole, width=whole.width - names), replace(page, width=page.width - names)
     bars = beside(
-        _bars(_rank_ratios(models), "embedding rank / width, where below 1", page),
-        _bars(_attention_ratios(models), "heads x head_dim / width, where above 1", page),
+        _bars(_rank_ratios(models), "embedding rank / width, where below 1", half),
+        _bars(_attention_ratios(models), "heads x head_dim / width, where above 1", half),
     )
     # One legend is enough, and those that are left out must not be merged with it.
-    chart: altair.VConcatChart = altair.vconcat(_shapes(models, page), bars).resolve_legend(
+    chart: altair.VConcatChart = altair.vconcat(_shapes(models, room), bars).resolve_legend(
         color="independent", shape="independent", strokeDash="independent"
     )
     return chart
@@ -52,7 +54,7 @@ def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
         {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
     ]
     rows = {"lines": lines + _good_depths(), "stacks": points}
-    return look.panel("gallery-shapes", rows, Frame(), page.for_panels(1), KINDS)
+    return look.panel("gallery-shapes", rows, Frame(), page, KINDS)
 
 
 def _good_depths() -> list[Row]:
@@ -99,8 +101,8 @@ def _bars(rows: list[Row], title: str, page: Layout) -> Panel:
     ratios = [*look.numbers(rows, "ratio"), 1.0]
     frame = Frame(Ends(min(ratios) / 1.2, max(ratios) * 1.2), titles={"x": title})
     stems = [row | {"start": 1.0} for row in rows]
-    room = replace(page, width=page.width - NAMES)
-    return look.panel("gallery-ratios", {"stems": stems}, frame, room, KINDS)
+    name = "gallery-ratios" if page.columns > 1 else "gallery-ratios-narrow"
+    return look.panel(name, {"stems": stems}, frame, page, KINDS)
 
 
 def spectrum_chart(models: Sequence[AuditResult]) -> Panel:

@@ -37,11 +37,11 @@ def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) ->
     points = _points(plan, curve)
     most = max(HIGHEST * (plan.regret.expected + 0.01), 1.2 * float(points[0]["lost"]))
     low, high = plan.depth_range
-    earlier = before.regrets if before else ()
+    earlier = ((d, scale * lost) for d, lost in (before.regrets if before else ()))
     rows: dict[str, Rows] = {
         "band": [{"low": low / 1.02, "high": high * 1.02}],
-        "before": [{"depth": d, "lost": scale * lost} for d, lost in earlier],
-        "curve": curve,
+        "before": [{"depth": d, "lost": lost} for d, lost in earlier if lost <= most],
+        "curve": [row for row in curve if float(row["lost"]) <= most],
         "points": points[::-1],  # ours on top
     }
     depths = look.log_ends([*look.numbers(curve, "depth"), plan.shape.depth])

@@ -161,7 +161,8 @@ class WorkerPool:
             raise busy
         self._waiting += 1
         try:
-            return await asyncio.wait_for(self._idle.get(), self._limits.wait_seconds)
+            async with asyncio.timeout(self._limits.wait_seconds):
+                return await self._idle.get()
         except TimeoutError as problem:
             raise busy from problem
         finally:

@@ -148,7 +148,8 @@ async function draw(figure) {
     if (chart.spec) await drawChart(drawing, chart.spec);
     if (stop.signal.aborted) return undefined;
     box.replaceChildren(drawing);
-    caption.textContent = reply.ok ? `${chart.title}. ${chart.caption}` : chart.error;
+    caption.textContent = chart.caption || chart.error;
+    if (reply.ok) figure.querySelector("h2").textContent = chart.title;
     box.setAttribute("aria-label", chart.description || chart.error);
     figure.dataset.drawn = query;
   } catch (problem) {
