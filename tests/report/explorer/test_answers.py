@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import jsonschema
@@ -16,9 +16,7 @@ from typer.testing import CliRunner
 
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import make_plan
-from archfit.audit.auditor import AuditResult, audit_model
 from archfit.cli.app import program
-from archfit.report.explorer import api
 from archfit.report.explorer.api import (
     ADDRESS,
     DOCUMENTS,
@@ -260,26 +258,6 @@ def test_theory_is_drawn_only_where_it_is_asked_for() -> None:
     assert 'data-chart="bounds"' in folded
     assert page.count('data-chart="bounds"') == 1
     assert [figure.name for figure in plan_document(make_plan(question())).figures] == ["depths"]
-
-
-def test_equal_questions_are_computed_once_and_what_was_sent_is_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[AuditResult] = []
-
-    def audited(model: Any) -> AuditResult:
-        made.append(audit_model(model))
-        return made[-1]
-
-    monkeypatch.setattr(api, "audit_model", audited)
-    first, second = (answer(Question("/api/audit", (("name", "ESM-1v"),))) for _ in range(2))
-    assert first is second
-    assert len(made) == 1
-    body = (CONFIGS / "gpt2.json").read_bytes()
-    assert answer(Question("/api/audit", (), body)) is not answer(Question("/api/audit", (), body))
-    assert len(made) == 3
-    for _ in range(2):  # nor is a refusal
-        assert asked("/api/audit?name=nobody").status == 400
 
 
 def test_a_page_without_a_query_is_a_plan_of_125m() -> None:

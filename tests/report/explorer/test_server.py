@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
@@ -19,7 +21,7 @@ from uvicorn.server import ServerState
 from archfit import __version__
 from archfit.report.explorer import api, server
 from archfit.report.explorer.api import MOST_BODY_BYTES, MOST_HEAD_BYTES, openapi_document
-from archfit.report.explorer.server import HEADERS, ImpatientProtocol
+from archfit.report.explorer.server import HEADERS, Explorer, ImpatientProtocol
 from tests_explorer import running_explorer
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
@@ -180,7 +182,7 @@ def test_a_head_is_measured_whole_however_it_comes(port: int) -> None:
     [
         b"GET /api/plan?params=1M HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"POST /api/audit HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
-        b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(CONFIG), CONFIG),
     ],
 )
 def test_a_connection_has_one_request_and_nothing_behind_it_is_answered(
@@ -286,6 +288,58 @@ async def _has_ended(reader: asyncio.StreamReader) -> bool:
         return True
     except TimeoutError:
         return False
+
+
+def _computed(*paths: str, body: bytes = b"", at_once: int = 1) -> list[str]:
+    """The paths that are computed where these are asked for one after another."""
+    computed: list[str] = []
+
+    async def answer(asked: api.Question) -> Response:
+        computed.append(asked.path)
+        await asyncio.sleep(0)
+        if asked.path == "/api/plan":
+            raise HTTPException(429)
+        return Response(status_code=500 if asked.path == "/api/bounds" else 200)
+
+    async def asked(explorer: Explorer, path: str) -> None:
+        scope = {"type": "http", "path": path, "query_string": b"", "headers": []}
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body}
+
+        request = Request(scope | {"method": "POST" if body else "GET"}, receive)
+        with contextlib.suppress(HTTPException):
+            await explorer.answered(request)
+
+    async def ask_all() -> None:
+        explorer = Explorer(lambda: None)
+        for pool in explorer._pools.values():
+            pool.answer = answer  # type: ignore[method-assign]
+        for path in paths:
+            many = [asyncio.ensure_future(asked(explorer, path)) for _ in range(at_once)]
+            await asyncio.sleep(0)
+            many[0].cancel()  # who leaves does not take it from the others
+            await asyncio.gather(*many, return_exceptions=True)
+
+    asyncio.run(ask_all())
+    return computed
+
+
+def test_the_latest_answers_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REMEMBERED", 2)
+    a, b, c = "/", "/audit", "/gallery"
+    assert _computed(a, b, a, c, a, b) == [a, b, c, b]
+
+
+def test_one_question_asked_by_many_at_once_is_computed_once() -> None:
+    assert _computed("/", at_once=5) == ["/"]
+
+
+def test_neither_refusals_nor_mistakes_nor_what_was_sent_is_remembered() -> None:
+    assert _computed(*["/api/plan"] * 2, *["/api/bounds"] * 2) == (
+        ["/api/plan"] * 2 + ["/api/bounds"] * 2
+    )
+    assert _computed("/audit", "/audit", body=b"{}") == ["/audit"] * 2
 
 
 def test_ctrl_c_with_clients_that_are_stuck_prints_nothing() -> None:

@@ -23,6 +23,7 @@ from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, MOST_HEAD_BYTE
 from archfit.report.page import vega_embed
 
 MOST_CONNECTIONS = 512
+REMEMBERED = 128  # answers, of at most about 250 kB
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # for each process that answers
 # Styles are in sheets. Vega sets them through the object model, which no policy forbids.
@@ -92,6 +93,7 @@ class Explorer:
         self._announce = announce
         self._pools = {limits: workers.WorkerPool(limits) for limits in workers.POOLS}
         self._pool_of = {path: self._pools[some] for some in workers.POOLS for path in some.paths}
+        self._asking: dict[api.Question, asyncio.Future[Response]] = {}  # the latest last
         self._vega: asyncio.Future[str]
 
     @contextlib.asynccontextmanager
@@ -108,6 +110,8 @@ class Explorer:
             self._announce()
             yield
         finally:
+            for asking in self._asking.values():
+                asking.cancel()
             workers.end_processes()
             await asyncio.gather(self._vega, *starting.values(), return_exceptions=True)
 
@@ -120,12 +124,30 @@ class Explorer:
             return Response(status_code=400)
         if request.method == "POST" and not body:
             raise HTTPException(400, "the body is empty; send a config.json")
-        return await self._pool_of[path].answer(api.Question(path, query, body))
+        asked = api.Question(path, query, body)
+        return await (self._pool_of[path].answer(asked) if body else self._remembered(asked))
+
+    async def _remembered(self, asked: api.Question) -> Response:
+        """The answer, asked for once where many ask; good ones are kept."""
+        asking = self._asking.pop(asked, None)
+        if asking is None or _has_failed(asking):
+            asking = asyncio.ensure_future(self._pool_of[asked.path].answer(asked))
+        self._asking[asked] = asking
+        if len(self._asking) > REMEMBERED:
+            del self._asking[next(iter(self._asking))]
+        return await asyncio.shield(asking)  # who leaves does not take it from others
 
     async def vega(self, _request: Request) -> Response:
         """The script that draws charts."""
         script = await asyncio.shield(self._vega)
         return Response(script, media_type="text/javascript", headers=FOR_A_DAY)
+
+
+def _has_failed(asking: "asyncio.Future[Response]") -> bool:
+    if not asking.done():
+        return False
+    is_broken = asking.cancelled() or asking.exception() is not None
+    return is_broken or asking.result().status_code != 200
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:

@@ -13,7 +13,6 @@ import time
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
 from multiprocessing import active_children, get_context, parent_process
 from typing import NamedTuple
 
@@ -25,7 +24,6 @@ from archfit.report.explorer.api import Question, refusal
 from archfit.spec.errors import one_line
 
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
-REMEMBERED = 64  # answers of each process
 
 
 class PoolLimits(NamedTuple):
@@ -60,23 +58,16 @@ POOLS = (ANSWERS, BOUNDS, CHARTS, ATLAS)
 
 def answer(asked: Question) -> Response:
     """The answer; whatever is wrong with the request is one sentence."""
-    try:  # what was sent in a body is not kept
-        return _computed(asked) if asked.body else _remembered(asked)
+    try:
+        if asked.path in pages.PAGES:
+            return pages.page(asked)
+        return api.json_response(api.DOCUMENTS.get(asked.path, pages.chart)(asked))
     except HTTPException as problem:
         return refusal(asked.path, problem.status_code, one_line(problem.detail))
     except ValueError as problem:
         return refusal(asked.path, 400, one_line(str(problem)))
     except Exception:  # a mistake of ours: one request's answer, not the end of the process
         return mistake(asked.path)
-
-
-def _computed(asked: Question) -> Response:
-    if asked.path in pages.PAGES:
-        return pages.page(asked)
-    return api.json_response(api.DOCUMENTS.get(asked.path, pages.chart)(asked))
-
-
-_remembered = lru_cache(REMEMBERED)(_computed)
 
 
 def mistake(path: str) -> Response:
