@@ -28,7 +28,8 @@ def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
 
 def rows_of(chart: Chart, *fields: str) -> list[dict[str, Any]]:
     """The rows of the one layer that has just these fields."""
-    (rows,) = [rows for rows in chart["datasets"].values() if rows[0].keys() == set(fields)]
+    named = [rows for rows in chart["datasets"].values() if rows]
+    (rows,) = [rows for rows in named if rows[0].keys() == set(fields)]
     return list(rows)
 
 
@@ -69,7 +70,7 @@ def test_depths_are_drawn_of_networks_of_any_size(size: int, max_depth: int) -> 
     for is_narrow in (False, True):
         chart = drawn(plan, is_narrow=is_narrow)
         low, high = chart["layer"][2]["encoding"]["x"]["scale"]["domain"]
-        assert 0.9 < low < high
+        assert 0.7 < low < high
         (ours,) = [row for row in _points(chart) if row["mark"] == "recommended"]
         assert low < ours["depth"] < high  # the answer stands inside, whatever is left out
         assert 0 <= ours["lost"] < chart["layer"][-1]["encoding"]["y"]["scale"]["domain"][1]

@@ -89,13 +89,9 @@ def ladder_chart(runs: Sequence[LadderRun], family: str | None, page: Layout) ->
         fitted = _fitted(known, own).items()
         curves += ({"size": size_words(size), "depth": d, "bits": b} for d, b in fitted)
     rows: dict[str, Rows] = {"means": means, "curves": curves, "bests": bests}
-    frame = Frame(
-        look.log_ticks(look.numbers(means, "depth")),
-        look.ends(look.numbers(means + curves, "bits")),
-    )
-    return look.panel(
-        "ladder", rows, frame, page.for_panels(1), [size_words(size) for size in sizes]
-    )
+    bits = look.ends(look.numbers(means + curves, "bits"))
+    frame = Frame(look.log_ticks(look.numbers(means, "depth")), bits)
+    return look.panel("ladder", rows, frame, page.for_panels(1), [*map(size_words, sizes)])
 
 
 def _fitted(known: Knowledge, runs: Sequence[LadderRun]) -> dict[float, float]:
@@ -131,20 +127,15 @@ def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
 
 def regret_chart(test: Backtest, page: Layout) -> Panel:
     """What each rule loses in a back-test: means, and behind them a point for each family."""
-    scored = [score for score in test.scores if score.mean is not None]
     means: list[Row] = []
     families: list[Row] = []
-    for score in scored:
-        mean = score.mean or 0.0
-        means.append(
-            {
-                "row": score.rule,
-                "regret": mean,
-                "low": mean if score.low is None else score.low,
-                "high": mean if score.high is None else score.high,
-                "colour": look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0],
-            }
-        )
+    for score in test.scores:
+        if score.mean is None:
+            continue
+        low, high = (score.mean if end is None else end for end in (score.low, score.high))
+        colour = look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0]
+        row: Row = {"row": score.rule, "regret": score.mean, "low": low, "high": high}
+        means.append(row | {"colour": colour})
         lost: dict[str, list[float]] = defaultdict(list)
         for pick in score.picks:
             if pick.regret is not None:
@@ -154,7 +145,7 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
             for family, each in lost.items()
         ]
     shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(families, "regret")])
-    frame = Frame(shown, [score.rule for score in scored], {"x": f"regret ({test.unit})"})
+    frame = Frame(shown, [str(row["row"]) for row in means], {"x": f"regret ({test.unit})"})
     return look.panel("regret", {"means": means, "families": families}, frame, page.for_panels(1))
 
 
@@ -169,9 +160,11 @@ def kind_chart(curves: Curves, unit: str, page: Layout) -> altair.ConcatChart:
     """Loss over depth, a line a size; beside it the same above the best of its size."""
     layout = page.for_panels(2)
     names = [size_words(curve.size) for curve in curves]
-    draw = partial(_kind_panel, curves, names)
-    title = f"held-out loss (bits per {unit})"
-    panels = [draw(title, layout, above=False), draw("more than the best", layout, above=True)]
+    titles = {f"held-out loss (bits per {unit})": False, "more than the best": True}
+    panels = [
+        _kind_panel(curves, names, title, layout, above=is_above)
+        for title, is_above in titles.items()
+    ]
     return look.side_by_side(panels, layout)
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from string import Template
 from typing import Any, NamedTuple
@@ -179,20 +179,13 @@ DOCUMENTS: dict[str, Callable[[Question], object]] = {
 
 def command_line(asked: Question) -> str:
     """What asks the same on the command line, where nothing is too long."""
-    fields = dict(asked.query)
+    fields, words = dict(asked.query), ""
     if asked.path.endswith("audit"):
         return f"archfit audit {shlex.quote(fields.get('name', PASTED))} --json"
-    if asked.path == "/api/bounds":
-        return f"archfit bounds {_options(fields)} --json"
     if "of" in fields or "budget" in fields:  # the address of a page
         fields = {fields.pop("of", "params"): fields.pop("budget", "125M")} | fields
-    return f"archfit plan {_options(fields)} --chart plan.svg"
-
-
-def _options(fields: Mapping[str, str]) -> str:
-    words = []
     for name, text in fields.items():
-        option = f"--{name.replace('_', '-')}"
         if text and text != "false":
-            words.append(option if text == "true" else f"{option} {shlex.quote(text)}")
-    return " ".join(words)
+            words += f"--{name.replace('_', '-')} " + f"{shlex.quote(text)} " * (text != "true")
+    is_bounds = asked.path == "/api/bounds"
+    return f"archfit bounds {words}--json" if is_bounds else f"archfit plan {words}--chart plan.svg"

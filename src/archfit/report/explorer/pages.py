@@ -4,7 +4,7 @@ Every state has an address, and each page works without scripts. Titles of chart
 where they wrap and are read aloud; the drawings go without.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -24,7 +24,7 @@ from archfit.report.audit_document import (
     model_sections,
     models_table,
 )
-from archfit.report.document import NARROW, WIDE, Document, Figure, Section
+from archfit.report.document import NARROW, WIDE, Document, Figure, Section, written
 from archfit.report.explorer import api
 from archfit.report.explorer.api import Pairs, Question
 from archfit.report.page import fragment, spec_of, templates
@@ -32,48 +32,32 @@ from archfit.report.plan_document import plan_document, theory_figure
 from archfit.spec.errors import one_line
 
 STATIC = f"static/{__version__}"  # where scripts and sheets are
-BUDGETS = ("params", "block_params", "flops", "tokens", "bytes")  # plan.html has their words
-# The fields of each page with what an untouched one shows; empty: not said.
-PLAN_FIELDS = {
-    "budget": "125M",
-    "of": "params",
-    "vocab": "",
-    "rank": "",
-    "patch": "",
-    "context": "1024",
-    "max_depth": "128",
-    "tied": "",
-    "multiple_of": "",
-    "tokens_per_param": "20",
-}
-AUDIT_FIELDS = {"name": "", "config": ""}
-GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
-ATLAS_FIELDS = {"kind": ""}
+FORMS: dict[str, dict[str, str]] = written("pages")
 Json = dict[str, Any]  # of a grammar that others define
 
 
-def _fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+def _fields(query: Pairs, form: str) -> dict[str, str]:
     """What was sent, with the defaults for the rest, however wrong the form is."""
     sent = dict(query)
-    return {name: sent.get(name, default).strip() for name, default in defaults.items()}
+    return {name: sent.get(name, default).strip() for name, default in FORMS[form].items()}
 
 
-def _checked_fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+def _checked_fields(query: Pairs, form: str) -> dict[str, str]:
     """The same of a form that is right."""
-    sent = dict(query)
-    if len(sent) < len(query):
+    names = [name for name, _ in query]
+    if len(set(names)) < len(names):
         raise ValueError("a field is sent twice; send it once")
-    if unknown := [name for name in sent if name not in defaults]:
-        raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(defaults)}")
-    return _fields(query, defaults)
+    if unknown := [name for name in names if name not in FORMS[form]]:
+        raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(FORMS[form])}")
+    return _fields(query, form)
 
 
 def _plan_query(query: Pairs) -> Pairs:
     """The parameters of the API that the fields of the plan say."""
-    fields = _checked_fields(query, PLAN_FIELDS)
+    fields = _checked_fields(query, "plan")
     kind, budget = fields.pop("of"), fields.pop("budget")
-    if kind not in BUDGETS:
-        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(BUDGETS)}")
+    if kind not in (budgets := FORMS["budgets"]):
+        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(budgets)}")
     return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
 
 
@@ -97,7 +81,7 @@ def _audit_page(asked: Question, values: Json) -> None:
         values["form"]["config"] = asked.body.decode(errors="replace")
     values |= {"names": sorted(zoo_names().values(), key=str.casefold), "model": None}
     name, config = values["form"]["name"], values["form"]["config"]
-    _checked_fields(asked.query, AUDIT_FIELDS)
+    _checked_fields(asked.query, "audit")
     if name and config:
         raise ValueError("a name and a config are given; give one of them")
     if name or config:
@@ -124,7 +108,7 @@ def _gallery_page(asked: Question, values: Json) -> None:
         "summary": gallery_summary(models),
         "total": len(models),
     }
-    fields = _checked_fields(asked.query, GALLERY_FIELDS)
+    fields = _checked_fields(asked.query, "gallery")
     find, sort = fields["find"].casefold(), fields["sort"]
     if sort not in SLUGS:
         raise ValueError(f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}")
@@ -168,7 +152,7 @@ def _atlas() -> tuple[Document, dict[str, Section]]:
 def _kind(query: Pairs) -> str:
     """The kind that the form says; without one, the first."""
     kinds = _atlas()[1]
-    kind = _checked_fields(query, ATLAS_FIELDS)["kind"] or next(iter(kinds), "")
+    kind = _checked_fields(query, "atlas")["kind"] or next(iter(kinds), "")
     if kind not in kinds:
         raise ValueError(f"kind={kind[:40]!r} is no kind of the atlas; use {', '.join(kinds)}")
     return kind
@@ -185,25 +169,26 @@ def _atlas_page(asked: Question, values: Json) -> None:
     values |= {"kind": kind, "about": " ".join(kinds[kind].sentences)}
 
 
-# Fields, template, and what adds to its values, those first that a page with a problem shows, too.
-PAGES: dict[str, tuple[dict[str, str], str, Callable[[Question, Json], None]]] = {
-    "/": (PLAN_FIELDS, "plan.html", _plan_page),
-    "/audit": (AUDIT_FIELDS, "audit.html", _audit_page),
-    "/gallery": (GALLERY_FIELDS, "gallery.html", _gallery_page),
-    "/atlas": (ATLAS_FIELDS, "atlas.html", _atlas_page),
+# The name of form and template, and what adds to its values, those first that a page with a problem
+# shows, too.
+PAGES: dict[str, tuple[str, Callable[[Question, Json], None]]] = {
+    "/": ("plan", _plan_page),
+    "/audit": ("audit", _audit_page),
+    "/gallery": ("gallery", _gallery_page),
+    "/atlas": ("atlas", _atlas_page),
 }
 
 
 def page(asked: Question) -> Response:
     """The page; what is wrong with the request stands above its form."""
-    fields, template, fill = PAGES[asked.path]
-    values: Json = {"version": __version__, "static": STATIC, "problem": ""}
-    values["form"] = _fields(asked.query, fields)
+    name, fill = PAGES[asked.path]
+    values: Json = {"version": __version__, "static": STATIC, "budgets": FORMS["budgets"]}
+    values |= {"problem": "", "form": _fields(asked.query, name)}
     try:
         fill(asked, values)
     except ValueError as problem:
         values["problem"] = one_line(str(problem))
-    text = templates().get_template(f"explorer/{template}").render(values)
+    text = templates().get_template(f"explorer/{name}.html").render(values)
     return api.response(text, "text/html", 400 if values["problem"] else 200)
 
 

@@ -223,14 +223,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise ValueError(f"port={port} is not in 0..65535; 0 takes a free one")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as problem:
-        raise ValueError(f"host {host!r} is no address of this machine; use 127.0.0.1") from problem
-    family, *_, address = found[0]
-    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # where it means all addresses
-    try:
+        family, *_, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # "::" means all addresses
         return socket.create_server(
             address, family=family, backlog=MOST_CONNECTIONS, dualstack_ipv6=both
         )
+    except (socket.gaierror, UnicodeError) as problem:
+        raise ValueError(f"host {host!r} is no address of this machine; use 127.0.0.1") from problem
     except OSError as problem:
         raise ValueError(
             f"port {port} of {host} cannot be had ({os.strerror(problem.errno or 0)}); use another "
