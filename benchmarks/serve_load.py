@@ -222,7 +222,8 @@ async def load(
 
 async def slow_client(port: int, number: int, end: float) -> int:
     """A connection that never finishes, and comes back; how often it was dropped."""
-    page = b"GET /gallery?find=%d HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" % (number % 7)
+    path = (b"/gallery?find=%d", b"/?budget=%dM")[number // 4 % 2] % (number % 7 + 1)
+    page = b"GET %s HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" % path
     dropped = -1
     while (left := end - time.monotonic()) > 0:
         dropped += 1

@@ -42,14 +42,14 @@ def _charts(*names: str) -> tuple[str, ...]:
     return tuple(f"/chart/{layout}/{name}" for layout in pages.LAYOUTS for name in names)
 
 
-# Plans and audits take milliseconds; bounds, which may not, charts, and the atlas, which takes
-# seconds to be read, have processes of their own.
-ANSWERS = PoolLimits(
-    ("/", "/audit", "/gallery", "/api/plan", "/api/audit"), Question("/"), 2, most_waiting=64
-)
+# Plans and audits take milliseconds; bounds, which may not, charts and the gallery, and the atlas,
+# which take a second or more to be read, have processes of their own.
+ANSWERS = PoolLimits(("/", "/audit", "/api/plan", "/api/audit"), Question("/"), 2, most_waiting=64)
 SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
 BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL))
-CHARTS = PoolLimits(_charts("depths", "bounds", "models"), Question("/chart/wide/depths"))
+CHARTS = PoolLimits(
+    ("/gallery", *_charts("depths", "bounds", "models")), Question("/chart/wide/depths")
+)
 ATLAS = PoolLimits(
     ("/atlas", *_charts("depth", "best-depth", "vocabularies")), Question("/chart/wide/depth")
 )
