@@ -98,7 +98,8 @@ def visit(home: str, browser: "Browser", request: pytest.FixtureRequest) -> Iter
     visit.listen()
     yield visit
     page.close()
-    assert visit.complaints == []
+    # Where a chart's line is full the page asks again; Chromium notes the status by itself.
+    assert [words for words in visit.complaints if "429 (Too Many Requests)" not in words] == []
     assert [url for url in visit.requests if not url.startswith((home, "data:"))] == []
 
 
