@@ -1,16 +1,20 @@
-"""The explorer under load: 50 clients for 30 s, valid and hostile requests mixed.
+"""The explorer under load: 50 clients for 30 s, valid and hostile requests mixed; then slow ones.
 
 Starts `archfit serve` on loopback, makes requests from its own OpenAPI description, and prints
-what came back: statuses, latencies of plan and audit, memory of the server's processes. Ends with
-status 1 if the server failed (5xx), or broke a promise that is printed beside its figure.
+what came back: statuses, latencies of plan and audit, memory of the server's processes. Then 520
+connections send requests in a row without reading, read a little, or trickle a head, for 25 s, and
+come back when they are dropped, while others ask. Ends with status 1 if the server failed (5xx),
+or broke a promise that is printed beside its figure.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +29,8 @@ CLIENTS, SECONDS, FUZZED = 50, 30.0, 10_000
 MOST_GROWTH = 100 * 10**6  # bytes
 MOST_P95 = 0.3  # seconds
 PROCESSES = 7  # of a server that has started: itself, five that answer and who tracks them
+SLOW, SLOW_SECONDS, OTHERS = 520, 25.0, 4
+MOST_WAIT = 1.0  # seconds that others wait for an answer meanwhile
 PLAN, AUDIT = "plan", "audit"
 
 VALID = {
@@ -71,7 +77,7 @@ def _value(parameter: dict[str, Any], chance: random.Random) -> str:
     kind = chance.random()
     if kind < 0.4:
         return str(parameter["example"])
-    if kind < 0.8 and "pattern" in parameter["schema"]:
+    if kind < 0.8 and parameter["schema"]["$ref"].endswith(("size", "bytes")):
         return str(int(10 ** chance.uniform(0, chance.choice((3, 6, 18)))))
     return chance.choice(NASTY)
 
@@ -214,6 +220,61 @@ async def load(
     return tally
 
 
+async def slow_client(port: int, number: int, end: float) -> int:
+    """A connection that never finishes, and comes back; how often it was dropped."""
+    path = (b"/gallery?find=%d", b"/?budget=%dM")[number // 4 % 2] % (number % 7 + 1)
+    page = b"GET %s HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" % path
+    dropped = -1
+    while (left := end - time.monotonic()) > 0:
+        dropped += 1
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(left):
+                await loop.sock_connect(one, ("127.0.0.1", port))
+                if number % 4 < 2:  # in a row
+                    await loop.sock_sendall(one, 50 * page)
+                    while True:
+                        await asyncio.sleep(1)
+                        one.send(b"")
+                elif number % 4 == 2:  # a byte a second
+                    await loop.sock_sendall(one, page)
+                    while await loop.sock_recv(one, 1):
+                        await asyncio.sleep(1)
+                while True:  # a head that does not end
+                    await loop.sock_sendall(one, page[:1])
+                    await asyncio.sleep(1)
+        one.close()
+        await asyncio.sleep(1)
+    return dropped
+
+
+async def beside_slow_ones(port: int) -> bool:
+    """Ask plans and audits while all those connections are open; whether each came in time."""
+    tally, end = Tally(), time.monotonic() + SLOW_SECONDS
+    slow = [asyncio.ensure_future(slow_client(port, at, end)) for at in range(SLOW)]
+
+    async def other(number: int) -> None:
+        client, chance = Client(port), random.Random(number)
+        while time.monotonic() < end:
+            await tally.count(client, PLAN, _get("/api/plan", params=f"{chance.randint(1, 999)}M"))
+            await tally.count(client, AUDIT, _get("/api/audit", name=chance.choice(VALID[AUDIT])))
+            await asyncio.sleep(0.2)
+
+    await asyncio.gather(*map(other, range(OTHERS)))
+    dropped = sum(await asyncio.gather(*slow))
+    statuses = sum(tally.statuses.values(), Counter[int]())
+    longest = max(max(some) for some in tally.seconds.values())
+    print(
+        f"beside {SLOW} slow connections (dropped {dropped} times): {statuses.total()} requests of "
+        f"others, statuses {dict(statuses)} (promise: 200), the slowest answered in "
+        f"{1000 * longest:.0f} ms (promise: below 1,000)"
+    )
+    return set(statuses) == {200} and longest < MOST_WAIT
+
+
 def resident_bytes(pid: int) -> int:
     """Memory of a process and of those it started."""
     pages = os.sysconf("SC_PAGE_SIZE")
@@ -305,7 +366,7 @@ async def _measure(pid: int, port: int, config: bytes, asked: argparse.Namespace
     kept = report(tally, before=before, after=resident_bytes(pid), seconds=taken)
     spent = ", ".join(f"{one:.1f}" for one in processor_seconds(pid))
     print(f"{os.cpu_count()} cores, load average {load_average:.1f}; processor seconds: {spent}")
-    return kept
+    return await beside_slow_ones(port) and kept
 
 
 if __name__ == "__main__":

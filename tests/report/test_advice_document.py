@@ -13,7 +13,7 @@ from archfit.advise.measure import VocabularyTrial
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import Source, prepared_source
 from archfit.journey import advice_of, write_config
-from archfit.report.document import Document
+from archfit.report.document import WIDE, Document
 from archfit.report.page import page_of
 from archfit.report.terminal import text_of
 
@@ -74,7 +74,25 @@ def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
     assert [(one["size"], one["depth"]) for one in data["ladder"]] == [
         (run.size, run.depth) for run in RUNS
     ]
-    assert [figure.name for figure in document.figures] == ["ladder", "depths", "bounds"]
+    assert [figure.name for figure in document.figures] == ["ladder", "prior", "depths"]
+
+
+def test_why_tells_the_prior_the_ladder_and_the_decision(advice: Advice) -> None:
+    document = told(advice)
+    (why,) = [part for part in document.sections if part.title == "Why this depth"]
+    assert why.is_why
+    before, *sizes, together = why.sentences
+    assert before.startswith("Networks on other data would have said ")
+    for sentence, size in zip(sizes, ("250k", "500k"), strict=True):
+        assert sentence == (
+            f"On your data, at {size} parameters, 4 was the best of 2, 4, 8 layers: "
+            "2.000 bits per byte."
+        )
+    assert f"{advice.plan.best.outlook.depth:.1f} layers" in together
+    assert [figure.title for figure in why.figures][-1] == "The decision"
+    assert "before anything was measured" in why.figures[-1].caption
+    dashed = why.figures[-1].chart(WIDE).to_dict()["layer"][1]
+    assert dashed["mark"]["strokeDash"]
 
 
 def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:
@@ -83,7 +101,7 @@ def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:
     text = text_of(document)
     assert "No depth was measured on your data" in text
     assert "Measured:" not in text
-    assert [figure.name for figure in document.figures] == ["depths", "bounds"]
+    assert [figure.name for figure in document.figures] == ["prior", "depths"]
     assert isinstance(document.data, dict)
     assert (document.data["basis"]["source"], document.data["ladder"]) == ("prior", [])
 

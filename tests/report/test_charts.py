@@ -12,7 +12,7 @@ from archfit.audit.auditor import audit_model
 from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts.audit import gallery_chart, spectrum_chart
-from archfit.report.charts.depth_charts import depth_chart, ladder_chart
+from archfit.report.charts.depth_charts import depth_chart, ladder_chart, prior_chart
 from archfit.report.charts.theory import LINES, growth_chart
 from archfit.report.document import NARROW, WIDE
 from tests_experiments import measured
@@ -28,7 +28,8 @@ def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
 
 def rows_of(chart: Chart, *fields: str) -> list[dict[str, Any]]:
     """The rows of the one layer that has just these fields."""
-    (rows,) = [rows for rows in chart["datasets"].values() if rows[0].keys() == set(fields)]
+    named = [rows for rows in chart["datasets"].values() if rows]
+    (rows,) = [rows for rows in named if rows[0].keys() == set(fields)]
     return list(rows)
 
 
@@ -38,7 +39,7 @@ def test_the_chart_of_depths_has_the_loss_of_each_ours_and_the_advisers() -> Non
     curve = rows_of(chart, "depth", "lost")
     assert [row["depth"] for row in curve] == sorted(row["depth"] for row in curve)
     assert min(row["lost"] for row in curve) == pytest.approx(plan.regret.expected, rel=0.2)
-    points = rows_of(chart, "name", "depth", "lost", "mark")
+    points = _points(chart)
     (ours,) = [row for row in points if row["mark"] == "recommended"]
     assert (ours["name"], ours["depth"]) == ("archfit", plan.shape.depth)
     assert points[-1] == ours  # drawn last, on top of the others
@@ -58,15 +59,21 @@ def test_the_depths_that_are_as_good_are_shaded() -> None:
     assert (band["low"], band["high"]) == pytest.approx(plan.depth_range, rel=0.03)
 
 
-@pytest.mark.parametrize("size", [10**5, 10**18])
-@pytest.mark.parametrize("max_depth", [1, 128])
+def _points(chart: Chart) -> list[dict[str, Any]]:
+    return rows_of(chart, "name", "depth", "lost", "mark")
+
+
+@pytest.mark.parametrize("size", [10**5, 3 * 10**6, 10**18])
+@pytest.mark.parametrize("max_depth", [1, 2, 128])
 def test_depths_are_drawn_of_networks_of_any_size(size: int, max_depth: int) -> None:
     plan = make_plan(question(size, vocab=257, max_depth=max_depth))
     for is_narrow in (False, True):
         chart = drawn(plan, is_narrow=is_narrow)
-        low, high = chart["layer"][1]["encoding"]["x"]["scale"]["domain"]
-        assert 1 <= low < high
-        assert chart["title"]["text"] == f"Depths of {plan.params.total:,} parameters"
+        low, high = chart["layer"][2]["encoding"]["x"]["scale"]["domain"]
+        assert 0.7 < low < high
+        (ours,) = [row for row in _points(chart) if row["mark"] == "recommended"]
+        assert low < ours["depth"] < high  # the answer stands inside, whatever is left out
+        assert 0 <= ours["lost"] < chart["layer"][-1]["encoding"]["y"]["scale"]["domain"][1]
         assert all(math.isfinite(row["lost"]) for row in rows_of(chart, "depth", "lost"))
 
 
@@ -82,17 +89,63 @@ def test_the_chart_of_a_ladder_has_a_line_for_each_size_and_a_point_for_each_dep
         for (size, depth, seed), bits in losses.items()
     ]
     for layout in (WIDE, NARROW):
-        chart = ladder_chart(runs, [250_000, 500_000], layout).to_dict()
-        rows = rows_of(chart, "size", "depth", "bits")
-        found = [(row["size"], row["depth"], round(row["bits"], 6)) for row in rows]
+        chart = ladder_chart(runs, "text", layout).to_dict()
+        lines, points, circles = (_layer_rows(chart, at) for at in range(3))
+        found = [(row["size"], row["depth"], round(row["bits"], 6)) for row in points]
         assert found == [("250k", 1, 2.5), ("250k", 2, 2.1), ("500k", 2, 1.9)]
+        assert circles == [points[1], points[2]]
         series = chart["layer"][0]["encoding"]["color"]["scale"]["domain"]
         assert series == ["250k", "500k"]
+        assert {(row["size"], row["depth"]) for row in lines} >= {("250k", 1.0), ("250k", 2.0)}
+        for field, axis in (("depth", "x"), ("bits", "y")):
+            low, high = chart["layer"][0]["encoding"][axis]["scale"]["domain"]
+            assert all(low < row[field] < high for row in lines + points)
+
+
+def _layer_rows(chart: Chart, at: int) -> list[dict[str, Any]]:
+    return list(chart["datasets"][chart["layer"][at]["data"]["name"]])
+
+
+def test_the_curve_of_a_ladder_goes_through_its_runs() -> None:
+    """Up to what a seed scatters, since it is fitted to them, and stands at their level."""
+    runs = [
+        LadderRun(size=10**6, depth=d, seed=0, params=10**6, bits=2 + 0.1 * math.log(d / 6) ** 2)
+        for d in (1, 2, 3, 4, 6, 8, 12, 16, 24)
+    ]
+    lines, points, _ = (
+        _layer_rows(ladder_chart(runs, "text", WIDE).to_dict(), at) for at in range(3)
+    )
+    for point in points:
+        nearest = min(lines, key=lambda row: abs(math.log(row["depth"] / point["depth"])))
+        assert nearest["bits"] == pytest.approx(point["bits"], rel=0.02)
+    best = min(lines, key=lambda row: row["bits"])
+    assert best["depth"] == pytest.approx(6, rel=0.4)
+
+
+def test_the_chart_of_the_prior_has_the_answer_and_both_opinions() -> None:
+    plan = make_plan(question(10**7, vocab=257, family="text"))
+    runs = [
+        LadderRun(size=10**6, depth=d, seed=0, params=10**6, bits=2 + d / 50) for d in (1, 4, 16)
+    ]
+    chart = prior_chart(plan, runs, WIDE).to_dict()
+    (answer,) = rows_of(chart, "params", "depth")
+    assert answer == {"params": plan.best.size, "depth": plan.shape.depth}
+    rows = _layer_rows(chart, 0)
+    before, after = (
+        next(row for row in rows[::-1] if row["known"] == name)
+        for name in ("other data", "with your data")
+    )
+    assert before["depth"] == pytest.approx(plan.best.outlook.depth, rel=0.05)
+    assert after["depth"] < before["depth"]  # on these data shallow networks are better
+    assert all(row["low"] <= row["depth"] <= row["high"] for row in rows)
+    assert {row["known"] for row in _layer_rows(prior_chart(plan, (), WIDE).to_dict(), 0)} == {
+        "other data"
+    }
 
 
 def test_the_gallery_chart_has_every_stack_and_every_bottleneck() -> None:
     models = [audit_model(zoo_model(name)) for name in ("t5-11b", "esm-1b", "gpt2")]
-    text = json.dumps(gallery_chart(models).to_dict())
+    text = json.dumps(gallery_chart(models, WIDE).to_dict())
     assert text.count('"name": "T5-11B"') == 3  # two stacks and an attention ratio
     assert text.count('"name": "ESM-1b"') == 2  # a stack and a rank ratio
     assert text.count('"name": "GPT-2"') == 1

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 from archfit.advise.advice import Advice
+from archfit.advise.prior import DepthOutlook
+from archfit.advise.shapes import Knowledge, best_shape
 from archfit.fit.atlas import size_words
 from archfit.report.document import Command, Document, Figure, Section, Table, facts, loaded
 from archfit.report.plan_document import (
     confidence,
+    depth_figure,
     notes,
     plan_document,
-    plan_figures,
     shape_words,
     why_sections,
 )
@@ -33,7 +35,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
         sections=(
             Section.of("", *shown, *_answer(advice)),
             Section.of("More notes", *more, is_why=True),
-            Section.of("Figures", *_figures(advice), is_detail=True),
+            Section.of("Why this depth", *_why(advice), is_why=True),
             Section.of("Measured on your data", *_tables(advice), is_why=True),
             *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
             Section.of("", _data_table(advice), is_detail=True),
@@ -66,16 +68,43 @@ def _answer(advice: Advice) -> Iterator[str]:
     yield from (f"Some runs failed: {why}" for why in advice.failures)
 
 
-def _figures(advice: Advice) -> Iterator[Figure]:
-    runs, sizes = advice.runs, sorted({run.size for run in advice.runs})
+def _why(advice: Advice) -> Iterator[str | Figure]:
+    """The prior, the ladder and what both decide, each as a sentence and a figure."""
+    plan, runs = advice.plan, advice.runs
+    before = best_shape(plan.request, Knowledge.of_family(plan.request.family))
+    yield f"Networks on other data would have said {_as_good(before.outlook)}."
+    for size in sorted({run.size for run in runs}):
+        own = [run for run in runs if run.size == size]
+        best, depths = min(own, key=lambda run: run.bits), sorted({run.depth for run in own})
+        yield (
+            f"On your data, at {size_words(size)} parameters, {best.depth} was the best of "
+            f"{', '.join(map(str, depths))} layers: {best.bits:.3f} bits per byte."
+        )
     if runs:
+        yield f"Together, at the size of your budget: {_as_good(plan.best.outlook)}."
         measured = (f"{run.depth} layers of {run.params:,}: {run.bits:.3f}" for run in runs)
         yield Figure.of(
             "ladder",
             f"Networks on your data: {'; '.join(measured)}.",
-            lambda page: loaded("depth_charts").ladder_chart(runs, sizes, page),
+            lambda page: loaded("depth_charts").ladder_chart(runs, plan.request.family, page),
         )
-    yield from plan_figures(advice.plan)
+    yield Figure.of(
+        "prior",
+        f"Best depths over size: before measuring {_as_good(before.outlook)} at your size, "
+        f"now {_as_good(plan.best.outlook)}.",
+        lambda page: loaded("depth_charts").prior_chart(plan, runs, page),
+    )
+    decision = depth_figure(plan, before.outlook if runs else None)
+    dashed = " Dashed: the same before anything was measured on your data." if runs else ""
+    yield replace(decision, title="The decision", caption=decision.caption + dashed)
+
+
+def _as_good(outlook: DepthOutlook) -> str:
+    """The best depth, and those about as good."""
+    low, high = max(1, round(outlook.low)), round(outlook.high)
+    return f"{outlook.depth:.1f} layers" + (
+        f" ({low} to {high} about as good)" if low < high else ""
+    )
 
 
 def _tables(advice: Advice) -> Iterator[Table]:

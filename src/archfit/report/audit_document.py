@@ -105,7 +105,7 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
         sections=(
             Section.of("", gallery_summary(models), f"Made by {version}.", is_detail=True),
             Section.of("", Table.of("claims", checked_claims(models))),
-            Section.of("", _gallery_figure(models), is_detail=True),
+            Section.of("", gallery_figure(models), is_detail=True),
             Section.of("", _models_and_findings(models)),
             Section.of("Findings", Table.of("findings", findings), is_detail=True),
         ),
@@ -120,9 +120,10 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
     return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
 
 
-def _gallery_figure(models: Sequence[AuditResult]) -> Figure:
+def gallery_figure(models: Sequence[AuditResult]) -> Figure:
+    """Shapes and bottlenecks of all."""
     said = f"Depth, width and bottlenecks of {len(models)} published models"
-    return Figure.of("models", said, lambda _: loaded("audit").gallery_chart(models))
+    return Figure.of("models", said, lambda page: loaded("audit").gallery_chart(models, page))
 
 
 def _models_and_findings(models: Sequence[AuditResult]) -> Table:

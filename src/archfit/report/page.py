@@ -1,17 +1,16 @@
 """A document as one page that opens without a network, and charts as files beside it."""
 
 import base64
-import contextlib
 import hashlib
+import io
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Section
+from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Layout, Section
+from archfit.spec.files import write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -21,15 +20,7 @@ if TYPE_CHECKING:
 
 CHARTS = (".svg", ".png")
 PAGE = ".html"
-# Charts stand in a JSON element of the page, each for a wide and for a narrow window. Expressions
-# are interpreted (`ast`), so that no page need allow text to become code.
-DRAW = """
-const specs = JSON.parse(document.getElementById("charts").textContent);
-const layout = matchMedia("(max-width: 700px)").matches ? "narrow" : "wide";
-for (const [name, spec] of Object.entries(specs))
-  vegaEmbed(document.getElementById(name), spec[layout],
-    {mode: "vega-lite", actions: false, renderer: "svg", ast: true});
-"""
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def check_chart_file(file: Path) -> None:
@@ -52,18 +43,21 @@ def check_page_file(file: Path) -> None:
 
 def save_figure(figure: Figure, file: Path) -> None:
     """Write one chart in the format that the file name asks for; the file appears complete."""
+    check_chart_file(file)
     if file.suffix.lower() == PAGE:
         alone = Section(figures=(figure,))
         return save_page(Document(title=figure.title, sections=(alone,), data={}), file)
-    with _finished_at(file) as unfinished:
-        titled_chart(figure).save(str(unfinished), ppi=200)
-    return None
+    is_png = file.suffix.lower() == ".png"
+    drawn = io.BytesIO() if is_png else io.StringIO()
+    titled_chart(figure).save(drawn, format="png" if is_png else "svg", ppi=200)
+    content = drawn.getvalue()
+    return write_whole(file, content if isinstance(content, bytes) else content.encode())
 
 
 def save_page(document: Document, file: Path) -> None:
     """Write the page of a document; the file appears complete."""
-    with _finished_at(file) as unfinished:
-        unfinished.write_text(page_of(document), encoding="utf-8")
+    check_page_file(file)
+    write_whole(file, page_of(document).encode())
 
 
 def save_report(document: Document, file: Path) -> dict[str, list[Path]]:
@@ -96,21 +90,27 @@ def page_of(document: Document) -> str:
     from markupsafe import Markup
 
     # Our own scripts; the page lets no other run. Words from files are in none of them.
-    script = f"{vega_embed()}\n{DRAW}" if document.figures else ""
+    script = f"{vega_embed()}\n{_static('charts.js')}" if document.figures else ""
     if any(table.sortable for section in document.sections for table in section.tables):
-        script += (Path(__file__).parent / "templates" / "tables.js").read_text(encoding="utf-8")
-    charts = Markup(_chart_specs(document.figures))
-    scripts = {"script": Markup(script), "script_hash": script_hash(script)}
-    template = _templates().get_template("page.html")
-    page: str = template.render(document=document, charts=charts, **scripts)
+        script += _static("tables.js")
+    # What a content security policy calls our script.
+    name = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    charts, look = _chart_specs(document.figures), _static("look.css")
+    ours = {"charts": Markup(charts), "look": Markup(look), "script": Markup(script)}
+    template = templates().get_template("page.html")
+    page: str = template.render(document=document, script_hash=f"sha256-{name}", **ours)
     return page
+
+
+def _static(name: str) -> str:
+    return (TEMPLATES / "static" / name).read_text(encoding="utf-8")
 
 
 def fragment(sections: Sequence[Section]) -> "Markup":
     """Sections as HTML to be put into any page, with an empty element for each chart."""
     from markupsafe import Markup
 
-    parts = _templates().get_template("parts.html").module
+    parts = templates().get_template("parts.html").module
     return Markup("\n").join(parts.section_of(section) for section in sections)  # type: ignore[attr-defined]
 
 
@@ -123,13 +123,9 @@ def vega_embed() -> str:
     return script
 
 
-def script_hash(script: str) -> str:
-    """What a content security policy calls this script."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
-
-
 @cache
-def _templates() -> "Environment":
+def templates() -> "Environment":
+    """What makes pages: words are escaped, and a name that is not given is a mistake."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -139,27 +135,17 @@ def _templates() -> "Environment":
     return made
 
 
+def spec_of(figure: Figure, layout: Layout) -> dict[str, Any]:
+    """What Vega-Lite draws in a page, which says title and grammar itself."""
+    spec: dict[str, Any] = figure.chart(layout).to_dict()
+    return {name: part for name, part in spec.items() if name not in ("$schema", "title")}
+
+
 def _chart_specs(figures: Sequence[Figure]) -> str:
     """The charts as JSON that no word in it can leave: it holds no `<`."""
-    specs: dict[str, dict[str, Any]] = {}
-    for figure in figures:
-        both = {"wide": figure.chart(WIDE).to_dict(), "narrow": figure.chart(NARROW).to_dict()}
-        for spec in both.values():
-            del spec["$schema"]  # an address; the page names the grammar itself
-        specs[figure.name] = both
+    layouts = {"wide": WIDE, "narrow": NARROW}
+    specs = {
+        figure.name: {name: spec_of(figure, layout) for name, layout in layouts.items()}
+        for figure in figures
+    }
     return json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
-
-
-@contextlib.contextmanager
-def _finished_at(file: Path) -> Iterator[Path]:
-    """A place beside `file` to write to, which then takes its name."""
-    check_chart_file(file)
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
-            unfinished = Path(folder) / f"chart{file.suffix.lower()}"
-            yield unfinished
-            os.replace(unfinished, file)
-    except OSError as problem:
-        raise ValueError(
-            f"{file} cannot be written ({problem.strerror}); name another"
-        ) from problem

@@ -7,6 +7,7 @@ from itertools import accumulate
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
 from archfit.advise.planner import Plan
+from archfit.advise.prior import DepthOutlook
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, loaded
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
@@ -48,7 +49,7 @@ def why_sections(plan: Plan) -> tuple[Section, ...]:
         Section.of("Inputs of a higher rank, at the same budget", *_repairs(plan), is_why=True),
         *adviser_sections(plan),
         Section.of("Training", *_training(plan), is_why=True),
-        Section.of("Figures", *plan_figures(plan), is_detail=True),
+        Section.of("Figures", depth_figure(plan), is_detail=True),
     )
 
 
@@ -184,21 +185,25 @@ def _training(plan: Plan) -> Iterator[str]:
     )
 
 
-def plan_figures(plan: Plan) -> tuple[Figure, Figure]:
-    """What each depth is expected to lose, and bounds on what more depth can add."""
-    shape = plan.shape
+def depth_figure(plan: Plan, before: DepthOutlook | None = None) -> Figure:
+    """What each depth is expected to lose, also `before` anything was measured on the data."""
     named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
-    depths = Figure.of(
+    return Figure.of(
         "depths",
-        f"Expected loss against depth: recommended {shape.depth} layers; {'; '.join(named)}.",
-        lambda page: loaded("depth_charts").depth_chart(plan, page),
+        f"Expected loss against depth: recommended {plan.shape.depth} layers; {'; '.join(named)}.",
+        lambda page: loaded("depth_charts").depth_chart(plan, page, before),
     )
-    request, network = plan.request, Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
+
+
+def theory_figure(plan: Plan) -> Figure:
+    """Bounds on what more depth can add, for those who ask for theory."""
+    request, shape = plan.request, plan.shape
+    network = Shape(depth=shape.depth, width=shape.width, heads=shape.heads)
     if request.patch is None:
         network = replace(network, vocab=request.input_dimensions, rank=request.rank)
     elif request.limit.limit < shape.width:
         network = replace(network, rank=request.limit.limit)
-    return depths, bounds_figure(network)
+    return bounds_figure(network)
 
 
 def plan_json(plan: Plan) -> Json:

@@ -15,16 +15,20 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from archfit.advise.plan_request import PlanOptions
+from archfit.advise.planner import make_plan
 from archfit.cli.app import program
 from archfit.report.explorer.api import (
     ADDRESS,
-    BYTES_PATTERN,
+    DOCUMENTS,
+    MOST_TEXT,
     NUMBER,
-    SIZE_PATTERN,
+    READERS,
     Question,
     openapi_document,
 )
-from archfit.report.explorer.workers import DOCUMENTS, TAKE_A_CONFIG, answer
+from archfit.report.explorer.workers import TAKE_A_CONFIG, answer
+from archfit.report.plan_document import plan_document
+from tests_plans import question
 
 CONFIGS = Path(__file__).parents[2] / "audit" / "configs"
 EVIL = "<script>alert(1)</script>\"'&"
@@ -243,8 +247,17 @@ def test_charts_carry_their_words_and_only_their_data(chart: str) -> None:
     document = json.loads(asked(f"/chart/{chart}{query}").content)
     assert document["title"]
     assert document["description"]
+    assert document["caption"]
     assert "http" not in json.dumps(document)
-    assert all("title" not in spec for spec in document["specs"])
+    assert "title" not in document["spec"]
+
+
+def test_theory_is_drawn_only_where_it_is_asked_for() -> None:
+    page = asked("/").content.decode()
+    folded = page[page.index("<details>\n<summary>Theory") :].partition("</details>")[0]
+    assert 'data-chart="bounds"' in folded
+    assert page.count('data-chart="bounds"') == 1
+    assert [figure.name for figure in plan_document(make_plan(question())).figures] == ["depths"]
 
 
 def test_a_page_without_a_query_is_a_plan_of_125m() -> None:
@@ -301,6 +314,8 @@ def test_the_atlas_shows_the_kind_that_is_asked_for() -> None:
 
 
 OPENAPI = openapi_document()
+SCHEMAS = OPENAPI["components"]["schemas"]
+SIZE_PATTERN, BYTES_PATTERN = (SCHEMAS[name]["pattern"] for name in ("size", "bytes"))
 GOOD_SIZES = st.sampled_from(["1", "2", "64", "257", "50257", "1M", "125M", "1e9", "1.3B"])
 SIZES = GOOD_SIZES | st.from_regex(SIZE_PATTERN.replace("$", r"\Z"), fullmatch=True) | st.text()
 
@@ -322,6 +337,8 @@ def check_reply(operation: dict[str, object], reply: Reply) -> None:
     responses = operation["responses"]
     assert isinstance(responses, dict)
     response = responses[str(reply.status)]
+    if "$ref" in response:
+        response = OPENAPI["components"]["responses"][response["$ref"].rpartition("/")[2]]
     schema = response["content"]["application/json"]["schema"] | {
         "components": OPENAPI["components"]
     }
@@ -366,6 +383,17 @@ def test_the_description_names_every_address_and_parameter_that_is_answered() ->
             sentence = json.loads(asked(f"{path}?unknown=1").content)["error"]
             names = [parameter["name"] for parameter in parameters]
             assert sentence == f"'unknown' is no parameter; use {', '.join(names)}"
+
+
+def test_every_kind_of_parameter_is_read_and_described_with_its_limit() -> None:
+    named = {
+        parameter["schema"]["$ref"].rpartition("/")[2]
+        for _, _, operation in operations()
+        for parameter in operation.get("parameters", ())  # type: ignore[attr-defined]
+    }
+    assert named == set(READERS)
+    limits = {schema["maxLength"] for name in named if "maxLength" in (schema := SCHEMAS[name])}
+    assert limits == {MOST_TEXT}
 
 
 def test_the_description_names_every_option_of_a_plan() -> None:

@@ -13,11 +13,9 @@ from starlette.responses import Response
 from archfit.report.explorer.api import Question, response
 from archfit.report.explorer.workers import (
     BOUNDS,
-    OVERHEAD,
     PoolLimits,
-    ReplyCache,
     WorkerPool,
-    end,
+    end_processes,
 )
 
 LIMITS = BOUNDS._replace(seconds=0.3, wall_seconds=30, most_waiting=1, wait_seconds=60)
@@ -48,7 +46,7 @@ async def _in_a_lane(limits: PoolLimits, *asked: Question) -> list[int]:
         answered = await asyncio.gather(*map(lane.answer, asked), return_exceptions=True)
         return [_status(one) for one in answered]
     finally:
-        end(lane)
+        end_processes()
 
 
 def test_an_answer_that_computes_too_long_is_ended_and_the_next_one_comes() -> None:
@@ -95,7 +93,7 @@ def test_a_process_that_dies_is_replaced() -> None:
             await asyncio.wait([asking])
             return asking.exception(), await lane.answer(QUICK)
         finally:
-            end(lane)
+            end_processes()
 
     problem, reply = asyncio.run(killed())
     assert problem is not None
@@ -109,55 +107,3 @@ def test_what_goes_to_a_process_and_back_comes_out_as_it_was(content: str) -> No
     assert pickle.loads(pickle.dumps(asked)) == asked
     reply = response(content, "text/plain", 400)
     assert vars(pickle.loads(pickle.dumps(reply))) == vars(reply)
-
-
-class _Counted:
-    """Answers of 1000 bytes, and how often they were computed."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-
-    async def answer(self, asked: Question) -> Response:
-        self.paths.append(asked.path)
-        await asyncio.sleep(0)
-        if asked.path == "/wrong":
-            raise HTTPException(BUSY)
-        return Response("." * 1000)
-
-
-def _computed(most_answers: int, *paths: str, body: bytes = b"") -> list[str]:
-    async def ask_all() -> list[str]:
-        counted = _Counted()
-        remembered = ReplyCache(counted.answer, most_answers * (OVERHEAD + 1000))
-        for path in paths:
-            try:
-                await remembered.answer(Question(path, body=body))
-            except HTTPException:
-                continue
-        return counted.paths
-
-    return asyncio.run(ask_all())
-
-
-def test_the_latest_answers_are_remembered_and_no_more() -> None:
-    assert _computed(2, "/a", "/b", "/a", "/c", "/a", "/b") == ["/a", "/b", "/c", "/b"]
-
-
-def test_neither_refusals_nor_what_was_sent_is_remembered() -> None:
-    assert _computed(9, "/wrong", "/wrong") == ["/wrong", "/wrong"]
-    assert _computed(9, "/a", "/a", body=b"{}") == ["/a", "/a"]
-
-
-def test_one_question_asked_by_many_at_once_is_computed_once() -> None:
-    async def ask_all() -> list[str]:
-        counted = _Counted()
-        remembered = ReplyCache(counted.answer, 10**6)
-        asked = Question("/a")
-        first, *others = [asyncio.ensure_future(remembered.answer(asked)) for _ in range(5)]
-        await asyncio.sleep(0)
-        first.cancel()  # who leaves does not take it from the others
-        replies = await asyncio.gather(*others)
-        assert {len(reply.body) for reply in replies} == {1000}
-        return counted.paths
-
-    assert asyncio.run(ask_all()) == ["/a"]

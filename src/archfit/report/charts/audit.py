@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import altair
 
@@ -9,35 +10,34 @@ from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
-from archfit.report.charts.look import Ends, Frame, Panel, Row
-from archfit.report.document import WIDE
+from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
+from archfit.report.document import WIDE, Layout
 
 WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
 NOTHING = "none"
 KINDS = (*WORDS.values(), NOTHING)
 LAW = "law of Levine et al. 2020"
+NAMES = 90  # pixels that a wide panel leaves for the names of models beside it
 GOOD = ("on text: fewest good layers", "on text: best", "on text: most good layers")
 
 
-def gallery_chart(models: Sequence[AuditResult]) -> altair.VConcatChart:
+def gallery_chart(models: Sequence[AuditResult], page: Layout) -> altair.VConcatChart:
     """Depth against width with good depths; below it rank ratios and attention ratios."""
-    count = len(models)
-    stacked: altair.VConcatChart = altair.vconcat(
-        _shapes(models),
-        altair.hconcat(
-            _bars(_rank_ratios(models), "embedding rank / width, where below 1"),
-            _bars(_attention_ratios(models), "heads x head_dim / width, where above 1"),
-        ),
-        title=altair.TitleParams(f"{count} published Transformers", anchor="start", fontSize=16),
-    ).properties(description=f"Depth, width and bottlenecks of {count} published models")
+    beside, names = (altair.hconcat, NAMES) if page.columns > 1 else (altair.vconcat, 0)
+    whole = page.for_panels(1)
+    room, half = replace(whole, width=whole.width - names), replace(page, width=page.width - names)
+    bars = beside(
+        _bars(_rank_ratios(models), "embedding rank / width, where below 1", half),
+        _bars(_attention_ratios(models), "heads x head_dim / width, where above 1", half),
+    )
     # One legend is enough, and those that are left out must not be merged with it.
-    chart: altair.VConcatChart = stacked.resolve_legend(
+    chart: altair.VConcatChart = altair.vconcat(_shapes(models, room), bars).resolve_legend(
         color="independent", shape="independent", strokeDash="independent"
     )
     return chart
 
 
-def _shapes(models: Sequence[AuditResult]) -> Panel:
+def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
     points: list[Row] = [
         {
             "name": audited.model.name,
@@ -53,12 +53,8 @@ def _shapes(models: Sequence[AuditResult]) -> Panel:
     lines: list[Row] = [
         {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
     ]
-    lines += _good_depths()
-    rows = {"lines": lines, "stacks": points}
-    chart: Panel = look.panel("gallery-shapes", rows, Frame(), WIDE, KINDS).properties(
-        title="Depth and width, beside depths that trained networks are good at"
-    )
-    return chart
+    rows = {"lines": lines + _good_depths(), "stacks": points}
+    return look.panel("gallery-shapes", rows, Frame(), page, KINDS)
 
 
 def _good_depths() -> list[Row]:
@@ -101,48 +97,30 @@ def _attention_ratios(models: Iterable[AuditResult]) -> list[Row]:
     ]
 
 
-def _bars(rows: list[Row], title: str) -> Panel:
+def _bars(rows: list[Row], title: str, page: Layout) -> Panel:
     ratios = [*look.numbers(rows, "ratio"), 1.0]
     frame = Frame(Ends(min(ratios) / 1.2, max(ratios) * 1.2), titles={"x": title})
     stems = [row | {"start": 1.0} for row in rows]
-    return look.panel("gallery-ratios", {"stems": stems}, frame, WIDE, KINDS)
+    name = "gallery-ratios" if page.columns > 1 else "gallery-ratios-narrow"
+    return look.panel(name, {"stems": stems}, frame, page, KINDS)
 
 
 def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
     """One curve for each model, as a share of its largest value; a rule marks its rank."""
-    measured = [
-        (audited.model.name, audited.spectrum) for audited in models if audited.spectrum is not None
-    ]
+    measured = {
+        f"{audited.model.name}: rank {found.numerical_rank:,} of {found.width:,} (dotted), stable "
+        f"rank {found.stable_rank:.1f}, effective rank {found.effective_rank:.1f}": found
+        for audited in models
+        if (found := audited.spectrum) is not None
+    }
     values: list[Row] = [
         {"model": name, "index": index, "share": value / spectrum.singular_values[0]}
-        for name, spectrum in measured
+        for name, spectrum in measured.items()
         for index, value in spectrum.points()
         if value > 0  # the axis is logarithmic
     ]
     ranks: list[Row] = [
-        {"model": name, "rank": spectrum.numerical_rank} for name, spectrum in measured
+        {"model": name, "index": spectrum.numerical_rank} for name, spectrum in measured.items()
     ]
-    line = {
-        "x": altair.X("index:Q", title="singular value, by size"),
-        "y": altair.Y(
-            "share:Q",
-            title="share of the largest",
-            scale=altair.Scale(type="log"),
-            axis=altair.Axis(format="~e"),
-        ),
-        "color": altair.Color("model:N", legend=altair.Legend(title=None, orient="bottom")),
-        "strokeDash": altair.StrokeDash("model:N", legend=None),
-    }
-    words = [
-        f"{name}: rank {spectrum.numerical_rank:,} of {spectrum.width:,} (dotted), stable rank "
-        f"{spectrum.stable_rank:.1f}, effective rank {spectrum.effective_rank:.1f}"
-        for name, spectrum in measured
-    ]
-    return altair.layer(
-        look.rows_of(values).mark_line(strokeWidth=2).encode(**line),
-        look.rows_of(ranks).mark_rule(strokeDash=[2, 3]).encode(x="rank:Q", color="model:N"),
-        width=560,
-        height=320,
-        title=altair.TitleParams("Spectrum of the embedding", subtitle=words, anchor="start"),
-        description="Singular values of " + "; ".join(words),
-    )
+    rows: dict[str, Rows] = {"values": values, "ranks": ranks}
+    return look.panel("spectrum", rows, Frame(), WIDE.for_panels(1), list(measured))

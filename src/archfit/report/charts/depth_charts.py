@@ -9,47 +9,55 @@ from functools import partial
 import altair
 
 from archfit.advise.backtest import Backtest
-from archfit.advise.ladder import LadderRun
+from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.planner import Plan
+from archfit.advise.prior import DRAWS, DepthOutlook, family_prior
+from archfit.advise.prior_runs import LEAST_SIZE
+from archfit.advise.shapes import Knowledge
+from archfit.advise.surface import Training
 from archfit.fit.atlas import size_words
 from archfit.fit.best_depth import DepthCurve
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Layout
+from archfit.spec import lazy_numpy as np
 
-WIDTH, NARROW_WIDTH = 620, 270  # pixels
 MARKS = ("recommended", "adviser, in its range", "adviser, outside it")
 OURS = "archfit: "  # how the names of our own rules begin
 HIGHEST = 4.0  # of the expected loss of the recommended depth and 0.01, that the axis shows
+POINTS = 60  # of a curve
+SIZES = 9  # at which best depths are asked for on the way to a budget
 
 
-def depth_chart(plan: Plan, page: Layout) -> Panel:
-    """Expected loss over depth; names are in tooltips."""
+def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) -> Panel:
+    """Expected loss over depth, also `before` anything was measured; names are in tooltips."""
     outlook = plan.best.outlook
     scale = plan.regret.expected / outlook.expected_regret if outlook.expected_regret else 1.0
     curve: list[Row] = [{"depth": d, "lost": scale * lost} for d, lost in outlook.regrets]
-    most = HIGHEST * (plan.regret.expected + 0.01)
+    points = _points(plan, curve)
+    most = max(HIGHEST * (plan.regret.expected + 0.01), 1.2 * float(points[0]["lost"]))
     low, high = plan.depth_range
+    earlier = ((d, scale * lost) for d, lost in (before.regrets if before else ()))
     rows: dict[str, Rows] = {
         "band": [{"low": low / 1.02, "high": high * 1.02}],
-        "curve": curve,
-        "points": _points(plan, curve)[::-1],  # ours on top
+        "before": [{"depth": d, "lost": lost} for d, lost in earlier if lost <= most],
+        "curve": [row for row in curve if float(row["lost"]) <= most],
+        "points": points[::-1],  # ours on top
     }
-    depths = Ends(outlook.regrets[0][0], max(2.0, outlook.regrets[-1][0]))
+    depths = look.log_ends([*look.numbers(curve, "depth"), plan.shape.depth])
     unit = {"y": f"expected loss against the best ({plan.regret.unit})"}
-    room = replace(page, width=NARROW_WIDTH if page.columns == 1 else WIDTH)
-    title = f"Depths of {plan.params.total:,} parameters"
-    return look.panel("plan-depth", rows, Frame(depths, Ends(0, most), unit), room, title=title)
+    frame = Frame(depths, Ends(0, most), unit)
+    return look.panel("plan-depth", rows, frame, page.for_panels(1), MARKS)
 
 
 def _points(plan: Plan, curve: list[Row]) -> list[Row]:
-    """Ours, and every adviser whose depth was looked at."""
-    named = [("archfit", float(plan.shape.depth), MARKS[0])] + [
+    """Ours, then every adviser whose depth was looked at."""
+    named = [
         (advice.name, advice.depth, MARKS[1] if advice.in_range else MARKS[2])
         for advice in plan.advice
         if advice.depth is not None
+        and float(curve[0]["depth"]) / 1.1 <= advice.depth <= float(curve[-1]["depth"]) * 1.1
     ]
-    ends = float(curve[0]["depth"]), float(curve[-1]["depth"])
 
     def lost(depth: float) -> float:
         nearest = min(curve, key=lambda row: abs(math.log(float(row["depth"]) / depth)))
@@ -57,42 +65,77 @@ def _points(plan: Plan, curve: list[Row]) -> list[Row]:
 
     return [
         {"name": name, "depth": depth, "lost": lost(depth), "mark": mark}
-        for name, depth, mark in named
-        if ends[0] / 1.1 <= depth <= ends[1] * 1.1
+        for name, depth, mark in [("archfit", float(plan.shape.depth), MARKS[0]), *named]
     ]
 
 
-def ladder_chart(runs: Sequence[LadderRun], sizes: Sequence[int], layout: Layout) -> Panel:
-    """Bits per byte over depth, a line a size; seeds are their mean."""
-    losses: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for run in runs:
-        losses[run.size, run.depth].append(run.bits)
-    rows: list[Row] = [
-        {"size": size_words(size), "depth": float(depth), "bits": sum(some) / len(some)}
-        for (size, depth), some in sorted(losses.items())
-    ]
-    depths, bits = (look.numbers(rows, field) for field in ("depth", "bits"))
-    frame = Frame(look.log_ticks(depths), look.ends(bits))
-    names = [size_words(size) for size in sizes]
-    return look.panel("ladder", {"means": rows}, frame, layout.for_panels(1), names)
+def ladder_chart(runs: Sequence[LadderRun], family: str | None, page: Layout) -> Panel:
+    """Bits per byte over depth, a curve a size; points are means over seeds, the best marked."""
+    known, sizes = knowledge(family_prior(family), runs), sorted({run.size for run in runs})
+    means: list[Row] = []
+    curves: list[Row] = []
+    bests: list[Row] = []
+    for size in sizes:
+        own = [run for run in runs if run.size == size]
+        losses: dict[float, list[float]] = defaultdict(list)
+        for run in own:
+            losses[run.depth].append(run.bits)
+        some: list[Row] = [
+            {"size": size_words(size), "depth": depth, "bits": sum(each) / len(each)}
+            for depth, each in sorted(losses.items())
+        ]
+        means += some
+        bests.append(min(some, key=lambda row: float(row["bits"])))
+        fitted = _fitted(known, own).items()
+        curves += ({"size": size_words(size), "depth": d, "bits": b} for d, b in fitted)
+    rows: dict[str, Rows] = {"means": means, "curves": curves, "bests": bests}
+    bits = look.ends(look.numbers(means + curves, "bits"))
+    frame = Frame(look.log_ticks(look.numbers(means, "depth")), bits)
+    return look.panel("ladder", rows, frame, page.for_panels(1), [*map(size_words, sizes)])
+
+
+def _fitted(known: Knowledge, runs: Sequence[LadderRun]) -> dict[float, float]:
+    """Bits per byte over depth as all that is known has it, at the level of these runs."""
+    depths = [float(run.depth) for run in runs]
+    grid = np.geomspace(min(depths), max(depths), POINTS)
+    training = Training(known.kind, runs[0].tokens_per_param)
+    at = np.array([*grid, *depths])
+    drawn = known.posterior.draws(runs[0].size, at, DRAWS, training).mean(axis=0)
+    level = np.mean([math.log(run.bits) for run in runs] - drawn[POINTS:])
+    bits = np.exp(drawn[:POINTS] + level)
+    return {float(depth): float(loss) for depth, loss in zip(grid, bits, strict=True)}
+
+
+def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
+    """Depths as good as the best over size: what other data say, and what with these runs."""
+    prior = family_prior(plan.request.family)
+    known = {"other data": Knowledge.of_prior(prior)}
+    known |= {"with your data": knowledge(prior, runs)} if runs else {}
+    size, deepest = plan.best.size, plan.best.outlook.regrets[-1][0]
+    rows: list[Row] = []
+    for name, each in known.items():
+        for at in np.geomspace(min(LEAST_SIZE, size), max(LEAST_SIZE, size), SIZES):
+            found = each.outlook(float(at), deepest, plan.request.trained_tokens(float(at)))
+            ends: Row = {"low": found.low, "depth": found.depth, "high": found.high}
+            rows.append({"known": name, "params": float(at), **ends})
+    chosen: Row = {"params": size, "depth": float(plan.shape.depth)}
+    depths = look.log_ends([*look.numbers(rows, "low", "high"), plan.shape.depth])
+    frame = Frame(look.log_ends(look.numbers(rows, "params")), depths)
+    drawn: dict[str, Rows] = {"depths": rows, "chosen": [chosen]}
+    return look.panel("prior", drawn, frame, page.for_panels(1), list(known))
 
 
 def regret_chart(test: Backtest, page: Layout) -> Panel:
     """What each rule loses in a back-test: means, and behind them a point for each family."""
-    scored = [score for score in test.scores if score.mean is not None]
     means: list[Row] = []
     families: list[Row] = []
-    for score in scored:
-        mean = score.mean or 0.0
-        means.append(
-            {
-                "row": score.rule,
-                "regret": mean,
-                "low": mean if score.low is None else score.low,
-                "high": mean if score.high is None else score.high,
-                "colour": look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0],
-            }
-        )
+    for score in test.scores:
+        if score.mean is None:
+            continue
+        low, high = (score.mean if end is None else end for end in (score.low, score.high))
+        colour = look.COLOURS[1] if score.rule.startswith(OURS) else look.COLOURS[0]
+        row: Row = {"row": score.rule, "regret": score.mean, "low": low, "high": high}
+        means.append(row | {"colour": colour})
         lost: dict[str, list[float]] = defaultdict(list)
         for pick in score.picks:
             if pick.regret is not None:
@@ -102,14 +145,13 @@ def regret_chart(test: Backtest, page: Layout) -> Panel:
             for family, each in lost.items()
         ]
     shown = look.ends([*look.numbers(means, "low", "high"), *look.numbers(families, "regret")])
-    frame = Frame(shown, [score.rule for score in scored], {"x": f"regret ({test.unit})"})
+    frame = Frame(shown, [str(row["row"]) for row in means], {"x": f"regret ({test.unit})"})
     return look.panel("regret", {"means": means, "families": families}, frame, page.for_panels(1))
 
 
 Curves = Sequence[DepthCurve]
 RuleDepths = Mapping[str, Mapping[int, float]]  # that others advise, by size
 
-POINTS = 60  # of a curve
 MOST_ABOVE = 0.2  # of the best loss, shown beside it
 APART = 1.02  # that points of one size stand apart, so that none hides another
 
@@ -118,9 +160,11 @@ def kind_chart(curves: Curves, unit: str, page: Layout) -> altair.ConcatChart:
     """Loss over depth, a line a size; beside it the same above the best of its size."""
     layout = page.for_panels(2)
     names = [size_words(curve.size) for curve in curves]
-    draw = partial(_kind_panel, curves, names)
-    title = f"held-out loss (bits per {unit})"
-    panels = [draw(title, layout, above=False), draw("more than the best", layout, above=True)]
+    titles = {f"held-out loss (bits per {unit})": False, "more than the best": True}
+    panels = [
+        _kind_panel(curves, names, title, layout, above=is_above)
+        for title, is_above in titles.items()
+    ]
     return look.side_by_side(panels, layout)
 
 

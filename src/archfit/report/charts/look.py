@@ -20,6 +20,11 @@ Item = TypeVar("Item")
 COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [1, 4])
+LOOKS: dict[str, tuple[Any, str, Sequence[Any]]] = {  # of series, by channel
+    "color": (altair.Color, "colours", COLOURS),
+    "shape": (altair.Shape, "shapes", SHAPES),
+    "strokeDash": (altair.StrokeDash, "dashes", DASHES),
+}
 FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
@@ -119,7 +124,7 @@ def _axis(
     return {"x": altair.X, "y": altair.Y}[side](about["field"], **drawn)
 
 
-def _series(about: Mapping[str, Any], names: Sequence[object], layout: Layout) -> dict[str, Any]:
+def _series(about: Mapping[str, Any], names: Sequence[Any], layout: Layout) -> dict[str, Any]:
     """The channels by which series differ, for points and lines the same, with one legend."""
     look = about.get("legend", written("charts")["legend"])
     if layout.columns == 1:
@@ -127,23 +132,12 @@ def _series(about: Mapping[str, Any], names: Sequence[object], layout: Layout) -
     if "columns" in look:
         look = look | {"columns": min(look["columns"], layout.legend_columns)}
     legend = altair.Legend(title=about.get("title"), **look) if look else None
-    looks = {
-        "color": about.get("colours", COLOURS),
-        "shape": about.get("shapes", SHAPES),
-        "strokeDash": about.get("dashes", DASHES),
-    }
-    return series_channels(about["field"], names or about["names"], legend, **looks)
-
-
-def series_channels(
-    field: str, names: Sequence[Any], legend: altair.Legend | None, **looks: Iterable[Any]
-) -> dict[str, Any]:
-    """Channels that tell series apart by their name: `color`, `shape` or `strokeDash`."""
-    kinds = {"color": altair.Color, "shape": altair.Shape, "strokeDash": altair.StrokeDash}
+    names = names or about["names"]
     channels = {}
-    for channel, look in looks.items():
-        scale = altair.Scale(domain=list(names), range=list(islice(cycle(look), len(names))))
-        channels[channel] = kinds[channel](f"{field}:N", scale=scale, legend=legend)
+    for channel, (kind, key, usual) in LOOKS.items():
+        look_of_each = list(islice(cycle(about.get(key, usual)), len(names)))
+        scale = altair.Scale(domain=list(names), range=look_of_each)
+        channels[channel] = kind(f"{about['field']}:N", scale=scale, legend=legend)
     return channels
 
 
@@ -176,14 +170,10 @@ def _layer(
     encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
     if mark == "point":
         look = {"filled": True, "opacity": 1} | look
-    data = altair.Chart().transform_filter(where) if where else rows_of(shown)
+    data = altair.Chart(altair.Undefined if where else altair.InlineData(values=list(shown)))
+    data = data.transform_filter(where) if where else data
     chart: altair.Chart = getattr(data, f"mark_{mark}")(**look).encode(**encoded)
     return chart
-
-
-def rows_of(rows: Rows) -> altair.Chart:
-    """A chart of these rows."""
-    return altair.Chart(altair.InlineData(values=list(rows)))
 
 
 def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:

@@ -41,11 +41,11 @@ class SizePanel:
     @property
     def words(self) -> str:
         """Where depths cross, for those who do not see the chart."""
-        crossings = [
-            f"depths {crossing.shallow.depth} and {crossing.deep.depth} cross at "
-            f"{short_size(crossing.size.value or 0)}"
-            for crossing in self.crossings
-        ]
+        crossings = (
+            f"depths {one.shallow.depth} and {one.deep.depth} cross at "
+            f"{short_size(one.size.value or 0)}"
+            for one in self.crossings
+        )
         return f"{', '.join(crossings) or 'no crossing in range'}."
 
     @property
@@ -121,7 +121,13 @@ def _panel(
     crossings = [_crossing_row(crossing, panel, frame.x) for crossing in panel.crossings]
     rows = {
         "curves": [row for curve in panel.curves for row in curve_rows(curve)],
-        "runs": [row for family in panel.families for row in _run_rows(family)],
+        "runs": [
+            _row(cell)
+            | {"depth": str(family.key.depth), "size": cell.size, "loss": loss, "run": at}
+            for family in panel.families
+            for cell in family.cells
+            for at, loss in enumerate(cell.losses, start=1)
+        ],
         "crossings": crossings,
         "open": [
             {"row": row["row"], "size": row[end], "shape": shape}
@@ -154,20 +160,6 @@ def curve_rows(curve: Curve) -> list[Row]:
             "high": float(most),
         }
         for point, loss, least, most in zip(points, curve.mean(points), low, high, strict=True)
-    ]
-
-
-def _run_rows(family: WidthFamily) -> list[Row]:
-    return [
-        {
-            "depth": str(family.key.depth),
-            "width": cell.architecture.width,
-            "size": cell.size,
-            "loss": loss,
-            "run": run,
-        }
-        for cell in family.cells
-        for run, loss in enumerate(cell.losses, start=1)
     ]
 
 
@@ -243,37 +235,25 @@ def rank_of(cell: CellResult) -> int:
     return min(table.inner for table in tables if isinstance(table, Factorised))
 
 
-def rank_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
-    """Wies et al. 2021, figure 2; None where ranks or widths were not varied."""
-    panels = [
-        panel
-        for panel in _rank_panels(fits, labels, lambda names: names != POSITIONS)
-        if len({cell.architecture.width for cell in panel.widths}) > 1
-    ][: look.MOST_PANELS // 2]
+def rank_figure(
+    fits: Fits, labels: Mapping[str, str], *, of_positions: bool = False
+) -> Figure | None:
+    """Wies et al. 2021, figure 2, or figure 7 `of_positions`; None where nothing was varied."""
+    if of_positions:
+        found = _rank_panels(fits, labels, lambda names: names in (POSITIONS, ("embedding",)))
+        panels = [panel for panel in found if "positions" in panel.tables][: look.MOST_PANELS]
+        name, varied = "position-ranks", "the rank of positions and of the vocabulary"
+    else:
+        found = _rank_panels(fits, labels, lambda names: names != POSITIONS)
+        varying = (
+            one for one in found if len({cell.architecture.width for cell in one.widths}) > 1
+        )
+        panels = [*varying][: look.MOST_PANELS // 2]
+        name, varied = "loss-against-rank-and-width", "rank and against width"
     if not panels:
         return None
-    return Figure.of(
-        "loss-against-rank-and-width",
-        f"Loss against rank and against width: {' '.join(panel.words for panel in panels)}",
-        partial(_rank_chart, panels, has_widths=True),
-    )
-
-
-def position_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
-    """Wies et al. 2021, figure 7; None where no position table was limited by itself."""
-    panels = [
-        panel
-        for panel in _rank_panels(fits, labels, lambda names: names in (POSITIONS, ("embedding",)))
-        if "positions" in panel.tables
-    ][: look.MOST_PANELS]
-    if not panels:
-        return None
-    words = " ".join(panel.words for panel in panels)
-    return Figure.of(
-        "position-ranks",
-        f"Loss against the rank of positions and of the vocabulary: {words}",
-        partial(_rank_chart, panels, has_widths=False),
-    )
+    words = f"Loss against {varied}: {' '.join(panel.words for panel in panels)}"
+    return Figure.of(name, words, partial(_rank_chart, panels, has_widths=not of_positions))
 
 
 def _rank_panels(

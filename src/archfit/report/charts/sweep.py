@@ -13,7 +13,7 @@ from archfit.fit.conclusions import short_size
 from archfit.fit.fitted import Fits
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
-from archfit.report.charts.losses import position_figure, rank_figure, size_figure, size_panels
+from archfit.report.charts.losses import rank_figure, size_figure, size_panels
 from archfit.report.document import Figure, Layout
 
 MOST_CELLS = 40  # in the chart of seeds
@@ -25,8 +25,11 @@ def sweep_figures(fits: Fits, labels: Mapping[str, str]) -> tuple[Figure, ...]:
     has_depths = any(len(panel.depths) > 1 for panel in panels)
     # Of one depth, the figure of ranks and widths shows the same curve.
     sizes = size_figure(panels) if panels and (has_depths or ranks is None) else None
-    more = (redundancy_figure, position_figure, side_figure, comparison_figure, spread_figure)
-    found = (sizes, ranks, *(figure_of(fits, labels) for figure_of in more))
+    positions = rank_figure(fits, labels, of_positions=True)
+    more = (
+        figure_of(fits, labels) for figure_of in (side_figure, comparison_figure, spread_figure)
+    )
+    found = (sizes, ranks, redundancy_figure(fits, labels), positions, *more)
     return tuple(figure for figure in found if figure is not None)
 
 
@@ -89,12 +92,8 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         return None
     cells = repeated[:MOST_CELLS]
     words = look.distinguishing_words([key_of(cell) for cell in cells], labels)
-    widths = [cell.architecture.width for cell in cells]
     names = _numbered(
-        [
-            look.network_words(key_of(c), width, words)
-            for c, width in zip(cells, widths, strict=True)
-        ]
+        [look.network_words(key_of(cell), cell.architecture.width, words) for cell in cells]
     )
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)

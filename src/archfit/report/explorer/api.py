@@ -3,9 +3,8 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import resources
 from string import Template
 from typing import Any, NamedTuple
 
@@ -21,20 +20,19 @@ from archfit.audit.zoo import zoo_model
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.plan_document import plan_document as document_of_plan
 from archfit.spec.bounded_json import parse_object
+from archfit.spec.files import packed_file
 from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.theory.bounds import Shape, bounds_report
 
 Value = int | float | bool | str
 Pairs = Sequence[tuple[str, str]]
-Schema = dict[str, object]
 
 MOST_BODY_BYTES = 10**6
-MOST_HEAD_BYTES = 32 * 1024  # request line and headers; a config.json of 10 kB fits into a link
+MOST_HEAD_BYTES = 32 * 1024  # address and headers; a config.json of 10 kB fits into a link
+MOST_HEADERS = 100
 MOST_TEXT = 400  # characters of a value; the longest size that can be meant has 400 digits
 MOST_SECONDS = 2.0  # of computing
-REQUEST_SECONDS = 20.0  # from the first byte of a request to the last of its answer
-SIZE_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})?[KMBGTkmbgt]?$"
-BYTES_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?([eE]\+?[0-9]{1,3})? ?([KMGTkmgt][iI]?)?[Bb]?$"
+REQUEST_SECONDS = 20.0  # of a connection, from its start to the last byte of the answer
 PASTED = "config.json"
 ADDRESS = "/api/openapi.json"
 NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
@@ -79,53 +77,37 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-# Kinds of parameters: what reads one, and its schema; sizes are written as on the command line.
-KINDS: dict[str, tuple[Callable[[str], Value], Schema]] = {
-    "size": (parse_size, {"type": "string", "pattern": SIZE_PATTERN, "maxLength": MOST_TEXT}),
-    "bytes": (parse_bytes, {"type": "string", "pattern": BYTES_PATTERN, "maxLength": MOST_TEXT}),
-    "number": (_number, {"type": "number"}),
-    "flag": (_flag, {"type": "string", "enum": ["true", "false"]}),
-    "text": (str, {"type": "string", "maxLength": MOST_TEXT}),
+# What reads a parameter, by the name of its schema; sizes are written as on the command line.
+READERS: dict[str, Callable[[str], Value]] = {
+    "size": parse_size,
+    "bytes": parse_bytes,
+    "number": _number,
+    "flag": _flag,
+    "text": str,
 }
 
 
-def _description() -> dict[str, Any]:
-    """The description as its file has it: kinds for schemas, and the refusals of all said once."""
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The document at /api/openapi.json, which requests are read by, too."""
     limits = {
         "VERSION": __version__,
         "MOST_BODY_BYTES": f"{MOST_BODY_BYTES:,}",
         "MOST_HEAD_BYTES": f"{MOST_HEAD_BYTES:,}",
+        "MOST_HEADERS": MOST_HEADERS,
         "MOST_SECONDS": f"{MOST_SECONDS:g}",
         "REQUEST_SECONDS": f"{REQUEST_SECONDS:g}",
     }
-    file = resources.files("archfit.resources").joinpath("explorer-openapi.json")
-    text = Template(file.read_text(encoding="utf-8")).safe_substitute(limits)
-    document: dict[str, Any] = json.loads(text)
+    text = packed_file("explorer-openapi.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(Template(text).safe_substitute(limits))
     return document
-
-
-def openapi_document() -> Schema:
-    """The document at /api/openapi.json, which requests are read by, too."""
-    document = _description()
-    refusals = document.pop("refusals")
-    for operation in (found for path in document["paths"].values() for found in path.values()):
-        if "parameters" in operation:
-            operation["responses"] |= refusals
-            for parameter in operation["parameters"]:
-                parameter["schema"] = KINDS[parameter["schema"]][1]
-    return document
-
-
-@cache
-def _parameters(path: str) -> Mapping[str, Mapping[str, Any]]:
-    """What is said of each parameter of an address, by its name."""
-    found = _description()["paths"][path]["get"]["parameters"]
-    return {parameter["name"]: parameter for parameter in found}
 
 
 def read_parameters(pairs: Pairs, path: str) -> dict[str, Value]:
     """The values by name; an unknown, repeated or missing name is refused."""
-    known, given = _parameters(path), dict[str, Value]()
+    described = openapi_document()["paths"][path]["get"]["parameters"]
+    known = {parameter["name"]: parameter for parameter in described}
+    given = dict[str, Value]()
     for name, text in pairs:
         if name not in known:
             raise ValueError(f"{name[:40]!r} is no parameter; use {', '.join(known)}")
@@ -134,10 +116,10 @@ def read_parameters(pairs: Pairs, path: str) -> dict[str, Value]:
         if len(text) > MOST_TEXT:
             raise ValueError(f"{name} has {len(text):,} characters; use at most {MOST_TEXT}")
         try:
-            given[name] = KINDS[known[name]["schema"]][0](text)
+            given[name] = READERS[known[name]["schema"]["$ref"].rpartition("/")[2]](text)
         except ValueError as problem:
             raise ValueError(f"{name}: {problem}") from problem
-    required = [parameter for parameter in known.values() if parameter["required"]]
+    required = [parameter for parameter in described if parameter["required"]]
     if missing := [found["name"] for found in required if found["name"] not in given]:
         example = "&".join(f"{found['name']}={found['example']}" for found in required)
         raise ValueError(f"{', '.join(missing)} missing; as in {example}")
@@ -188,22 +170,22 @@ def audited_config(content: bytes) -> AuditResult:
     return audit_model(model_from_config(document, name=PASTED, origin="the text that was sent"))
 
 
+DOCUMENTS: dict[str, Callable[[Question], object]] = {
+    "/api/plan": plan_document,
+    "/api/bounds": bounds_document,
+    "/api/audit": audit_document,
+}
+
+
 def command_line(asked: Question) -> str:
     """What asks the same on the command line, where nothing is too long."""
-    fields = dict(asked.query)
+    fields, words = dict(asked.query), ""
     if asked.path.endswith("audit"):
         return f"archfit audit {shlex.quote(fields.get('name', PASTED))} --json"
-    if asked.path == "/api/bounds":
-        return f"archfit bounds {_options(fields)} --json"
     if "of" in fields or "budget" in fields:  # the address of a page
         fields = {fields.pop("of", "params"): fields.pop("budget", "125M")} | fields
-    return f"archfit plan {_options(fields)} --chart plan.svg"
-
-
-def _options(fields: Mapping[str, str]) -> str:
-    words = []
     for name, text in fields.items():
-        option = f"--{name.replace('_', '-')}"
         if text and text != "false":
-            words.append(option if text == "true" else f"{option} {shlex.quote(text)}")
-    return " ".join(words)
+            words += f"--{name.replace('_', '-')} " + f"{shlex.quote(text)} " * (text != "true")
+    is_bounds = asked.path == "/api/bounds"
+    return f"archfit bounds {words}--json" if is_bounds else f"archfit plan {words}--chart plan.svg"

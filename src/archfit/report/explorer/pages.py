@@ -1,16 +1,13 @@
-"""The pages as HTML, with the charts and static files that they load.
+"""The pages as HTML, and the charts that they load: documents of the other rooms, in a frame.
 
 Every state has an address, and each page works without scripts. Titles of charts stand in the page,
 where they wrap and are read aloud; the drawings go without.
 """
 
-import gzip
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -21,81 +18,46 @@ from archfit.audit.auditor import AuditResult, audit_model, checked_claims
 from archfit.audit.zoo import zoo_models, zoo_names
 from archfit.fit.atlas import read_atlas
 from archfit.report.atlas_document import OF_A_KIND, atlas_document
-from archfit.report.audit_document import gallery_summary, model_sections, models_table
-from archfit.report.document import NARROW, WIDE, Document, Layout, Section
+from archfit.report.audit_document import (
+    gallery_figure,
+    gallery_summary,
+    model_sections,
+    models_table,
+)
+from archfit.report.document import NARROW, WIDE, Document, Figure, Section, written
 from archfit.report.explorer import api
 from archfit.report.explorer.api import Pairs, Question
-from archfit.report.page import fragment
-from archfit.report.plan_document import adviser_sections, plan_document, plan_figures
+from archfit.report.page import fragment, spec_of, templates
+from archfit.report.plan_document import plan_document, theory_figure
 from archfit.spec.errors import one_line
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-    from archfit.report.document import Drawing
-
-STATIC_FILES = {"explorer.js": "text/javascript", "explorer.css": "text/css"}
-VEGA = "vega.js"
-
-
-@cache
-def links() -> dict[str, str]:
-    """The address of each file, from a page; it changes with the file."""
-    versions = {VEGA: metadata.version("vl-convert-python")}
-    for name in STATIC_FILES:
-        versions[name] = hashlib.sha256(gzip.decompress(zipped_file(name))).hexdigest()[:12]
-    return {name: f"static/{version}/{name}" for name, version in versions.items()}
-
-
-@cache
-def zipped_file(name: str) -> bytes:
-    """A script or sheet of the explorer itself."""
-    file = resources.files("archfit.report").joinpath(f"templates/explorer/{name}")
-    return gzip.compress(file.read_bytes(), mtime=0)
-
-
-BUDGETS = ("params", "block_params", "flops", "tokens", "bytes")  # plan.html has their words
-# The fields of each page with what an untouched one shows; empty: not said.
-PLAN_FIELDS = {
-    "budget": "125M",
-    "of": "params",
-    "vocab": "",
-    "rank": "",
-    "patch": "",
-    "context": "1024",
-    "max_depth": "128",
-    "tied": "",
-    "multiple_of": "",
-    "tokens_per_param": "20",
-}
-AUDIT_FIELDS = {"name": "", "config": ""}
-GALLERY_FIELDS = {"find": "", "sort": "model", "down": ""}
-ATLAS_FIELDS = {"kind": ""}
+STATIC = f"static/{__version__}"  # where scripts and sheets are
+FORMS: dict[str, dict[str, str]] = written("pages")
 Json = dict[str, Any]  # of a grammar that others define
 
 
-def _fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+def _fields(query: Pairs, form: str) -> dict[str, str]:
     """What was sent, with the defaults for the rest, however wrong the form is."""
     sent = dict(query)
-    return {name: sent.get(name, default).strip() for name, default in defaults.items()}
+    return {name: sent.get(name, default).strip() for name, default in FORMS[form].items()}
 
 
-def _checked_fields(query: Pairs, defaults: Mapping[str, str]) -> dict[str, str]:
+def _checked_fields(query: Pairs, form: str) -> dict[str, str]:
     """The same of a form that is right."""
-    sent = dict(query)
-    if len(sent) < len(query):
+    names = [name for name, _ in query]
+    if len(set(names)) < len(names):
         raise ValueError("a field is sent twice; send it once")
-    if unknown := [name for name in sent if name not in defaults]:
-        raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(defaults)}")
-    return _fields(query, defaults)
+    if unknown := [name for name in names if name not in FORMS[form]]:
+        raise ValueError(f"{unknown[0][:40]!r} is no field; use {', '.join(FORMS[form])}")
+    return _fields(query, form)
 
 
 def _plan_query(query: Pairs) -> Pairs:
     """The parameters of the API that the fields of the plan say."""
-    fields = _checked_fields(query, PLAN_FIELDS)
+    fields = _checked_fields(query, "plan")
     kind, budget = fields.pop("of"), fields.pop("budget")
-    if kind not in BUDGETS:
-        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(BUDGETS)}")
+    if kind not in (budgets := FORMS["budgets"]):
+        raise ValueError(f"of={kind[:40]!r} is no budget; use one of {', '.join(budgets)}")
     return [(name, text) for name, text in ({kind: budget} | fields).items() if text]
 
 
@@ -103,14 +65,11 @@ def _plan_page(asked: Question, values: Json) -> None:
     """The plan for what the controls say."""
     query = _plan_query(asked.query)
     plan = api.plan_of(query)
-    sections = [part for part in plan_document(plan).sections if not part.is_detail]
-    advisers = adviser_sections(plan)
-    start = sections.index(advisers[0])
+    told = [part for part in plan_document(plan).sections if not part.is_detail]
     values |= {
         "plan": plan,
-        "why": fragment(sections[:start]),
-        "advisers": fragment(advisers),
-        "next": fragment(sections[start + len(advisers) :]),
+        "said": fragment([part for part in told if not part.is_why]),
+        "why": fragment([part for part in told if part.is_why]),
         "command": plan_command(plan.request),
         "api": f"api/plan?{urlencode(query)}",
     }
@@ -122,7 +81,7 @@ def _audit_page(asked: Question, values: Json) -> None:
         values["form"]["config"] = asked.body.decode(errors="replace")
     values |= {"names": sorted(zoo_names().values(), key=str.casefold), "model": None}
     name, config = values["form"]["name"], values["form"]["config"]
-    _checked_fields(asked.query, AUDIT_FIELDS)
+    _checked_fields(asked.query, "audit")
     if name and config:
         raise ValueError("a name and a config are given; give one of them")
     if name or config:
@@ -149,7 +108,7 @@ def _gallery_page(asked: Question, values: Json) -> None:
         "summary": gallery_summary(models),
         "total": len(models),
     }
-    fields = _checked_fields(asked.query, GALLERY_FIELDS)
+    fields = _checked_fields(asked.query, "gallery")
     find, sort = fields["find"].casefold(), fields["sort"]
     if sort not in SLUGS:
         raise ValueError(f"sort={sort[:40]!r} is no column; use {', '.join(SLUGS)}")
@@ -160,10 +119,9 @@ def _gallery_page(asked: Question, values: Json) -> None:
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
     rows = [row for row in map(_gallery_row, models) if find in " ".join(row["columns"]).casefold()]
-    known = sorted(
-        (row for row in rows if row["columns"][at]), key=key, reverse=bool(fields["down"])
-    )
-    values["rows"] = known + [row for row in rows if not row["columns"][at]]
+    known = [row for row in rows if row["columns"][at]]
+    unknown = [row for row in rows if not row["columns"][at]]
+    values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown
 
 
 def _gallery_row(audited: AuditResult) -> Json:
@@ -179,24 +137,22 @@ def _published_models() -> tuple[AuditResult, ...]:
 
 
 @cache
-def _atlas() -> Document:
-    return atlas_document(read_atlas())
-
-
-@cache
-def _sections_of_kinds() -> dict[str, Section]:
-    return {
+def _atlas() -> tuple[Document, dict[str, Section]]:
+    """The document, and its sections that are about one kind of data."""
+    document = atlas_document(read_atlas())
+    of_kinds = {
         figure.name.removeprefix(OF_A_KIND): part
-        for part in _atlas().sections
+        for part in document.sections
         for figure in part.figures
         if figure.name.startswith(OF_A_KIND)
     }
+    return document, of_kinds
 
 
 def _kind(query: Pairs) -> str:
     """The kind that the form says; without one, the first."""
-    kinds = _sections_of_kinds()
-    kind = _checked_fields(query, ATLAS_FIELDS)["kind"] or next(iter(kinds), "")
+    kinds = _atlas()[1]
+    kind = _checked_fields(query, "atlas")["kind"] or next(iter(kinds), "")
     if kind not in kinds:
         raise ValueError(f"kind={kind[:40]!r} is no kind of the atlas; use {', '.join(kinds)}")
     return kind
@@ -204,7 +160,7 @@ def _kind(query: Pairs) -> str:
 
 def _atlas_page(asked: Question, values: Json) -> None:
     """What is known of a kind of data, above tables of all."""
-    document, kinds = _atlas(), _sections_of_kinds()
+    document, kinds = _atlas()
     # Charts are drawn by scripts of the page, in places of its own.
     others = [replace(part, figures=()) for part in document.sections if part not in kinds.values()]
     values |= {"kinds": [*kinds], "lead": document.headline, "tables": fragment(others)}
@@ -213,119 +169,44 @@ def _atlas_page(asked: Question, values: Json) -> None:
     values |= {"kind": kind, "about": " ".join(kinds[kind].sentences)}
 
 
-# Fields, template, and what adds to its values, those first that a page with a problem shows, too.
-PAGES: dict[str, tuple[dict[str, str], str, Callable[[Question, Json], None]]] = {
-    "/": (PLAN_FIELDS, "plan.html", _plan_page),
-    "/audit": (AUDIT_FIELDS, "audit.html", _audit_page),
-    "/gallery": (GALLERY_FIELDS, "gallery.html", _gallery_page),
-    "/atlas": (ATLAS_FIELDS, "atlas.html", _atlas_page),
+# The name of form and template, and what adds to its values, those first that a page with a problem
+# shows, too.
+PAGES: dict[str, tuple[str, Callable[[Question, Json], None]]] = {
+    "/": ("plan", _plan_page),
+    "/audit": ("audit", _audit_page),
+    "/gallery": ("gallery", _gallery_page),
+    "/atlas": ("atlas", _atlas_page),
 }
 
 
 def page(asked: Question) -> Response:
     """The page; what is wrong with the request stands above its form."""
-    fields, template, fill = PAGES[asked.path]
-    values: Json = {"version": __version__, "links": links(), "problem": ""}
-    values["form"] = _fields(asked.query, fields)
+    name, fill = PAGES[asked.path]
+    values: Json = {"version": __version__, "static": STATIC, "budgets": FORMS["budgets"]}
+    values |= {"problem": "", "form": _fields(asked.query, name)}
     try:
         fill(asked, values)
     except ValueError as problem:
         values["problem"] = one_line(str(problem))
-    text = _templates().get_template(template).render(values)
+    text = templates().get_template(f"explorer/{name}.html").render(values)
     return api.response(text, "text/html", 400 if values["problem"] else 200)
 
 
-@cache
-def _templates() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("archfit.report", "templates/explorer"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-NARROW_WIDTH = NARROW.width + 20  # pixels: these charts have no panel beside them
-NARROW_BARS = 130  # pixels, beside the names of models
 LAYOUTS = {"wide": WIDE, "narrow": NARROW}
-
-
-def _plan_chart(name: str, asked: Question, layout: Layout) -> Json:
-    """A figure of the plan that the page shows: depths of its size, or bounds over depth."""
-    figures = plan_figures(api.plan_of(_plan_query(asked.query)))
-    figure = next(figure for figure in figures if figure.name == name)
-    spec = _spec(figure.chart(layout))
-    return _titled(spec | {"description": figure.description})
-
-
-def _models_chart(_name: str, _asked: Question, layout: Layout) -> Json:
-    """The published models of the gallery; in a narrow window one drawing below the other."""
-    from archfit.report.charts.audit import gallery_chart
-
-    spec = _spec(gallery_chart(_published_models()))
-    if layout == WIDE:
-        return _titled(spec)
-    shapes, ratios = spec["vconcat"]
-    shapes["width"] = NARROW_WIDTH
-    del shapes["title"]
-    for layer in shapes["layer"]:
-        for channel in layer["encoding"].values():
-            if isinstance(channel, dict) and channel.get("legend"):
-                channel["legend"] |= {"orient": "bottom", "columns": 2}
-    for bars in ratios["hconcat"]:
-        bars["width"] = NARROW_BARS
-        for layer in bars["layer"]:
-            layer["encoding"]["x"]["axis"] = {"titleAnchor": "end"}
-    shared = {key: spec[key] for key in ("config", "datasets") if key in spec}
-    layout_of_legends = {"bottom": {"anchor": "start", "direction": "vertical"}}
-    shared["config"]["legend"] = {"layout": layout_of_legends}
-    return _titled(spec) | {"specs": [part | shared for part in (shapes, *ratios["hconcat"])]}
-
-
-def _atlas_chart(name: str, asked: Question, layout: Layout) -> Json:
-    """A figure of the atlas; "depth" is that of the kind asked for."""
-    kind = _kind(asked.query)
-    figure = _atlas().figure(f"{OF_A_KIND}{kind}" if name == "depth" else name)
-    return {
-        "title": figure.title,
-        "subtitle": [figure.caption],
-        "description": figure.description,
-        "specs": [_spec(figure.chart(layout))],
-    }
-
-
-def _spec(drawing: "Drawing") -> Json:
-    """What Vega-Lite draws."""
-    spec: Json = drawing.to_dict()
-    del spec["$schema"]  # an address; the page names the grammar itself
-    return spec
-
-
-def _titled(spec: Json) -> Json:
-    """What a page needs to show a chart that brings its own title."""
-    title = spec.pop("title")
-    return {
-        "title": title["text"],
-        "subtitle": title.get("subtitle", []),
-        "description": spec["description"],
-        "specs": [spec],
-    }
-
-
-CHARTS: dict[str, Callable[[str, Question, Layout], Json]] = {
-    "depths": _plan_chart,
-    "bounds": _plan_chart,
-    "models": _models_chart,
-    "depth": _atlas_chart,
-    "best-depth": _atlas_chart,
-    "vocabularies": _atlas_chart,
+# The figure of each name for a query; "depth" is that of the kind asked for.
+FIGURES: dict[str, Callable[[Pairs], Figure]] = {
+    "depths": lambda query: plan_document(api.plan_of(_plan_query(query))).figure("depths"),
+    "bounds": lambda query: theory_figure(api.plan_of(_plan_query(query))),
+    "models": lambda _: gallery_figure(_published_models()),
+    "depth": lambda query: _atlas()[0].figure(f"{OF_A_KIND}{_kind(query)}"),
+    "best-depth": lambda _: _atlas()[0].figure("best-depth"),
+    "vocabularies": lambda _: _atlas()[0].figure("vocabularies"),
 }
 
 
 def chart(asked: Question) -> Json:
-    """The chart at /chart/LAYOUT/NAME: what is said of it, and its drawings."""
+    """The chart at /chart/LAYOUT/NAME: what is said of it, and its drawing."""
     layout, name = asked.path.split("/")[2:]
-    return CHARTS[name](name, asked, LAYOUTS[layout])
+    figure = FIGURES[name](asked.query)
+    words = {"title": figure.title, "caption": figure.caption, "description": figure.description}
+    return {**words, "spec": spec_of(figure, LAYOUTS[layout])}

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import gzip
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -13,19 +13,20 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from archfit.report.explorer import api, pages, workers
-from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, REQUEST_SECONDS
+from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from archfit.report.page import vega_embed
 
-IDLE_SECONDS = 5  # of an open connection without a request
 MOST_CONNECTIONS = 512
+REMEMBERED = 128  # answers, of at most about 250 kB
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # for each process that answers
-# Styles are in one sheet. Vega sets them through the object model, which no policy forbids.
+# Styles are in sheets. Vega sets them through the object model, which no policy forbids.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -36,17 +37,13 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
+    "connection": "close",  # one request a connection: nothing waits behind another, or is smuggled
 }
-CLOSE = {"connection": "close"}  # a body that nobody wants is not read
-FOR_A_YEAR = "public, max-age=31536000, immutable"
-FULL = (
-    b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n"
-    b"connection: close\r\n\r\n"
-)
+FOR_A_DAY = {"cache-control": "public, max-age=86400"}
 
 
 class Guard:
-    """The application behind a check of the host's name and of the body's size.
+    """The application behind a check of the host's name and of all sizes.
 
     `hosts` are the names that it may be called by; none: any. A page elsewhere whose name was
     made to lead to this machine sends another name, so that it learns nothing (DNS rebinding).
@@ -59,11 +56,17 @@ class Guard:
         """Refuse the request, or pass it on."""
         app = self._app
         if scope["type"] == "http" and (problem := self._problem(Request(scope))):
-            app = _refused(Request(scope), HTTPException(*problem, CLOSE))
+            app = _refused(Request(scope), HTTPException(*problem))
         await app(scope, receive, send)
 
     def _problem(self, request: Request) -> tuple[int, str] | None:
         headers, method = request.headers, request.method
+        target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
+        head = target + sum(len(name) + len(value) + 4 for name, value in headers.raw)
+        if head > MOST_HEAD_BYTES:  # uvicorn refuses only what comes in several parts
+            return 400, f"address and headers have {head:,} bytes; send at most {MOST_HEAD_BYTES:,}"
+        if len(headers) > MOST_HEADERS:
+            return 400, f"{len(headers):,} headers are sent; send at most {MOST_HEADERS}"
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         name, colon, port = host.rpartition(":")
         is_with_port = bool(colon) and port.isdigit()
@@ -76,6 +79,8 @@ class Guard:
             return 400, "content-length is no size; send the number of bytes"
         if int(length) > MOST_BODY_BYTES:
             return 413, f"the body has {int(length):,} bytes; send at most {MOST_BODY_BYTES:,}"
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return 400, "content-length and transfer-encoding are both sent; send one of them"
         if method != "POST" and (int(length) or "transfer-encoding" in headers):
             return 400, f"{method} takes no body; send parameters in the address"
         return None
@@ -87,17 +92,15 @@ class Explorer:
     def __init__(self, announce: Callable[[], None]) -> None:
         self._announce = announce
         self._pools = {limits: workers.WorkerPool(limits) for limits in workers.POOLS}
-        self._caches: dict[str, workers.ReplyCache] = {}
-        for limits, pool in self._pools.items():
-            cache = workers.ReplyCache(pool.answer, limits.cached_bytes)
-            self._caches |= dict.fromkeys(limits.paths, cache)
-        self._vega: asyncio.Future[bytes]
+        self._pool_of = {path: self._pools[some] for some in workers.POOLS for path in some.paths}
+        self._asking: dict[api.Question, asyncio.Future[Response]] = {}  # the latest last
+        self._vega: asyncio.Future[str]
 
     @contextlib.asynccontextmanager
     async def running(self, _app: Starlette) -> AsyncIterator[None]:
         """Its processes, from start to end; who asks for a chart first waits for the slow ones."""
         maker = workers.one_process()  # of its own: it loads a whole JavaScript
-        self._vega = asyncio.wrap_future(maker.submit(_vega_script))
+        self._vega = asyncio.wrap_future(maker.submit(vega_embed))
         maker.shutdown(wait=False)  # when that is done
         starting = {
             limits: asyncio.ensure_future(pool.start()) for limits, pool in self._pools.items()
@@ -107,7 +110,9 @@ class Explorer:
             self._announce()
             yield
         finally:
-            workers.end(*self._pools.values())
+            for asking in self._asking.values():
+                asking.cancel()
+            workers.end_processes()
             await asyncio.gather(self._vega, *starting.values(), return_exceptions=True)
 
     async def answered(self, request: Request) -> Response:
@@ -119,29 +124,39 @@ class Explorer:
             return Response(status_code=400)
         if request.method == "POST" and not body:
             raise HTTPException(400, "the body is empty; send a config.json")
-        return await self._caches[path].answer(api.Question(path, query, body))
+        asked = api.Question(path, query, body)
+        return await (self._pool_of[path].answer(asked) if body else self._remembered(asked))
 
-    async def static(self, request: Request) -> Response:
-        """A script or sheet, kept by browsers because its address changes with it."""
-        name = request.path_params["name"]
-        if pages.links().get(name) != request.scope["path"].lstrip("/"):
-            raise HTTPException(404)
-        is_vega = name == pages.VEGA
-        content = await asyncio.shield(self._vega) if is_vega else pages.zipped_file(name)
-        headers = {"cache-control": FOR_A_YEAR, "vary": "accept-encoding"}
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            headers["content-encoding"] = "gzip"
-        else:
-            content = gzip.decompress(content)
-        media = pages.STATIC_FILES.get(name, "text/javascript")
-        return Response(content, media_type=media, headers=headers)
+    async def _remembered(self, asked: api.Question) -> Response:
+        """The answer, asked for once where many ask; good ones are kept."""
+        asking = self._asking.pop(asked, None)
+        if asking is None or _has_failed(asking):
+            asking = asyncio.ensure_future(self._pool_of[asked.path].answer(asked))
+        self._asking[asked] = asking
+        if len(self._asking) > REMEMBERED:
+            del self._asking[next(iter(self._asking))]
+        return await asyncio.shield(asking)  # who leaves does not take it from others
+
+    async def vega(self, _request: Request) -> Response:
+        """The script that draws charts."""
+        script = await asyncio.shield(self._vega)
+        return Response(script, media_type="text/javascript", headers=FOR_A_DAY)
+
+
+def _has_failed(asking: "asyncio.Future[Response]") -> bool:
+    if not asking.done():
+        return False
+    is_broken = asking.cancelled() or asking.exception() is not None
+    return is_broken or asking.result().status_code != 200
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
     """The explorer as an ASGI application that answers to these names; none: to any."""
+    files = StaticFiles(directory=Path(pages.__file__).parents[1] / "templates/static")
     routes = [
         Route(ADDRESS, lambda _: api.json_response(api.openapi_document()), methods=["GET"]),
-        Route("/static/{version}/{name}", explorer.static, methods=["GET"]),
+        Route(f"/{pages.STATIC}/vega.js", explorer.vega, methods=["GET"]),
+        Mount(f"/{pages.STATIC}", files),
     ]
     for path in (path for limits in workers.POOLS for path in limits.paths):
         methods = ["GET", "POST"] if path in workers.TAKE_A_CONFIG else ["GET"]
@@ -149,7 +164,10 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, hosts)],
-        exception_handlers={HTTPException: _refused},  # type: ignore[dict-item]  # starlette types a handler for any exception
+        exception_handlers={
+            HTTPException: _refused,  # type: ignore[dict-item]  # starlette types a handler for any exception
+            Exception: lambda request, _problem: workers.mistake(request.scope["path"]),
+        },
         lifespan=explorer.running,
     )
     app.router.redirect_slashes = False
@@ -173,44 +191,29 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         content += part
         if len(content) > MOST_BODY_BYTES:
-            raise HTTPException(
-                413, f"the body is over {MOST_BODY_BYTES:,} bytes; send less", CLOSE
-            )
+            raise HTTPException(413, f"the body is over {MOST_BODY_BYTES:,} bytes; send less")
     return bytes(content)
 
 
-def _vega_script() -> bytes:
-    return gzip.compress(vega_embed().encode(), mtime=0)
-
-
 class ImpatientProtocol(H11Protocol):
-    """HTTP in which a request and its answer have `REQUEST_SECONDS` in all.
+    """HTTP in which a connection has `REQUEST_SECONDS` in all, for one request and its answer.
 
-    A head that trickles in, a body that stops and a reader who sleeps are all cut off by it.
+    A head that trickles in, a body that stops and a reader who sleeps are all cut off by it. Where
+    there are too many, the oldest makes room for the latest: who is slow keeps nobody out.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its parent
-        """Take the connection, or say that there are too many."""
+        """Take the connection."""
         super().connection_made(transport)
-        self._patience = self.loop.call_later(REQUEST_SECONDS, transport.abort)
+        self.patience = self.loop.call_later(api.REQUEST_SECONDS, transport.abort)
         if len(self.connections) > MOST_CONNECTIONS:
-            transport.write(FULL)
-            transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        """The time of a request begins with its first byte."""
-        if self._patience.cancelled():
-            self._patience = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
-        super().data_received(data)
-
-    def on_response_complete(self) -> None:
-        """Between requests uvicorn's own timer runs."""
-        self._patience.cancel()
-        super().on_response_complete()
+            oldest = min(self.connections, key=lambda one: one.patience.when())  # type: ignore[union-attr]  # all are of this class
+            self.connections.discard(oldest)
+            oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
-        self._patience.cancel()
+        self.patience.cancel()
         super().connection_lost(exc)
 
 
@@ -220,14 +223,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise ValueError(f"port={port} is not in 0..65535; 0 takes a free one")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as problem:
-        raise ValueError(f"host {host!r} is no address of this machine; use 127.0.0.1") from problem
-    family, *_, address = found[0]
-    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # where it means all addresses
-    try:
+        family, *_, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # "::" means all addresses
         return socket.create_server(
             address, family=family, backlog=MOST_CONNECTIONS, dualstack_ipv6=both
         )
+    except (socket.gaierror, UnicodeError) as problem:
+        raise ValueError(f"host {host!r} is no address of this machine; use 127.0.0.1") from problem
     except OSError as problem:
         raise ValueError(
             f"port {port} of {host} cannot be had ({os.strerror(problem.errno or 0)}); use another "
@@ -245,13 +247,12 @@ def serve(listener: socket.socket, announce: Callable[[], None]) -> None:
         http=ImpatientProtocol,
         ws="none",
         loop="asyncio",
-        log_level="error",  # what strangers send must not fill a log
+        log_level="critical",  # what strangers send fills no log; mistakes of ours are printed
         access_log=False,
         server_header=False,
         proxy_headers=False,
         headers=[*HEADERS.items()],
-        h11_max_incomplete_event_size=api.MOST_HEAD_BYTES,
-        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         timeout_graceful_shutdown=2,
         backlog=MOST_CONNECTIONS,
     )

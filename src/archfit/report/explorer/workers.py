@@ -1,4 +1,4 @@
-"""Answers, the processes that compute them within limits, and those that were given before.
+"""Answers, and the processes that compute them within limits.
 
 The system itself counts the seconds that an answer computes, waiting for a processor left out, and
 ends the process when they are over, whatever code it is in; another takes its place.
@@ -11,8 +11,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context, parent_process
@@ -25,11 +23,6 @@ from archfit.report.explorer import api, pages
 from archfit.report.explorer.api import Question, refusal
 from archfit.spec.errors import one_line
 
-DOCUMENTS: dict[str, Callable[[Question], object]] = {
-    "/api/plan": api.plan_document,
-    "/api/bounds": api.bounds_document,
-    "/api/audit": api.audit_document,
-}
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
 
 
@@ -40,7 +33,6 @@ class PoolLimits(NamedTuple):
     first: Question  # what a process asks itself before others may, to load what answers need
     processes: int = 1
     most_waiting: int = 16  # in line for a process
-    cached_bytes: int = 12 * 10**6  # of answers
     seconds: float = api.MOST_SECONDS  # that an answer may compute
     wall_seconds: float = 15.0  # until it is there; more, since others use the machine, too
     wait_seconds: float = 5.0  # in line
@@ -50,14 +42,14 @@ def _charts(*names: str) -> tuple[str, ...]:
     return tuple(f"/chart/{layout}/{name}" for layout in pages.LAYOUTS for name in names)
 
 
-# Plans and audits take milliseconds; bounds, which may not, charts, and the atlas, which takes
-# seconds to be read, have processes of their own.
-ANSWERS = PoolLimits(
-    ("/", "/audit", "/gallery", "/api/plan", "/api/audit"), Question("/"), 2, 256, 16 * 10**6
-)
+# Plans and audits take milliseconds; bounds, which may not, charts and the gallery, and the atlas,
+# which take a second or more to be read, have processes of their own.
+ANSWERS = PoolLimits(("/", "/audit", "/api/plan", "/api/audit"), Question("/"), 2, most_waiting=64)
 SMALL = (("depth", "2"), ("width", "8"), ("heads", "2"))
-BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL), cached_bytes=4 * 10**6)
-CHARTS = PoolLimits(_charts("depths", "bounds", "models"), Question("/chart/wide/depths"))
+BOUNDS = PoolLimits(("/api/bounds",), Question("/api/bounds", SMALL))
+CHARTS = PoolLimits(
+    ("/gallery", *_charts("depths", "bounds", "models")), Question("/chart/wide/depths")
+)
 ATLAS = PoolLimits(
     ("/atlas", *_charts("depth", "best-depth", "vocabularies")), Question("/chart/wide/depth")
 )
@@ -69,14 +61,19 @@ def answer(asked: Question) -> Response:
     try:
         if asked.path in pages.PAGES:
             return pages.page(asked)
-        return api.json_response(DOCUMENTS.get(asked.path, pages.chart)(asked))
+        return api.json_response(api.DOCUMENTS.get(asked.path, pages.chart)(asked))
     except HTTPException as problem:
         return refusal(asked.path, problem.status_code, one_line(problem.detail))
     except ValueError as problem:
         return refusal(asked.path, 400, one_line(str(problem)))
     except Exception:  # a mistake of ours: one request's answer, not the end of the process
-        traceback.print_exc(file=sys.stderr)
-        return refusal(asked.path, 500, "archfit made a mistake here; its log has more")
+        return mistake(asked.path)
+
+
+def mistake(path: str) -> Response:
+    """The answer where an exception of ours is being handled, which goes to the log."""
+    traceback.print_exc(file=sys.stderr)
+    return refusal(path, 500, "archfit made a mistake here; its log has more")
 
 
 def _begin(first: Question | None) -> None:
@@ -99,10 +96,8 @@ def one_process(first: Question | None = None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, get_context("spawn"), _begin, (first,))
 
 
-def end(*pools: "WorkerPool") -> None:
-    """End all processes, whatever they do; none of these pools starts another."""
-    for pool in pools:
-        pool.is_stopping = True
+def end_processes() -> None:
+    """End all processes, whatever they do."""
     for process in active_children():
         process.kill()
 
@@ -121,14 +116,15 @@ class WorkerPool:
     """Questions in one line, for as many processes as it has."""
 
     def __init__(self, limits: PoolLimits) -> None:
-        self._limits = limits
+        self._limits, self._waiting = limits, 0
         self._idle: asyncio.Queue[ProcessPoolExecutor] = asyncio.Queue()
-        self._waiting = 0
-        self.is_stopping = False
 
     async def start(self) -> None:
         """Start its processes; they are ready when this returns."""
-        await asyncio.gather(*(self._add() for _ in range(self._limits.processes)))
+        begun = [one_process(self._limits.first) for _ in range(self._limits.processes)]
+        for executor in begun:
+            self._idle.put_nowait(executor)
+        await asyncio.gather(*(asyncio.wrap_future(one.submit(os.getpid)) for one in begun))
 
     async def answer(self, asked: Question) -> Response:
         """The answer of the next process that is free; a process that is late has ended."""
@@ -136,20 +132,17 @@ class WorkerPool:
         seconds, wall_seconds = self._limits.seconds, self._limits.wall_seconds
         try:
             work = executor.submit(_timed_answer, asked, seconds, wall_seconds)
-            reply = await asyncio.wrap_future(work)
+            return await asyncio.wrap_future(work)
         except BrokenProcessPool as problem:
-            if not self.is_stopping:
-                self._add()
+            executor = one_process(self._limits.first)
+            executor.submit(os.getpid)  # it starts now, not with the next question
             if time.monotonic() - began < 0.9 * min(seconds, wall_seconds):
                 raise HTTPException(500, "the process that was asked ended; ask again") from problem
             command = api.command_line(asked)
             sentence = f"this takes longer than the {seconds:g} s that the explorer computes; run "
             raise HTTPException(422, one_line(sentence + command)) from problem
-        except asyncio.CancelledError:  # the process goes on with it, and then with the next one
+        finally:  # who leaves leaves a process that goes on with it, and then with the next one
             self._idle.put_nowait(executor)
-            raise
-        self._idle.put_nowait(executor)
-        return reply
 
     async def _free(self) -> ProcessPoolExecutor:
         busy = HTTPException(
@@ -165,56 +158,3 @@ class WorkerPool:
             raise busy from problem
         finally:
             self._waiting -= 1
-
-    def _add(self) -> "asyncio.Future[int]":
-        """One more process, asked when it is ready; one that fails says so to who asks it."""
-        executor = one_process(self._limits.first)
-        ready = asyncio.wrap_future(executor.submit(os.getpid))
-
-        def enter(done: "asyncio.Future[int]") -> None:
-            if not done.cancelled():
-                done.exception()  # seen: asyncio need not report it
-                self._idle.put_nowait(executor)
-
-        ready.add_done_callback(enter)
-        return ready
-
-
-OVERHEAD = 1000  # bytes of a question and the objects around its answer, about
-
-
-class ReplyCache:
-    """The latest answers, up to a number of bytes; equal questions at one time are asked once."""
-
-    def __init__(self, ask: Callable[[Question], Awaitable[Response]], most_bytes: int) -> None:
-        self._ask, self._most_bytes = ask, most_bytes
-        self._replies: OrderedDict[Question, Response] = OrderedDict()
-        self._asking: dict[Question, asyncio.Future[Response]] = {}
-        self._bytes = 0
-
-    async def answer(self, asked: Question) -> Response:
-        """The answer, computed or remembered; what was sent in a body is not kept."""
-        if asked.body:
-            return await self._ask(asked)
-        if asked in self._replies:
-            self._replies.move_to_end(asked)
-            return self._replies[asked]
-        if asked not in self._asking:
-            self._asking[asked] = asyncio.ensure_future(self._ask(asked))
-            self._asking[asked].add_done_callback(lambda done: self._keep(asked, done))
-        # who leaves does not take it from others
-        return await asyncio.shield(self._asking[asked])
-
-    def _keep(self, asked: Question, done: "asyncio.Future[Response]") -> None:
-        del self._asking[asked]
-        if done.cancelled() or done.exception() is not None:
-            return
-        self._replies[asked] = done.result()
-        self._bytes += _size(asked, done.result())
-        while self._bytes > self._most_bytes:
-            self._bytes -= _size(*self._replies.popitem(last=False))
-
-
-def _size(asked: Question, reply: Response) -> int:
-    query = sum(len(name) + len(value) for name, value in asked.query)
-    return OVERHEAD + 4 * query + len(reply.body)

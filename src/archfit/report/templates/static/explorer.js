@@ -130,9 +130,7 @@ for (const slider of document.querySelectorAll("input.slider")) {
   });
 }
 
-// Charts: interpreted (ast), so that the page need not let text become code; styles are in our sheet.
-const LOOK = {mode: "vega-lite", actions: false, renderer: "svg", ast: true, defaultStyle: false,
-  tooltip: {disableDefaultStyle: true}, config: {font: "system-ui, sans-serif", background: null}};
+// Charts, each with an address of its own; one that is folded away is not asked for.
 const drawn = new Map();
 
 async function draw(figure) {
@@ -146,12 +144,12 @@ async function draw(figure) {
     if (reply.status === 429) return setTimeout(() => { if (!stop.signal.aborted) draw(figure); }, 1500);
     const chart = await reply.json();
     const caption = figure.querySelector(".caption"), box = figure.querySelector("[role=img]");
-    const drawings = document.createElement("div");  // shown when all of them are there
-    for (const spec of chart.specs || [])
-      await vegaEmbed(drawings.appendChild(document.createElement("div")), spec, LOOK);
+    const drawing = document.createElement("div");  // shown when it is there
+    if (chart.spec) await drawChart(drawing, chart.spec);
     if (stop.signal.aborted) return undefined;
-    box.replaceChildren(drawings);
-    caption.textContent = reply.ok ? [chart.title + ".", ...chart.subtitle].join(" ") : chart.error;
+    box.replaceChildren(drawing);
+    caption.textContent = chart.caption || chart.error;
+    if (reply.ok) figure.querySelector("h2").textContent = chart.title;
     box.setAttribute("aria-label", chart.description || chart.error);
     figure.dataset.drawn = query;
   } catch (problem) {
@@ -160,9 +158,12 @@ async function draw(figure) {
   return undefined;
 }
 
+const isShown = figure => !figure.closest("details:not([open])");
+const drawShown = () => [...document.querySelectorAll("figure[data-chart]")].filter(isShown).forEach(draw);
 const drawAll = later(() => document.querySelectorAll("figure[data-chart]").forEach(figure => {
-  if (figure.dataset.chart !== "models" || !("drawn" in figure.dataset)) draw(figure);
+  if (isShown(figure) && (figure.dataset.chart !== "models" || !("drawn" in figure.dataset))) draw(figure);
 }), 250);
 
-narrow.addEventListener("change", () => document.querySelectorAll("figure[data-chart]").forEach(draw));
-document.querySelectorAll("figure[data-chart]").forEach(draw);
+for (const folded of document.querySelectorAll("details")) folded.addEventListener("toggle", drawAll);
+narrow.addEventListener("change", drawShown);
+drawShown();
