@@ -64,6 +64,22 @@ def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) ->
     return audit_model(model, measure_embedding(find_embedding(read_checkpoint(target.weights()))))
 
 
+def audit_config(given: object) -> AuditResult:
+    """A config of transformers, a model of it, or what either's `to_dict()` gives, with its
+    findings. Nothing is imported for it and no weight is read: a model is judged by its config.
+    """
+    config = getattr(given, "config", given)
+    to_dict = getattr(config, "to_dict", None)
+    document = to_dict() if callable(to_dict) else config
+    if not isinstance(document, Mapping):
+        way_out = "give a path, a name, a config or model of transformers, or a dictionary"
+        raise ValueError(f"nothing of type {type(given).__name__} can be audited; {way_out}")
+    built = {} if config is given else {"architectures": [type(given).__name__]}
+    named = document.get("_name_or_path") or getattr(config, "name_or_path", "")
+    name = next((str(each) for each in (named, document.get("model_type")) if each), "config")
+    return audit_model(model_from_config({**document, **built}, name=name, origin="a config"))
+
+
 def _model(files: ModelFiles) -> Model:
     if files.spec is not None:
         shape = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC).architecture
