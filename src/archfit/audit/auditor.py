@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, replace
 
 from archfit.advise.law import WEIGHTS, ideal_shape
 from archfit.advise.redundancy import READING, Redundancy
-from archfit.audit.checkpoint_file import read_checkpoint
+from archfit.audit.checkpoint_file import TENSORS, read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model, model_from_architecture
-from archfit.audit.targets import ModelFiles, find_target
-from archfit.audit.zoo import zoo_model, zoo_names
+from archfit.audit.targets import INDEX, ModelFiles, find_target
+from archfit.audit.zoo import zoo_model
 from archfit.spec import RunSpec, load_file
 from archfit.spec.bounded_json import read_object
-from archfit.spec.files import LARGEST_SPEC
+from archfit.spec.files import CONFIG, LARGEST_SPEC
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 Json = dict[str, object]
@@ -46,9 +46,13 @@ def audit_model(model: Model, spectrum: EmbeddingSpectrum | None = None) -> Audi
     return AuditResult(model=model, spectrum=spectrum, findings=findings)
 
 
-def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) -> AuditResult:
-    """The model that the word means, with its findings; `measure` reads its embedding, too."""
-    target = find_target(word, known=zoo_names(), environment=environment)
+def audit_target(
+    word: str, *, measure: bool, environment: Mapping[str, str], download: bool = False
+) -> AuditResult:
+    """The model that the word means, with its findings; `measure` reads its embedding, too, and
+    `download` lets an org/name come from Hugging Face: its config, and weights only to measure."""
+    wanted = (CONFIG, *([f"model*{TENSORS}", INDEX] if measure else []))
+    target = find_target(word, environment=environment, download=wanted if download else ())
     if isinstance(target, str):
         if measure:
             raise ValueError(

@@ -5,8 +5,10 @@
 
 import difflib
 import json
+import math
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -24,6 +26,7 @@ from archfit.audit.families import (
 from archfit.audit.model import InputKind, InputMap, Model
 
 Row = Mapping[str, Any]
+LONGEST_NAME, ALIKE = 200, 0.6  # characters that are compared; share of them in common
 NAMED_IF_MISSING = ("depth", "heads", "head_dim", "feed_forward")  # counted or not
 
 
@@ -54,16 +57,57 @@ def zoo_models() -> tuple[Model, ...]:
     return tuple(map(_model, zoo_rows()))
 
 
+def zoo_id(name: str) -> str | None:
+    """The id of the row that has this id, printed name or other name; None if none has."""
+    return _ids().get(_spelling(name))
+
+
 def zoo_model(name: str) -> Model:
-    """The model with this id or printed name, in any case; others are told the nearest ones."""
-    wanted = name.casefold()
-    for identifier, printed in zoo_names().items():
-        if wanted in (identifier.casefold(), printed.casefold()):
-            return _model(identifier)
-    known = list(zoo_rows())
-    near = difflib.get_close_matches(wanted[:80], known, n=3, cutoff=0.4)
-    hint = f"the nearest are {', '.join(near)}" if near else f"it has {len(known)} models"
+    """The model that is called so; others are told the nearest ones."""
+    if identifier := zoo_id(name):
+        return _model(identifier)
+    near = nearest(name, zoo_rows())
+    hint = f"the nearest are {', '.join(near)}" if near else f"it has {len(zoo_rows())} models"
     raise ValueError(f"{name[:60]!r} is not in the table of published models; {hint}")
+
+
+@cache
+def _ids() -> Mapping[str, str]:
+    """Ids by every name that is one row's own."""
+    names = {other: id_ for id_, others in zoo_rules()["called"].items() for other in others}
+    names |= {printed: id_ for id_, printed in zoo_names().items()} | {
+        id_: id_ for id_ in zoo_rows()
+    }
+    return {_spelling(name): id_ for name, id_ in names.items()}
+
+
+def _spelling(name: str) -> str:
+    """A name without case, hyphens and the like; between digits one stays: 2-7b is not 27b."""
+    plain = re.sub(r"[^a-z0-9.]+", " ", name[:LONGEST_NAME].casefold()).strip()
+    return re.sub(r"(?<!\d) | (?!\d)", "", plain)
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three names that may be meant: first of the same family, of those first of about the
+    same size, then as spelled."""
+    word = name[-LONGEST_NAME:].rpartition("/")[2].casefold()
+    head, size = _head_and_size(word)
+    found = []
+    for other in names:
+        plain = other.rpartition("/")[2].casefold()
+        own_head, own_size = _head_and_size(plain)
+        alike = difflib.SequenceMatcher(None, word, plain).ratio()
+        away = abs(math.log(own_size / size)) if own_size and size else math.inf
+        if own_head == head or alike >= ALIKE:
+            found.append((own_head != head, away, -alike, other))
+    return [other for *_, other in sorted(found)[:3]]
+
+
+def _head_and_size(name: str) -> tuple[str, float]:
+    """What stands before the first hyphen, and the size that a name ends in; 0 if it has none."""
+    sizes = re.findall(r"(?<![\d.])(\d{1,4}(?:\.\d{1,3})?)([mb])\b", name)
+    size = float(sizes[-1][0]) * {"m": 1e6, "b": 1e9}[sizes[-1][1]] if sizes else 0.0
+    return re.split(r"[^a-z0-9.]", name, maxsplit=1)[0], size
 
 
 def counting_rule(row: Row) -> Mapping[str, Any]:
