@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 from archfit.spec import Architecture
 from archfit.spec.run import LearningRateRule
-from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
+from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH, FAN_IN_VARIANCE
 
 INITIAL_STD = 0.02
-FAN_IN_VARIANCE, FAN_IN_TABLE_STD = 0.4, 0.07
+FAN_IN_TABLE_STD = 0.07
 EPSILON = 1e-8  # Adam's
 
 
