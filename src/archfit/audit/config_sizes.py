@@ -22,9 +22,7 @@ class ConfigReader:
     def __init__(self, document: Document, family: Family, *, is_part: bool) -> None:
         self.document, self.family = document, family
         self.defaults = {**family.defaults, **(family.part_defaults if is_part else {})}
-        self.keys: Mapping[str, tuple[str, ...]] = knowledge()[
-            "keys"
-        ]  # by size; a stack has others
+        self.keys: Mapping[str, tuple[str, ...]] = knowledge()["keys"]  # a stack has others
         self.assumed: list[str] = []
         self.missing: list[str] = []
         self.notes: list[str] = []

@@ -240,20 +240,19 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
     elements = sum(table.elements for table in embedding.tables)
-    problem = ""
+    way_out = "audit it without --weights"
     if columns > WIDEST:
-        problem = (
+        raise ValueError(
             f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
-            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns:"
+            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: {way_out}"
         )
-    elif elements > MOST_ELEMENTS:
-        over = f"over the limit of {MOST_ELEMENTS:,} that can be read in minutes"
-        problem = f"{brief(name)} has {elements:,} elements, {over};"
-    elif wide := [tensor for tensor in embedding.widening if tensor.elements > WIDEST**2]:
-        over = f"over the limit of {WIDEST**2:,} that a factor is held in memory with"
-        problem = f"{brief(wide[0].name)} has {wide[0].elements:,} elements, {over};"
-    if problem:
-        raise ValueError(f"{problem} audit it without --weights")
+    limits = [(name, elements, MOST_ELEMENTS, "that can be read in minutes")]
+    held = "that a factor is held in memory with"
+    limits += [(each.name, each.elements, WIDEST**2, held) for each in embedding.widening]
+    for each, size, limit, why in limits:
+        if size > limit:
+            over = f"over the limit of {limit:,} {why}; {way_out}"
+            raise ValueError(f"{brief(each)} has {size:,} elements, {over}")
 
 
 def _table_rows(embedding: EmbeddingTensors) -> Rows:
@@ -289,10 +288,7 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
             f"of {', '.join(DIGITS)}; quantised tables have scales elsewhere: give the original"
         )
     rows = tensor.shape[0]
-    columns, row_bytes = (
-        tensor.elements // max(1, rows),
-        (tensor.end - tensor.start) // max(1, rows),
-    )
+    columns, row_bytes = (n // max(1, rows) for n in (tensor.elements, tensor.end - tensor.start))
     at_once = max(1, BLOCK_BYTES // max(1, 8 * columns))
     with open_regular(tensor.file) as file:
         file.seek(tensor.start)

@@ -11,19 +11,12 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from typing import Any, cast
 
-from archfit.audit.families import (
-    Family,
-    Sizes,
-    audited_stack,
-    family_of,
-    knowledge,
-    parameters,
-    piece_value,
-)
+from archfit.audit import families
+from archfit.audit.families import Family, Sizes, piece_value
 from archfit.audit.model import InputKind, InputMap, Model
+from archfit.spec.files import packed_file
 
 Row = Mapping[str, Any]
 LONGEST_NAME, ALIKE = 200, 0.6  # characters that are compared; share of them in common
@@ -33,18 +26,15 @@ NAMED_IF_MISSING = ("depth", "heads", "head_dim", "feed_forward")  # counted or 
 @cache
 def zoo_rows() -> Mapping[str, Row]:
     """The rows of the table by id, as the file has them."""
-    _, *rows = json.loads(_resource("zoo.json"))  # the first element explains the others
+    text = packed_file("zoo.json").read_text(encoding="utf-8")
+    _, *rows = json.loads(text)  # the first element explains the others
     return {row["id"]: row for row in rows}
 
 
 @cache
 def zoo_rules() -> Mapping[str, Any]:
     """How rows are counted, as the file says."""
-    return tomllib.loads(_resource("zoo_rules.toml"))
-
-
-def _resource(name: str) -> str:
-    return resources.files("archfit.resources").joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(packed_file("zoo_rules.toml").read_text(encoding="utf-8"))
 
 
 def zoo_names() -> dict[str, str]:
@@ -127,7 +117,7 @@ def counting_rule(row: Row) -> Mapping[str, Any]:
 def _model(identifier: str) -> Model:
     row, rules = zoo_rows()[identifier], zoo_rules()
     rule = counting_rule(row)
-    family = replace(family_of(rule["family"]), is_gated=bool(row["gated_ff"]))
+    family = replace(families.family_of(rule["family"]), is_gated=bool(row["gated_ff"]))
     outside = _outside(row, family)
     assumed: list[str] = []
     missing: list[str] = []
@@ -140,27 +130,19 @@ def _model(identifier: str) -> Model:
     missing += [f"{name}: {why}" for name in sorted(absent_sizes(outside, sizes) - {"is_tied"})]
     left_out = f"the count leaves out {family.left_out}" if family.left_out else None
     notes = (row["notes"], *(rules[kind].get(identifier) for kind in ("causes", "notes")), left_out)
+    reads = InputMap(
+        kind=cast(InputKind, row["input_map"]), inner=row["embedding_size"],
+        vocab=row["vocab_size"], vocab_real=row["vocab_size_real"], dimensions=row["input_dims"],
+    )  # fmt: skip
     return Model(
-        name=row["name"],
-        origin=row["source"],
-        family=row["family"],
-        modality=row["modality"],
-        stacks=tuple(audited_stack(role, family, found) for role, found in stacks.items()),
-        input=InputMap(
-            kind=cast(InputKind, row["input_map"]),
-            vocab=row["vocab_size"],
-            vocab_real=row["vocab_size_real"],
-            inner=row["embedding_size"],
-            dimensions=row["input_dims"],
-        ),
-        is_tied=is_tied,
-        parameters=parameters(family, stacks.values(), sizes, outside),
-        published_params=row["params_published"],
-        assumed=tuple(assumed),
-        missing=tuple(missing),
+        name=row["name"], origin=row["source"], family=row["family"], modality=row["modality"],
+        stacks=tuple(families.audited_stack(role, family, found) for role, found in stacks.items()),
+        input=reads, is_tied=is_tied,
+        parameters=families.parameters(family, stacks.values(), sizes, outside),
+        published_params=row["params_published"], assumed=tuple(assumed), missing=tuple(missing),
         doubtful=tuple(rules["doubtful"].get(identifier, ())),
         notes=tuple(note for note in notes if note is not None),
-    )
+    )  # fmt: skip
 
 
 def _outside(row: Row, family: Family) -> list[str]:
@@ -234,6 +216,6 @@ def _tie(row: Row, family: Family, assumed: list[str], missing: list[str]) -> bo
     if row["id"].startswith(tuple(zoo_rules()["tie_varies"])):
         missing.append("is_tied: the row does not say, and small and large models differ in it")
         return None
-    source = knowledge()["read_from"]
+    source = families.knowledge()["read_from"]
     assumed.append(f"is_tied={default}: default of {family.config_class} ({source})")
     return default
