@@ -196,17 +196,14 @@ def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
     values, tolerance, kept_rows = _product(embedding) if embedding.widening else _lone(embedding)
     shares = values[values > 0] / values.sum()
     return EmbeddingSpectrum(
-        tensors=embedding.names,
-        rows=embedding.rows,
-        width=embedding.width,
+        tensors=embedding.names, rows=embedding.rows, width=embedding.width,
         padded_rows=embedding.stored_rows - kept_rows,
-        numerical_rank=int((values > tolerance).sum()),
-        tolerance=tolerance,
+        numerical_rank=int((values > tolerance).sum()), tolerance=tolerance,
         stable_rank=float((values**2).sum() / values[0] ** 2),
         effective_rank=float(np.exp(-(shares * np.log(shares)).sum())),
         singular_values=tuple(values.tolist()),
         bytes_read=sum(t.end - t.start for t in (*embedding.tables, *embedding.widening)),
-    )
+    )  # fmt: skip
 
 
 def _lone(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:

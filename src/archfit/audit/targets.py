@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -80,11 +80,11 @@ def find_target(
 
 def _of_folder(folder: Path, *, name: str = "") -> ModelFiles:
     name = name or folder.resolve().name
-    if config := _if_file(folder / CONFIG):
-        return _of_config(config, name=name)
-    if spec := _if_file(folder / SPEC):
-        checkpoint = _if_file(folder / WEIGHTS)
-        return ModelFiles(name=name, folder=folder, spec=spec, checkpoint=checkpoint)
+    if (folder / CONFIG).is_file():
+        return _of_config(folder / CONFIG, name=name)
+    if (folder / SPEC).is_file():
+        checkpoint = folder / WEIGHTS if (folder / WEIGHTS).is_file() else None
+        return ModelFiles(name=name, folder=folder, spec=folder / SPEC, checkpoint=checkpoint)
     files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
     files.weights()  # says what is missing
     return files
@@ -105,11 +105,11 @@ def _of_file(path: Path) -> ModelFiles:
     if path.name == SPEC:
         return _of_folder(folder)
     if path.name.endswith((INDEX_ENDING, TENSORS)):
-        whole, config = _whole(path), _if_file(folder / CONFIG)
-        spec = _if_file(folder / SPEC) if not config and path.name == WEIGHTS else None
-        return ModelFiles(
-            name=_name(path), folder=folder, config=config, spec=spec, checkpoint=whole
-        )
+        has_config, is_run = (folder / CONFIG).is_file(), (folder / SPEC).is_file()
+        config = folder / CONFIG if has_config else None
+        spec = folder / SPEC if is_run and not has_config and path.name == WEIGHTS else None
+        files = ModelFiles(name=_name(path), folder=folder, config=config, spec=spec)
+        return replace(files, checkpoint=_whole(path))
     if path.suffix == ".json":
         return _of_config(path, name=_name(path))
     raise ValueError(f"{path} is no model file that archfit reads; give {WAYS}")
@@ -143,10 +143,6 @@ def _checkpoint_in(folder: Path) -> Path | None:
         names = ", ".join(path.name for path in whole[:5])
         raise ValueError(f"{folder} holds several checkpoints ({names}); name the file to audit")
     return next(iter(whole), None)
-
-
-def _if_file(path: Path) -> Path | None:
-    return path if path.is_file() else None
 
 
 def _not_found(word: str, hub: Path) -> str:

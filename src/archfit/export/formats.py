@@ -88,20 +88,12 @@ def shape_of(architecture: Architecture) -> ExportShape:
     if isinstance(head, Factorised) and head != embedding:
         rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
         raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
+    same = ("depth", "width", "heads", "head_dim", "feed_forward", "context", "embedding")
     return ExportShape(
-        depth=architecture.depth,
-        width=architecture.width,
-        heads=architecture.heads,
-        head_dim=architecture.head_dim,
-        kv_heads=architecture.key_value_heads,
-        feed_forward=architecture.feed_forward,
-        vocab=architecture.input.vocab,
-        context=architecture.context,
-        embedding=embedding,
-        tied=isinstance(head, Tied),
-        separator=None,
-        rms_epsilon=TRAINED_EPSILON,
-    )
+        **{name: getattr(architecture, name) for name in same},
+        kv_heads=architecture.key_value_heads, vocab=architecture.input.vocab,
+        tied=isinstance(head, Tied), separator=None, rms_epsilon=TRAINED_EPSILON,
+    )  # fmt: skip
 
 
 # What a format may ask of a shape; why it cannot express others stands in the file of the formats.
@@ -206,15 +198,10 @@ class ExportFormat:
         style, width = STYLES[self.style], shape.width
         rows, inner = self.rows(shape), shape.embedding.inner_size
         sizes = NetworkSizes(
-            depth=shape.depth,
-            width=width,
-            query=shape.heads * shape.head_dim,
-            key_value=shape.kv_heads * shape.head_dim,
-            head_dim=shape.head_dim,
+            depth=shape.depth, width=width, head_dim=shape.head_dim, style=style, tables=(),
+            query=shape.heads * shape.head_dim, key_value=shape.kv_heads * shape.head_dim,
             hidden=shape.hidden_units(gated=style.is_gated),
-            style=style,
-            tables=(),
-        )
+        )  # fmt: skip
         blocks = int(sizes.block_matrices + sizes.biases_and_norms)
         embedding = rows * (inner or width) * (1 if shape.tied or not self.has_head else 2)
         embedding += 0 if inner is None else 2 * width * inner  # input and head project alike

@@ -105,13 +105,11 @@ def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     }
     shapes: dict[str, Shape] = {}
     for name, (rows, table) in tables.items():
+        inner = table.inner if isinstance(table, Factorised) else width
+        if not isinstance(table, Rotary | Tied):
+            shapes[f"{name}.rows_RI"] = (rows, inner)
         if isinstance(table, Factorised):
-            shapes |= {
-                f"{name}.rows_RI": (rows, table.inner),
-                f"{name}.mix_ID": (table.inner, width),
-            }
-        elif not isinstance(table, Rotary | Tied):
-            shapes[f"{name}.rows_RI"] = (rows, width)
+            shapes[f"{name}.mix_ID"] = (inner, width)
     block = _block_shapes(architecture)
     for at in range(architecture.depth):
         shapes |= {f"trunk.blocks.{at}.{name}": shape for name, shape in block.items()}
