@@ -153,7 +153,8 @@ class StoredStack:
                 if 0 < sizes[0] < queries and not queries % sizes[0]:  # OLMo 2 norms all as one
                     return queries // sizes[0], sizes[0]
             elif name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
-                is_told = 0 < sizes[1] <= max(1, queries - 1) and not queries % sizes[1]
+                is_part = 0 < sizes[1] < queries and not queries % sizes[1]
+                is_told = is_part or sizes[1] == 1
                 return (sizes[1], queries // sizes[1]) if is_told else (None, None)
         return None, None
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -105,11 +105,11 @@ def _of_file(path: Path) -> ModelFiles:
     if path.name == SPEC:
         return _of_folder(folder)
     if path.name.endswith((INDEX_ENDING, TENSORS)):
-        has_config, is_run = (folder / CONFIG).is_file(), (folder / SPEC).is_file()
-        config = folder / CONFIG if has_config else None
-        spec = folder / SPEC if is_run and not has_config and path.name == WEIGHTS else None
-        files = ModelFiles(name=_name(path), folder=folder, config=config, spec=spec)
-        return replace(files, checkpoint=_whole(path))
+        name, whole = _name(path), _whole(path)
+        config = folder / CONFIG if (folder / CONFIG).is_file() else None
+        is_run = config is None and path.name == WEIGHTS and (folder / SPEC).is_file()
+        spec = folder / SPEC if is_run else None
+        return ModelFiles(name=name, folder=folder, config=config, spec=spec, checkpoint=whole)
     if path.suffix == ".json":
         return _of_config(path, name=_name(path))
     raise ValueError(f"{path} is no model file that archfit reads; give {WAYS}")

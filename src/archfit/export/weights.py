@@ -6,6 +6,7 @@ Shape letters: R rows, I inner size, D width.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -33,6 +34,8 @@ TensorFile: TypeAlias = Any  # what safe_open of safetensors opens; it carries n
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
 LENGTH_BYTES = 8  # before a header, which say how long it is
 METADATA = {"format": "pt", "made_by": "archfit export"}  # "pt" is what transformers asks for
+SEPARATORS = (",", ":")
+MARK = f'{{"__metadata__":{json.dumps(METADATA, separators=SEPARATORS)}'.encode()
 BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 1000, 16 * 10**6  # an entry has about 120
 
 
@@ -233,27 +236,32 @@ def check_weights(run: TrainedRun) -> None:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file is one that `write_weights` wrote."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return bool(file.metadata() == METADATA)
-    except SafetensorError:
-        return False
+    """Whether a file starts as those that `write_weights` wrote."""
+    with open_regular(path) as file:
+        return file.read(LENGTH_BYTES + len(MARK))[LENGTH_BYTES:] == MARK
 
 
 def write_weights(run: TrainedRun, folder: Path) -> None:
-    """Write model.safetensors with the weights of the run as its format has them."""
-    from safetensors.numpy import save_file
+    """Write model.safetensors with the weights of the run as its format has them.
 
+    The library would write the metadata in any order; one run gives one file.
+    """
     with open_tensors(run) as file:
         tensors = exported_tensors(file, run)
-    needed = sum(tensor.nbytes for tensor in tensors.values())
+    entries: dict[str, object] = {"__metadata__": METADATA}
+    needed = 0
+    for name, tensor in tensors.items():
+        place = needed, needed + tensor.nbytes
+        entries[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": place}
+        needed += tensor.nbytes
     free = shutil.disk_usage(folder).free
     if needed > free:
         rule = f"the weights need {needed:,} bytes and the disk has {free:,} left"
         raise ValueError(f"{rule}; free some or choose another --out")
-    save_file(tensors, folder / WEIGHTS, METADATA)
-    with open(folder / WEIGHTS, "rb") as written:
-        os.fsync(written.fileno())
+    header = json.dumps(entries, separators=SEPARATORS).encode()
+    header += b" " * (-len(header) % LENGTH_BYTES)  # tensors begin at a multiple of it
+    with open(folder / WEIGHTS, "xb") as target:
+        target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
+        target.writelines(tensor.astype("<f4").tobytes() for tensor in tensors.values())
+        target.flush()
+        os.fsync(target.fileno())
