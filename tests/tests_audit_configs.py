@@ -3,7 +3,7 @@
 import dataclasses
 import random
 
-from archfit.audit.families import Family, family_of, keys_of, knowledge
+from archfit.audit.families import Family, family_of, knowledge
 
 _MANY = {
     "positions": (16, 50),
@@ -32,7 +32,7 @@ def random_config(name: str, keys: set[str], seed: int) -> dict[str, object]:
     config: dict[str, object] = {"model_type": name, "pad_token_id": 0}
     for stack in knowledge()["stacks"][family.stacks]:
         for size, values in (sizes | {"depth": (1, 2, 3, 5), "feed_forward": (20, 33)}).items():
-            spellings = stack.get("keys", {}).get(size, keys_of(size))
+            spellings = stack.get("keys", {}).get(size, knowledge()["keys"][size])
             key = next((key for key in spellings if key in keys), None)
             if key is not None:
                 config[key] = draw.choice(values)

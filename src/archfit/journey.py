@@ -6,19 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.shards import atomic_folder
-from archfit.data.vocabulary import Bpe
-from archfit.export.formats import Export, ExportShape, export_config, write_files
+from archfit.export.formats import (
+    EXPORTED_FILES,
+    Export,
+    ExportShape,
+    export_config,
+    write_files,
+)
 from archfit.export.trained import with_tokenizer, without_tokenizer
 from archfit.spec import Full
-from archfit.spec.files import CONFIG, TOKENIZER, TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
     from archfit.advise.advice import Advice
     from archfit.advise.planner import Plan
     from archfit.data.prepared import PreparedData
     from archfit.report.document import Document
-
-FILES = (CONFIG, TOKENIZER, TOKENIZER_CONFIG)  # all that a config may have beside it
 
 
 def advice_of(advice: Advice, *, command: str, version: str) -> Document:
@@ -35,7 +37,7 @@ def advice_of(advice: Advice, *, command: str, version: str) -> Document:
 def check_replaceable(out: Path) -> None:
     """Refuse a folder that holds more than `write_config` writes: it would be lost."""
     there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
-    if foreign := [name for name in there if name not in FILES]:
+    if foreign := [name for name in there if name not in EXPORTED_FILES]:
         raise ValueError(
             f"{str(out)!r} holds {foreign[0]}, which would be lost; use another --out, or put it "
             "elsewhere"
@@ -44,7 +46,7 @@ def check_replaceable(out: Path) -> None:
 
 def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
     """Write the plan's shape for the data as they are; one that was there is replaced."""
-    tokenizer = tokenizer_of(data)
+    tokenizer = data.vocabulary().hugging_face()
     shape = ExportShape(
         depth=plan.shape.depth,
         width=plan.shape.width,
@@ -66,21 +68,14 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
     return tuple(out / name for name in made.files)
 
 
-def tokenizer_of(data: PreparedData) -> Bpe | None:
-    """The tokenizer of the data, where it is one of Hugging Face."""
-    vocabulary = data.vocabulary()
-    return vocabulary if isinstance(vocabulary, Bpe) else None
-
-
 def with_tokenizer_of(made: Export, data: PreparedData, *, context: int) -> Export:
-    """The export with the files of that tokenizer, or a note that there is none."""
-    tokenizer = tokenizer_of(data)
+    """The export with the files of the data's tokenizer, or a note that there is none."""
+    tokenizer = data.vocabulary().hugging_face()
     if tokenizer is None:
         kind = data.description["vocabulary"]
         return without_tokenizer(
             made, f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
         )
-    text = (data.folder / TOKENIZER).read_text(encoding="utf-8")
     separator = tokenizer.tokenizer.id_to_token(tokenizer.separator)
     assert separator is not None  # it was found there
-    return with_tokenizer(made, text, separator=separator, context=context)
+    return with_tokenizer(made, tokenizer.as_json(), separator=separator, context=context)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from archfit.audit.auditor import audit_json, audit_model, audit_target
+from archfit.audit.auditor import audit_config, audit_json, audit_model, audit_target
 from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
+from tests_audit_oracle import model_class
 from tests_safetensors import write_shapes
 
 GPT2 = {"model_type": "gpt2", "n_layer": 3, "n_embd": 8, "n_head": 2, "vocab_size": 30}
@@ -92,3 +93,35 @@ def test_weights_are_asked_for_where_there_are_none(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(GPT2))
     with pytest.raises(ValueError, match="has no weights beside it"):
         audit_target(str(tmp_path), measure=True, environment={})
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("GPT2LMHeadModel", {"n_layer": 3, "n_embd": 24, "n_head": 2, "n_positions": 16}),
+        ("LlamaForCausalLM", {"num_hidden_layers": 3, "hidden_size": 24, "intermediate_size": 40}),
+        ("BertModel", {"num_hidden_layers": 3, "hidden_size": 24, "intermediate_size": 40}),
+    ],
+)
+def test_configs_and_models_of_transformers_are_audited_as_their_dictionaries(
+    name: str, sizes: dict[str, int]
+) -> None:
+    import torch
+
+    built = model_class(name)
+    heads = {} if name.startswith("GPT2") else {"num_attention_heads": 4}
+    ids = {"bos_token_id": None, "eos_token_id": None}
+    config = built.config_class(vocab_size=300, **sizes, **heads, **ids)
+    with torch.device("meta"):
+        model = built(config)
+    found = audit_config(model)
+    assert found.model.parameters.total == model.num_parameters()
+    assert (found.model.depth, found.model.width, found.model.name) == (3, 24, config.model_type)
+    as_config = audit_config(config)
+    assert as_config == audit_config(config.to_dict())
+    assert as_config.model.stacks == found.model.stacks
+
+
+def test_what_has_no_config_is_refused_with_what_has() -> None:
+    with pytest.raises(ValueError, match="nothing of type int can be audited; give a path, a name"):
+        audit_config(3)

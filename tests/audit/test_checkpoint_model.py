@@ -13,7 +13,7 @@ import torch
 from archfit.audit.auditor import audit_target
 from archfit.audit.checkpoint_file import read_header
 from archfit.audit.checkpoint_model import model_from_header
-from archfit.audit.families import families, family_of
+from archfit.audit.families import family_of, knowledge
 from archfit.audit.model import Model, model_from_architecture
 from archfit.spec import Architecture, Factorised, Patches, Tied, standard_architecture
 from tests_audit_configs import class_keys, random_config
@@ -332,7 +332,9 @@ def test_weights_that_cannot_be_read_leave_the_config_to_be_audited(tmp_path: Pa
     assert "it is a pipe or a device" in _notes(folder)[0]
 
 
-@pytest.mark.parametrize("name", [name for name in families() if family_of(name).is_exact])
+@pytest.mark.parametrize(
+    "name", [name for name in knowledge()["families"] if family_of(name).is_exact]
+)
 def test_what_transformers_would_save_agrees(name: str, tmp_path: Path) -> None:
     import torch
 

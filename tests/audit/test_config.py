@@ -307,9 +307,8 @@ def test_an_unknown_family_is_read_by_its_usual_keys_and_says_what_it_does_not_k
         }
     )
     assert model.parameters.blocks == model.stacks[0].block_weights == 12 * 6 * 512**2
-    assert model.stacks[0].head_dim is None  # 64 would be a guess
-    assert model.missing == ("head_dim: looked for head_dim, d_kv, attention_head_size",)
-    assert "heads * head_dim = 512" in model.assumed[0]
+    assert (model.stacks[0].head_dim, model.missing) == (64, ())
+    assert model.assumed == ("head_dim=64: width / heads, as usual; this family is not known",)
     assert "the count leaves out biases" in model.notes[0]
     assert "with two feed-forward matrices" in model.notes[0]
     assert model.notes[0].endswith("not known here: it is rough")
@@ -335,7 +334,8 @@ def test_latent_attention_and_shared_experts_are_said_not_to_be_counted() -> Non
             "tie_word_embeddings": False,
         }
     )
-    assert (model.stacks[0].heads, model.stacks[0].head_dim) == (16, None)
+    assert (model.stacks[0].heads, model.stacks[0].head_dim) == (16, 128)
+    assert model.assumed == ("head_dim=128: width / heads, as usual; this family is not known",)
     assert "with three feed-forward matrices" in model.notes[0]
     assert model.notes[1].startswith("kv_lora_rank, n_shared_experts, first_k_dense_replace: its")
 
@@ -542,6 +542,9 @@ def test_sizes_that_are_not_there_leave_a_count_open_or_assume_the_width_aloud()
     assert model.missing[0].startswith("heads: looked for num_attention_heads, n_head")
     without_dim = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "head_dim"})
     assert without_dim.parameters.blocks == 2 * (2 * 64 * (64 + 32) + 2 * 64 * 100)
+    odd = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "head_dim"} | {"hidden_size": 66})
+    assert (odd.stacks[0].head_dim, odd.assumed) == (None, ())
+    assert odd.missing[0].startswith("head_dim: looked for head_dim, d_kv, attention_head_size")
     narrow = _model({key: UNKNOWN[key] for key in UNKNOWN if key != "intermediate_size"})
     assert narrow.parameters.blocks is None
     assert narrow.missing[0].startswith("feed_forward: looked for intermediate_size, d_ff")

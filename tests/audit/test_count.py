@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from archfit.audit.config import model_from_config
-from archfit.audit.families import families, family_of, knowledge
+from archfit.audit.families import family_of, knowledge
 from tests_audit_configs import class_keys, random_config
 from tests_audit_oracle import counted_by_its_class
 
@@ -22,7 +22,7 @@ CLASS_OF = {  # where the file names none, or one that adds a classifier
 SEEDS = range(8)
 _EXACT = [
     (name, end)
-    for name in families()
+    for name in knowledge()["families"]
     if family_of(name).is_exact
     for end in family_of(name).outputs
     if end != "WithLMHeadModel"  # a name of 2019 for what is now ForConditionalGeneration
@@ -84,7 +84,7 @@ def test_defaults_are_stated_for_the_version_that_is_pinned() -> None:
 
 
 def test_every_stated_default_is_that_of_the_class() -> None:
-    for name in families():
+    for name in knowledge()["families"]:
         defaults = family_of(name).defaults
         config_class = type(transformers.AutoConfig.for_model(name))
         assert config_class.__name__ == family_of(name).config_class
@@ -181,7 +181,7 @@ def test_depth_and_width_are_assumed_of_parts_alone() -> None:
 
 
 def test_every_default_of_a_part_is_that_of_the_class() -> None:
-    for name in families():
+    for name in knowledge()["families"]:
         sizes = family_of(name).part_defaults
         fields = dataclasses.fields(type(transformers.AutoConfig.for_model(name)))
         stated = {field.name: field.default for field in fields}

@@ -7,10 +7,8 @@ import pytest
 from archfit.audit.families import (
     DERIVED,
     class_name,
-    families,
     family_name,
     family_of,
-    keys_of,
     knowledge,
     parameters,
     piece_value,
@@ -76,7 +74,7 @@ def test_every_entry_is_built_of_pieces_and_sizes_that_there_are() -> None:
         assert _names(piece) <= sizes, piece
     for parts in knowledge()["multimodal"].values():
         assert _names(parts.get("connector", "")) <= OF_A_CONNECTOR
-        assert {parts.get("text"), parts.get("vision", "llama")} <= {*families()}
+        assert {parts.get("text"), parts.get("vision", "llama")} <= {*knowledge()["families"]}
     for name in _entries():
         family = family_of(name)
         pieces = [*family.matrices, *family.vectors, *family.inside_stack, *family.embedding]
@@ -156,6 +154,6 @@ def test_the_class_of_a_config_may_stand_alone() -> None:
 
 
 def test_usual_spellings_come_first() -> None:
-    assert keys_of("width")[0] == "hidden_size"
-    assert keys_of("depth")[0] == "num_hidden_layers"
+    assert knowledge()["keys"]["width"][0] == "hidden_size"
+    assert knowledge()["keys"]["depth"][0] == "num_hidden_layers"
     assert tensor_names("token_tables")[0] == "shared.weight"

@@ -7,10 +7,12 @@ from importlib import resources
 
 import pytest
 
-from archfit.audit.families import families, knowledge
+from archfit.audit.families import knowledge
 from archfit.audit.model import Model
 from archfit.audit.zoo import (
     counting_rule,
+    nearest,
+    zoo_id,
     zoo_model,
     zoo_models,
     zoo_names,
@@ -169,6 +171,54 @@ def test_a_model_is_found_by_id_and_by_printed_name_in_any_case() -> None:
         assert zoo_model(name.upper()) is zoo_model(identifier)
 
 
+@pytest.mark.parametrize(
+    ("word", "identifier"),
+    [
+        ("mistral-7b", "mistral-7b-v0.1"),
+        ("gpt2-small", "gpt2"),
+        ("GPT-2 small", "gpt2"),
+        ("llama2_7b", "llama-2-7b"),
+        ("llama-2-7b", "llama-2-7b"),
+        ("bert-base", "bert-base-uncased"),
+        ("Qwen 2.5 7B", "qwen2.5-7b"),
+        ("vit-huge", "vit-h-14"),
+        ("opt13b", "opt-13b"),
+        # not in the table, and not to be taken for another size
+        ("opt-1.3b", None),
+        ("llama-27b", None),
+        ("esm2-35m", None),
+        ("", None),
+        ("-", None),
+    ],
+)
+def test_common_names_find_their_model_and_no_other(word: str, identifier: str | None) -> None:
+    assert zoo_id(word) == identifier
+
+
+def test_every_name_of_the_table_is_one_rows_own() -> None:
+    """Other names too: none is the id, the printed name or another name of a second row."""
+    called = zoo_rules()["called"]
+    assert called.keys() <= zoo_rows().keys()
+    for identifier, printed in zoo_names().items():
+        for name in (identifier, printed, *called.get(identifier, ())):
+            assert zoo_id(name) == identifier, name
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("esm2-35m", ["esm2-150m", "esm2-8m", "esm2-650m"]),  # by ratio of sizes
+        ("meta-llama/Llama-3.1-8B", ["llama-3-8b", "llama-2-7b", "llama-2-13b"]),
+        ("opt-1.3b", ["opt-350m", "opt-13b", "opt-125m"]),
+        ("zzz", []),
+    ],
+)
+def test_the_nearest_are_of_the_same_family_and_about_the_same_size(
+    word: str, near: list[str]
+) -> None:
+    assert nearest(word, zoo_rows()) == near
+
+
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"'gpt2-xxl' is not in the table .* gpt2-xl"):
         zoo_model("gpt2-xxl")
@@ -188,7 +238,7 @@ def test_every_rule_is_used_by_some_row_and_names_a_family_that_is_there() -> No
     assert {counting_rule(row)["family"] for row in TABLE} <= entries.keys()
     turbo = {"id": "whisper-large-v3-turbo", "family": "whisper"}
     assert counting_rule(turbo)["facts"][1] == "whisper_3_vocab"
-    first = families()[0]
+    first = next(iter(knowledge()["families"]))
     assert counting_rule({"id": "anything", "family": first})["family"] == first
 
 

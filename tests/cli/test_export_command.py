@@ -80,7 +80,8 @@ def test_people_see_files_parameters_and_notes(export: Archfit, tmp_path: Path) 
     lines = said.out.splitlines()
     assert lines[0].startswith("hf-gpt2: 124,439,808 parameters (85,056,000 in blocks, ")
     assert lines[1].strip() == str(tmp_path / "out" / "config.json")
-    assert lines[2].startswith("Note: ")
+    assert lines[2].strip() == str(tmp_path / "out" / "train.py")
+    assert lines[3].startswith("Note: ")
 
 
 def test_options_reach_the_file(export: Archfit, tmp_path: Path) -> None:
@@ -134,17 +135,29 @@ def test_data_gives_a_shape_its_vocabulary(
     ).read_bytes()
 
 
-def test_data_without_a_tokenizer_of_hugging_face_is_a_note(
+def _files(*names: str) -> set[str]:
+    return {"config.json", "train.py", *names}
+
+
+def test_bytes_come_with_a_tokenizer_and_other_data_with_a_note(
     export: Archfit, tmp_path: Path
 ) -> None:
     (tmp_path / "bytes.txt").write_text(TEXT)
     source = str(tmp_path / "bytes.txt")
     data = prepare(source, tmp_path / "data", DataSettings(kind="bytes"), heldout=source).data
-    document = export(*SHAPE, "--data", str(data.folder), "--json").document()
-    assert document["files"] == [str(tmp_path / "out" / "config.json")]
-    notes = document["notes"]
+    assert export(*SHAPE, "--data", str(data.folder)).status == 0
+    written = _content(tmp_path / "out")
+    assert written.keys() == _files("tokenizer.json", "tokenizer_config.json")
+    config = json.loads(written["config.json"])
+    assert (config["vocab_size"], config["eos_token_id"]) == (257, 256)
+    (tmp_path / "seq.fasta").write_text(">a\nACGTACGTAC\n>b\nGGTTACGT\n" * 50)
+    source = str(tmp_path / "seq.fasta")
+    data = prepare(source, tmp_path / "letters", DataSettings(kind="fasta"), heldout=source).data
+    words = (*SHAPE, "--data", str(data.folder), "--overwrite", "--json")
+    notes = export(*words).document()["notes"]
     assert isinstance(notes, list)
-    assert notes[-1].startswith("no tokenizer: the data is encoded as bytes")
+    assert notes[-1].startswith("no tokenizer: the data is encoded as k-mers")
+    assert _content(tmp_path / "out").keys() == _files()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +230,7 @@ def test_an_export_is_replaced_only_when_asked_to(export: Archfit, tmp_path: Pat
     assert "already holds config.json; use --overwrite" in again
     assert _content(tmp_path / "out") == before
     assert export(*SHAPE, "--format", "litgpt", "--overwrite").status == 0
-    assert _content(tmp_path / "out").keys() == {"model_config.yaml"}
+    assert _content(tmp_path / "out").keys() == {"model_config.yaml", "pretrain.yaml"}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -237,7 +250,7 @@ def test_weights_need_no_torch(tmp_path: Path) -> None:
     code = "import sys; sys.modules['torch'] = None; from archfit.cli.app import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *arguments], check=False)
     assert done.returncode == 0
-    assert _content(tmp_path / "out").keys() == {"config.json", "model.safetensors"}
+    assert _content(tmp_path / "out").keys() == _files("model.safetensors")
 
 
 def test_what_is_no_export_is_never_replaced(export: Archfit, tmp_path: Path) -> None:
@@ -268,7 +281,7 @@ def test_weights_of_an_export_are_replaced(export: Archfit, tmp_path: Path) -> N
     assert export("--run", str(tmp_path / "run"), "--overwrite").status == 0
     assert _content(tmp_path / "out") == before
     assert export(*SHAPE, "--overwrite").status == 0
-    assert _content(tmp_path / "out").keys() == {"config.json"}
+    assert _content(tmp_path / "out").keys() == _files()
 
 
 def test_a_folder_that_is_named_like_a_file_of_an_export_is_never_replaced(
@@ -293,4 +306,4 @@ def test_a_file_in_the_way_is_refused(export: Archfit, tmp_path: Path) -> None:
 def test_an_empty_folder_is_filled(export: Archfit, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     assert export(*SHAPE).status == 0
-    assert _content(tmp_path / "out").keys() == {"config.json"}
+    assert _content(tmp_path / "out").keys() == _files()

@@ -50,7 +50,10 @@ MEGATRON_ARGUMENTS = {  # and whether a value follows
     "--hidden-dropout": True,
     "--attention-dropout": True,
 }
-NANOCHAT_FLAGS = {"--depth", "--aspect-ratio", "--head-dim", "--max-seq-len", "--window-pattern"}
+NANOCHAT_FLAGS = {
+    *("--depth", "--aspect-ratio", "--head-dim", "--max-seq-len", "--window-pattern"),
+    *("--device-batch-size", "--total-batch-size"),
+}
 NANOCHAT_CONFIG = {
     *("sequence_len", "vocab_size", "n_layer", "n_head", "n_kv_head", "n_embd", "window_pattern"),
 }
@@ -159,7 +162,7 @@ def test_nanochats_flags_give_back_the_shape(depth: int, width: int, head_dim: i
     heads = width // head_dim
     shape = replace(SMALL, depth=depth, width=width, heads=heads, kv_heads=heads, head_dim=head_dim)
     export = export_config(shape, "nanochat")
-    line = export.files["base_train.sh"].splitlines()[-1]
+    line = export.files["base_train.sh"].partition("scripts.base_train")[2]
     words = [word for word in shlex.split(line) if word.startswith("--")]
     flags = dict(word.split("=") for word in words)
     assert flags.keys() == NANOCHAT_FLAGS

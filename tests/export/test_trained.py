@@ -158,14 +158,6 @@ def test_the_files_hold_the_parameters_that_are_announced(head: Head, tmp_path: 
     assert torch.linalg.matrix_rank(tensors["transformer.wte.weight"].double(), rtol=1e-5) == 5
 
 
-def test_tables_are_written_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    random_run(tmp_path / "run", replace(NETWORK, embedding=NARROW))
-    whole = _exported(tmp_path / "run", tmp_path / "whole") / "model.safetensors"
-    monkeypatch.setattr("archfit.export.weights.SLICE_NUMBERS", 4 * NETWORK.width)
-    sliced = _exported(tmp_path / "run", tmp_path / "sliced") / "model.safetensors"
-    assert sliced.read_bytes() == whole.read_bytes()
-
-
 def test_notes_say_what_was_multiplied_out_and_folded_in(tmp_path: Path) -> None:
     random_run(tmp_path / "run", replace(NETWORK, embedding=NARROW), "completep")
     notes = export_run(open_run(tmp_path / "run"), separator=None).notes

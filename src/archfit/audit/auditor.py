@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from archfit.advise.law import WEIGHTS, ideal_shape
-from archfit.advise.redundancy import READING, Redundancy
-from archfit.audit.checkpoint_file import read_checkpoint
+from archfit.advise.redundancy import READING
+from archfit.audit.checkpoint_file import TENSORS, read_checkpoint
 from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import Finding, findings_of
 from archfit.audit.model import Model, model_from_architecture
-from archfit.audit.targets import ModelFiles, find_target
-from archfit.audit.zoo import zoo_model, zoo_names
+from archfit.audit.targets import INDEX, ModelFiles, find_target
+from archfit.audit.zoo import zoo_model
 from archfit.spec import RunSpec, load_file
 from archfit.spec.bounded_json import read_object
-from archfit.spec.files import LARGEST_SPEC
+from archfit.spec.files import CONFIG, LARGEST_SPEC
 
 MOST_CONFIG_BYTES = 16 * 10**6  # some list their labels; none of those seen has 1 MB
 Json = dict[str, object]
@@ -46,9 +46,13 @@ def audit_model(model: Model, spectrum: EmbeddingSpectrum | None = None) -> Audi
     return AuditResult(model=model, spectrum=spectrum, findings=findings)
 
 
-def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) -> AuditResult:
-    """The model that the word means, with its findings; `measure` reads its embedding, too."""
-    target = find_target(word, known=zoo_names(), environment=environment)
+def audit_target(
+    word: str, *, measure: bool, environment: Mapping[str, str], download: bool = False
+) -> AuditResult:
+    """The model that the word means, with its findings; `measure` reads its embedding, too, and
+    `download` lets an org/name come from Hugging Face: its config, and weights only to measure."""
+    wanted = (CONFIG, *([f"model*{TENSORS}", INDEX] if measure else []))
+    target = find_target(word, environment=environment, download=wanted if download else ())
     if isinstance(target, str):
         if measure:
             raise ValueError(
@@ -62,6 +66,22 @@ def audit_target(word: str, *, measure: bool, environment: Mapping[str, str]) ->
     if not measure:
         return audit_model(model)
     return audit_model(model, measure_embedding(find_embedding(read_checkpoint(target.weights()))))
+
+
+def audit_config(given: object) -> AuditResult:
+    """A config of transformers, a model of it, or what either's `to_dict()` gives, with its
+    findings. Nothing is imported for it and no weight is read: a model is judged by its config.
+    """
+    config = getattr(given, "config", given)
+    to_dict = getattr(config, "to_dict", None)
+    document = to_dict() if callable(to_dict) else config
+    if not isinstance(document, Mapping):
+        way_out = "give a path, a name, a config or model of transformers, or a dictionary"
+        raise ValueError(f"nothing of type {type(given).__name__} can be audited; {way_out}")
+    built = {} if config is given else {"architectures": [type(given).__name__]}
+    named = document.get("_name_or_path") or getattr(config, "name_or_path", "")
+    name = next((str(each) for each in (named, document.get("model_type")) if each), "config")
+    return audit_model(model_from_config({**document, **built}, name=name, origin="a config"))
 
 
 def _model(files: ModelFiles) -> Model:
@@ -138,62 +158,53 @@ class Claim:
     verdict: str  # reproduced, corrected, or resting on the paper's number: and why
 
 
+REDUNDANT = {  # what the paper says is redundant of a model, and how much
+    "ALBERT-xxlarge-v1": ("rank 128 of 4096: 25 % redundant", 0.25),
+    "ESM-1b": ("33 tokens at width 1280: likewise", 0.25),
+    "T5-3B": ("heads 4 times the width: about 25 % redundant", 0.25),
+    "T5-11B": ("heads 16 times the width: about 45 % redundant", 0.45),
+}
+
+
 def checked_claims(models: Iterable[AuditResult]) -> tuple[Claim, ...]:
     """All six, for the models of the built-in table."""
     by_name = {result.model.name: result for result in models}
-    return (
-        _redundancy(by_name["ALBERT-xxlarge-v1"], "rank 128 of 4096: 25 % redundant", 0.25),
-        _redundancy(by_name["ESM-1b"], "33 tokens at width 1280: likewise", 0.25),
-        _redundancy(by_name["T5-3B"], "heads 4 times the width: about 25 % redundant", 0.25),
-        _redundancy(by_name["T5-11B"], "heads 16 times the width: about 45 % redundant", 0.45),
-        _vit_huge(by_name["ViT-H/14"]),
-        _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"]),
-    )
+    claims = [_redundancy(by_name[name], *claim) for name, claim in REDUNDANT.items()]
+    vision = by_name["ViT-H/14"].model
+    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
+    says = "input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck"
+    found = f"input rank {vision.rank_limit} at width {vision.width}"
+    verdict = "reproduced" if vision.rank_limit == 768 else corrected
+    claims.append(Claim(model=vision.name, says=says, found=found, verdict=verdict))
+    return (*claims, _sparse_transformer(by_name["Sparse Transformer, CIFAR-10"].model))
 
 
 def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
+    """A number that was taken from the paper cannot confirm what the paper says."""
     shares = [finding.redundancy for finding in result.findings if finding.redundancy]
     worst = max(shares, key=lambda found: found.middle, default=None)
+    found = "no finding" if worst is None else f"{worst} redundant, {worst.basis}"
+    if worst is None:
+        verdict = NOT_SHALLOW
+    elif not worst.low <= share <= worst.high:
+        verdict = "corrected"
+    elif "paper" not in worst.basis:
+        verdict = f"reproduced by our runs: their {share:.0%} lie inside"
+    else:
+        point = f"the paper's own point, {share:.0%} plus or minus {100 * READING:.0f}"
+        ours = ", with our runs beside it" if "archfit" in worst.basis else ""
+        verdict = f"the shape is as they say; the share rests on {point}{ours}"
+    return Claim(model=result.model.name, says=says, found=found, verdict=verdict)
+
+
+def _sparse_transformer(model: Model) -> Claim:
+    size = WEIGHTS * (model.depth or 0) * model.width**2
+    law = ideal_shape(size, model.rank_limit or model.width)
     return Claim(
-        model=result.model.name,
-        says=says,
-        found="no finding" if worst is None else f"{worst} redundant, {worst.basis}",
-        verdict=NOT_SHALLOW if worst is None else _verdict(worst, share),
-    )
-
-
-def _verdict(found: Redundancy, share: float) -> str:
-    """A number that was taken from the paper cannot confirm what the paper says."""
-    if not found.low <= share <= found.high:
-        return "corrected"
-    if "paper" not in found.basis:
-        return f"reproduced by our runs: their {share:.0%} lie inside"
-    point = f"the paper's own point, {share:.0%} plus or minus {100 * READING:.0f}"
-    ours = ", with our runs beside it" if "archfit" in found.basis else ""
-    return f"the shape is as they say; the share rests on {point}{ours}"
-
-
-def _vit_huge(result: AuditResult) -> Claim:
-    limit = result.model.rank_limit
-    corrected = "corrected: the public model has patches of 14 x 14 x 3, a tighter bottleneck"
-    return Claim(
-        model=result.model.name,
-        says="input rank 768 (patches of 16 x 16 x 3) at width 1280: a bottleneck",
-        found=f"input rank {limit} at width {result.model.width}",
-        verdict="reproduced" if limit == 768 else corrected,
-    )
-
-
-def _sparse_transformer(result: AuditResult) -> Claim:
-    depth, width = result.model.depth or 0, result.model.width
-    size = WEIGHTS * depth * width**2
-    law = ideal_shape(size, result.model.rank_limit or width)
-    published = result.model.published_params or 0
-    return Claim(
-        model=result.model.name,
+        model=model.name,
         says="128 layers at the size of BERT-Base, because of 256 pixel values",
         found=f"the law gives {law.depth:.0f} x {law.width:.0f} for 12 L d^2 = {size / 1e6:.0f}M",
         verdict=("reproduced" if abs(law.depth / 128 - 1) < 0.05 else "corrected")
-        + f" in shape; its {published / 1e6:.0f}M parameters (projections of half size) are fewer "
-        "than the 85M in BERT-Base's blocks",
+        + f" in shape; its {(model.published_params or 0) / 1e6:.0f}M parameters (projections of "
+        "half size) are fewer than the 85M in BERT-Base's blocks",
     )

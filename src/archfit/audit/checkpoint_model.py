@@ -136,16 +136,11 @@ class StoredStack:
         width, keys = self._width(input_width), self.rows("keys")
         heads, head_dim = self._heads()
         return Stack(
-            role=self.role,
-            depth=self.blocks,
-            width=width,
-            heads=heads,
-            head_dim=head_dim,
+            role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
             kv_heads=keys // head_dim if keys and head_dim and not keys % head_dim else None,
-            feed_forward=self._feed_forward(width),
+            feed_forward=self._feed_forward(width), distinct_blocks=self.blocks,
             block_weights=_elements(t for t in self.tensors.values() if len(t.shape) >= 2),
-            distinct_blocks=self.blocks,
-        )
+        )  # fmt: skip
 
     def _heads(self) -> tuple[int | None, int | None]:
         """Heads and their size, told only by a norm over one head or a bias for each."""
@@ -154,11 +149,12 @@ class StoredStack:
             return None, None
         for name, tensor in self.tensors.items():
             sizes = tensor.shape
-            if name.endswith("q_norm.weight") and len(sizes) == 1 and _divides(sizes[0], queries):
-                # Qwen3, Gemma 3; OLMo 2 norms all heads as one
-                return queries // sizes[0], sizes[0]
-            if name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
-                is_told = sizes[1] == 1 or _divides(sizes[1], queries)
+            if name.endswith("q_norm.weight") and len(sizes) == 1:  # Qwen3, Gemma 3
+                if 0 < sizes[0] < queries and not queries % sizes[0]:  # OLMo 2 norms all as one
+                    return queries // sizes[0], sizes[0]
+            elif name.endswith("relative_attention_bias.weight") and len(sizes) == 2:  # T5
+                is_part = 0 < sizes[1] < queries and not queries % sizes[1]
+                is_told = is_part or sizes[1] == 1
                 return (sizes[1], queries // sizes[1]) if is_told else (None, None)
         return None, None
 
@@ -250,10 +246,6 @@ def _notes(tensors: Tensors, stack: StoredStack, width: int) -> Iterator[str]:
         yield f"all query heads together have {queries:,} dimensions, width {width:,}"
     if queries and keys and queries != keys:
         yield f"keys have {keys:,} dimensions where queries have {queries:,}"
-
-
-def _divides(part: int, whole: int) -> bool:
-    return 0 < part < whole and whole % part == 0
 
 
 def _is_layer(name: str, endings: tuple[str, ...]) -> bool:

@@ -6,27 +6,10 @@ A config may hold those of several models: text and vision, encoder and decoder.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from archfit.audit import families
 from archfit.audit.config_sizes import ConfigReader, input_map, outside_sizes, stack_sizes, whole
-from archfit.audit.families import (
-    Document,
-    Family,
-    audited_stack,
-    class_name,
-    families,
-    family_name,
-    family_of,
-    keys_of,
-    knowledge,
-    parameters,
-    piece_value,
-)
-from archfit.audit.model import (
-    Model,
-    Parameters,
-    architecture_in,
-    model_from_architecture,
-    sum_if_known,
-)
+from archfit.audit.families import Document, Family, class_name, family_of, knowledge
+from archfit.audit.model import Model, Parameters, model_from_spec, sum_if_known
 from archfit.spec.errors import InvalidValue, brief
 
 CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
@@ -39,8 +22,8 @@ def model_from_config(document: Document, *, name: str, origin: str) -> Model:
     Values that the file leaves to its class come from `families.toml` and are listed in `assumed`;
     what stands nowhere is listed in `missing`. Without depth or width there is no model.
     """
-    if (architecture := architecture_in(document)) is not None:
-        return model_from_architecture(architecture, name=name, origin=origin)
+    if (own := model_from_spec(document, name=name, origin=origin)) is not None:
+        return own
     parts = _parts_of(document)
     if not parts:
         return _single_model(document, name=name, origin=origin, is_part=False)
@@ -49,7 +32,7 @@ def model_from_config(document: Document, *, name: str, origin: str) -> Model:
 
 
 def _single_model(document: Document, *, name: str, origin: str, is_part: bool) -> Model:
-    model_type = family_name(document)
+    model_type = families.family_name(document)
     family = _family(document, model_type)
     reader = ConfigReader(document, family, is_part=is_part)
     width = reader.required("width")
@@ -72,10 +55,10 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         origin=origin,
         family=model_type,
         modality="bytes" if reader.is_byte_model else modality,
-        stacks=tuple(audited_stack(role, family, found) for role, found in stacks.items()),
+        stacks=tuple(families.audited_stack(role, family, found) for role, found in stacks.items()),
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
-        parameters=parameters(family, stacks.values(), sizes, outside),
+        parameters=families.parameters(family, stacks.values(), sizes, outside),
         assumed=tuple(reader.assumed),
         missing=tuple(reader.missing),
         notes=tuple(reader.notes),
@@ -84,7 +67,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
 
 def _family(document: Document, model_type: str | None) -> Family:
     """The family with the switches that this config turns; one by generic keys if not known."""
-    if model_type in families():
+    if model_type in knowledge()["families"]:
         return family_of(model_type).switched(document)
     is_like_llama = "rms_norm_eps" in document and document.get("hidden_act") == "silu"
     family = family_of("unknown_gated" if is_like_llama else "unknown")
@@ -95,7 +78,7 @@ def _family(document: Document, model_type: str | None) -> Family:
         return replace(family, stacks="encoder_and_decoder")
     if "num_decoder_layers" in document:
         return replace(family, stacks="t5")
-    if any(key in document for key in keys_of("experts")):
+    if any(key in document for key in knowledge()["keys"]["experts"]):
         return replace(family, needs=(*family.needs, "experts", "expert_feed_forward"))
     return family
 
@@ -120,7 +103,7 @@ def _note_what_is_left_out(reader: ConfigReader, model_type: str | None) -> None
         if reader.document.get(key) == value
     ]
     unusual = [key for key in knowledge()["unusual_layers"] if key in reader.document]
-    if unusual and model_type not in families():
+    if unusual and model_type not in knowledge()["families"]:
         reader.notes.append(
             f"{', '.join(unusual)}: its layers are not plain ones; the count takes them as such"
         )
@@ -163,7 +146,7 @@ def _part(document: Document, key: str) -> Document | None:
 
 
 def _has(document: Document, size: str) -> bool:
-    return any(document.get(key) is not None for key in keys_of(size))
+    return any(document.get(key) is not None for key in knowledge()["keys"][size])
 
 
 def _with_type(inner: Document, outer: Document, part: str) -> Document:
@@ -224,6 +207,6 @@ def _connector(document: Document, models: Sequence[Model]) -> int | None:
     if not isinstance(document.get("vision_feature_layer"), list):  # LLaVA
         sizes["projector_bias"] = document.get("multimodal_projector_bias", True) is True
     try:
-        return piece_value(piece, sizes)
+        return families.piece_value(piece, sizes)
     except KeyError:
         return None

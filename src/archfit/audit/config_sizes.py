@@ -22,9 +22,7 @@ class ConfigReader:
     def __init__(self, document: Document, family: Family, *, is_part: bool) -> None:
         self.document, self.family = document, family
         self.defaults = {**family.defaults, **(family.part_defaults if is_part else {})}
-        self.keys: Mapping[str, tuple[str, ...]] = knowledge()[
-            "keys"
-        ]  # by size; a stack has others
+        self.keys: Mapping[str, tuple[str, ...]] = knowledge()["keys"]  # a stack has others
         self.assumed: list[str] = []
         self.missing: list[str] = []
         self.notes: list[str] = []
@@ -149,19 +147,18 @@ def _attention(reader: ConfigReader, width: int) -> dict[str, int]:
         )
     found = {"heads": heads, "kv_heads": kv_heads}
     head_dim = reader.needed("head_dim")
-    if head_dim is None and family.is_square:
-        if width % heads:
-            rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
-            way_out = "give head_dim, or heads that divide the width"
-            raise InvalidValue("width", width, rule, way_out)
-        head_dim = width // heads
-    if head_dim is None:
+    if head_dim is None and family.is_square and width % heads:
+        rule = f"is not a multiple of {{heads}}={heads}, so head_dim would be a fraction"
+        way_out = "give head_dim, or heads that divide the width"
+        raise InvalidValue("width", width, rule, way_out)
+    if head_dim is None and width % heads:
         reader.lack("head_dim")
-        reader.assumed.append(
-            f"heads * head_dim = {width}, the width, for the count alone: usual, but not known "
-            "of this family"
-        )
         return found | {"attention": width, "key_value": width * kv_heads // heads}
+    if head_dim is None:
+        head_dim = width // heads
+        if not family.is_square:
+            usual = f"head_dim={head_dim}: width / heads, as usual; this family is not known"
+            reader.assumed.append(usual)
     sizes = {"attention": heads * head_dim, "key_value": kv_heads * head_dim}
     return found | {"head_dim": head_dim} | sizes
 

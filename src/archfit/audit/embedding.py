@@ -196,17 +196,14 @@ def measure_embedding(embedding: EmbeddingTensors) -> EmbeddingSpectrum:
     values, tolerance, kept_rows = _product(embedding) if embedding.widening else _lone(embedding)
     shares = values[values > 0] / values.sum()
     return EmbeddingSpectrum(
-        tensors=embedding.names,
-        rows=embedding.rows,
-        width=embedding.width,
+        tensors=embedding.names, rows=embedding.rows, width=embedding.width,
         padded_rows=embedding.stored_rows - kept_rows,
-        numerical_rank=int((values > tolerance).sum()),
-        tolerance=tolerance,
+        numerical_rank=int((values > tolerance).sum()), tolerance=tolerance,
         stable_rank=float((values**2).sum() / values[0] ** 2),
         effective_rank=float(np.exp(-(shares * np.log(shares)).sum())),
         singular_values=tuple(values.tolist()),
         bytes_read=sum(t.end - t.start for t in (*embedding.tables, *embedding.widening)),
-    )
+    )  # fmt: skip
 
 
 def _lone(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
@@ -240,20 +237,19 @@ def _product(embedding: EmbeddingTensors) -> tuple[Matrix, float, int]:
 def _check_sizes(embedding: EmbeddingTensors) -> None:
     name, columns = embedding.names[0], embedding.stored_columns
     elements = sum(table.elements for table in embedding.tables)
-    problem = ""
+    way_out = "audit it without --weights"
     if columns > WIDEST:
-        problem = (
+        raise ValueError(
             f"{brief(name)} has {columns:,} columns, and the square matrices that measuring it "
-            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns:"
+            f"needs take {16 * columns**2 / 1e9:.1f} GB; the limit is {WIDEST:,} columns: {way_out}"
         )
-    elif elements > MOST_ELEMENTS:
-        over = f"over the limit of {MOST_ELEMENTS:,} that can be read in minutes"
-        problem = f"{brief(name)} has {elements:,} elements, {over};"
-    elif wide := [tensor for tensor in embedding.widening if tensor.elements > WIDEST**2]:
-        over = f"over the limit of {WIDEST**2:,} that a factor is held in memory with"
-        problem = f"{brief(wide[0].name)} has {wide[0].elements:,} elements, {over};"
-    if problem:
-        raise ValueError(f"{problem} audit it without --weights")
+    limits = [(name, elements, MOST_ELEMENTS, "that can be read in minutes")]
+    held = "that a factor is held in memory with"
+    limits += [(each.name, each.elements, WIDEST**2, held) for each in embedding.widening]
+    for each, size, limit, why in limits:
+        if size > limit:
+            over = f"over the limit of {limit:,} {why}; {way_out}"
+            raise ValueError(f"{brief(each)} has {size:,} elements, {over}")
 
 
 def _table_rows(embedding: EmbeddingTensors) -> Rows:
@@ -289,10 +285,7 @@ def blocks(tensor: StoredTensor) -> Iterator[Matrix]:
             f"of {', '.join(DIGITS)}; quantised tables have scales elsewhere: give the original"
         )
     rows = tensor.shape[0]
-    columns, row_bytes = (
-        tensor.elements // max(1, rows),
-        (tensor.end - tensor.start) // max(1, rows),
-    )
+    columns, row_bytes = (n // max(1, rows) for n in (tensor.elements, tensor.end - tensor.start))
     at_once = max(1, BLOCK_BYTES // max(1, 8 * columns))
     with open_regular(tensor.file) as file:
         file.seek(tensor.start)

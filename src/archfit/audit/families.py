@@ -19,11 +19,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any, TypeAlias
 
 from archfit.audit.model import InputKind, Parameters, Stack, sum_if_known
 from archfit.spec import counting
+from archfit.spec.files import packed_file
 
 Document: TypeAlias = Mapping[str, object]
 # Of a stack or of a whole model. Beside the sizes of a `Stack`: attention is heads * head_dim,
@@ -80,8 +80,8 @@ class Family(counting.BlockStyle):
 @cache
 def knowledge() -> Mapping[str, Any]:
     """All that `families.toml` says, its lists as tuples; read once, in about 10 ms."""
-    file = resources.files("archfit.resources").joinpath("families.toml")
-    document: Mapping[str, Any] = _frozen(tomllib.loads(file.read_text(encoding="utf-8")))
+    text = packed_file("families.toml").read_text(encoding="utf-8")
+    document: Mapping[str, Any] = _frozen(tomllib.loads(text))
     return document
 
 
@@ -93,33 +93,19 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def families() -> tuple[str, ...]:
-    """Names of the families that a config can have, its `model_type`s."""
-    return tuple(knowledge()["families"])
-
-
 @cache
 def family_of(name: str) -> Family:
     """The entry of this name: a family of configs, or a variant."""
     entry = dict(knowledge()["families"].get(name) or knowledge()["variants"][name])
-    if "switches" in entry:
+    if switches := entry.get("switches"):
         shared = knowledge()["switches"]  # which several families have, by name
-        switches = entry["switches"]
-        entry["switches"] = tuple(
-            shared[each] if isinstance(each, str) else each for each in switches
-        )
+        entry["switches"] = tuple(shared[s] if isinstance(s, str) else s for s in switches)
     if "like" not in entry:
         return Family(**entry)
     base = family_of(entry.pop("like"))
     if "config_class" in entry:  # another class has defaults of its own
         base = replace(base, defaults={}, part_defaults={})
     return replace(base, **entry)
-
-
-def keys_of(size: str) -> tuple[str, ...]:
-    """The keys under which configs write a size, the usual one first."""
-    keys: tuple[str, ...] = knowledge()["keys"][size]
-    return keys
 
 
 def tensor_names(part: str) -> tuple[str, ...]:
@@ -135,7 +121,7 @@ def family_name(document: Document) -> str | None:
         why = "a config names its family there, or leaves it out"
         raise ValueError(f"model_type is no string; {why}")
     built = class_name(document)
-    if named is not None and (named in families() or not built):
+    if named is not None and (named in knowledge()["families"] or not built):
         return named
     by_class = _family_of_class(built)
     if named is None and by_class is None and "d_kv" in document and "d_ff" in document:
@@ -181,16 +167,12 @@ def parameters(
 def audited_stack(role: str, family: Family, sizes: Sizes) -> Stack:
     """The stack as an audit shows it."""
     return Stack(
-        role=role,
-        depth=sizes.get("depth"),
-        width=sizes["width"],
-        heads=sizes.get("heads"),
-        head_dim=sizes.get("head_dim"),
-        kv_heads=sizes.get("kv_heads"),
+        role=role, width=sizes["width"], depth=sizes.get("depth"), heads=sizes.get("heads"),
+        head_dim=sizes.get("head_dim"), kv_heads=sizes.get("kv_heads"),
         feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
         block_weights=_if_known(lambda: _matrices(family, sizes)),
         distinct_blocks=sizes.get("distinct"),
-    )
+    )  # fmt: skip
 
 
 def piece_sum(pieces: Iterable[str], sizes: Sizes) -> int:

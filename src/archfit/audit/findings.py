@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import resources
 from typing import Literal
 
 from archfit.advise.budgets import LARGEST_BUDGET
@@ -25,6 +24,7 @@ from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 from archfit.advise.shapes import GPU_MULTIPLE, GPU_SIZE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
+from archfit.spec.files import packed_file
 
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
@@ -36,8 +36,7 @@ TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
 CHARTED = 1e6, 1e12  # the sizes of a chart
 NARROW = 16  # dimensions of a head
-_FILE = resources.files("archfit.resources").joinpath("findings.toml")
-WORDS = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # ids, sentences and ways out
+WORDS = tomllib.loads(packed_file("findings.toml").read_text(encoding="utf-8"))  # of each finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,20 +123,15 @@ def sum_if_known(sizes: Iterable[int | None]) -> int | None:
     return total
 
 
-def model_from_architecture(architecture: Architecture, *, name: str, origin: str) -> Model:
+def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> Model:
     """The model that an architecture of archfit's own describes: nothing of it is missing."""
     stack = Stack(
-        role="decoder" if architecture.objective == "causal" else "encoder",
-        depth=architecture.depth,
-        width=architecture.width,
-        heads=architecture.heads,
-        head_dim=architecture.head_dim,
-        kv_heads=architecture.key_value_heads,
-        feed_forward=architecture.feed_forward or None,
-        block_weights=architecture.block_params,
-        distinct_blocks=architecture.depth,
-    )
-    table, source = architecture.embedding, architecture.input
+        role="decoder" if shape.objective == "causal" else "encoder",
+        depth=shape.depth, width=shape.width, heads=shape.heads, head_dim=shape.head_dim,
+        kv_heads=shape.key_value_heads, feed_forward=shape.feed_forward or None,
+        block_weights=shape.block_params, distinct_blocks=shape.depth,
+    )  # fmt: skip
+    table, source = shape.embedding, shape.input
     inner = table.inner if isinstance(table, Factorised) else None
     if isinstance(source, Tokens):
         kind: InputKind = "lookup" if inner is None else "factorised_lookup"
@@ -149,22 +144,24 @@ def model_from_architecture(architecture: Architecture, *, name: str, origin: st
         family="archfit",
         stacks=(stack,),
         input=reads,
-        is_tied=isinstance(architecture.head, Tied),
+        is_tied=isinstance(shape.head, Tied),
         parameters=Parameters(
-            blocks=architecture.params_without_embeddings,
-            embedding=architecture.embedding_params,
-            total=architecture.params,
+            blocks=shape.params_without_embeddings,
+            embedding=shape.embedding_params,
+            total=shape.params,
         ),
     )
 
 
-def architecture_in(document: Mapping[str, object]) -> Architecture | None:
-    """The architecture in the spec of a run, or in one that archfit wrote; None in a config."""
+def model_from_spec(document: Mapping[str, object], *, name: str, origin: str) -> Model | None:
+    """That of the spec of a run, or of an architecture that archfit wrote; None of a config."""
     if not (document.keys() >= RUN_KEYS or document.keys() >= ARCHITECTURE_KEYS):
         return None
     try:
         if "architecture" in document:
-            return from_json(RunSpec, dict(document)).architecture
-        return from_json(Architecture, dict(document))
+            shape = from_json(RunSpec, dict(document)).architecture
+        else:
+            shape = from_json(Architecture, dict(document))
     except RecursionError as problem:
         raise ValueError("this spec is nested too deeply to be one") from problem
+    return model_from_architecture(shape, name=name, origin=origin)

@@ -1,20 +1,23 @@
 """What a word on the command line means: files of a model, a run of ours, or a published model.
 
-Models that were downloaded before are found in the local Hugging Face cache, offline only, without
-huggingface_hub, whose scan takes longer to import than the rest of an audit:
+Models that were downloaded before are found in the local Hugging Face cache, without
+huggingface_hub, whose scan takes longer to import than the rest of an audit. Only who asks for a
+download goes to the network:
 
 hub/models--org--name/refs/main            the commit that was asked for last
 hub/models--org--name/snapshots/COMMIT/    its files
 """
 
-import difflib
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from archfit.audit.checkpoint_file import INDEX_ENDING, TENSORS, refuse_pickle
+from archfit.audit.zoo import nearest, zoo_id, zoo_rows
 from archfit.spec import open_regular
 from archfit.spec.errors import brief
 from archfit.spec.files import CONFIG, SPEC, WEIGHTS
@@ -23,9 +26,10 @@ INDEX = "model" + INDEX_ENDING
 SHARD = re.compile(r"(?P<model>.+)-\d+-of-\d+\.safetensors")
 CACHED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)  # stays inside
 COMMIT = re.compile(r"[0-9a-f]{1,64}")
+LONGEST_REASON = 200  # characters of why a download failed
 MOST_NAMES = 1000  # of a cache, listed for suggestions
 FILES = "a folder, a config.json, a .safetensors file or its index"
-WAYS = f"{FILES}, org/name in the Hugging Face cache"
+WAYS = f"{FILES}, or org/name in the Hugging Face cache"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,31 +59,32 @@ class ModelFiles:
 
 
 def find_target(
-    word: str, *, known: Mapping[str, str], environment: Mapping[str, str]
+    word: str, *, environment: Mapping[str, str], download: tuple[str, ...] = ()
 ) -> ModelFiles | str:
     """What `word` means: files, or the id of a published model. A path that exists comes first,
-    then the built-in table, whose ids `known` maps to printed names, then the cache that
-    `environment` leads to."""
+    then the built-in table, then the cache that `environment` leads to; an org/name is first
+    brought there if there are files to `download`, patterns of names."""
     path = Path(word)
     if word and os.path.exists(path):  # false also where it is too long, or has a zero byte
         return _of_folder(path) if path.is_dir() else _of_file(path)
-    for id_, printed in known.items():
-        if word.casefold() in (id_.casefold(), printed.casefold()):
-            return id_
     hub = _hub_folder(environment)
+    if download and "/" in word and CACHED_NAME.fullmatch(word):
+        _fetch(word, hub, download)
+    elif identifier := zoo_id(word):
+        return identifier
     cached = _snapshot(word, hub)
     if cached is None:
-        raise ValueError(_not_found(word, known, hub))
+        raise ValueError(_not_found(word, hub))
     return _of_folder(cached, name=word)
 
 
 def _of_folder(folder: Path, *, name: str = "") -> ModelFiles:
     name = name or folder.resolve().name
-    if config := _if_file(folder / CONFIG):
-        return _of_config(config, name=name)
-    if spec := _if_file(folder / SPEC):
-        checkpoint = _if_file(folder / WEIGHTS)
-        return ModelFiles(name=name, folder=folder, spec=spec, checkpoint=checkpoint)
+    if (folder / CONFIG).is_file():
+        return _of_config(folder / CONFIG, name=name)
+    if (folder / SPEC).is_file():
+        checkpoint = folder / WEIGHTS if (folder / WEIGHTS).is_file() else None
+        return ModelFiles(name=name, folder=folder, spec=folder / SPEC, checkpoint=checkpoint)
     files = ModelFiles(name=name, folder=folder, checkpoint=_checkpoint_in(folder))
     files.weights()  # says what is missing
     return files
@@ -100,11 +105,11 @@ def _of_file(path: Path) -> ModelFiles:
     if path.name == SPEC:
         return _of_folder(folder)
     if path.name.endswith((INDEX_ENDING, TENSORS)):
-        whole, config = _whole(path), _if_file(folder / CONFIG)
-        spec = _if_file(folder / SPEC) if not config and path.name == WEIGHTS else None
-        return ModelFiles(
-            name=_name(path), folder=folder, config=config, spec=spec, checkpoint=whole
-        )
+        name, whole = _name(path), _whole(path)
+        config = folder / CONFIG if (folder / CONFIG).is_file() else None
+        is_run = config is None and path.name == WEIGHTS and (folder / SPEC).is_file()
+        spec = folder / SPEC if is_run else None
+        return ModelFiles(name=name, folder=folder, config=config, spec=spec, checkpoint=whole)
     if path.suffix == ".json":
         return _of_config(path, name=_name(path))
     raise ValueError(f"{path} is no model file that archfit reads; give {WAYS}")
@@ -140,20 +145,17 @@ def _checkpoint_in(folder: Path) -> Path | None:
     return next(iter(whole), None)
 
 
-def _if_file(path: Path) -> Path | None:
-    return path if path.is_file() else None
-
-
-def _not_found(word: str, known: Mapping[str, str], hub: Path) -> str:
+def _not_found(word: str, hub: Path) -> str:
     folders = [folder.name for folder in _listed(hub) if folder.name.startswith("models--")]
     cached = [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
-    names = {name.casefold(): name for name in (*cached, *known.values(), *known)}
-    names.pop(word.casefold(), None)  # a folder of the cache without a model in it
-    close = difflib.get_close_matches(word[:200].casefold(), names, n=3, cutoff=0.6)
-    near = f"close are {', '.join(names[name] for name in close)}" if close else f"give {WAYS}"
+    others = {name for name in (*cached, *zoo_rows()) if name.casefold() != word.casefold()}
+    ways = [f"close are {', '.join(near)}"] if (near := nearest(word, others)) else []
+    if "/" in word and CACHED_NAME.fullmatch(word):
+        ways.append("--download fetches it from Hugging Face")
     return (
-        f"{brief(word)} is no file or folder here, none of {len(known)} models of the built-in "
-        f"table, and not in the Hugging Face cache {hub}; {near}"
+        f"{brief(word)} is no file or folder here, none of {len(zoo_rows())} models of the "
+        f"built-in table, and not in the Hugging Face cache {hub}; "
+        f"{'; '.join(ways) or f'give {WAYS}'}"
     )
 
 
@@ -165,6 +167,33 @@ def _hub_folder(environment: Mapping[str, str]) -> Path:
     cache = Path(environment.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
     home = Path(environment.get("HF_HOME") or cache)
     return Path(environment.get("HF_HUB_CACHE") or home / "hub").expanduser()
+
+
+def _fetch(name: str, hub: Path, patterns: tuple[str, ...]) -> None:
+    """Bring files of a model into the cache, through Hugging Face's own library.
+
+    What its server answers with is a sentence here, whatever went wrong.
+    """
+    try:
+        from huggingface_hub import HfApi, hf_hub_download
+    except ImportError as problem:
+        raise ValueError("--download needs a library; pip install huggingface_hub") from problem
+    try:
+        listed = HfApi().model_info(name, files_metadata=True).siblings or []
+        sizes = {file.rfilename: file.size or 0 for file in listed}
+        wanted = [n for n in sizes if "/" not in n and any(fnmatch(n, each) for each in patterns)]
+        if CONFIG not in wanted:
+            raise ValueError(f"it has no {CONFIG}")
+        needed = sum(sizes[each] for each in wanted)
+        free = shutil.disk_usage(next(filter(Path.exists, (hub, *hub.absolute().parents)))).free
+        if needed > free:
+            raise ValueError(f"its files have {needed:,} bytes, and the disk has {free:,} left")
+        for each in wanted:
+            hf_hub_download(name, each, cache_dir=hub)
+    except Exception as problem:
+        reason = " ".join(str(problem).partition("Please")[0].split()).rstrip(".")
+        rule = f"{name} was not downloaded: {reason[:LONGEST_REASON]}"
+        raise ValueError(f"{rule}; check its name, the network and the disk") from problem
 
 
 def _snapshot(name: str, hub: Path) -> Path | None:

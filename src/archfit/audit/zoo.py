@@ -5,43 +5,36 @@
 
 import difflib
 import json
+import math
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from typing import Any, cast
 
-from archfit.audit.families import (
-    Family,
-    Sizes,
-    audited_stack,
-    family_of,
-    knowledge,
-    parameters,
-    piece_value,
-)
+from archfit.audit import families
+from archfit.audit.families import Family, Sizes, piece_value
 from archfit.audit.model import InputKind, InputMap, Model
+from archfit.spec.files import packed_file
 
 Row = Mapping[str, Any]
+LONGEST_NAME, ALIKE = 200, 0.6  # characters that are compared; share of them in common
 NAMED_IF_MISSING = ("depth", "heads", "head_dim", "feed_forward")  # counted or not
 
 
 @cache
 def zoo_rows() -> Mapping[str, Row]:
     """The rows of the table by id, as the file has them."""
-    _, *rows = json.loads(_resource("zoo.json"))  # the first element explains the others
+    text = packed_file("zoo.json").read_text(encoding="utf-8")
+    _, *rows = json.loads(text)  # the first element explains the others
     return {row["id"]: row for row in rows}
 
 
 @cache
 def zoo_rules() -> Mapping[str, Any]:
     """How rows are counted, as the file says."""
-    return tomllib.loads(_resource("zoo_rules.toml"))
-
-
-def _resource(name: str) -> str:
-    return resources.files("archfit.resources").joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(packed_file("zoo_rules.toml").read_text(encoding="utf-8"))
 
 
 def zoo_names() -> dict[str, str]:
@@ -54,16 +47,57 @@ def zoo_models() -> tuple[Model, ...]:
     return tuple(map(_model, zoo_rows()))
 
 
+def zoo_id(name: str) -> str | None:
+    """The id of the row that has this id, printed name or other name; None if none has."""
+    return _ids().get(_spelling(name))
+
+
 def zoo_model(name: str) -> Model:
-    """The model with this id or printed name, in any case; others are told the nearest ones."""
-    wanted = name.casefold()
-    for identifier, printed in zoo_names().items():
-        if wanted in (identifier.casefold(), printed.casefold()):
-            return _model(identifier)
-    known = list(zoo_rows())
-    near = difflib.get_close_matches(wanted[:80], known, n=3, cutoff=0.4)
-    hint = f"the nearest are {', '.join(near)}" if near else f"it has {len(known)} models"
+    """The model that is called so; others are told the nearest ones."""
+    if identifier := zoo_id(name):
+        return _model(identifier)
+    near = nearest(name, zoo_rows())
+    hint = f"the nearest are {', '.join(near)}" if near else f"it has {len(zoo_rows())} models"
     raise ValueError(f"{name[:60]!r} is not in the table of published models; {hint}")
+
+
+@cache
+def _ids() -> Mapping[str, str]:
+    """Ids by every name that is one row's own."""
+    names = {other: id_ for id_, others in zoo_rules()["called"].items() for other in others}
+    names |= {printed: id_ for id_, printed in zoo_names().items()} | {
+        id_: id_ for id_ in zoo_rows()
+    }
+    return {_spelling(name): id_ for name, id_ in names.items()}
+
+
+def _spelling(name: str) -> str:
+    """A name without case, hyphens and the like; between digits one stays: 2-7b is not 27b."""
+    plain = re.sub(r"[^a-z0-9.]+", " ", name[:LONGEST_NAME].casefold()).strip()
+    return re.sub(r"(?<!\d) | (?!\d)", "", plain)
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three names that may be meant: first of the same family, of those first of about the
+    same size, then as spelled."""
+    word = name[-LONGEST_NAME:].rpartition("/")[2].casefold()
+    head, size = _head_and_size(word)
+    found = []
+    for other in names:
+        plain = other.rpartition("/")[2].casefold()
+        own_head, own_size = _head_and_size(plain)
+        alike = difflib.SequenceMatcher(None, word, plain).ratio()
+        away = abs(math.log(own_size / size)) if own_size and size else math.inf
+        if own_head == head or alike >= ALIKE:
+            found.append((own_head != head, away, -alike, other))
+    return [other for *_, other in sorted(found)[:3]]
+
+
+def _head_and_size(name: str) -> tuple[str, float]:
+    """What stands before the first hyphen, and the size that a name ends in; 0 if it has none."""
+    sizes = re.findall(r"(?<![\d.])(\d{1,4}(?:\.\d{1,3})?)([mb])\b", name)
+    size = float(sizes[-1][0]) * {"m": 1e6, "b": 1e9}[sizes[-1][1]] if sizes else 0.0
+    return re.split(r"[^a-z0-9.]", name, maxsplit=1)[0], size
 
 
 def counting_rule(row: Row) -> Mapping[str, Any]:
@@ -83,7 +117,7 @@ def counting_rule(row: Row) -> Mapping[str, Any]:
 def _model(identifier: str) -> Model:
     row, rules = zoo_rows()[identifier], zoo_rules()
     rule = counting_rule(row)
-    family = replace(family_of(rule["family"]), is_gated=bool(row["gated_ff"]))
+    family = replace(families.family_of(rule["family"]), is_gated=bool(row["gated_ff"]))
     outside = _outside(row, family)
     assumed: list[str] = []
     missing: list[str] = []
@@ -96,27 +130,19 @@ def _model(identifier: str) -> Model:
     missing += [f"{name}: {why}" for name in sorted(absent_sizes(outside, sizes) - {"is_tied"})]
     left_out = f"the count leaves out {family.left_out}" if family.left_out else None
     notes = (row["notes"], *(rules[kind].get(identifier) for kind in ("causes", "notes")), left_out)
+    reads = InputMap(
+        kind=cast(InputKind, row["input_map"]), inner=row["embedding_size"],
+        vocab=row["vocab_size"], vocab_real=row["vocab_size_real"], dimensions=row["input_dims"],
+    )  # fmt: skip
     return Model(
-        name=row["name"],
-        origin=row["source"],
-        family=row["family"],
-        modality=row["modality"],
-        stacks=tuple(audited_stack(role, family, found) for role, found in stacks.items()),
-        input=InputMap(
-            kind=cast(InputKind, row["input_map"]),
-            vocab=row["vocab_size"],
-            vocab_real=row["vocab_size_real"],
-            inner=row["embedding_size"],
-            dimensions=row["input_dims"],
-        ),
-        is_tied=is_tied,
-        parameters=parameters(family, stacks.values(), sizes, outside),
-        published_params=row["params_published"],
-        assumed=tuple(assumed),
-        missing=tuple(missing),
+        name=row["name"], origin=row["source"], family=row["family"], modality=row["modality"],
+        stacks=tuple(families.audited_stack(role, family, found) for role, found in stacks.items()),
+        input=reads, is_tied=is_tied,
+        parameters=families.parameters(family, stacks.values(), sizes, outside),
+        published_params=row["params_published"], assumed=tuple(assumed), missing=tuple(missing),
         doubtful=tuple(rules["doubtful"].get(identifier, ())),
         notes=tuple(note for note in notes if note is not None),
-    )
+    )  # fmt: skip
 
 
 def _outside(row: Row, family: Family) -> list[str]:
@@ -190,6 +216,6 @@ def _tie(row: Row, family: Family, assumed: list[str], missing: list[str]) -> bo
     if row["id"].startswith(tuple(zoo_rules()["tie_varies"])):
         missing.append("is_tied: the row does not say, and small and large models differ in it")
         return None
-    source = knowledge()["read_from"]
+    source = families.knowledge()["read_from"]
     assumed.append(f"is_tied={default}: default of {family.config_class} ({source})")
     return default

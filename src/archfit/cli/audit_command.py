@@ -30,6 +30,7 @@ def audit(
     targets: list[str] | None = None,
     everything: bool = False,
     weights: bool = False,
+    download: bool = False,
     fail_on: list[str] | None = None,
     sort: str = "name",
     chart: Chart = None,
@@ -39,7 +40,7 @@ def audit(
 
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """
-    _check_options(targets or [], everything, weights, chart, sort)
+    _check_options(targets or [], everything, weights, download, chart, sort)
     if unknown := [name for name in fail_on or [] if name not in (*IDS, "any")]:
         raise ValueError(f"--fail-on {unknown[0]!r} is no finding; use any, {', '.join(IDS)}")
     failing = IDS if "any" in (fail_on or []) else fail_on or []
@@ -47,7 +48,7 @@ def audit(
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
     else:
-        read = partial(audit_target, measure=weights, environment=os.environ)
+        read = partial(audit_target, measure=weights, environment=os.environ, download=download)
         models = [*map(read, targets or [])]
         document = audit_document(models)
     figure = "models" if everything else "spectrum"
@@ -67,7 +68,12 @@ def audit(
 
 
 def _check_options(
-    targets: list[str], everything: bool, weights: bool, chart: Path | None, sort: str
+    targets: list[str],
+    everything: bool,
+    weights: bool,
+    download: bool,
+    chart: Path | None,
+    sort: str,
 ) -> None:
     if everything == bool(targets):
         what = "--all and targets" if targets else "no target"
@@ -77,6 +83,8 @@ def _check_options(
         )
     if everything and weights:
         raise ValueError("--weights needs a checkpoint, and --all has none; name a file or folder")
+    if everything and download:
+        raise ValueError("--download fetches one model, and --all has none to fetch; name it")
     if sort not in SORTS:
         raise ValueError(f"--sort {sort!r} is unknown; use one of {', '.join(SORTS)}")
     if chart is not None and not everything and not weights:

@@ -11,10 +11,17 @@ from archfit.cli.options import with_words
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.shards import atomic_folder
-from archfit.export.formats import FORMATS, Export, ExportShape, export_config, write_files
+from archfit.export.formats import (
+    EXPORTED_FILES,
+    FORMATS,
+    Export,
+    ExportShape,
+    export_config,
+    write_files,
+)
 from archfit.export.trained import TrainedRun, export_run, open_run
 from archfit.export.weights import check_weights, is_export, write_weights
-from archfit.journey import tokenizer_of, with_tokenizer_of
+from archfit.journey import with_tokenizer_of
 from archfit.report.document import Document, Section
 from archfit.spec import to_json
 from archfit.spec.architecture import head_dim_of
@@ -22,11 +29,6 @@ from archfit.spec.parts import table_of
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 USUAL_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
-# What exports write: a folder that holds nothing else may be replaced.
-EXPORTED_FILES = {
-    "config.json", "model_config.yaml", "base_train.sh", "gpt_config.json", "model.yml",
-    "model_args.sh", "tokenizer.json", "tokenizer_config.json", WEIGHTS,
-}  # fmt: skip
 SIZES = (
     "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
 )  # fmt: skip
@@ -54,7 +56,7 @@ def export(
 ) -> None:
     """Write the files by which another tool builds this network, or loads a trained one."""
     prepared = open_prepared(data) if data is not None else None
-    tokenizer = tokenizer_of(prepared) if prepared is not None else None
+    tokenizer = prepared.vocabulary().hugging_face() if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator
     given = {name: invocation.params[name] for name in SIZES}
     sizes = {name: value for name, value in given.items() if value is not None}
@@ -145,7 +147,7 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
 
 def _is_exported(path: Path) -> bool:
     """Whether it is a file of an export; weights may be those of somebody's model."""
-    is_file = path.is_file() and not path.is_symlink() and path.name in EXPORTED_FILES
+    is_file = path.is_file() and not path.is_symlink() and path.name in {*EXPORTED_FILES, WEIGHTS}
     return is_file and (path.name != WEIGHTS or is_export(path))
 
 

@@ -83,6 +83,10 @@ class Vocabulary(abc.ABC):
         ends = np.cumsum(units, dtype=np.int64)
         return np.insert(ids, ends if block.complete else ends[:-1], self.separator)
 
+    def hugging_face(self) -> Bpe | None:
+        """A tokenizer of Hugging Face with the same ids; None where there is none."""
+        return None
+
     def as_json(self) -> str:
         """The content of tokenizer.json: its name and its fields."""
         values: dict[str, object] = dataclasses.asdict(self)  # type: ignore[call-overload]  # children are
@@ -114,6 +118,18 @@ class Bytes(Vocabulary):
     def content_of(self, ids: Ids) -> bytes:
         """The bytes themselves."""
         return ids.astype("u1").tobytes()
+
+    def hugging_face(self) -> Bpe:
+        """A byte-level BPE without merges, which writes bytes as GPT-2 does: each as a letter."""
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+        written = {*range(33, 127), *range(161, 173), *range(174, 256)}  # as themselves
+        others = iter(range(256, 512))  # for the others, in their order
+        letters = {chr(b if b in written else next(others)): b for b in range(256)}
+        tokenizer = Tokenizer(models.BPE(letters, []))
+        steps = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.pre_tokenizer, tokenizer.decoder = steps, decoders.ByteLevel()
+        return _with_separator(tokenizer)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,6 +202,10 @@ class Bpe(Vocabulary):
         """The text, in UTF-8."""
         text: str = self.tokenizer.decode(ids.tolist(), skip_special_tokens=False)
         return text.encode()
+
+    def hugging_face(self) -> Bpe:
+        """It is one."""
+        return self
 
     def as_json(self) -> str:
         """The tokenizer.json of Hugging Face."""

@@ -5,23 +5,30 @@ rules that formats refuse shapes by, and the four ways in which files are writte
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from string import Template
 from typing import Any, Literal
 
 from archfit.spec import Architecture, Factorised, InvalidValue, Patches, Softmax, Table, Tied
 from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
 from archfit.spec.errors import check_at_least, check_type
-from archfit.spec.files import packed_file, write_whole
+from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
+from archfit.spec.rates import auto_rate
+from archfit.spec.run_options import FAN_IN_VARIANCE
 
 STYLES = {"gpt2": GPT2_STYLE, "llama": LLAMA_STYLE, "qwen3": QWEN3_STYLE, "bare": BARE_STYLE}
 # nanochat: first coordinates of the stream that gates read, and smear_lambda, backout_lambda.
 VALUE_GATE_INPUTS, SMEAR_GATE_INPUTS, SCALARS = 12, 24, 2
 LEFT_OUT = object()  # the value of a key that a shape has no use for
+# A recipe: tokens a step, among those that rates were fitted to (docs/rates.md), how many of them
+# a GPU has at once, and tokens a parameter (Hoffmann et al. 2022).
+BATCH_TOKENS, TOKENS_AT_ONCE, TOKENS_A_PARAMETER = 32_768, 8192, 20
 TRAINED_EPSILON = 1e-5  # of the norms of networks that archfit trains
 
 
@@ -81,20 +88,12 @@ def shape_of(architecture: Architecture) -> ExportShape:
     if isinstance(head, Factorised) and head != embedding:
         rule = f"head=factorised({head.inner}) is not factorised as the embedding is"
         raise ValueError(f"{rule}, and no format has that; use a full or a tied head")
+    same = ("depth", "width", "heads", "head_dim", "feed_forward", "context", "embedding")
     return ExportShape(
-        depth=architecture.depth,
-        width=architecture.width,
-        heads=architecture.heads,
-        head_dim=architecture.head_dim,
-        kv_heads=architecture.key_value_heads,
-        feed_forward=architecture.feed_forward,
-        vocab=architecture.input.vocab,
-        context=architecture.context,
-        embedding=embedding,
-        tied=isinstance(head, Tied),
-        separator=None,
-        rms_epsilon=TRAINED_EPSILON,
-    )
+        **{name: getattr(architecture, name) for name in same},
+        kv_heads=architecture.key_value_heads, vocab=architecture.input.vocab,
+        tied=isinstance(head, Tied), separator=None, rms_epsilon=TRAINED_EPSILON,
+    )  # fmt: skip
 
 
 # What a format may ask of a shape; why it cannot express others stands in the file of the formats.
@@ -170,6 +169,24 @@ class ExportFormat:
             "gate_note": _gate_note(shape, hidden),
             "rank_note": _rank_note(shape),
             "flash_note": slow if is_slow else "",
+            **self._recipe(shape),
+        }
+
+    def _recipe(self, shape: ExportShape) -> dict[str, object]:
+        """How to begin training it: the rule of archfit's own runs, for a batch that it knows."""
+        block = "llama" if STYLES[self.style].is_gated else "gpt2"
+        sequences = max(1, BATCH_TOKENS // shape.context)
+        batch, at_once = sequences * shape.context, max(1, TOKENS_AT_ONCE // shape.context)
+        steps = max(1, round(TOKENS_A_PARAMETER * self.params(shape).total / batch))
+        return {
+            "sequences": sequences,
+            "at_once": max(n for n in range(1, at_once + 1) if sequences % n == 0),
+            "batch_tokens": batch,
+            "steps": steps,
+            "training_tokens": steps * batch,
+            "warmup": 3 * steps // 10,
+            "learning_rate": auto_rate(block, width=shape.width, batch_tokens=batch),
+            "initial_std": float(f"{math.sqrt(FAN_IN_VARIANCE / shape.width):.3g}"),
         }
 
     def rows(self, shape: ExportShape) -> int:
@@ -181,15 +198,10 @@ class ExportFormat:
         style, width = STYLES[self.style], shape.width
         rows, inner = self.rows(shape), shape.embedding.inner_size
         sizes = NetworkSizes(
-            depth=shape.depth,
-            width=width,
-            query=shape.heads * shape.head_dim,
-            key_value=shape.kv_heads * shape.head_dim,
-            head_dim=shape.head_dim,
+            depth=shape.depth, width=width, head_dim=shape.head_dim, style=style, tables=(),
+            query=shape.heads * shape.head_dim, key_value=shape.kv_heads * shape.head_dim,
             hidden=shape.hidden_units(gated=style.is_gated),
-            style=style,
-            tables=(),
-        )
+        )  # fmt: skip
         blocks = int(sizes.block_matrices + sizes.biases_and_norms)
         embedding = rows * (inner or width) * (1 if shape.tied or not self.has_head else 2)
         embedding += 0 if inner is None else 2 * width * inner  # input and head project alike
@@ -206,6 +218,9 @@ class ExportFormat:
 _TABLES = tomllib.loads(packed_file("export_formats.toml").read_text(encoding="utf-8"))
 _OBSTACLES: Mapping[str, str] = _TABLES.pop("obstacles")
 FORMATS = {name: ExportFormat(name=name, **table) for name, table in _TABLES.items()}
+# What exports write, but for weights: a folder that holds nothing else may be replaced.
+EXPORTED_FILES = {file["name"] for each in FORMATS.values() for file in each.files}
+EXPORTED_FILES |= {TOKENIZER, TOKENIZER_CONFIG}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,14 +278,20 @@ def _rank_note(shape: ExportShape) -> str:
 
 def _content(file: dict[str, Any], values: dict[str, object]) -> str:
     """The content of a file: its keys with the values of the shape, in its form."""
-    filled = {key: _filled(value, values) for key, value in file["keys"].items()}
-    keys = {key: value for key, value in filled.items() if value is not LEFT_OUT}
-    forms = {"json": as_json, "yaml": _yaml, "bash-array": _bash_array, "command": _command}
+    if "template" in file:
+        return Template(packed_file(file["template"]).read_text(encoding="utf-8")).substitute(
+            values
+        )
+    keys = _filled(file["keys"], values)
+    forms = {"json": as_json, "yaml": _yaml, "bash-array": _bash_array}
     return forms[file["form"]](keys)
 
 
-def _filled(value: object, values: dict[str, object]) -> object:
+def _filled(value: Any, values: dict[str, object]) -> Any:
     """A value of the table: a word in braces stands for the number itself, not for its text."""
+    if isinstance(value, dict):
+        filled = {key: _filled(part, values) for key, part in value.items()}
+        return {key: part for key, part in filled.items() if part is not LEFT_OUT}
     if not isinstance(value, str) or "{" not in value:
         return value
     return values[value[1:-1]] if value[1:-1] in values else value.format(**values)
@@ -281,13 +302,17 @@ def as_json(keys: Mapping[str, object]) -> str:
     return json.dumps(keys, indent=2) + "\n"
 
 
-def _yaml(keys: Mapping[str, object]) -> str:
+def _yaml(keys: Mapping[str, object], indent: str = "") -> str:
     """One line a key; a YAML reader would take 1e-05 for a word, so numbers are written out."""
-    lines = {
-        key: f"{Decimal(repr(value)):f}" if isinstance(value, float) else json.dumps(value)
-        for key, value in keys.items()
-    }
-    return "".join(f"{key}: {value}\n" for key, value in lines.items())
+    text = ""
+    for key, value in keys.items():
+        if isinstance(value, Mapping):
+            text += f"{indent}{key}:\n{_yaml(value, indent + '  ')}"
+        else:
+            is_real = isinstance(value, float)
+            shown = f"{Decimal(repr(value)):f}" if is_real else json.dumps(value)
+            text += f"{indent}{key}: {shown}\n"
+    return text
 
 
 def _bash_array(keys: Mapping[str, object]) -> str:
@@ -296,12 +321,6 @@ def _bash_array(keys: Mapping[str, object]) -> str:
     body = "".join(f"    --{key}{value}\n" for key, value in said.items())
     usage = '# Source it, then: torchrun pretrain_gpt.py "${GPT_MODEL_ARGS[@]}" ...'
     return f"{usage}\nGPT_MODEL_ARGS=(\n{body})\n"
-
-
-def _command(keys: Mapping[str, object]) -> str:
-    """nanochat's command line."""
-    line = " ".join(f"--{key}={value}" for key, value in keys.items())
-    return f'#!/bin/sh\n# In the folder of nanochat.\npython -m scripts.base_train {line} "$@"\n'
 
 
 def _padded(rows: int, multiple: int) -> int:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from archfit.export import formats
 from archfit.export.formats import Export, ExportFormat, ExportShape
@@ -15,7 +14,6 @@ FORMAT_OF_NETWORK = {  # the one with such blocks, by block, norms of queries an
     ("llama", False, "causal"): "hf-llama",
     ("llama", True, "causal"): "hf-qwen3",
 }
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +44,13 @@ def open_run(folder: Path) -> TrainedRun:
     if not (folder / files.RECORD).is_file():
         way_out = "give the command that trains it again, and it goes on"
         raise ValueError(f"the run in {where} is not finished: it has no {files.RECORD}; {way_out}")
-    spec = _load(RunSpec, folder / files.SPEC, files.LARGEST_SPEC)
-    record = _load(RunRecord, folder / files.RECORD, files.LARGEST_RECORD)
+    path = folder / files.SPEC
+    try:
+        spec = files.load_file(RunSpec, path, most_bytes=files.LARGEST_SPEC)
+        path = folder / files.RECORD
+        record = files.load_file(RunRecord, path, most_bytes=files.LARGEST_RECORD)
+    except ValueError as problem:
+        raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
     if record.spec != spec:
         rule = f"{files.RECORD} is of run {record.spec.name} and {files.SPEC} of {spec.name}"
         raise ValueError(f"{where} is damaged: {rule}; train it again")
@@ -80,30 +83,21 @@ def export_run(run: TrainedRun, *, separator: int | None) -> Export:
 def _notes(run: TrainedRun, shape: ExportShape) -> list[str]:
     architecture, rule = run.spec.architecture, run.spec.recipe.learning_rate_rule
     notes = [f"trained weights of run {run.spec.name} in float32"]
-    tables: dict[str, Positions | Head] = {
-        "tokens": architecture.embedding,
-        "positions": architecture.positions,
-    }
-    if run.format.has_head:
-        tables["predictions"] = architecture.head
-    for name, table in tables.items():
-        if isinstance(table, Factorised):
-            rows = shape.context if name == "positions" else shape.vocab
-            before = table_weights(rows, shape.width, table.inner)
-            notes.append(
-                f"the table of {name} was factorised to {table.inner} and is multiplied out: "
-                f"{before:,} parameters became {rows * shape.width:,}"
-            )
+    tables: list[tuple[str, int, Positions | Head]] = [
+        ("tokens", shape.vocab, architecture.embedding),
+        ("positions", shape.context, architecture.positions),
+        *([("predictions", shape.vocab, architecture.head)] if run.format.has_head else []),
+    ]
+    notes += [
+        f"the table of {name} was factorised to {table.inner} and is multiplied out: "
+        f"{table_weights(rows, shape.width, table.inner):,} parameters became "
+        f"{rows * shape.width:,}"
+        for name, rows, table in tables
+        if isinstance(table, Factorised)
+    ]
     if rule == "completep":
         notes.append("the multipliers of completep are folded into the weights")
     return notes
-
-
-def _load(kind: type[Value], path: Path, most_bytes: int) -> Value:
-    try:
-        return files.load_file(kind, path, most_bytes=most_bytes)
-    except ValueError as problem:
-        raise ValueError(f"{path} is damaged: {problem}; train the run again") from problem
 
 
 def with_tokenizer(export: Export, text: str, *, separator: str, context: int) -> Export:

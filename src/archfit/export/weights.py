@@ -1,6 +1,5 @@
 """Trained weights as a format has them: tables multiplied out, multipliers folded in.
 
-Every tensor is made when it is written, tables in slices of rows, so that memory stays small.
 Shape letters: R rows, I inner size, D width.
 """
 
@@ -22,7 +21,7 @@ from archfit.spec.run import LearningRateRule
 from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from archfit.export.trained import TrainedRun
@@ -32,12 +31,10 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 TensorFile: TypeAlias = Any  # what safe_open of safetensors opens; it carries no types
-SLICE_NUMBERS = 1 << 22  # in a slice of a table
 OTHER_TENSORS = 8  # at most: three tables of two factors, the last norm
-NUMBER_BYTES = 4
-ALIGNMENT = 8  # the header ends where a tensor may begin
-LENGTH_BYTES, SEPARATORS = 8, (",", ":")
+LENGTH_BYTES = 8  # before a header, which say how long it is
 METADATA = {"format": "pt", "made_by": "archfit export"}  # "pt" is what transformers asks for
+SEPARATORS = (",", ":")
 MARK = f'{{"__metadata__":{json.dumps(METADATA, separators=SEPARATORS)}'.encode()
 BYTES_OF_AN_ENTRY, MOST_HEADER_BYTES = 1000, 16 * 10**6  # an entry has about 120
 
@@ -111,13 +108,11 @@ def expected_shapes(architecture: Architecture) -> dict[str, Shape]:
     }
     shapes: dict[str, Shape] = {}
     for name, (rows, table) in tables.items():
+        inner = table.inner if isinstance(table, Factorised) else width
+        if not isinstance(table, Rotary | Tied):
+            shapes[f"{name}.rows_RI"] = (rows, inner)
         if isinstance(table, Factorised):
-            shapes |= {
-                f"{name}.rows_RI": (rows, table.inner),
-                f"{name}.mix_ID": (table.inner, width),
-            }
-        elif not isinstance(table, Rotary | Tied):
-            shapes[f"{name}.rows_RI"] = (rows, width)
+            shapes[f"{name}.mix_ID"] = (inner, width)
     block = _block_shapes(architecture)
     for at in range(architecture.depth):
         shapes |= {f"trunk.blocks.{at}.{name}": shape for name, shape in block.items()}
@@ -151,33 +146,22 @@ def _layer_shapes(architecture: Architecture, name: str, weight: Shape) -> dict[
     return {f"{name}.weight": weight} | bias
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tensor:
-    """A tensor of the format: where it goes, and what makes its content, part by part."""
-
-    name: str
-    shape: Shape
-    parts: Callable[[], Iterator[Array]]
-
-
-def exported_tensors(file: TensorFile, run: TrainedRun) -> list[Tensor]:
+def exported_tensors(file: TensorFile, run: TrainedRun) -> dict[str, Array]:
     """The tensors of the format, with which it has the logits of the trained network."""
     architecture, wanted = run.spec.architecture, run.format
-    names, vocab = wanted.weights, architecture.input.vocab
-    factors = multipliers(architecture, run.spec.recipe.learning_rate_rule)
+    names, factors = wanted.weights, multipliers(architecture, run.spec.recipe.learning_rate_rule)
     make = _Maker(file=file, architecture=architecture, factors=factors, names=names)
-    found = [make.table("embedding.tokens", names["tokens"], vocab, spare=wanted.spare_rows)]
+    found = {names["tokens"]: make.table("embedding.tokens", spare=wanted.spare_rows)}
     if "positions" in names:
-        rows, spare = architecture.context, wanted.positions or 0
-        found.append(make.table("embedding.positions", names["positions"], rows, spare=spare))
+        found[names["positions"]] = make.table("embedding.positions", spare=wanted.positions or 0)
     for at in range(architecture.depth):
         block = names["block"].format(at=at)
         for ours, parts, theirs in names["layers"]:
-            found += make.layer(f"trunk.blocks.{at}", ours, parts, f"{block}.{theirs}")
-    found += make.layer("trunk", "norm", [], names["norm"])
-    if "head" not in names or isinstance(architecture.head, Tied):
-        return found
-    return [*found, make.table("head", names["head"], vocab, factor=factors.logit)]
+            found |= make.layer(f"trunk.blocks.{at}", ours, parts, f"{block}.{theirs}")
+    found |= make.layer("trunk", "norm", [], names["norm"])
+    if "head" in names and not isinstance(architecture.head, Tied):
+        found[names["head"]] = make.table("head", factor=factors.logit)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,50 +173,30 @@ class _Maker:
     factors: Multipliers
     names: dict[str, Any]  # where a format has them: `weights` of its table
 
-    def table(
-        self, ours: str, theirs: str, rows: int, *, factor: float = 1.0, spare: int = 0
-    ) -> Tensor:
-        """A (rows x width) table, its two factors multiplied in double precision."""
-        width = self.architecture.width
+    def table(self, ours: str, *, factor: float = 1.0, spare: int = 0) -> Array:
+        """A (rows x width) table, its two factors multiplied in double precision, and rows that no
+        token has."""
+        table_RD = self.file.get_tensor(f"{ours}.rows_RI").astype(np.float64)
+        if f"{ours}.mix_ID" in self.file.keys():  # noqa: SIM118  # it is no dictionary
+            table_RD = table_RD @ self.file.get_tensor(f"{ours}.mix_ID").astype(np.float64)
+        whole: Array = np.pad((factor * table_RD).astype(np.float32), ((0, spare), (0, 0)))
+        return whole
 
-        def parts() -> Iterator[Array]:
-            rows_RI = self.file.get_slice(f"{ours}.rows_RI")
-            mix_ID = None
-            if f"{ours}.mix_ID" in self.file.keys():  # noqa: SIM118  # it is no dictionary
-                mix_ID = self.file.get_tensor(f"{ours}.mix_ID").astype(np.float64)
-            step = max(1, SLICE_NUMBERS // max(width, rows_RI.get_shape()[1]))
-            for start in range(0, rows, step):
-                part = rows_RI[start : min(start + step, rows)].astype(np.float64)
-                yield (factor * (part if mix_ID is None else part @ mix_ID)).astype(np.float32)
-            yield np.zeros((spare, width), dtype=np.float32)
-
-        return Tensor(name=theirs, shape=(rows + spare, width), parts=parts)
-
-    def layer(self, within: str, ours: str, parts: Sequence[str], theirs: str) -> list[Tensor]:
-        """A linear layer or norm, or some rows of it, with the factors folded in."""
+    def layer(self, within: str, ours: str, parts: Sequence[str], theirs: str) -> dict[str, Array]:
+        """A linear layer or norm, or some rows of it, each times its factor, rounded once."""
         rows = [self._rows(part) for part in parts] or [slice(None)]
         factors = [self._factor(ours, part) for part in parts or [""]]
-
-        def made(kind: str) -> Callable[[], Iterator[Array]]:
-            return lambda: iter([self._folded(f"{within}.{ours}.{kind}", rows, factors)])
-
-        every, *inputs = self.file.get_slice(f"{within}.{ours}.weight").get_shape()
-        outputs = sum(len(range(*some.indices(every))) for some in rows)
-        turn = -1 if self.names.get("is_transposed") else 1
-        return [
-            Tensor(name=name, shape=shape[::turn], parts=made(name.rpartition(".")[2]))
-            for name, shape in _layer_shapes(self.architecture, theirs, (outputs, *inputs)).items()
-        ]
-
-    def _folded(self, name: str, rows: Sequence[slice], factors: Sequence[float]) -> Array:
-        """Some rows of a tensor, each times its factor; the product is rounded once."""
-        tensor = self.file.get_tensor(name)
-        parts = [
-            tensor[some] if f == 1 else (tensor[some].astype(np.float64) * f).astype(np.float32)
-            for some, f in zip(rows, factors, strict=True)
-        ]
-        whole: Array = np.concatenate(parts)
-        return whole.T if self.names.get("is_transposed") else whole
+        made = {}
+        for kind in ("weight", "bias") if self.architecture.block == "gpt2" else ("weight",):
+            tensor = self.file.get_tensor(f"{within}.{ours}.{kind}")
+            cut = [
+                tensor[some] if f == 1 else (tensor[some].astype(np.float64) * f).astype(np.float32)
+                for some, f in zip(rows, factors, strict=True)
+            ]
+            whole = np.concatenate(cut)
+            whole = whole.T if self.names.get("is_transposed") else whole
+            made[f"{theirs}.{kind}"] = np.ascontiguousarray(whole)
+        return made
 
     def _rows(self, part: str) -> slice:
         """Where a part of a stacked matrix stands."""
@@ -278,31 +242,26 @@ def is_export(path: Path) -> bool:
 
 
 def write_weights(run: TrainedRun, folder: Path) -> None:
-    """Write model.safetensors with the weights of the run as its format has them."""
+    """Write model.safetensors with the weights of the run as its format has them.
+
+    The library would write the metadata in any order; one run gives one file.
+    """
     with open_tensors(run) as file:
         tensors = exported_tensors(file, run)
-        needed = sum(NUMBER_BYTES * math.prod(tensor.shape) for tensor in tensors)
-        free = shutil.disk_usage(folder).free
-        if needed > free:
-            rule = f"the weights need {needed:,} bytes and the disk has {free:,} left"
-            raise ValueError(f"{rule}; free some or choose another --out")
-        header = _header(tensors)
-        with open(folder / WEIGHTS, "xb") as target:
-            target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
-            for tensor in tensors:
-                for part in tensor.parts():
-                    target.write(part.astype("<f4").tobytes())
-            target.flush()
-            os.fsync(target.fileno())
-
-
-def _header(tensors: Sequence[Tensor]) -> bytes:
-    """Names, shapes and places of the tensors, as safetensors has them."""
     entries: dict[str, object] = {"__metadata__": METADATA}
-    start = 0
-    for tensor in tensors:
-        end = start + NUMBER_BYTES * math.prod(tensor.shape)
-        entries[tensor.name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": (start, end)}
-        start = end
-    text = json.dumps(entries, separators=SEPARATORS).encode()
-    return text + b" " * (-len(text) % ALIGNMENT)
+    needed = 0
+    for name, tensor in tensors.items():
+        place = needed, needed + tensor.nbytes
+        entries[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": place}
+        needed += tensor.nbytes
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        rule = f"the weights need {needed:,} bytes and the disk has {free:,} left"
+        raise ValueError(f"{rule}; free some or choose another --out")
+    header = json.dumps(entries, separators=SEPARATORS).encode()
+    header += b" " * (-len(header) % LENGTH_BYTES)  # tensors begin at a multiple of it
+    with open(folder / WEIGHTS, "xb") as target:
+        target.write(len(header).to_bytes(LENGTH_BYTES, "little") + header)
+        target.writelines(tensor.astype("<f4").tobytes() for tensor in tensors.values())
+        target.flush()
+        os.fsync(target.fileno())

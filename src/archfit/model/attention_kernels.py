@@ -38,33 +38,6 @@ def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.conste
     return scores
 
 
-@triton.jit
-@no_type_check
-def _mixed_in(
-    largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, key_stride, value_stride,
-    query, start, end, positions, head_dim, half, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, KEYS: tl.constexpr,
-    A: tl.constexpr, B: tl.constexpr,
-):  # fmt: skip
-    """The softmax so far, with the keys from `start` to `end` mixed in."""
-    for first in range(start, end, KEYS):
-        key = first + tl.arange(0, KEYS)
-        k_a, k_b = load_head(keys, key, positions, key_stride, head_dim, half, A, B)
-        v_a, v_b = load_head(values, key, positions, value_stride, head_dim, half, A, B)
-        scores = products(q_a, q_b, k_a, k_b, B)
-        scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
-        larger = tl.maximum(largest, tl.max(scores, 1) * scale)
-        powers = tl.exp2(scores * scale - larger[:, None])
-        shrink = tl.exp2(largest - larger)
-        total = total * shrink + tl.sum(powers, 1)
-        mixed_a *= shrink[:, None]
-        if B > 0:
-            mixed_b *= shrink[:, None]
-        mixed_a, mixed_b = added(mixed_a, mixed_b, powers.to(v_a.dtype), v_a, v_b, B)
-        largest = larger
-    return largest, total, mixed_a, mixed_b
-
-
 @triton.jit(do_not_specialize=HEAD_SIZES)
 @no_type_check
 def forward_kernel(
@@ -79,25 +52,34 @@ def forward_kernel(
     batch, head = (each // heads).to(tl.int64), each % heads
     start = block * QUERIES
     query = start + tl.arange(0, QUERIES)
-    key = heads + head // (heads // groups)
+    shared = heads + head // (heads // groups)
     read, stride = read_heads * head_dim, (heads + 2 * groups) * head_dim
     qk += batch * positions * read
     qkv += batch * positions * stride
-    keys, values = qk + key * head_dim, qkv + (key + groups) * head_dim
+    keys, values = qk + shared * head_dim, qkv + (shared + groups) * head_dim
     q_a, q_b = load_head(qk + head * head_dim, query, positions, read, head_dim, half, A, B)
     largest = tl.full((QUERIES,), float("-inf"), tl.float32)
     total = tl.zeros((QUERIES,), tl.float32)
     mixed_a, mixed_b = empty_head(QUERIES, A, B)
     end = tl.minimum(positions, start + QUERIES) if CAUSAL else positions
     whole = (start if CAUSAL else positions) // KEYS * KEYS  # all queries see these keys
-    largest, total, mixed_a, mixed_b = _mixed_in(
-        largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, read, stride,
-        query, 0, whole, positions, head_dim, half, scale * LOG2_E, CAUSAL, False, KEYS, A, B,
-    )  # fmt: skip
-    largest, total, mixed_a, mixed_b = _mixed_in(
-        largest, total, mixed_a, mixed_b, q_a, q_b, keys, values, read, stride,
-        query, whole, end, positions, head_dim, half, scale * LOG2_E, CAUSAL, True, KEYS, A, B,
-    )  # fmt: skip
+    scale *= LOG2_E
+    for MASKED in tl.static_range(2):
+        for first in range(whole if MASKED else 0, end if MASKED else whole, KEYS):
+            key = first + tl.arange(0, KEYS)
+            k_a, k_b = load_head(keys, key, positions, read, head_dim, half, A, B)
+            v_a, v_b = load_head(values, key, positions, stride, head_dim, half, A, B)
+            scores = products(q_a, q_b, k_a, k_b, B)
+            scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
+            larger = tl.maximum(largest, tl.max(scores, 1) * scale)
+            powers = tl.exp2(scores * scale - larger[:, None])
+            shrink = tl.exp2(largest - larger)
+            total = total * shrink + tl.sum(powers, 1)
+            mixed_a *= shrink[:, None]
+            if B > 0:
+                mixed_b *= shrink[:, None]
+            mixed_a, mixed_b = added(mixed_a, mixed_b, powers.to(v_a.dtype), v_a, v_b, B)
+            largest = larger
     store_head(
         out + batch * positions * heads * head_dim, None, head * head_dim,
         mixed_a / total[:, None], mixed_b / total[:, None],
@@ -105,28 +87,6 @@ def forward_kernel(
     )  # fmt: skip
     log_sums += each.to(tl.int64) * positions
     tl.store(log_sums + query, largest + tl.log2(total), query < positions)
-
-
-@triton.jit
-@no_type_check
-def _query_gradient(
-    dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, key_stride, value_stride,
-    query, start, end, positions, head_dim, half, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, OTHER: tl.constexpr,
-    A: tl.constexpr, B: tl.constexpr,
-):  # fmt: skip
-    """The gradient of queries so far, with that through the keys from `start` to `end`."""
-    for first in range(start, end, OTHER):
-        key = first + tl.arange(0, OTHER)
-        k_a, k_b = load_head(keys, key, positions, key_stride, head_dim, half, A, B)
-        v_a, v_b = load_head(values, key, positions, value_stride, head_dim, half, A, B)
-        scores = products(q_a, q_b, k_a, k_b, B)
-        scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
-        weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[:, None])
-        d_weights = products(dy_a, dy_b, v_a, v_b, B)
-        d_scores = (weights * (d_weights - level[:, None])).to(k_a.dtype)
-        dq_a, dq_b = added(dq_a, dq_b, d_scores, k_a, k_b, B)
-    return dq_a, dq_b
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
@@ -145,11 +105,11 @@ def query_backward_kernel(
     batch, head = (each // heads).to(tl.int64), each % heads
     start = block * OWN
     query = start + tl.arange(0, OWN)
-    key = heads + head // (heads // groups)
+    shared = heads + head // (heads // groups)
     read, stride, inner = read_heads * head_dim, (heads + 2 * groups) * head_dim, heads * head_dim
     qk += batch * positions * read
     qkv += batch * positions * stride
-    keys, values = qk + key * head_dim, qkv + (key + groups) * head_dim
+    keys, values = qk + shared * head_dim, qkv + (shared + groups) * head_dim
     own = batch * positions * inner + head * head_dim
     q_a, q_b = load_head(qk + head * head_dim, query, positions, read, head_dim, half, A, B)
     y_a, y_b = load_head(out + own, query, positions, inner, head_dim, half, A, B)
@@ -163,48 +123,23 @@ def query_backward_kernel(
     dq_a, dq_b = empty_head(OWN, A, B)
     end = tl.minimum(positions, start + OWN) if CAUSAL else positions
     whole = (start if CAUSAL else positions) // OTHER * OTHER
-    dq_a, dq_b = _query_gradient(
-        dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, read, stride,
-        query, 0, whole, positions, head_dim, half, scale, CAUSAL, False, OTHER, A, B,
-    )  # fmt: skip
-    dq_a, dq_b = _query_gradient(
-        dq_a, dq_b, q_a, q_b, dy_a, dy_b, log_sum, level, keys, values, read, stride,
-        query, whole, end, positions, head_dim, half, scale, CAUSAL, True, OTHER, A, B,
-    )  # fmt: skip
+    for MASKED in tl.static_range(2):
+        for first in range(whole if MASKED else 0, end if MASKED else whole, OTHER):
+            key = first + tl.arange(0, OTHER)
+            k_a, k_b = load_head(keys, key, positions, read, head_dim, half, A, B)
+            v_a, v_b = load_head(values, key, positions, stride, head_dim, half, A, B)
+            scores = products(q_a, q_b, k_a, k_b, B)
+            scores = _seen(scores, query, key, positions, CAUSAL, MASKED)
+            weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[:, None])
+            d_weights = products(dy_a, dy_b, v_a, v_b, B)
+            d_scores = (weights * (d_weights - level[:, None])).to(k_a.dtype)
+            dq_a, dq_b = added(dq_a, dq_b, d_scores, k_a, k_b, B)
     if sums is not None:
         sums += (batch * blocks + block) * stride
     store_head(
         d_qkv + batch * positions * stride, sums, head * head_dim, dq_a * scale, dq_b * scale,
         query, positions, stride, head_dim, half, A, B,
     )  # fmt: skip
-
-
-@triton.jit
-@no_type_check
-def _key_gradient(
-    dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed, log_sums, levels,
-    query_stride, mixed_stride, key, start, end, positions, head_dim, half, scale,
-    MASKED: tl.constexpr, OTHER: tl.constexpr, A: tl.constexpr, B: tl.constexpr,
-):  # fmt: skip
-    """The gradients of keys and values so far, with those through queries from `start` to `end`.
-
-    Beyond the end of the context queries and gradients are zeros, which add nothing.
-    """
-    for first in range(start, end, OTHER):
-        at = first + tl.arange(0, OTHER)
-        q_a, q_b = load_head(queries, at, positions, query_stride, head_dim, half, A, B)
-        dy_a, dy_b = load_head(d_mixed, at, positions, mixed_stride, head_dim, half, A, B)
-        log_sum = tl.load(log_sums + at, at < positions, 0.0)
-        level = tl.load(levels + at, at < positions, 0.0)
-        scores = products(k_a, k_b, q_a, q_b, B)
-        weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[None, :])
-        if MASKED:
-            weights = tl.where(at[None, :] >= key[:, None], weights, 0.0)
-        dv_a, dv_b = added(dv_a, dv_b, weights.to(k_a.dtype), dy_a, dy_b, B)
-        d_weights = products(v_a, v_b, dy_a, dy_b, B)
-        d_scores = (weights * (d_weights - level[None, :])).to(k_a.dtype)
-        dk_a, dk_b = added(dk_a, dk_b, d_scores, q_a, q_b, B)
-    return dk_a, dk_b, dv_a, dv_b
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
@@ -235,17 +170,25 @@ def key_backward_kernel(
     for head in range(group * share, group * share + share):
         row = (batch * heads + head) * positions
         queries, d_mixed = qk + head * head_dim, d_out + head * head_dim
-        if CAUSAL:  # queries of the same tile do not see all of it
-            dk_a, dk_b, dv_a, dv_b = _key_gradient(
-                dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed,
-                log_sums + row, levels + row, read, inner, key, start, own_end,
-                positions, head_dim, half, scale, True, OTHER, A, B,
-            )  # fmt: skip
-        dk_a, dk_b, dv_a, dv_b = _key_gradient(
-            dk_a, dk_b, dv_a, dv_b, k_a, k_b, v_a, v_b, queries, d_mixed,
-            log_sums + row, levels + row, read, inner, key, own_end, positions,
-            positions, head_dim, half, scale, False, OTHER, A, B,
-        )  # fmt: skip
+        # Causally, queries of the same tile do not see all of it. Beyond the end of the context
+        # queries and gradients are zeros, which add nothing.
+        for OTHERS in tl.static_range(0 if CAUSAL else 1, 2):
+            for first in range(
+                own_end if OTHERS else start, positions if OTHERS else own_end, OTHER
+            ):
+                at = first + tl.arange(0, OTHER)
+                q_a, q_b = load_head(queries, at, positions, read, head_dim, half, A, B)
+                dy_a, dy_b = load_head(d_mixed, at, positions, inner, head_dim, half, A, B)
+                log_sum = tl.load(log_sums + row + at, at < positions, 0.0)
+                level = tl.load(levels + row + at, at < positions, 0.0)
+                scores = products(k_a, k_b, q_a, q_b, B)
+                weights = tl.exp2(scores * (scale * LOG2_E) - log_sum[None, :])
+                if not OTHERS:
+                    weights = tl.where(at[None, :] >= key[:, None], weights, 0.0)
+                dv_a, dv_b = added(dv_a, dv_b, weights.to(k_a.dtype), dy_a, dy_b, B)
+                d_weights = products(v_a, v_b, dy_a, dy_b, B)
+                d_scores = (weights * (d_weights - level[None, :])).to(k_a.dtype)
+                dk_a, dk_b = added(dk_a, dk_b, d_scores, q_a, q_b, B)
     if sums is not None:
         sums += (batch * blocks + block) * stride
     d_qkv += batch * positions * stride

@@ -225,7 +225,7 @@ def _is_narrow_layer(width: int, *, is_gated: bool) -> bool:
     return width <= (WIDEST_GATED if is_gated else WIDEST)
 
 
-def _wide_tile(units: int, *, is_gated: bool) -> dict[str, int]:
+def _wide_tile(units: int, is_gated: bool) -> dict[str, int]:
     return {"GATED": is_gated, "ROWS": ROWS, "UNITS": UNITS, "ALIGN": alignment(units)}
 
 
@@ -251,11 +251,9 @@ def _wide_programs(rows: int, units: int) -> int:
 
 def _wide_forward(pre: Tensor, units: int) -> Tensor:
     """The activation of what `up` gave."""
-    rows, tile = len(pre), _wide_tile(units, is_gated=pre.shape[1] != units)
-    hidden_MU, grid = (
-        pre.new_empty(rows, units),
-        (triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)),
-    )
+    rows, tile = len(pre), _wide_tile(units, pre.shape[1] != units)
+    hidden_MU = pre.new_empty(rows, units)
+    grid = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
     _activation_forward[grid](pre, hidden_MU, rows, units, **tile)
     return hidden_MU
 
@@ -270,10 +268,7 @@ def _wide_backward(
     d_pre, sums = torch.empty_like(pre), shares
     if has_bias and shares is None:
         sums = pre.new_empty(programs, units, dtype=torch.float32)
-    grid, tile = (
-        (programs, triton.cdiv(units, UNITS)),
-        _wide_tile(units, is_gated=pre.shape[1] != units),
-    )
+    grid, tile = (programs, triton.cdiv(units, UNITS)), _wide_tile(units, pre.shape[1] != units)
     _activation_backward[grid](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
     return d_pre, None if sums is None or sums is shares else share_sums(sums)
 
@@ -324,10 +319,8 @@ class _FusedFeedForward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_out):
-        (x_MD, up, bias, down_DU, *made), (for_up, for_bias, for_down) = (
-            ctx.saved_tensors,
-            ctx.shares,
-        )
+        x_MD, up, bias, down_DU, *made = ctx.saved_tensors
+        for_up, for_bias, for_down = ctx.shares
         d_out_MD = d_out.reshape(x_MD.shape).contiguous()
         if made:
             pre, hidden_MU = made
@@ -351,7 +344,7 @@ def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor)
 def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -> Work:
     """A run each way."""
     x, slope, pre = zeros(16, width), zeros(16, units), zeros(16, units * (1 + is_gated))
-    key = "feed forward", *_wide_tile(units, is_gated=is_gated).values()
+    key = "feed forward", *_wide_tile(units, is_gated).values()
     if not _is_narrow_layer(width, is_gated=is_gated):
         return {
             (*key, 0): lambda: _wide_forward(pre, units),

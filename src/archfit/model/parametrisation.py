@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 from archfit.spec import Architecture
 from archfit.spec.run import LearningRateRule
-from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH
+from archfit.spec.run_options import BASE_DEPTH, BASE_HEAD_DIM, BASE_WIDTH, FAN_IN_VARIANCE
 
 INITIAL_STD = 0.02
-FAN_IN_VARIANCE, FAN_IN_TABLE_STD = 0.4, 0.07
+FAN_IN_TABLE_STD = 0.07
 EPSILON = 1e-8  # Adam's
 
 
@@ -55,14 +55,11 @@ def parametrisation(architecture: Architecture, rule: LearningRateRule) -> Param
     std = math.sqrt(FAN_IN_VARIANCE / width) if is_fan_in else INITIAL_STD / math.sqrt(wider)
     base_score = math.sqrt(BASE_HEAD_DIM) / head_dim
     return Parametrisation(
-        residual_multiplier=1 / deeper,
-        logit_multiplier=1 / wider,
+        residual_multiplier=1 / deeper, logit_multiplier=1 / wider,
         score_multiplier=base_score if is_completep else 1 / math.sqrt(head_dim),
         hidden_std=std,
         projection_std=std if is_completep else std / math.sqrt(2 * depth),
         table_std=FAN_IN_TABLE_STD if is_fan_in else INITIAL_STD,
-        hidden_rate_factor=1 / wider,
-        hidden_decay_factor=wider,
-        block_epsilon=EPSILON / (wider * deeper),
-        table_epsilon=EPSILON / wider,
-    )
+        hidden_rate_factor=1 / wider, hidden_decay_factor=wider,
+        block_epsilon=EPSILON / (wider * deeper), table_epsilon=EPSILON / wider,
+    )  # fmt: skip

@@ -35,15 +35,8 @@ SHARES, COLUMNS = 256, 16  # that a program adds up at a time
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
 HEAD_SIZES = [
-    "positions",
-    "heads",
-    "groups",
-    "head_dim",
-    "true_head_dim",
-    "half",
-    "sine",
-    "read_heads",
-]
+    "positions", "heads", "groups", "head_dim", "true_head_dim", "half", "sine", "read_heads",
+]  # fmt: skip
 
 
 def alignment(*lengths: int) -> int:

@@ -44,9 +44,9 @@ class Embedding(nn.Module):
     def forward(self, tokens_BS: Int[Tensor, "B S"]) -> Stream:
         """Embed rows of up to `context` positions."""
         x_BND = self._content(tokens_BS)
-        return (
-            x_BND if self.positions is None else x_BND + self.positions.matrix()[: x_BND.shape[1]]
-        )
+        if self.positions is None:
+            return x_BND
+        return x_BND + self.positions.matrix()[: x_BND.shape[1]]
 
     def _content(self, tokens_BS: Int[Tensor, "B S"]) -> Stream:
         if not isinstance(self.input, Patches):

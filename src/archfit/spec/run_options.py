@@ -26,6 +26,7 @@ from archfit.spec.rates import auto_rate
 from archfit.spec.run import Recipe, RunSpec
 
 BASE_WIDTH, BASE_DEPTH, BASE_HEAD_DIM = 256, 2, 64  # the shape whose rates completep keeps
+FAN_IN_VARIANCE = 0.4  # of a matrix at its start under fan-in, times the width
 ATTENTIONS: dict[str, Attention] = {
     "softmax": Softmax(),
     "linear": Linear(residual=False, causal=True),
