@@ -48,9 +48,8 @@ def main() -> None:
         **{name: getattr(asked, name) for name in sizes if name != "tokens"},
     )
     spec = options.spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
-    print(
-        f"{spec.architecture.params / 1e6:.1f}M parameters, {spec.training_tokens / 1e6:.0f}M tokens"
-    )
+    params, tokens = spec.architecture.params, spec.training_tokens
+    print(f"{params / 1e6:.1f}M parameters, {tokens / 1e6:.0f}M tokens")
     print(f"{'':14}{'stride 1':>12}{'perplexity':>12}{'as trained':>12}")
     for name, losses in (("ours", our_losses(spec, data)), ("plain GPT", plain_losses(spec, data))):
         full, usual = losses

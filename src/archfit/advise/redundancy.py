@@ -2,7 +2,8 @@
 
 archfit's own runs are of shallow networks, those of Wies et al. 2021 of deeper ones, and the two
 do not agree: redundancy fell with depth in our runs, and wide attention cost them less than us. A
-network as shallow as ours is answered from our runs; a deeper one from both.
+network as shallow as ours is answered from our runs; a deeper one from both. Wide attention is two
+questions: where hidden units go with it, as in T5 and the paper's networks, and where they do not.
 
 Our runs: both ends of an interval are straight in the logarithm of the ratio. A point that is only
 a limit ("at least") has no curve towards it: what lies before it is at least what its neighbour is.
@@ -37,7 +38,7 @@ DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
 OWN_RATIO = 1 / 16  # from here on our runs bound the cost from above
-ATTENTION_DEPTHS = (3, 6)
+ATTENTION_DEPTHS = {False: (3, 6), True: (6, 12)}  # by whether hidden units go with attention
 
 Basis = Literal[
     "no bottleneck",
@@ -132,25 +133,39 @@ def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
     return _redundancy((low, high), basis, source)
 
 
-def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
+def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) -> Redundancy:
     """For heads that are together `ratio` times as wide as the stream; no depth counts as deep.
 
-    Up to 6 layers: our curve. Deeper: from the lower of our end and the paper's to the higher,
-    since they disagree and size, depth or length of training may be the reason.
+    `like_t5`: hidden units go with the attention. As shallow as our runs: our curve. Deeper: from
+    the lower of our end and the paper's to the higher, since they disagree and size, depth or
+    length of training may be the reason. Without a curve of ours the paper's, from 12 layers on.
     """
-    source = _attention_source(ratio)
+    curve, depths = points.attention_curve(like_t5=like_t5), ATTENTION_DEPTHS[like_t5]
+    source = _attention_source(ratio, curve, like_t5=like_t5)
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
-    is_beyond = ratio > points.attention_curve()[-1].at * SAME
-    ours = _ends(ratio, (FREE, *points.attention_curve()))
-    if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
-        is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
-        is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, points.attention_curve())
+    paper, is_beyond = paper_attention_ends(ratio), ratio > ATTENTION_POINTS[-1][0] * SAME
+    if not curve:
+        is_shallow = depth is not None and depth < PAPER_DEPTH
+        return _papers_attention(paper, source, ratio, is_beyond=is_beyond or is_shallow)
+    ours = _ends(ratio, (FREE, *curve))
+    if depth is not None and depth <= depths[-1]:
+        is_beyond = is_beyond or round(depth) < depths[0]
+        is_measured = round(depth) in depths and is_on(ratio, curve)
         return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
-    paper = paper_attention_ends(ratio)
     ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
     both: Basis = "archfit's and the paper's measurements"
     return _redundancy(ends, "beyond what was measured" if is_beyond else both, source)
+
+
+def _papers_attention(ends: Ends, source: str, ratio: float, *, is_beyond: bool) -> Redundancy:
+    """From the paper's points alone."""
+    basis: Basis = "between measurements of the paper"
+    if is_beyond:
+        basis = "beyond what was measured"
+    elif any(is_same(ratio, at) for at, _ in ATTENTION_POINTS[1:]):
+        basis = "measured in the paper"
+    return _redundancy(ends, basis, source)
 
 
 def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
@@ -163,13 +178,11 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
     return "measured by archfit" if is_measured else "between measurements of archfit"
 
 
-def _attention_source(ratio: float) -> str:
+def _attention_source(ratio: float, curve: tuple[Point, ...], *, like_t5: bool) -> str:
     paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
-    return (
-        f"archfit's own runs ({points.ATTENTION_SETTING}): "
-        f"{_nearest(points.attention_curve(), ratio)}; Wies et al. 2021, 5.3 (12 to 24 layers, 30M "
-        f"to 70M): about {paper}"
-    )
+    setting = points.T5_SETTING if like_t5 else points.ATTENTION_SETTING
+    ours = f"archfit's own runs ({setting}): {_nearest(curve, ratio)}; " if curve else ""
+    return f"{ours}Wies et al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {paper}"
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> str:

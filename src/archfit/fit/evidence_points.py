@@ -6,14 +6,16 @@ The file is `archfit fit --evidence --json`, written by `make evidence`; a test 
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file
 
 CONCLUSIONS = "evidence/conclusions.json"
+OUTSIDE: Literal["outside the claim's hypotheses"] = "outside the claim's hypotheses"
 RANK_SETTING = "6 layers, width 256, English"
-ATTENTION_SETTING = "3 and 6 layers, 2.65M, English"
+ATTENTION_SETTING = "3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths"
+T5_SETTING = "6 and 12 layers, 2.65M, English, feed-forward layers of 4 attentions"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,26 +41,34 @@ def rank_series(depth: int) -> dict[int, tuple[Point, ...]]:
     return {rank: _points("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in (16, 64)}
 
 
-def attention_curve() -> tuple[Point, ...]:
-    """Redundant share over heads x head_dim / width, smallest ratio first."""
-    return _points("attention")
+def attention_curve(*, like_t5: bool) -> tuple[Point, ...]:
+    """Redundant share over heads x head_dim / width, smallest ratio first.
+
+    Hidden units go with the attention, as in T5 and in the papers' networks, or with the width. Of
+    the first there is nothing while only networks outside of the papers' claim were trained.
+    """
+    if not like_t5:
+        return _points("wide-attention")
+    return _points("attention") if _findings()["attention"]["verdict"] != OUTSIDE else ()
 
 
 def rank_by_depth() -> tuple[tuple[str, Point], ...]:
     """What rank 16 wastes at widths of 250 to 300, shallow first, with the shapes' names."""
-    return tuple((measure["what"], _point(measure)) for measure in _measures()["rank-and-depth"])
+    found = _findings()["rank-and-depth"]["measures"]
+    return tuple((measure["what"], _point(measure)) for measure in found)
 
 
 @cache
-def _measures() -> dict[str, list[dict[str, Any]]]:
-    """The measures of every finding, by its id."""
+def _findings() -> dict[str, dict[str, Any]]:
+    """Every finding, by its id."""
     document = json.loads(packed_file(CONCLUSIONS).read_text(encoding="utf-8"))
-    return {finding["id"]: finding["measures"] for finding in document["findings"]}
+    return {finding["id"]: finding for finding in document["findings"]}
 
 
 def _points(id_: str, series: str = "") -> tuple[Point, ...]:
     """The points of a finding, or of one of its curves, smallest first."""
-    found = [_point(one) for one in _measures()[id_] if series in ("", one["series"])]
+    measures = _findings()[id_]["measures"]
+    found = [_point(one) for one in measures if series in ("", one["series"])]
     return tuple(sorted(found, key=lambda point: point.at))
 
 

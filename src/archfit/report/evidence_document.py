@@ -33,6 +33,7 @@ def evidence_document(
                 sentences=(
                     *((f"paper: {finding.paper}",) if finding.paper else ()),
                     *(f"{found.what}: {found}; {found.seeds} seeds" for found in finding.measures),
+                    *_assumed(finding),
                     f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
                 ),
             )
@@ -50,7 +51,7 @@ def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> di
             dict(to_json(finding)) | {"measures": [_measure(m) for m in finding.measures]}  # type: ignore[call-overload]  # an object
             for finding in findings
         ],
-        "sweeps": [_sweep(evidence, sweep) for sweep in evidence.sweeps],
+        "sweeps": [_sweep(evidence, sweep) for sweep in evidence.shipped],
     }
 
 
@@ -65,7 +66,7 @@ def _measure(measure: Measure) -> dict[str, object]:
 def fit_rows(evidence: Evidence) -> dict[str, object]:
     """Every crossing, redundancy and law of every sweep, as `archfit fit` gives them."""
     rows: dict[str, list[object]] = {name: [] for name in ("crossings", "redundancy", "laws")}
-    for sweep in evidence.sweeps:
+    for sweep in (sweep for sweep in evidence.shipped if sweep.is_repeated):
         document = fit_json(evidence_fits(sweep.name))
         for name, found in rows.items():
             found += [{"sweep": sweep.name, **row} for row in document[name]]  # type: ignore[attr-defined]
@@ -107,8 +108,8 @@ def _sweep(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
 
 def written_page(text: str, evidence: Evidence, findings: Iterable[EvidenceFinding]) -> str:
     """The page with its tables between their marks, whatever stood there."""
-    prepared = dict.fromkeys(command for sweep in evidence.sweeps for command in sweep.prepare)
-    commands = (*prepared, *(sweep.command for sweep in evidence.sweeps))
+    prepared = dict.fromkeys(command for sweep in evidence.shipped for command in sweep.prepare)
+    commands = (*prepared, *(sweep.command for sweep in evidence.shipped))
     parts = {
         "findings": _finding_table(evidence, findings),
         "sweeps": _sweep_table(evidence),
@@ -133,13 +134,17 @@ def _finding_table(evidence: Evidence, findings: Iterable[EvidenceFinding]) -> s
             f"**{finding.asks}** (`{finding.id}`)",
             finding.paper or "-",
             "<br>".join(f"{measure.what}: {measure}" for measure in finding.measures),
-            f"**{finding.verdict}**: {finding.because}",
+            "<br>".join([f"**{finding.verdict}**: {finding.because}", *_assumed(finding)]),
             f"[figure]({FIGURES}/{finding.sweeps[0]}.svg)",
             "<br>".join(f"`{sweep}`, {minutes[sweep]:.1f} min" for sweep in finding.sweeps),
         )
         for finding in findings
     ]
     return _table(("", "question", "paper", "ours, 90 %", "verdict", "", "sweep"), rows)
+
+
+def _assumed(finding: EvidenceFinding) -> list[str]:
+    return [f"assumes {hypothesis}" for hypothesis in finding.hypotheses]
 
 
 def _sweep_table(evidence: Evidence) -> str:
@@ -158,7 +163,7 @@ def _sweep_table(evidence: Evidence) -> str:
             "-" if row["utilisation"] is None else f"{row['utilisation']:.1%}",
             row["note"],
         )
-        for row in (_sweep(evidence, sweep) for sweep in evidence.sweeps)
+        for row in (_sweep(evidence, sweep) for sweep in evidence.shipped)
     ]
     return _table((*head, "tokens, billion", "million a second", "of the peak", ""), rows)
 
