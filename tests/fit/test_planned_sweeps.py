@@ -55,7 +55,9 @@ def wide(shape: Architecture) -> float:
 
 def figure_one(shape: Architecture) -> float:
     shallow = math.sqrt(shape.block_params / (12 * 24))
-    return usual(shape.block_params) - 0.1 * (shape.depth == 48) * (shallow > shape.input.vocab)
+    return usual(shape.block_params) - 0.1 * (shape.depth == 48) * (
+        shallow > 0.98 * shape.input.vocab
+    )
 
 
 def ranks(shape: Architecture) -> float:
@@ -118,7 +120,7 @@ def test_crossings_of_6_and_12_layers_are_found_at_their_ranks(
     assert (below.value, below.low) == (None, None)
     assert below.high == pytest.approx(64, abs=2)
     assert inside.value == pytest.approx(128, rel=0.1)
-    assert findings["fair-vocabulary-sooner"].verdict == "confirmed"
+    assert findings["fair-vocabulary-sooner"].verdict == "undecided"  # 500 and 2000 lie beyond 400
     assert findings["fair-vocabulary-sooner"].measures[0].estimate.contains(257)
 
 

@@ -107,8 +107,11 @@ def _figure_one(vocab: int) -> EvidenceFinding:
     """48 less 24 layers at each size; intervals by the noise of fair-depth on the same data."""
     cells = sorted(cells_of(evidence_records(f"figure-one-{vocab}")), key=lambda cell: cell.size)
     shallow, deep = ([c for c in cells if c.architecture.depth == depth] for depth in (24, 48))
-    half = single_run_error(shallow[0].data_hash)
-    measures = [_single(below, above, half) for above, below in zip(shallow, deep, strict=True)]
+    half, first, last = single_run_error(shallow[0].data_hash), shallow[0], shallow[-1]
+    slope = (last.mean - first.mean) / (last.log_size - first.log_size)  # nats an e-fold of size
+    measures = [
+        _single(below, above, slope, half) for above, below in zip(shallow, deep, strict=True)
+    ]
     beyond = [m.estimate for m in measures if m.at and m.at > vocab]
     verdict = verdict_of((e.is_below(0) for e in beyond), (e.is_above(0) for e in beyond))
     id_, shapes = f"figure-one-{vocab}", [cell.architecture for cell in cells]
@@ -125,8 +128,10 @@ def single_run_error(data_hash: str) -> float | None:
     return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
 
 
-def _single(deep: CellResult, shallow: CellResult, half: float | None) -> Measure:
-    value, width = deep.mean - shallow.mean, shallow.architecture.width
+def _single(deep: CellResult, shallow: CellResult, slope: float, half: float | None) -> Measure:
+    """What the deep one loses more than the shallow one would at its size, a few per cent off."""
+    at_its_size = shallow.mean + slope * (deep.log_size - shallow.log_size)
+    value, width = deep.mean - at_its_size, shallow.architecture.width
     low, high = (None, None) if half is None else (value - half, value + half)
     estimate, seeds = Estimate(value=value, low=low, high=high), min(deep.seeds, shallow.seeds)
     return Measure(what=f"width {width}", at=width, estimate=estimate, unit="nats", seeds=seeds)
