@@ -24,7 +24,7 @@ PAPERS = "papers.toml"
 NOT_RUN = "not run yet"
 SHOWN = 6  # items of a search, one line each
 DIGITS = 6
-SMALL_WORDS = frozenset("a an and command for in is of on the to what which".split())
+SMALL_WORDS = ("a", "an", "and", "command", "for", "in", "is", "of", "on", "the", "what", "which")
 HOLE = re.compile(r"\{(=?)\s*([^}]*)\}")
 
 
@@ -121,7 +121,7 @@ def papers_document(words: Sequence[str] = ()) -> Document:
     found = found or [item for item in every if item.matches(asked, in_text=True)]
     if not found:
         raise ValueError(
-            f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` lists "
+            f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` has "
             "all of them"
         )
     detail = [Section.of(item.name, *_sentences(item)) for item in found]
