@@ -7,6 +7,7 @@ Questions 2 and 5. Tests of the vocabulary bottleneck with 2 layers are outside 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
+from typing import TypeAlias
 
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.depths import Crossing
@@ -37,6 +38,7 @@ PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
 CAPS, FAIR_CAPS = (16, 64), (32, 64, 128)  # ranks of the embedding
 FAIR = ("fair-depth", "fair-depth-third")
 GAP = "8 less 2 layers"
+Shape: TypeAlias = tuple[int, int]
 PAPERS_STDS = (  # tables 2 of 000 and 002, table 4 of 002
     1.92e-3, 2.06e-3, 6.51e-4, 2.08e-3, 1.65e-3, 1.33e-3, 1.20e-3, 7.36e-4, 1.02e-3, 1.48e-3,
     7.76e-4, 8e-4, 1.5e-3, 2.1e-3, 5.1e-4, 6.8e-4, 1.7e-3, 1.5e-3, 3.1e-3,
@@ -97,10 +99,10 @@ def _sooner(
     """Widths at the crossings, the last without a limit: in which order, and where."""
     *limited, free = widths
     there = within(limited, [(limit / NEAR, limit * NEAR) for limit in limits])
-    larger, words = all_larger((free, width) for width in limited), {"near": NEAR}
+    larger = all_larger((free, width) for width in limited)
     yield finding(f"{claim}-sooner", widths, larger, shapes)
     free_width = free.estimate.value or free.estimate.low or free.estimate.high or math.nan
-    yield finding(f"{claim}-width", limited, there, shapes, free=free_width, **words)
+    yield finding(f"{claim}-width", limited, there, shapes, free=free_width, near=NEAR)
 
 
 def _figure_one(vocab: int) -> EvidenceFinding:
@@ -187,13 +189,14 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
         for name, estimate in law.parameters.items()
     ]
     at_two, at_four = widths["2 and 4"].estimate, widths["4 and 8"].estimate
-    words = dict(zip(("one", "two", "four"), map(_law_width, (1, 2, 4)), strict=True))
+    one, two, four = map(_law_width, (1, 2, 4))
     verdict = verdict_of(
-        confirmed=(at_two.contains(words["two"]), at_four.contains(words["four"])),
-        refuted=(at_two.is_above(NEAR * words["two"]), at_four.is_above(NEAR * words["four"])),
+        confirmed=(at_two.contains(two), at_four.contains(four)),
+        refuted=(at_two.is_above(NEAR * two), at_four.is_above(NEAR * four)),
     )
     measures, shapes = (*sizes, *widths.values(), *parameters), shapes_of(fits, (1, 2, 4, 8))
-    return finding("depth-law", measures, verdict, shapes, a=LAW[0], b=LAW[1], **words)
+    a, b = LAW
+    return finding("depth-law", measures, verdict, shapes, a=a, b=b, one=one, two=two, four=four)
 
 
 def _trainings(usual: Fits) -> Iterator[EvidenceFinding]:
@@ -207,22 +210,26 @@ def _trainings(usual: Fits) -> Iterator[EvidenceFinding]:
         for name, fits in (("CompleteP", usual), ("standard rates", rates))
     ]
     gaps = [
-        loss_difference(fits, *_cells(fits, 2000, (8, 152), (2, 302)), f"{GAP} at 2.2M, {name}")
+        _gap(fits, 2000, ((8, 152), (2, 302)), f"{GAP} at 2.2M, {name}")
         for name, fits in (("CompleteP", usual), ("standard", rates))
     ]
     yield finding("depth-and-learning-rates", (*sizes, *gaps), "new", ())
-    lengths, longest = [], evidence_fits("depth-long")
-    for steps, fits in (500, short), (1000, short), (2000, usual), (4000, longest):
-        pair, words = _cells(fits, steps, (8, 56), (2, 112)), f"{GAP} at 0.3M, {steps:,} steps"
-        lengths.append(loss_difference(fits, *pair, words, steps))
+    runs = (500, short), (1000, short), (2000, usual), (4000, evidence_fits("depth-long"))
+    lengths = [
+        _gap(fits, steps, ((8, 56), (2, 112)), f"{GAP} at 0.3M, {steps:,} steps", steps)
+        for steps, fits in runs
+    ]
     yield finding("depth-and-length", lengths, "new", ())
 
 
-def _cells(fits: Fits, steps: int, *shapes: tuple[int, int]) -> list[CellResult]:
-    """The cells of shapes, depth x width, that were trained for so many steps."""
+def _gap(
+    fits: Fits, steps: int, shapes: tuple[Shape, Shape], what: str, at: float | None = None
+) -> Measure:
+    """The loss of the first of two shapes, depth x width, less that of the second."""
     trained = [cell for cell in fits.cells if cell.recipe.steps == steps]
     found = {(cell.architecture.depth, cell.architecture.width): cell for cell in trained}
-    return [found[shape] for shape in shapes]
+    first, second = (found[shape] for shape in shapes)
+    return loss_difference(fits, first, second, what, at)
 
 
 def _seeds(depth: Fits) -> EvidenceFinding:

@@ -173,7 +173,7 @@ def finding(
     shapes: Iterable[Architecture],
     *,
     id_: str = "",
-    **words: object,
+    **words: Any,
 ) -> EvidenceFinding:
     """The claim of this name with its numbers; `words` fill the braces of its sentences.
 
