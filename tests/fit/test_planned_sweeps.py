@@ -38,7 +38,7 @@ WASTED = {1: 0.0, 2: 0.1, 4: 0.25, 8: 0.4, 16: 0.6}
 
 
 def usual(size: float) -> float:
-    return 2 + (size / 1e6) ** -0.2
+    return 2 + float((size / 1e6) ** -0.2)
 
 
 def fair(shape: Architecture) -> float:
