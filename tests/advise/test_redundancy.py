@@ -9,7 +9,6 @@ import pytest
 
 from archfit.advise import redundancy as advised
 from archfit.advise.redundancy import Redundancy, rank_redundancy
-from archfit.fit import evidence_points
 
 DEPTHS = (1, 4, 8, 9, 12, 48)
 attention_redundancy = partial(advised.attention_redundancy, like_t5=False)
@@ -202,7 +201,7 @@ def test_heads_and_hidden_units_that_grow_together_have_the_papers_ends(
     ratio: float, expected: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T5's form, of which no runs of ours are shipped; hidden units of 4 widths are no evidence."""
-    monkeypatch.setattr(evidence_points, "attention_curve", lambda **_: ())
+    monkeypatch.setattr(advised, "points_of", lambda *_: ())
     for depth in (12, 24, None):
         share = like_t5(ratio, depth)
         assert _percent(share) == expected

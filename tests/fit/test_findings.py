@@ -19,13 +19,7 @@ from archfit.fit.evidence import (
     is_inside,
     read_evidence,
 )
-from archfit.fit.evidence_points import (
-    CONCLUSIONS,
-    OUTSIDE,
-    attention_curve,
-    rank_by_depth,
-    rank_curve,
-)
+from archfit.fit.evidence_points import CONCLUSIONS, OUTSIDE, points_of
 from archfit.fit.paper_findings import all_findings
 from archfit.report.evidence_document import evidence_json, fit_rows, written_page
 from archfit.spec import Architecture, Factorised, Full
@@ -230,9 +224,11 @@ def test_the_repetition_lies_inside_the_first_intervals(
 
 
 def test_plans_read_the_curves_of_the_findings() -> None:
-    assert [point.at for point in rank_curve()] == [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
-    assert [point.at for point in attention_curve(like_t5=False)] == [2, 4, 8, 16]
-    shares = [point.estimate.value for _, point in rank_by_depth()]
+    assert [point.at for point in points_of("rank")] == [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    assert [point.at for point in points_of("wide-attention")] == [2, 4, 8, 16]
+    by_depth = points_of("rank-and-depth")
+    assert [point.what for point in by_depth] == ["2 x 302", "6 x 256", "8 x 250"]
+    shares = [point.estimate.value for point in by_depth]
     assert shares == sorted(shares, key=lambda share: -(share or 0))
 
 

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.fit import evidence_points as points
-from archfit.fit.evidence_points import Point
+from archfit.fit.evidence_points import Point, points_of
 from archfit.spec.estimate import Estimate
 
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off
@@ -33,7 +32,10 @@ ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
 SAME = 1.005  # ratios closer than this are the same
 Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
 NOTHING = Estimate(value=0.0, low=0.0, high=0.0)
-FREE = Point(at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
+FREE = Point(what="", at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
+RANK_SETTING = "6 layers, width 256, English"
+ATTENTION_SETTING = "3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths"
+T5_SETTING = "6 and 12 layers, 2.65M, English, feed-forward layers of 4 attentions"
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
@@ -96,11 +98,11 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     rank; the lower end is the lowest.
     """
     question = RankQuestion(rank=rank, width=width)
-    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in points.rank_by_depth())
+    by_depth = ", ".join(f"{_amount(one)} at {one.what}" for one in points_of("rank-and-depth"))
     at, share = RANK_POINT
     source = (
-        f"archfit's own runs ({points.RANK_SETTING}): "
-        f"{_nearest(points.rank_curve(), question.ratio)}; rank 16 wastes {by_depth}, and at one "
+        f"archfit's own runs ({RANK_SETTING}): "
+        f"{_nearest(points_of('rank'), question.ratio)}; rank 16 wastes {by_depth}, and at one "
         "ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
         f"{100 * share:.0f} % at ratio {at:.3g}"
     )
@@ -140,7 +142,8 @@ def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) ->
     the lower of our end and the paper's to the higher, since they disagree and size, depth or
     length of training may be the reason. Without a curve of ours the paper's, from 12 layers on.
     """
-    curve, depths = points.attention_curve(like_t5=like_t5), ATTENTION_DEPTHS[like_t5]
+    curve = points_of("attention" if like_t5 else "wide-attention")
+    depths = ATTENTION_DEPTHS[like_t5]
     source = _attention_source(ratio, curve, like_t5=like_t5)
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
@@ -180,7 +183,7 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
 
 def _attention_source(ratio: float, curve: tuple[Point, ...], *, like_t5: bool) -> str:
     paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
-    setting = points.T5_SETTING if like_t5 else points.ATTENTION_SETTING
+    setting = T5_SETTING if like_t5 else ATTENTION_SETTING
     ours = f"archfit's own runs ({setting}): {_nearest(curve, ratio)}; " if curve else ""
     return f"{ours}Wies et al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {paper}"
 
@@ -297,10 +300,10 @@ def _ends_at(depth: int, question: RankQuestion) -> Ends:
 
 def _curves(depth: int) -> tuple[RankCurve, ...]:
     if depth == 6:
-        pairs = zip(points.rank_curve(), points.rank_of_tokens_curve(), strict=True)
+        pairs = zip(points_of("rank"), points_of("rank-of-tokens"), strict=True)
         return (RankCurve(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
-    series = points.rank_series(depth).items()
-    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series)
+    series = {rank: points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in (16, 64)}
+    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series.items())
 
 
 def _spanned(first: Point, second: Point) -> Point:
@@ -310,7 +313,7 @@ def _spanned(first: Point, second: Point) -> Point:
     highs = [estimate.high for estimate in both if estimate.high is not None]
     high = max(highs) if len(highs) == len(both) else None
     estimate = Estimate(value=first.estimate.value, low=min(lows, default=None), high=high)
-    return Point(at=first.at, estimate=estimate)
+    return replace(first, estimate=estimate)
 
 
 def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
@@ -321,7 +324,7 @@ def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
     risen = [FREE]
     for point, low, high in zip(mildest_first, reversed(lows), highs, strict=True):
         end = None if point.estimate.high is None else high
-        risen.append(Point(at=point.at, estimate=replace(point.estimate, low=low, high=end)))
+        risen.append(replace(point, estimate=replace(point.estimate, low=low, high=end)))
     return tuple(risen)
 
 

@@ -4,7 +4,6 @@ The items stand in resources/papers.toml; numbers of trained networks come from 
 conclusions, those of formulas from `theory`.
 """
 
-import json
 import re
 import tomllib
 from collections import Counter
@@ -14,9 +13,8 @@ from functools import cache
 from typing import Any
 
 from archfit.fit.evidence import Measure
-from archfit.fit.evidence_points import CONCLUSIONS
+from archfit.fit.evidence_points import estimate_of, shipped_findings
 from archfit.report.document import Command, Document, Section, Table, json_of
-from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file
 from archfit.theory.catalogue import quantity
 
@@ -67,12 +65,6 @@ def _table() -> dict[str, Any]:
     return tomllib.loads(packed_file(PAPERS).read_text(encoding="utf-8"))
 
 
-@cache
-def _findings() -> dict[str, Any]:
-    document = json.loads(packed_file(CONCLUSIONS).read_text(encoding="utf-8"))
-    return {finding["id"]: finding for finding in document["findings"]}
-
-
 def paper_items() -> tuple[PaperItem, ...]:
     """All of them, in the order of the documents; numbers are not filled in yet."""
     return tuple(
@@ -95,15 +87,14 @@ def _filled(hole: re.Match[str]) -> str:
         value = quantity(name, **values).value
         return _short(str(value[part] if isinstance(value, dict) else value))
     id_, _, what = text.partition("/")
-    if id_ not in _findings():
+    finding = shipped_findings().get(id_)
+    if finding is None:
         return NOT_RUN
     if not what:
-        return str(_findings()[id_]["verdict"])
-    (found,) = (one for one in _findings()[id_]["measures"] if one["what"] == what)
-    ends = {name: found[name] for name in ("value", "low", "high")}
-    return str(
-        Measure(what=what, estimate=Estimate(**ends), unit=found["unit"], seeds=found["seeds"])
-    )
+        return str(finding["verdict"])
+    (found,) = (one for one in finding["measures"] if one["what"] == what)
+    known = {"unit": found["unit"], "seeds": found["seeds"]}
+    return str(Measure(what=what, estimate=estimate_of(found), **known))
 
 
 def _short(number: str) -> str:
