@@ -4,6 +4,7 @@ Questions 2 and 5. Tests of the vocabulary bottleneck with 2 layers are outside 
 `fair-depth` and `figure-one` ask the same with 6 and 12, and with 24 and 48.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
@@ -15,6 +16,7 @@ from archfit.fit.evidence import (
     EvidenceFinding,
     Measure,
     all_larger,
+    claim_table,
     depth_at,
     evidence_fits,
     evidence_records,
@@ -33,16 +35,13 @@ from archfit.spec.search import bisect_rising
 
 BYTES, BPE_500, BPE = 257, 500, 2000  # vocabularies of the English text
 NEAR = 1.5  # "about" a number: within this factor
+SAME_SIZE = 0.06  # of ln N, by which pairs of figure 1 differ at most
 LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
 PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
 CAPS, FAIR_CAPS = (16, 64), (32, 64, 128)  # ranks of the embedding
 FAIR = ("fair-depth", "fair-depth-third")
 GAP = "8 less 2 layers"
 Shape: TypeAlias = tuple[int, int]
-PAPERS_STDS = (  # tables 2 of 000 and 002, table 4 of 002
-    1.92e-3, 2.06e-3, 6.51e-4, 2.08e-3, 1.65e-3, 1.33e-3, 1.20e-3, 7.36e-4, 1.02e-3, 1.48e-3,
-    7.76e-4, 8e-4, 1.5e-3, 2.1e-3, 5.1e-4, 6.8e-4, 1.7e-3, 1.5e-3, 3.1e-3,
-)  # fmt: skip
 
 
 def shapes_of(fits: Fits, depths: Iterable[int]) -> list[Architecture]:
@@ -110,9 +109,11 @@ def _figure_one(vocab: int) -> EvidenceFinding:
     cells = sorted(cells_of(evidence_records(f"figure-one-{vocab}")), key=lambda cell: cell.size)
     shallow, deep = ([c for c in cells if c.architecture.depth == depth] for depth in (24, 48))
     half, first, last = single_run_error(shallow[0].data_hash), shallow[0], shallow[-1]
-    slope = (last.mean - first.mean) / (last.log_size - first.log_size)  # nats an e-fold of size
+    slope = (last.mean - first.mean) / max(last.log_size - first.log_size, 1e-9)  # nats an e-fold
     measures = [
-        _single(below, above, slope, half) for above, below in zip(shallow, deep, strict=True)
+        _single(below, above, slope, half)
+        for above, below in itertools.product(shallow, deep)
+        if abs(above.log_size - below.log_size) < SAME_SIZE
     ]
     beyond = [m.estimate for m in measures if m.at and m.at > vocab]
     verdict = verdict_of((e.is_below(0) for e in beyond), (e.is_above(0) for e in beyond))
@@ -247,10 +248,9 @@ def _seeds(depth: Fits) -> EvidenceFinding:
             pool.std * math.sqrt(pool.degrees / float(chdtri(pool.degrees, tail)))
             for tail in (TAIL, 1 - TAIL)
         )
-        seeds, estimate = (
-            min(c.seeds for c in pool.cells),
-            Estimate(value=pool.std, low=low, high=high),
-        )
-        measures.append(Measure(what=what, estimate=estimate, unit="nats, one run", seeds=seeds))
-    times = median(m.estimate.value or 0.0 for m in measures) / median(PAPERS_STDS)
+        std = Estimate(value=pool.std, low=low, high=high)
+        seeds = min(cell.seeds for cell in pool.cells)
+        measures.append(Measure(what=what, estimate=std, unit="nats, one run", seeds=seeds))
+    printed = [std for table in claim_table()["printed_stds"].values() for std in table]
+    times = median(m.estimate.value or 0.0 for m in measures) / median(printed)
     return finding("seeds", measures, "new", (), times=times)

@@ -12,8 +12,8 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
-from archfit.fit.fit_json import fit_json
 from archfit.report.document import Document, Section
+from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
 
