@@ -1,7 +1,8 @@
 """Recompute everything that is said about the shipped records: python docs/evidence/write.py.
 
 Writes the conclusions that plans and audits read, the tables of docs/evidence.md, and the figures
-beside this file. `make evidence` calls it.
+beside this file; those of sweeps of one seed are drawn by docs/papers/write.py. `make evidence`
+calls both.
 """
 
 import json
@@ -26,9 +27,6 @@ FIGURES = {  # of each sweep the one that answers its question; a pair is drawn 
     "wies-attention": ("redundancy", ("wies-attention",)),
     "wide-attention": ("redundancy", ("wide-attention",)),
     "fair-depth": ("loss-against-size", ("fair-depth", "fair-depth-third")),
-    "figure-one-257": ("loss-against-size", ("figure-one-257",)),
-    "figure-one-500": ("loss-against-size", ("figure-one-500",)),
-    "rank-long": ("loss-against-size", ("rank-long",)),
     "wies-positions": ("position-ranks", ("wies-positions",)),
     "depth-rates": ("loss-against-size", ("depth-rates",)),
     "depth-lengths": ("loss-against-size", ("depth-lengths",)),
