@@ -17,7 +17,7 @@ from archfit.exact.prime_field import NumpyArrays
 from archfit.exact.rank_claims import claims
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.evidence import evidence_records
-from archfit.report.papers_document import papers_page
+from archfit.report.papers_document import our_number, paper_items, papers_table
 from archfit.spec import Architecture
 
 HERE = Path(__file__).parent
@@ -358,6 +358,24 @@ FIGURES = {
     "wies-figure-6": lambda: attention_panels(every_depth=True),
     "wies-figure-7": figure_7,
 }
+
+
+def papers_page() -> str:
+    """docs/papers.md: all items in tables, with the figures that are redrawn."""
+    table = papers_table()
+    lines = ["# The papers, item by item", "", *table["page"]["intro"].strip().splitlines(), ""]
+    for document, authors in table["documents"].items():
+        lines += [f"## {document}: {authors}", ""]
+        lines += ["| item | says | command | status | ours |", "|---|---|---|---|---|"]
+        own = [item for item in paper_items() if item.document == document]
+        for item in own:
+            cells = (", ".join(item.items), item.says, f"`{item.command}`", item.status)
+            lines.append(f"| {' | '.join((*cells, our_number(item)))} |")
+        for item in (item for item in own if item.figure):
+            caption = f"*{item.items[0]} of {document}. {table['page']['figures'][item.figure]}*"
+            lines += ["", f"![{item.name}](papers/{item.figure}.svg)", "", caption]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 OF_ONE_SEED = {  # sweeps that docs/evidence has no figure of: the paper's own shows them

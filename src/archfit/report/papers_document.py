@@ -46,7 +46,7 @@ class PaperItem:
     @property
     def authors(self) -> str:
         """Whose document it is."""
-        return str(_table()["documents"][self.document])
+        return str(papers_table()["documents"][self.document])
 
     def matches(self, words: Sequence[str], *, in_text: bool) -> bool:
         """Whether all words are in the name of one of its items, or else in what it says."""
@@ -61,14 +61,15 @@ def _words(text: str) -> list[str]:
 
 
 @cache
-def _table() -> dict[str, Any]:
+def papers_table() -> dict[str, Any]:
+    """What the file says: documents, entries, and captions of the page."""
     return tomllib.loads(packed_file(PAPERS).read_text(encoding="utf-8"))
 
 
 def paper_items() -> tuple[PaperItem, ...]:
     """All of them, in the order of the documents; numbers are not filled in yet."""
     return tuple(
-        PaperItem(**entry | {"items": tuple(entry["items"])}) for entry in _table()["entry"]
+        PaperItem(**entry | {"items": tuple(entry["items"])}) for entry in papers_table()["entry"]
     )
 
 
@@ -157,23 +158,6 @@ def _as_why(sections: Sequence[Section]) -> list[Section]:
 def _overview(items: Sequence[PaperItem]) -> Table:
     """How many entries each document has."""
     counts = Counter(item.document for item in items)
-    documents = _table()["documents"].items()
+    documents = papers_table()["documents"].items()
     rows = tuple((document, title, f"{counts[document]}") for document, title in documents)
     return Table(title="", columns=("", "document", "entries"), rows=rows)
-
-
-def papers_page() -> str:
-    """docs/papers.md: all items in tables, with the figures that are redrawn."""
-    lines = ["# The papers, item by item", "", *_table()["page"]["intro"].strip().splitlines(), ""]
-    for document, authors in _table()["documents"].items():
-        lines += [f"## {document}: {authors}", ""]
-        lines += ["| item | says | command | status | ours |", "|---|---|---|---|---|"]
-        own = [item for item in paper_items() if item.document == document]
-        for item in own:
-            cells = (", ".join(item.items), item.says, f"`{item.command}`", item.status)
-            lines.append(f"| {' | '.join((*cells, our_number(item)))} |")
-        for item in (item for item in own if item.figure):
-            caption = f"*{item.items[0]} of {document}. {_table()['page']['figures'][item.figure]}*"
-            lines += ["", f"![{item.name}](papers/{item.figure}.svg)", "", caption]
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
