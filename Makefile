@@ -32,9 +32,10 @@ gallery: .venv/.demo-ready
 	$(BIN)/archfit audit --all --chart docs/audit-gallery.png >/dev/null
 	$(BIN)/archfit audit --all --chart docs/audit-gallery.html | tail -1
 
-# What is said about the shipped records: conclusions, tables of docs/evidence.md, figures.
+# What is said about the shipped records: conclusions, tables of docs/evidence.md, docs/papers.md, figures.
 evidence: .venv/.demo-ready
 	$(BIN)/python docs/evidence/write.py
+	$(BIN)/python docs/papers/write.py
 
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python

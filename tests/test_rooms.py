@@ -69,7 +69,7 @@ def test_plans_and_audits_read_the_evidences_points_and_recompute_nothing() -> N
     """What the records say takes seconds to compute; the points are read from a file."""
     files = [file for room in ("advise", "audit") for file in _files(room)]
     names = {name for file in files for name in _archfit_names(file)}
-    assert "archfit.fit.evidence_points" in names
+    assert "archfit.fit.evidence_points.points_of" in names
     computing = ("archfit.fit.evidence.", "archfit.fit.paper_findings.")
     assert not any(f"{name}.".startswith(computing) for name in names)
 

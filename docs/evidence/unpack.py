@@ -16,7 +16,7 @@ from archfit.sweep.sweep import Corpus, Sweep
 def main(out: Path) -> None:
     """Write what is not there yet."""
     evidence = read_evidence()
-    for sweep in evidence.sweeps:
+    for sweep in evidence.shipped:
         for record in evidence_records(sweep.name):
             folder = out / sweep.name / record.spec.name
             folder.mkdir(parents=True, exist_ok=True)

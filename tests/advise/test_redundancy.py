@@ -7,9 +7,12 @@ from functools import partial
 
 import pytest
 
-from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
+from archfit.advise import redundancy as advised
+from archfit.advise.redundancy import Redundancy, rank_redundancy
 
 DEPTHS = (1, 4, 8, 9, 12, 48)
+attention_redundancy = partial(advised.attention_redundancy, like_t5=False)
+like_t5 = partial(advised.attention_redundancy, like_t5=True)
 RANKS = [1.05**step for step in range(179)]  # 1 to 6,000
 
 
@@ -77,7 +80,7 @@ def test_six_layers_of_another_width_lie_between_those_of_their_rank_and_of_thei
 
 @pytest.mark.parametrize(
     ("ratio", "expected"),
-    [  # finding `attention`
+    [  # finding `wide-attention`
         (2, (14.4, 25.0)),
         (4, (60.8, 64.6)),
         (8, (75.4, 100.0)),
@@ -189,6 +192,22 @@ def test_wide_attention_of_a_deeper_network_spans_ours_and_the_papers(
 )
 def test_the_papers_numbers_lie_inside_the_interval(share: Redundancy, point: float) -> None:
     assert share.low < point < share.high
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(2, (3.3, 17.5)), (4, (20.0, 30.0)), (16, (40.0, 50.0))]
+)
+def test_heads_and_hidden_units_that_grow_together_have_the_papers_ends(
+    ratio: float, expected: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T5's form, of which no runs of ours are shipped; hidden units of 4 widths are no evidence."""
+    monkeypatch.setattr(advised, "points_of", lambda *_: ())
+    for depth in (12, 24, None):
+        share = like_t5(ratio, depth)
+        assert _percent(share) == expected
+        assert share.basis.endswith("the paper") != share.basis.startswith("beyond")
+        assert "archfit's own runs" not in share.source
+    assert like_t5(ratio, 6).basis == like_t5(64, 24).basis == "beyond what was measured"
 
 
 def test_without_a_bottleneck_nothing_is_redundant() -> None:

@@ -140,7 +140,7 @@ def test_severity_changes_at_15_and_5_percent_redundant(
 ) -> None:
     share = Redundancy(low=low, high=high, basis="measured by archfit", source="runs")
     for name in ("rank_redundancy", "attention_redundancy"):
-        monkeypatch.setattr(f"archfit.audit.findings.{name}", lambda *_: share)
+        monkeypatch.setattr(f"archfit.audit.findings.{name}", lambda *_, **__: share)
     narrow = _one(_model(SHALLOW, vocab=599), "vocabulary-bottleneck")
     (wide,) = findings_of(_model(replace(STACK, heads=16)))
     assert (narrow.severity, wide.severity) == (severity, severity)

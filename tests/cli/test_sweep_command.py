@@ -174,7 +174,10 @@ def test_slurm_writes_a_batch_file_and_trains_nothing(
     ("arguments", "said"),
     [
         (("nonsense",), "sweep 'nonsense' is unknown; use levine-depth,"),
-        ((NAMES, "--scale", "tiny"), "scale='tiny' is unknown; use one of smoke, small, paper"),
+        (
+            (NAMES, "--scale", "tiny"),
+            "scale='tiny' is unknown; use one of smoke, small, medium, paper",
+        ),
         ((NAMES,), "--out is missing; name the folder"),
         ((NAMES, "--seeds", "0"), "--seeds 0 is not in 1..1000; each is a run"),
         ((NAMES, "--precision", "half"), "precision='half' is unknown"),

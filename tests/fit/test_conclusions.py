@@ -11,10 +11,10 @@ from archfit.fit.comparisons import CellDifference, Contrast, Ranking
 from archfit.fit.comparisons import contrast as contrast_of
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.depths import BestDepth, Crossing
-from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
 from archfit.fit.laws import FormError, Law
 from archfit.fit.noise import Noise, noise_among
+from archfit.report.fit_json import fit_json
 from archfit.spec import Architecture, Factorised, Patches
 from archfit.spec.estimate import UNKNOWN, Estimate
 from tests_curves import DATA, OTHER_DATA, record, shape

@@ -2,22 +2,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archfit.spec.run_options import RunOptions
-from archfit.sweep.sweep import matched_width, nearest_width, width_for
+from archfit.sweep.sweep import matched_width, nearest_width
 
 sizes = st.integers(1, 3_000_000)
 few = st.integers(1, 8)
-
-
-@given(size=sizes, depth=few, heads=few, ratio=st.sampled_from((1, 2, 8)))
-def test_the_width_is_the_nearest_of_all_multiples_of_the_heads(
-    size: int, depth: int, heads: int, ratio: int
-) -> None:
-    def miss(width: int) -> int:
-        return abs(depth * (4 * ratio + 8) * width * width - size)
-
-    found = width_for(size, depth=depth, heads=heads, attention_ratio=ratio)
-    assert found % heads == 0
-    assert miss(found) == min(miss(width) for width in range(heads, 1000, heads))
 
 
 @given(size=sizes, depth=few, heads=few, head_dim=st.integers(1, 64), multiple=st.integers(0, 4))
@@ -39,6 +27,6 @@ def test_the_nearest_width_is_the_nearest_of_all(
 def test_blocks_of_gpt2_have_the_width_of_the_formula(size: int, depth: int, heads: int) -> None:
     options = RunOptions(precision="float32", heads=heads, depth=depth)
     found = matched_width(options, size)
-    widths = (found, width_for(size, depth=depth, heads=heads, attention_ratio=1))
-    misses = [abs(12 * depth * width**2 - size) for width in widths]
-    assert misses[0] == misses[1]
+    misses = [abs(12 * depth * width**2 - size) for width in range(heads, 1000, heads)]
+    assert found % heads == 0
+    assert abs(12 * depth * found**2 - size) == min(misses)

@@ -99,6 +99,17 @@ def test_wies_attention_has_the_ratios_and_heads_of_table_5() -> None:
     assert (len(shapes), widths) == (25, 7608)
 
 
+def test_wies_attention_has_the_papers_sizes() -> None:
+    """ "Sizes ranging between 30M and 70M" (section 5.3): two groups, and ratio 1 across both."""
+    shapes = shapes_of("wies-attention")
+    wide = sorted(shape.block_params for shape in shapes if shape.attention_ratio > 1)
+    assert len(wide) == 18
+    assert (wide[0], wide[7]) == (47_775_744, 49_766_400)
+    assert (wide[8], wide[17]) == (63_700_992, 67_744_512)
+    plain = [shape.block_params for shape in shapes if shape.attention_ratio == 1]
+    assert (min(plain), max(plain)) == (27_993_600, 66_355_200)
+
+
 def test_wies_positions_has_ten_position_ranks_and_nine_vocabulary_ranks() -> None:
     shapes = shapes_of("wies-positions")
     assert {(s.depth, s.width, s.context, s.input.vocab) for s in shapes} == {(12, 512, 512, 2000)}
@@ -140,6 +151,23 @@ def test_small_takes_less_than_a_quarter_of_an_hour_of_one_gpu(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMED)
+def test_medium_takes_at_most_a_day_of_one_gpu_with_12_24_or_48_layers(name: str) -> None:
+    specs = specs_of(name, "medium", sweep_numbers(name, "medium")["seeds"])
+    assert sum(gpu_seconds(spec) for spec in specs) < 12 * 3600
+    assert {spec.architecture.depth for spec in specs} & {12, 24, 48}
+
+
+def test_the_papers_sweeps_at_medium_are_about_one_gpu_day() -> None:
+    names = [name for name in NAMED if name.startswith(("levine", "wies", "repeats"))]
+    specs = [
+        spec
+        for name in names
+        for spec in specs_of(name, "medium", sweep_numbers(name, "medium")["seeds"])
+    ]
+    assert 0.8 < sum(gpu_seconds(spec) for spec in specs) / 86_400 < 1.3
+
+
+@pytest.mark.parametrize("name", NAMED)
 def test_smoke_trains_on_any_machine(name: str) -> None:
     assert {spec.recipe.precision for spec in specs_of(name, "smoke")} == {"float32"}
 
@@ -162,15 +190,16 @@ def test_pairs_of_depths_have_equal_sizes(name: str, scale: Scale) -> None:
 def test_attention_ratios_are_compared_at_one_size(scale: Scale) -> None:
     shapes = shapes_of("wies-attention", scale)
     wide = [shape.block_params for shape in shapes if shape.attention_ratio > 1]
+    assert all(shape.feed_forward == 4 * shape.heads * shape.head_dim for shape in shapes)
     if scale != "paper":
-        assert max(wide) / min(wide) < (1.25 if scale == "smoke" else 1.08)
+        assert max(wide) / min(wide) < (1.25 if scale == "smoke" else 1.03)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_repairs_have_equally_many_parameters(scale: Scale) -> None:
     shapes = shapes_of("repairs", scale)
     totals = [shape.params for shape in shapes]
-    assert max(totals) / min(totals) < {"smoke": 1.06, "small": 1.04, "paper": 1.03}[scale]
+    assert max(totals) / min(totals) < {"smoke": 1.06, "small": 1.04}.get(scale, 1.03)
     kinds = {(shape.input.vocab, shape.input.tokens_per_position) for shape in shapes}
     assert kinds == {(257, 1), (257, 2), (257, 4), (2000, 1)}
     assert len({shape.depth for shape in shapes}) == 3
@@ -227,7 +256,8 @@ def test_a_rule_that_the_user_sets_holds_for_every_cell() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_depths_at_one_size_have_nearly_that_size(scale: Scale) -> None:
     shapes = [spec.architecture for spec in specs_of("best-depth", scale)]
-    (size,) = {"smoke": [55_296], "small": [800_000], "paper": [30_000_000]}[scale]
+    sizes = {"smoke": 55_296, "small": 800_000, "medium": 12_000_000, "paper": 30_000_000}
+    size = sizes[scale]
     assert all(shape.block_params == pytest.approx(size, rel=0.025) for shape in shapes)
     assert len({shape.depth for shape in shapes}) == len(shapes) >= 3
 

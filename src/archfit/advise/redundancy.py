@@ -2,7 +2,8 @@
 
 archfit's own runs are of shallow networks, those of Wies et al. 2021 of deeper ones, and the two
 do not agree: redundancy fell with depth in our runs, and wide attention cost them less than us. A
-network as shallow as ours is answered from our runs; a deeper one from both.
+network as shallow as ours is answered from our runs; a deeper one from both. Wide attention is two
+questions: where hidden units go with it, as in T5 and the paper's networks, and where they do not.
 
 Our runs: both ends of an interval are straight in the logarithm of the ratio. A point that is only
 a limit ("at least") has no curve towards it: what lies before it is at least what its neighbour is.
@@ -22,8 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from archfit.fit import evidence_points as points
-from archfit.fit.evidence_points import Point
+from archfit.fit.evidence_points import Point, points_of
 from archfit.spec.estimate import Estimate
 
 READING = 0.05  # the numbers are "about": what a reader of the figures could be off
@@ -32,12 +32,15 @@ ATTENTION_POINTS = ((1.0, 0.0), (4.0, 0.25), (16.0, 0.45))  # 5.3: H d_a / d_x
 SAME = 1.005  # ratios closer than this are the same
 Ends = tuple[float, float]  # of an interval of shares; 1 where nothing bounds it from above
 NOTHING = Estimate(value=0.0, low=0.0, high=0.0)
-FREE = Point(at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
+FREE = Point(what="", at=1.0, estimate=NOTHING)  # without a bottleneck nothing is lost
+RANK_SETTING = "6 layers, width 256, English"
+ATTENTION_SETTING = "3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths"
+T5_SETTING = "6 and 12 layers, 2.65M, English, feed-forward layers of 4 attentions"
 DEPTHS = (2, 6, 8)  # layers that curves of ranks were measured at
 WIDTH = 256  # of the networks of 6 layers
 PAPER_DEPTH, PAPER_RANK = 12, 16  # of the paper's point
 OWN_RATIO = 1 / 16  # from here on our runs bound the cost from above
-ATTENTION_DEPTHS = (3, 6)
+ATTENTION_DEPTHS = {False: (3, 6), True: (6, 12)}  # by whether hidden units go with attention
 
 Basis = Literal[
     "no bottleneck",
@@ -95,11 +98,11 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     rank; the lower end is the lowest.
     """
     question = RankQuestion(rank=rank, width=width)
-    by_depth = ", ".join(f"{_amount(point)} at {shape}" for shape, point in points.rank_by_depth())
+    by_depth = ", ".join(f"{_amount(one)} at {one.what}" for one in points_of("rank-and-depth"))
     at, share = RANK_POINT
     source = (
-        f"archfit's own runs ({points.RANK_SETTING}): "
-        f"{_nearest(points.rank_curve(), question.ratio)}; rank 16 wastes {by_depth}, and at one "
+        f"archfit's own runs ({RANK_SETTING}): "
+        f"{_nearest(points_of('rank'), question.ratio)}; rank 16 wastes {by_depth}, and at one "
         "ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
         f"{100 * share:.0f} % at ratio {at:.3g}"
     )
@@ -132,25 +135,40 @@ def _deep_rank(question: RankQuestion, depth: float, source: str) -> Redundancy:
     return _redundancy((low, high), basis, source)
 
 
-def attention_redundancy(ratio: float, depth: float | None) -> Redundancy:
+def attention_redundancy(ratio: float, depth: float | None, *, like_t5: bool) -> Redundancy:
     """For heads that are together `ratio` times as wide as the stream; no depth counts as deep.
 
-    Up to 6 layers: our curve. Deeper: from the lower of our end and the paper's to the higher,
-    since they disagree and size, depth or length of training may be the reason.
+    `like_t5`: hidden units go with the attention. As shallow as our runs: our curve. Deeper: from
+    the lower of our end and the paper's to the higher, since they disagree and size, depth or
+    length of training may be the reason. Without a curve of ours the paper's, from 12 layers on.
     """
-    source = _attention_source(ratio)
+    curve = points_of("attention" if like_t5 else "wide-attention")
+    depths = ATTENTION_DEPTHS[like_t5]
+    source = _attention_source(ratio, curve, like_t5=like_t5)
     if ratio < SAME:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
-    is_beyond = ratio > points.attention_curve()[-1].at * SAME
-    ours = _ends(ratio, (FREE, *points.attention_curve()))
-    if depth is not None and depth <= ATTENTION_DEPTHS[-1]:
-        is_beyond = is_beyond or round(depth) < ATTENTION_DEPTHS[0]
-        is_measured = round(depth) in ATTENTION_DEPTHS and is_on(ratio, points.attention_curve())
+    paper, is_beyond = paper_attention_ends(ratio), ratio > ATTENTION_POINTS[-1][0] * SAME
+    if not curve:
+        is_shallow = depth is not None and depth < PAPER_DEPTH
+        return _papers_attention(paper, source, ratio, is_beyond=is_beyond or is_shallow)
+    ours = _ends(ratio, (FREE, *curve))
+    if depth is not None and depth <= depths[-1]:
+        is_beyond = is_beyond or round(depth) < depths[0]
+        is_measured = round(depth) in depths and is_on(ratio, curve)
         return _redundancy(ours, _own_basis(is_measured=is_measured, is_beyond=is_beyond), source)
-    paper = paper_attention_ends(ratio)
     ends = (min(ours[0], paper[0]), max(ours[1], paper[1]))
     both: Basis = "archfit's and the paper's measurements"
     return _redundancy(ends, "beyond what was measured" if is_beyond else both, source)
+
+
+def _papers_attention(ends: Ends, source: str, ratio: float, *, is_beyond: bool) -> Redundancy:
+    """From the paper's points alone."""
+    basis: Basis = "between measurements of the paper"
+    if is_beyond:
+        basis = "beyond what was measured"
+    elif any(is_same(ratio, at) for at, _ in ATTENTION_POINTS[1:]):
+        basis = "measured in the paper"
+    return _redundancy(ends, basis, source)
 
 
 def _redundancy(ends: Ends, basis: Basis, source: str) -> Redundancy:
@@ -163,13 +181,11 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
     return "measured by archfit" if is_measured else "between measurements of archfit"
 
 
-def _attention_source(ratio: float) -> str:
+def _attention_source(ratio: float, curve: tuple[Point, ...], *, like_t5: bool) -> str:
     paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
-    return (
-        f"archfit's own runs ({points.ATTENTION_SETTING}): "
-        f"{_nearest(points.attention_curve(), ratio)}; Wies et al. 2021, 5.3 (12 to 24 layers, 30M "
-        f"to 70M): about {paper}"
-    )
+    setting = T5_SETTING if like_t5 else ATTENTION_SETTING
+    ours = f"archfit's own runs ({setting}): {_nearest(curve, ratio)}; " if curve else ""
+    return f"{ours}Wies et al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {paper}"
 
 
 def _nearest(curve: tuple[Point, ...], ratio: float) -> str:
@@ -284,10 +300,10 @@ def _ends_at(depth: int, question: RankQuestion) -> Ends:
 
 def _curves(depth: int) -> tuple[RankCurve, ...]:
     if depth == 6:
-        pairs = zip(points.rank_curve(), points.rank_of_tokens_curve(), strict=True)
+        pairs = zip(points_of("rank"), points_of("rank-of-tokens"), strict=True)
         return (RankCurve(width=WIDTH, curve=_rising([_spanned(*pair) for pair in pairs])),)
-    series = points.rank_series(depth).items()
-    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series)
+    series = {rank: points_of("rank-or-ratio", f"{depth} layers, rank {rank}") for rank in (16, 64)}
+    return tuple(RankCurve(rank=rank, curve=_rising(curve)) for rank, curve in series.items())
 
 
 def _spanned(first: Point, second: Point) -> Point:
@@ -297,7 +313,7 @@ def _spanned(first: Point, second: Point) -> Point:
     highs = [estimate.high for estimate in both if estimate.high is not None]
     high = max(highs) if len(highs) == len(both) else None
     estimate = Estimate(value=first.estimate.value, low=min(lows, default=None), high=high)
-    return Point(at=first.at, estimate=estimate)
+    return replace(first, estimate=estimate)
 
 
 def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
@@ -308,7 +324,7 @@ def _rising(curve: Sequence[Point]) -> tuple[Point, ...]:
     risen = [FREE]
     for point, low, high in zip(mildest_first, reversed(lows), highs, strict=True):
         end = None if point.estimate.high is None else high
-        risen.append(Point(at=point.at, estimate=replace(point.estimate, low=low, high=end)))
+        risen.append(replace(point, estimate=replace(point.estimate, low=low, high=end)))
     return tuple(risen)
 
 

@@ -150,7 +150,10 @@ def _wide_attention(subject: Subject) -> Found | None:
     stack, ratio = subject.stack, subject.stack.attention_ratio
     if ratio is None or ratio <= 1 or "heads" in subject.model.doubtful:
         return None
-    return _redundant(attention_redundancy(ratio, stack.depth), stack=stack, ratio=ratio)
+    units = stack.feed_forward or 4 * stack.width
+    like_t5 = units > 4 * stack.width * math.sqrt(ratio)  # nearer to 4 attentions than to 4 widths
+    share = attention_redundancy(ratio, stack.depth, like_t5=like_t5)
+    return _redundant(share, stack=stack, ratio=ratio)
 
 
 def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:

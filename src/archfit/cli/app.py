@@ -29,6 +29,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "fit": ("fit_command", "fit"),
     "report": ("fit_command", "report"),
     "backtest": ("fit_command", "back_test"),
+    "papers": ("papers_command", "papers"),
     "measure": ("theory_commands", "measure"),
     "witness": ("theory_commands", "witness"),
     "serve": ("app", "serve"),

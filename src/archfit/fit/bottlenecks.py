@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal
 
-from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
+from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily
 from archfit.fit.curves import RESAMPLES, Curve, Reals, ResampledDifference, generator, scales
 from archfit.fit.noise import Noise
 from archfit.spec import Architecture
@@ -56,11 +56,19 @@ def redundancies(
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
             found += _of_family("rank", family, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
-            usual = replace(key, attention_step=0).any_depth
-            same = [curve for curve in curves if curve.family.key.any_depth == usual]
+            usual = _with_usual_heads(key)
+            same = [curve for curve in curves if curve.family.key.any_depth in usual]
             found += _of_family("attention", family, same, noise)
     order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
     return tuple(sorted(_with_best_depths(found), key=order))
+
+
+def _with_usual_heads(key: FamilyKey) -> tuple[FamilyKey, ...]:
+    """The family without wide attention: of its feed-forward layer, or of one that shrinks with it,
+    where hidden units go with the heads as in T5."""
+    plain = replace(key, attention_step=0).any_depth
+    narrower = round(key.feed_forward_multiple / math.exp(key.attention_step * RATIO_STEP))
+    return plain, replace(plain, feed_forward_multiple=narrower)
 
 
 def _of_family(

@@ -1,10 +1,12 @@
 """The runs that ship with archfit, and what a finding from them is.
 
 Records of sweeps on one GPU, with where and how they were made; `docs/evidence/pack.py` puts them
-into the package. A finding is the paper's sentence, our numbers with intervals, and a verdict. Code
-computes; what the numbers mean in words is in `resources/evidence/claims.toml`.
+into the package. A finding is the paper's sentence, our numbers with intervals, and a verdict, but
+none where the networks are outside of what the sentence assumes. Code computes; what the numbers
+mean in words, and what is assumed, is in `resources/evidence/claims.toml`.
 """
 
+import math
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,23 +14,29 @@ from functools import cache
 from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
-from archfit.fit.cells import CellResult
+from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.depths import BestDepth, Crossing
+from archfit.fit.evidence_points import OUTSIDE
 from archfit.fit.fitted import Fits, fitted
-from archfit.fit.noise import Noise
-from archfit.spec import RunRecord, loads
+from archfit.fit.hypotheses import CheckedHypothesis, checked
+from archfit.fit.noise import LEAST_DEGREES, Noise
+from archfit.spec import Architecture, RunRecord, loads
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file, packed_lines
 
 SWEEPS, RECORDS = "evidence/sweeps.json", "evidence/records.jsonl.xz"
 CLAIMS = "evidence/claims.toml"
 
-Verdict = Literal["confirmed", "refuted", "undecided", "new"]  # new: no paper says anything
-Unit = Literal["share", "width", "block parameters", "nats", "bits a byte", "layers", "number"]
+Verdict = Literal[  # new: no paper says anything
+    "confirmed", "refuted", "undecided", "new", "outside the claim's hypotheses"
+]  # fmt: skip
+Unit = Literal[
+    "share", "width", "block parameters", "nats", "bits a byte", "layers", "number", "nats, one run"
+]
 UNIT_STYLES: dict[Unit, tuple[float, str, str]] = {  # factor, format and sign
     "share": (100, ".1f", " %"), "width": (1, ",.0f", ""), "layers": (1, ",.0f", ""),
     "block parameters": (1e-6, ".2f", "M"), "nats": (1, "+.4f", ""), "bits a byte": (1, "+.4f", ""),
-    "number": (1, ".4g", ""),
+    "number": (1, ".4g", ""), "nats, one run": (1, ".1e", ""),
 }  # fmt: skip
 
 
@@ -63,6 +71,12 @@ class ShippedSweep:
     reuses: tuple[str, ...]  # sweeps that had trained some of its cells
     note: str
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its runs have seeds enough to be fitted alone."""
+        cells = cells_of(evidence_records(self.name))
+        return sum(cell.seeds - 1 for cell in cells) >= LEAST_DEGREES
+
     def trained(self) -> tuple[RunRecord, ...]:
         """The records that this sweep trained itself."""
         known = {record.spec for record in evidence_records(*self.reuses)}
@@ -75,6 +89,11 @@ class Evidence:
 
     data: tuple[LabelledData, ...]
     sweeps: tuple[ShippedSweep, ...]
+
+    @property
+    def shipped(self) -> tuple[ShippedSweep, ...]:
+        """The sweeps whose records are there; of some only the command is known yet."""
+        return tuple(sweep for sweep in self.sweeps if evidence_records(sweep.name))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -142,28 +161,48 @@ class EvidenceFinding:
     paper: str  # what it says, and where
     measures: tuple[Measure, ...]
     verdict: Verdict
+    hypotheses: tuple[CheckedHypothesis, ...]  # of the claim; none where no paper claims anything
     because: str  # of the verdict, and what to bear in mind
     sweeps: tuple[str, ...]
 
 
 def finding(
-    claim: str, measures: Iterable[Measure], verdict: Verdict, *, id_: str = "", **words: object
+    claim: str,
+    measures: Iterable[Measure],
+    verdict: Verdict,
+    shapes: Iterable[Architecture],
+    *,
+    id_: str = "",
+    **words: Any,
 ) -> EvidenceFinding:
-    """The claim of this name with its numbers; `words` fill the braces of its sentences."""
-    text = claim_table()["claims"][claim]
+    """The claim of this name with its numbers; `words` fill the braces of its sentences.
+
+    `shapes` are the networks that decide; where a hypothesis does not hold for one, nothing does.
+    """
+    text, deciding = claim_table()["claims"][claim], tuple(shapes)
+    known = claim_table()["hypotheses"]
+    hypotheses = tuple(checked(known[name], deciding) for name in text["assumes"])
+    is_inside = bool(deciding) and all(one.holds for one in hypotheses)
     return EvidenceFinding(
         id=id_ or claim,
         question=text["question"],
         measures=tuple(measures),
-        verdict=verdict,
+        verdict=verdict if is_inside or verdict == "new" else OUTSIDE,
+        hypotheses=hypotheses,
         sweeps=tuple(sweep.format(**words) for sweep in text["sweeps"]),
         **{name: text[name].format(**words) for name in ("asks", "paper", "because")},
     )
 
 
+def is_inside(claim: str, *shapes: Architecture) -> bool:
+    """Whether all of these networks are what the claim is about."""
+    known, names = claim_table()["hypotheses"], claim_table()["claims"][claim]["assumes"]
+    return all(checked(known[name], shapes).holds for name in names)
+
+
 @cache
 def claim_table() -> dict[str, Any]:
-    """The claims by name, and the kinds of data that some are asked of."""
+    """The claims by name, what they may assume, and the kinds of data that some are asked of."""
     return tomllib.loads(packed_file(CLAIMS).read_text(encoding="utf-8"))
 
 
@@ -202,18 +241,23 @@ def share_of(item: MeasuredRedundancy, what: str, series: str = "") -> Measure:
 
 
 def width_of(item: Crossing, what: str) -> Measure:
-    """The shallow width at a crossing; without one nothing is known of it but the range."""
-    return Measure(what=what, estimate=item.width, unit="width", seeds=item.seeds)
+    """The shallow width at a crossing; beyond the range it is a limit."""
+    limit = _limit(item).rising(lambda size: math.sqrt(size / (12 * item.shallow.depth)))
+    estimate = item.width if item.is_crossing else limit
+    return Measure(what=what, estimate=estimate, unit="width", seeds=item.seeds)
 
 
 def size_of(item: Crossing, what: str) -> Measure:
     """The size at a crossing; beyond the range it is a limit."""
-    size, (smallest, largest) = item.size, item.range
-    if not item.is_crossing and item.beyond == "below":
-        size = Estimate(value=None, low=None, high=smallest)
-    if not item.is_crossing and item.beyond == "above":
-        size = Estimate(value=None, low=largest, high=None)
+    size = item.size if item.is_crossing else _limit(item)
     return Measure(what=what, estimate=size, unit="block parameters", seeds=item.seeds)
+
+
+def _limit(item: Crossing) -> Estimate:
+    """The end of the range that a crossing would lie beyond, where that is known."""
+    smallest, largest = item.range
+    low, high = item.beyond == "above", item.beyond == "below"
+    return Estimate(value=None, low=largest if low else None, high=smallest if high else None)
 
 
 def depth_at(item: BestDepth, what: str) -> Measure:

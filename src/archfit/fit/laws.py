@@ -193,10 +193,8 @@ def _size_parameters(
 
 def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:
     """y at a point by a straight line."""
-    share = weights / weights.sum()
-    x_mean, y_mean = float(x @ share), float(y @ share)
-    slope = float(((x - x_mean) * (y - y_mean)) @ share) / float((x - x_mean) ** 2 @ share)
-    return y_mean + slope * (at - x_mean)
+    (intercept,), (slope,) = _lines(x, y[None], weights)
+    return float(intercept + slope * at)
 
 
 def constant(x: Reals, y: Reals, weights: Reals, at: float) -> float:

@@ -1,7 +1,7 @@
 """What the shipped runs say about the papers: a document, its JSON, the tables of its page."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from archfit.fit.evidence import (
@@ -12,12 +12,10 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
-from archfit.fit.fit_json import fit_json
 from archfit.report.document import Document, Section
+from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
-
-FIGURES = "evidence"  # the folder of figures and sweep files, beside the page
 
 
 def evidence_document(
@@ -33,6 +31,7 @@ def evidence_document(
                 sentences=(
                     *((f"paper: {finding.paper}",) if finding.paper else ()),
                     *(f"{found.what}: {found}; {found.seeds} seeds" for found in finding.measures),
+                    *assumed(finding),
                     f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
                 ),
             )
@@ -50,7 +49,7 @@ def evidence_json(evidence: Evidence, findings: Sequence[EvidenceFinding]) -> di
             dict(to_json(finding)) | {"measures": [_measure(m) for m in finding.measures]}  # type: ignore[call-overload]  # an object
             for finding in findings
         ],
-        "sweeps": [_sweep(evidence, sweep) for sweep in evidence.sweeps],
+        "sweeps": [sweep_json(evidence, sweep) for sweep in evidence.shipped],
     }
 
 
@@ -65,14 +64,14 @@ def _measure(measure: Measure) -> dict[str, object]:
 def fit_rows(evidence: Evidence) -> dict[str, object]:
     """Every crossing, redundancy and law of every sweep, as `archfit fit` gives them."""
     rows: dict[str, list[object]] = {name: [] for name in ("crossings", "redundancy", "laws")}
-    for sweep in evidence.sweeps:
+    for sweep in (sweep for sweep in evidence.shipped if sweep.is_repeated):
         document = fit_json(evidence_fits(sweep.name))
         for name, found in rows.items():
             found += [{"sweep": sweep.name, **row} for row in document[name]]  # type: ignore[attr-defined]
     return dict(rows)
 
 
-def _sweep(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
+def sweep_json(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
     """How a sweep was made and, from the timings in its records, what it took."""
     records, trained = evidence_records(sweep.name), sweep.trained()
     timings = [record.timing for record in trained]
@@ -105,64 +104,6 @@ def _sweep(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
     }
 
 
-def written_page(text: str, evidence: Evidence, findings: Iterable[EvidenceFinding]) -> str:
-    """The page with its tables between their marks, whatever stood there."""
-    prepared = dict.fromkeys(command for sweep in evidence.sweeps for command in sweep.prepare)
-    commands = (*prepared, *(sweep.command for sweep in evidence.sweeps))
-    parts = {
-        "findings": _finding_table(evidence, findings),
-        "sweeps": _sweep_table(evidence),
-        "commands": "".join(f"    {command}\n" for command in commands),
-    }
-    for name, part in parts.items():
-        start, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-        before, found, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise ValueError(f"the page has no place for its {name}; put {start.strip()} into it")
-        text = f"{before}{start}\n{part}{end}{after}"
-    return text
-
-
-def _finding_table(evidence: Evidence, findings: Iterable[EvidenceFinding]) -> str:
-    """One row a finding."""
-    minutes = {sweep.name: sweep.wall_seconds / 60 for sweep in evidence.sweeps}
-    rows = [
-        (
-            f"{finding.question}",
-            f"**{finding.asks}** (`{finding.id}`)",
-            finding.paper or "-",
-            "<br>".join(f"{measure.what}: {measure}" for measure in finding.measures),
-            f"**{finding.verdict}**: {finding.because}",
-            f"[figure]({FIGURES}/{finding.sweeps[0]}.svg)",
-            "<br>".join(f"`{sweep}`, {minutes[sweep]:.1f} min" for sweep in finding.sweeps),
-        )
-        for finding in findings
-    ]
-    return _table(("", "question", "paper", "ours, 90 %", "verdict", "", "sweep"), rows)
-
-
-def _sweep_table(evidence: Evidence) -> str:
-    """One row a sweep: what it took."""
-    head = ("sweep", "runs", "minutes", "sum of trainings", "ratio", "workers")
-    rows = [
-        (
-            f"`{row['name']}`",
-            f"{row['trained']}",
-            f"{row['wall_seconds'] / 60:.1f}",
-            f"{row['training_seconds'] / 60:.1f}",
-            f"{row['overhead']:.2f}",
-            f"{row['workers']}, {'alone' if row['sweeps_at_once'] == 1 else 'beside another'}",
-            f"{row['tokens'] / 1e9:.2f}",
-            f"{row['tokens_per_second'] / 1e6:.2f}",
-            "-" if row["utilisation"] is None else f"{row['utilisation']:.1%}",
-            row["note"],
-        )
-        for row in (_sweep(evidence, sweep) for sweep in evidence.sweeps)
-    ]
-    return _table((*head, "tokens, billion", "million a second", "of the peak", ""), rows)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+def assumed(finding: EvidenceFinding) -> list[str]:
+    """What its claim assumes, each a sentence."""
+    return [f"assumes {hypothesis}" for hypothesis in finding.hypotheses]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import short_size, subjects
-from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
 from archfit.report.document import Command, Document, Figure, Section, Table
+from archfit.report.fit_json import fit_json
 from archfit.spec import RunRecord
 
 NO_QUESTION = "What do these runs say?"

@@ -1,4 +1,4 @@
-"""The sweeps that have a name: the papers' experiments and our own, at three scales.
+"""The sweeps that have a name: the papers' experiments and our own, at four scales.
 
 Questions, sizes, vocabularies and seeds stand in resources/named_sweeps.toml; here is how cells
 follow from them. At `paper` most cells are those that the papers list, one by one.
@@ -17,14 +17,14 @@ from archfit.sweep.sweep import (
     Corpus,
     Scale,
     Sweep,
+    block_size,
     equal_total,
-    matched_width,
     named_sweeps_table,
+    nearest_width,
     ranks_below,
     recipe_of,
     seeded,
     used_corpora,
-    width_for,
 )
 
 BYTES = 257  # the vocabulary of bytes and a separator
@@ -56,15 +56,18 @@ def _runs(row: Numbers, vocab: int) -> Iterator[dict[str, Any]]:
 
 
 def _network(recipe: RunOptions, row: dict[str, Any]) -> RunOptions:
-    """The network of a run: a size of its blocks gives the width, a ratio the size of its heads."""
+    """The network of a run: a ratio gives the size of its heads, a size of its blocks the width."""
     size, ratio = row.pop("block_params", None), row.pop("attention_ratio", None)
     options = replace(recipe, **row)
-    if ratio is None:
-        return options if size is None else replace(options, width=matched_width(options, size))
-    width = options.width
-    if size is not None:
-        width = width_for(size, depth=options.depth, heads=options.heads, attention_ratio=ratio)
-    return replace(options, width=width, head_dim=ratio * width // options.heads)
+
+    def shaped(width: int) -> RunOptions:
+        head_dim = None if ratio is None else ratio * width // options.heads
+        return replace(options, width=width, head_dim=head_dim)
+
+    if size is None:
+        return shaped(options.width)
+    step = options.heads // math.gcd(options.heads, ratio or 1)
+    return shaped(nearest_width(lambda width: block_size(shaped(width)), size, step=step))
 
 
 def listed(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
@@ -121,7 +124,7 @@ def atlas(numbers: Numbers, recipe: RunOptions, corpora: Corpora) -> Cells:
     steps or more. A shape that no width brings to its size is left out, and a vocabulary of BPE
     where its tables would be more than half of the network.
     """
-    recipe, ranks = replace(recipe, **numbers.get("options", {})), numbers.get("ranks", [None])
+    ranks = numbers.get("ranks", [None])
     for corpus, params, depth, rank in product(corpora, numbers["sizes"], numbers["depths"], ranks):
         if rank is not None and rank >= corpus.vocab:
             continue
@@ -177,7 +180,7 @@ def named_sweep(
     `changes` are fields of every cell that the user sets: precision or learning_rate_rule.
     """
     numbers, question = sweep_numbers(name, scale), named_sweeps_table()[name]["question"]
-    recipe = recipe_of(numbers["recipe"])
+    recipe = replace(recipe_of(numbers["recipe"]), **numbers.get("options", {}))
     if "learning_rate_rule" in changes and recipe.learning_rate == "auto":
         recipe = replace(recipe, learning_rate=None)  # that of the rule
     cells = [

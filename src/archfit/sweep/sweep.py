@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from archfit.spec import RunSpec
 from archfit.spec.errors import check_text
 from archfit.spec.run_options import RunOptions
 from archfit.spec.search import first_whole
 
-Scale = Literal["smoke", "small", "paper"]
-SCALES: tuple[Scale, ...] = ("smoke", "small", "paper")
+Scale = Literal["smoke", "small", "medium", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 NO_DATA = "0" * 64  # the hash where a sweep is only counted and no data is prepared
 
 
@@ -127,15 +127,6 @@ def recipe_of(name: str) -> RunOptions:
 # ---- networks of equal size
 
 
-def width_for(block_params: int, *, depth: int, heads: int, attention_ratio: int) -> int:
-    """The width, a multiple of `heads`, whose blocks of GPT-2 come nearest to that many weights.
-
-    N = L d^2 (4 ratio + 8),   in the papers 12 L d^2
-    """
-    weights = depth * (4 * attention_ratio + 8)
-    return nearest_width(lambda width: weights * width**2, block_params, step=heads)
-
-
 def nearest_width(size: Callable[[int], int], target: int, *, step: int) -> int:
     """The multiple of `step` whose size, which grows with it, comes nearest to the target."""
     most = 1
@@ -146,15 +137,17 @@ def nearest_width(size: Callable[[int], int], target: int, *, step: int) -> int:
     return min(candidates, key=lambda width: abs(size(width) - target))
 
 
-def block_size(options: RunOptions, width: int) -> int:
-    """Weights in blocks of the network at this width; what it reads does not count."""
-    return replace(options, width=width).architecture(vocab=2).block_params
+def block_size(options: RunOptions) -> int:
+    """Weights in blocks of the network, in the papers 12 L d^2; what it reads does not count."""
+    return options.architecture(vocab=2).block_params
 
 
 def matched_width(options: RunOptions, block_params: int) -> int:
     """The width whose blocks come nearest to that many weights."""
     step = 1 if options.head_dim else width_step(options)
-    return nearest_width(lambda width: block_size(options, width), block_params, step=step)
+    return nearest_width(
+        lambda width: block_size(replace(options, width=width)), block_params, step=step
+    )
 
 
 def width_step(options: RunOptions) -> int:

@@ -325,7 +325,7 @@ def _options(row: dict[str, Value]) -> RunOptions:
     block_params = int(row[BLOCK_PARAMS])
     check_at_least(1, block_params=block_params)
     width = matched_width(options, block_params)
-    found = block_size(options, width)
+    found = block_size(replace(options, width=width))
     miss = found / block_params - 1
     if abs(miss) > MOST_MISS:
         raise InvalidValue(

@@ -1,0 +1,256 @@
+"""What the shipped runs say of depth: crossings by vocabulary and rank, the law, and the trainings.
+
+Questions 2 and 5. Tests of the vocabulary bottleneck with 2 layers are outside of its hypotheses;
+`fair-depth` and `figure-one` ask the same with 6 and 12, and with 24 and 48.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import TypeAlias
+
+from archfit.fit.cells import CellResult, cells_of
+from archfit.fit.depths import Crossing
+from archfit.fit.evidence import (
+    EvidenceFinding,
+    Measure,
+    all_larger,
+    claim_table,
+    depth_at,
+    evidence_fits,
+    evidence_records,
+    finding,
+    loss_difference,
+    size_of,
+    verdict_of,
+    width_of,
+    within,
+)
+from archfit.fit.fitted import Fits
+from archfit.fit.noise import TAIL
+from archfit.spec import Architecture
+from archfit.spec.estimate import Estimate
+from archfit.spec.search import bisect_rising
+
+BYTES, BPE_500, BPE = 257, 500, 2000  # vocabularies of the English text
+NEAR = 1.5  # "about" a number: within this factor
+SAME_SIZE = 0.06  # of ln N, by which pairs of figure 1 differ at most
+LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
+PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
+CAPS, FAIR_CAPS = (16, 64), (32, 64, 128)  # ranks of the embedding
+FAIR = ("fair-depth", "fair-depth-third")
+GAP = "8 less 2 layers"
+Shape: TypeAlias = tuple[int, int]
+
+
+def shapes_of(fits: Fits, depths: Iterable[int]) -> list[Architecture]:
+    """The networks of these depths."""
+    wanted = tuple(depths)
+    return [cell.architecture for cell in fits.cells if cell.architecture.depth in wanted]
+
+
+def _pair(
+    fits: Fits, vocab: int, cap: int | None = None, depths: tuple[int, int] = PAIR
+) -> Crossing:
+    """The comparison of two depths for this vocabulary, the embedding's rank capped or not."""
+    return next(
+        crossing
+        for crossing in fits.crossings
+        if (crossing.shallow.depth, crossing.deep.depth) == depths
+        and crossing.shallow.input.vocab == vocab
+        and crossing.shallow.embedding.inner_size == cap
+    )
+
+
+def crossing_findings() -> Iterator[EvidenceFinding]:
+    """Does a small vocabulary or rank let the deeper network win sooner, and at that width?"""
+    vocab, capped = evidence_fits("wies-vocab"), evidence_fits("wies-lowrank")
+    by_vocab = [
+        width_of(_pair(vocab, size), f"V = {size} ({name})")
+        for size, name in ((BYTES, "bytes"), (BPE, "BPE"))
+    ]
+    by_rank = [width_of(_pair(capped, BPE, cap), f"rank {cap}") for cap in CAPS]
+    by_rank.append(width_of(_pair(capped, BPE), "full rank"))
+    yield from _sooner("vocabulary", by_vocab, (BYTES,), shapes_of(vocab, PAIR))
+    yield from _sooner("low-rank", by_rank, CAPS, shapes_of(capped, PAIR))
+    if evidence_records(FAIR[0]):
+        fair = evidence_fits(*FAIR)
+        by_vocab = [
+            width_of(_pair(fair, size, None, FAIR_PAIR), f"V = {size}")
+            for size in (BYTES, BPE_500, BPE)
+        ]
+        by_rank = [
+            width_of(_pair(fair, BPE, cap, FAIR_PAIR), f"rank {cap}" if cap else "full rank")
+            for cap in (*FAIR_CAPS, None)
+        ]
+        shapes = shapes_of(fair, FAIR_PAIR)
+        yield from _sooner("fair-vocabulary", by_vocab, (BYTES, BPE_500), shapes)
+        yield from _sooner("fair-low-rank", by_rank, FAIR_CAPS, shapes)
+    for size in (BYTES, BPE_500):
+        if evidence_records(f"figure-one-{size}"):
+            yield _figure_one(size)
+
+
+def _sooner(
+    claim: str, widths: Sequence[Measure], limits: Sequence[int], shapes: Sequence[Architecture]
+) -> Iterator[EvidenceFinding]:
+    """Widths at the crossings, the last without a limit: in which order, and where."""
+    *limited, free = widths
+    there = within(limited, [(limit / NEAR, limit * NEAR) for limit in limits])
+    larger = all_larger((free, width) for width in limited)
+    yield finding(f"{claim}-sooner", widths, larger, shapes)
+    free_width = free.estimate.value or free.estimate.low or free.estimate.high or math.nan
+    yield finding(f"{claim}-width", limited, there, shapes, free=free_width, near=NEAR)
+
+
+def _figure_one(vocab: int) -> EvidenceFinding:
+    """48 less 24 layers at each size; intervals by the noise of fair-depth on the same data."""
+    cells = sorted(cells_of(evidence_records(f"figure-one-{vocab}")), key=lambda cell: cell.size)
+    shallow, deep = ([c for c in cells if c.architecture.depth == depth] for depth in (24, 48))
+    half, first, last = single_run_error(shallow[0].data_hash), shallow[0], shallow[-1]
+    slope = (last.mean - first.mean) / max(last.log_size - first.log_size, 1e-9)  # nats an e-fold
+    measures = [
+        _single(below, above, slope, half)
+        for above, below in itertools.product(shallow, deep)
+        if abs(above.log_size - below.log_size) < SAME_SIZE
+    ]
+    beyond = [m.estimate for m in measures if m.at and m.at > vocab]
+    verdict = verdict_of((e.is_below(0) for e in beyond), (e.is_above(0) for e in beyond))
+    id_, shapes = f"figure-one-{vocab}", [cell.architecture for cell in cells]
+    return finding("figure-one", measures, verdict, shapes, id_=id_, vocab=vocab)
+
+
+def single_run_error(data_hash: str) -> float | None:
+    """Half of the interval of a difference of single runs, which have no scatter of their own: by
+    that of fair-depth on the same data; None without it."""
+    noises = evidence_fits(*FAIR).noise if evidence_records(FAIR[0]) else ()
+    noise = next((noise for noise in noises if noise.data_hash == data_hash), None)
+    if noise is None or not noise.is_enough:
+        return None
+    return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
+
+
+def _single(deep: CellResult, shallow: CellResult, slope: float, half: float | None) -> Measure:
+    """What the deep one loses more than the shallow one would at its size, a few per cent off."""
+    at_its_size = shallow.mean + slope * (deep.log_size - shallow.log_size)
+    value, width = deep.mean - at_its_size, shallow.architecture.width
+    low, high = (None, None) if half is None else (value - half, value + half)
+    estimate, seeds = Estimate(value=value, low=low, high=high), min(deep.seeds, shallow.seeds)
+    return Measure(what=f"width {width}", at=width, estimate=estimate, unit="nats", seeds=seeds)
+
+
+def depth_findings() -> Iterator[EvidenceFinding]:
+    """Best depths and crossings beside Levine's law, and what rates, lengths and seeds do."""
+    depth = evidence_fits("levine-depth")
+    yield _best_depths("best-depth", depth, BPE)
+    yield _best_depths("best-depth-of-bytes", evidence_fits("wies-vocab"), BYTES)
+    yield _law_of_crossings(depth)
+    yield from _trainings(depth)
+    yield _seeds(depth)
+
+
+def _law_width(depth: float) -> float:
+    return math.exp(LAW[0] + LAW[1] * depth)
+
+
+def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
+    """The best depth at each size, beside that of the law."""
+    items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
+    measures = [depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
+    law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
+        bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
+        for item in items
+    ]
+    tried = items[0].depths
+    holds = [  # below two layers the law has nothing to say: one is the least there is
+        measure.estimate.contains(min(tried, key=lambda depth: abs(math.log(depth / wanted))))
+        for measure, wanted in zip(measures, law, strict=True)
+        if wanted >= 2
+    ]
+    verdict = verdict_of(confirmed=holds, refuted=(not held for held in holds))
+    nearest = f"among the best at {sum(holds)} of {len(holds)} sizes"
+    words = {"tried": ", ".join(map(str, tried)), "law": ", ".join(f"{one:.1f}" for one in law)}
+    return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=nearest, **words)
+
+
+def _law_of_crossings(fits: Fits) -> EvidenceFinding:
+    """Crossings of neighbouring depths, beside the law of the paper."""
+    found = [crossing for crossing in fits.crossings if crossing.neighbours]
+    neighbours = {f"{item.shallow.depth} and {item.deep.depth}": item for item in found}
+    sizes = [size_of(item, f"depth {depths}") for depths, item in neighbours.items()]
+    widths = {
+        depths: width_of(item, f"width, {depths}")
+        for depths, item in neighbours.items()
+        if item.is_crossing
+    }
+    (law,) = (law for law in fits.laws if law.kind == "transition")
+    parameters = [
+        Measure(what=name, estimate=estimate, unit="number", seeds=law.seeds)
+        for name, estimate in law.parameters.items()
+    ]
+    at_two, at_four = widths["2 and 4"].estimate, widths["4 and 8"].estimate
+    one, two, four = map(_law_width, (1, 2, 4))
+    verdict = verdict_of(
+        confirmed=(at_two.contains(two), at_four.contains(four)),
+        refuted=(at_two.is_above(NEAR * two), at_four.is_above(NEAR * four)),
+    )
+    measures, shapes = (*sizes, *widths.values(), *parameters), shapes_of(fits, (1, 2, 4, 8))
+    a, b = LAW
+    return finding("depth-law", measures, verdict, shapes, a=a, b=b, one=one, two=two, four=four)
+
+
+def _trainings(usual: Fits) -> Iterator[EvidenceFinding]:
+    """What learning-rate rules do to 2 against 8 layers, and what a longer training does.
+
+    Standard rates are the best of three for each shape.
+    """
+    rates, short = evidence_fits("depth-rates"), evidence_fits("depth-lengths")
+    sizes = [
+        size_of(_pair(fits, BPE), f"crossing of 2 and 8 layers, {name}")
+        for name, fits in (("CompleteP", usual), ("standard rates", rates))
+    ]
+    gaps = [
+        _gap(fits, 2000, ((8, 152), (2, 302)), f"{GAP} at 2.2M, {name}")
+        for name, fits in (("CompleteP", usual), ("standard", rates))
+    ]
+    yield finding("depth-and-learning-rates", (*sizes, *gaps), "new", ())
+    runs = (500, short), (1000, short), (2000, usual), (4000, evidence_fits("depth-long"))
+    lengths = [
+        _gap(fits, steps, ((8, 56), (2, 112)), f"{GAP} at 0.3M, {steps:,} steps", steps)
+        for steps, fits in runs
+    ]
+    yield finding("depth-and-length", lengths, "new", ())
+
+
+def _gap(
+    fits: Fits, steps: int, shapes: tuple[Shape, Shape], what: str, at: float | None = None
+) -> Measure:
+    """The loss of the first of two shapes, depth x width, less that of the second."""
+    trained = [cell for cell in fits.cells if cell.recipe.steps == steps]
+    found = {(cell.architecture.depth, cell.architecture.width): cell for cell in trained}
+    first, second = (found[shape] for shape in shapes)
+    return loss_difference(fits, first, second, what, at)
+
+
+def _seeds(depth: Fits) -> EvidenceFinding:
+    """The standard deviation of one run, pooled over the usual cells of each sweep."""
+    from scipy.special import chdtri
+
+    named = {
+        "1 to 8 layers, all sizes": depth,
+        "6 x 256 and narrower, ranks": evidence_fits("wies-rank"),
+        "6 x 256, 512 positions": evidence_fits("wies-positions"),
+    }
+    measures = []
+    for what, pool in ((name, fits.noise[0].usual) for name, fits in named.items()):
+        low, high = (
+            pool.std * math.sqrt(pool.degrees / float(chdtri(pool.degrees, tail)))
+            for tail in (TAIL, 1 - TAIL)
+        )
+        std = Estimate(value=pool.std, low=low, high=high)
+        seeds = min(cell.seeds for cell in pool.cells)
+        measures.append(Measure(what=what, estimate=std, unit="nats, one run", seeds=seeds))
+    printed = [std for table in claim_table()["printed_stds"].values() for std in table]
+    times = median(m.estimate.value or 0.0 for m in measures) / median(printed)
+    return finding("seeds", measures, "new", (), times=times)

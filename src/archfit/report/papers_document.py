@@ -1,0 +1,163 @@
+"""Every theorem, figure, table and claim of the papers: which command is it, and our number.
+
+The items stand in resources/papers.toml; numbers of trained networks come from the shipped
+conclusions, those of formulas from `theory`.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from archfit.fit.evidence import Measure
+from archfit.fit.evidence_points import estimate_of, shipped_findings
+from archfit.report.document import Command, Document, Section, Table, json_of
+from archfit.spec.files import packed_file
+from archfit.theory.catalogue import quantity
+
+PAPERS = "papers.toml"
+NOT_RUN = "not run yet"
+SHOWN = 6  # items of a search, one line each
+DIGITS = 6
+SMALL_WORDS = ("a", "an", "and", "command", "for", "in", "is", "of", "on", "the", "what", "which")
+HOLE = re.compile(r"\{(=?)\s*([^}]*)\}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperItem:
+    """One or several numbered items that one command answers."""
+
+    document: str
+    items: tuple[str, ...]
+    says: str
+    command: str
+    status: str
+    ours: str
+    figure: str = ""  # of docs/papers
+
+    @property
+    def name(self) -> str:
+        """The items with the document that has them."""
+        return f"{self.document} {', '.join(self.items)}"
+
+    @property
+    def authors(self) -> str:
+        """Whose document it is."""
+        return str(papers_table()["documents"][self.document])
+
+    def matches(self, words: Sequence[str], *, in_text: bool) -> bool:
+        """Whether all words are in the name of one of its items, or else in what it says."""
+        names = [f"{self.document} {self.authors} {item}" for item in self.items]
+        texts = [f"{self.name} {self.authors} {self.says} {self.command}"] if in_text else names
+        return any(set(words) <= set(_words(text)) for text in texts)
+
+
+def _words(text: str) -> list[str]:
+    found = (word.strip(".?") for word in re.findall(r"[\w.?-]+", text.lower()))
+    return [word for word in found if word not in SMALL_WORDS]
+
+
+@cache
+def papers_table() -> dict[str, Any]:
+    """What the file says: documents, entries, and captions of the page."""
+    return tomllib.loads(packed_file(PAPERS).read_text(encoding="utf-8"))
+
+
+def paper_items() -> tuple[PaperItem, ...]:
+    """All of them, in the order of the documents; numbers are not filled in yet."""
+    return tuple(
+        PaperItem(**entry | {"items": tuple(entry["items"])}) for entry in papers_table()["entry"]
+    )
+
+
+def our_number(item: PaperItem) -> str:
+    """What is ours, with the numbers of formulas and findings in their places."""
+    return HOLE.sub(_filled, item.ours)
+
+
+def _filled(hole: re.Match[str]) -> str:
+    is_formula, text = hole.groups()
+    if is_formula:
+        name, *inputs = text.split()
+        given = dict(part.split("=") for part in inputs)
+        values = {key: int(word) if word.isdigit() else word for key, word in given.items()}
+        name, _, part = name.partition(".")  # of several, the one that is named
+        value = quantity(name, **values).value
+        return _short(str(value[part] if isinstance(value, dict) else value))
+    id_, _, what = text.partition("/")
+    finding = shipped_findings().get(id_)
+    if finding is None:
+        return NOT_RUN
+    if not what:
+        return str(finding["verdict"])
+    (found,) = (one for one in finding["measures"] if one["what"] == what)
+    known = {"unit": found["unit"], "seeds": found["seeds"]}
+    return str(Measure(what=what, estimate=estimate_of(found), **known))
+
+
+def _short(number: str) -> str:
+    """An integer as it is while people can read it; other numbers to a few digits."""
+    if number.isdigit() and len(number) <= 2 * DIGITS:
+        return number
+    return f"{float(number):.{DIGITS}g}"
+
+
+def papers_document(words: Sequence[str] = ()) -> Document:
+    """The items that these words name; without words how many there are."""
+    asked = _words(" ".join(words))
+    every = paper_items()
+    found = [item for item in every if item.matches(asked, in_text=False)]
+    found = found or [item for item in every if item.matches(asked, in_text=True)]
+    if not found:
+        raise ValueError(
+            f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` has "
+            "all of them"
+        )
+    detail = [Section.of(item.name, *_sentences(item)) for item in found]
+    if not asked:
+        sections = [Section.of("", _overview(every)), *_as_why(detail)]
+        statuses = Counter(item.status for item in every).most_common()
+        counted = ", ".join(f"{count} {status}" for status, count in statuses)
+        headline = f"{counted}. `archfit papers figure 1 wies` finds one, --why tells all."
+    elif len(found) == 1:
+        sections, headline = detail, f"{found[0].name}: {found[0].status}"
+    else:
+        listed = found[:SHOWN]
+        more = f"; the first {SHOWN}, --why has all" if len(found) > SHOWN else ""
+        table = Table(
+            title="",
+            columns=("item", "command"),
+            rows=tuple((f"{item.document} {item.items[0]}", item.command) for item in listed),
+        )
+        headline = f"{len(found)} entries{more}"
+        sections = [Section.of("", table), *_as_why(detail)]
+    return Document(
+        title="The papers, item by item",
+        headline=headline,
+        sections=tuple(sections),
+        data={
+            "items": [
+                json_of("paper-item", item, authors=item.authors, ours=our_number(item))
+                for item in found
+            ]
+        },
+    )
+
+
+def _sentences(item: PaperItem) -> tuple[str, ...]:
+    return f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
+
+
+def _as_why(sections: Sequence[Section]) -> list[Section]:
+    return [Section.of(part.title, *part.sentences, is_why=True) for part in sections]
+
+
+def _overview(items: Sequence[PaperItem]) -> Table:
+    """How many entries each document has."""
+    counts = Counter(item.document for item in items)
+    documents = papers_table()["documents"].items()
+    rows = tuple((document, title, f"{counts[document]}") for document, title in documents)
+    return Table(title="", columns=("", "document", "entries"), rows=rows)
