@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Inputs = ParamSpec("Inputs")
 Function = TypeVar("Function", bound=Callable[..., object])
-Kind: TypeAlias = Literal["whole", "word", "plan"]
+Kind: TypeAlias = Literal["whole", "word", "plan", "flag", "numbers", "segments"]
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 DIGITS = 20
@@ -76,8 +76,16 @@ INPUTS: dict[str, Input] = {
     "upper": Input("upper", kind="word"),
     "plan": Input("plan", kind="plan"),
     "entry": Input("entry", Range(0, 10**9)),
+    "prefix": Input("n_A", COUNT),
+    "continuation": Input("n_B", COUNT),
+    "residual": Input("residual", kind="flag"),
+    "statistics": Input("stats", kind="numbers"),
+    "degrees": Input("k", kind="numbers"),
+    "segments": Input("segments", kind="segments"),
+    "chains": Input("chains", Range(1, 10**6)),
 }
 LETTERS = {word: given.letter for word, given in INPUTS.items()}
+ALIASES = {"d": "d_x", "da": "d_a", "vocab": "V"}  # letters, where no other input is called so
 
 
 def check_sizes(**sizes: int) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from flint import arb
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
+_WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
 
 Partition = tuple[int, ...]
 
@@ -203,6 +204,31 @@ def _partition_count(total: int, parts: int) -> int:
         for size in range(part, total + 1):
             counts[size] += counts[size - part]
     return sum(counts)
+
+
+@catalogued("isotropic_deficit")
+def isotropic_deficit(width: int) -> int:
+    """What three layers of one head miss, at least, of the part of degree 6 in S_P and 7 in S_Q.
+
+        [t^14] (1 + t)^2 / (1 - t)^(d-3)
+
+    Forms v v^T with u v = b(v, v) = D(v, v) = 0 kill that part, as long as Q limits it.
+    """
+    if width > _WIDEST_LIMITED_BY_Q:
+        rule = f"is over {_WIDEST_LIMITED_BY_Q}, where the other side limits that part"
+        raise InvalidValue("width", width, rule, f"use {{width}} <= {_WIDEST_LIMITED_BY_Q}")
+    n = max(0, width - 3)
+    return multiset(n, 14) + 2 * multiset(n, 13) + multiset(n, 12)
+
+
+@catalogued("ub_stat_one_head_depth3")
+def one_head_upper_bound(width: int) -> int:
+    """No network of three layers and one head has a larger separation rank.
+
+    ub_stat with the part of degree 7 in S_Q lowered by the isotropic deficit
+    """
+    missing = isotropic_deficit(width) if width <= _WIDEST_LIMITED_BY_Q else 0
+    return statistics_upper_bound(3, width) - missing
 
 
 @catalogued("ub_stat_vocab")
