@@ -157,10 +157,10 @@ def _trial(
     )
     sizes = part_sizes(experiment, samples[0])
     parts: tuple[int, ...] | None = None
-    if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
+    if sizes and 2 * len(sizes) < field.prime:  # values of t^2 are distinct modulo the prime
         sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-        ranks = []
-        for done, part in enumerate(degree_matrices(evaluator, sides, sizes, progress)):
+        ranks, found = [], degree_matrices(evaluator, sides, experiment.partition, sizes, progress)
+        for done, part in enumerate(found):
             progress("eliminating", done, len(sizes))
             ranks.append(modular_rank(field, part))
         parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
@@ -197,10 +197,18 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
     if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
         return ()
-    sizes = tuple(bound + MARGIN for bound in degree_bounds(experiment))
-    evaluation = MULTIPLICATION * experiment.network.multiplications
+    sizes = tuple(min(bound + MARGIN, samples) for bound in degree_bounds(experiment))
+    evaluation = MULTIPLICATION * _pair_multiplications(experiment)
     split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
     return sizes if split < samples**2 * evaluation + samples**3 else ()
+
+
+def _pair_multiplications(experiment: Experiment) -> int:
+    """Products of residues for one pair; under a mask, for every position after the first run."""
+    if not experiment.network.is_causal:
+        return experiment.network.multiplications
+    seen = sum(length or 0 for _, length in experiment.segments[1:])
+    return experiment.network.multiplications * max(1, seen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,9 +245,7 @@ def most_samples(experiment: Experiment, device: str, *, seconds: float, gigabyt
 
 
 def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> MeasurementCost:
-    work = experiment.network.multiplications
-    if experiment.network.is_causal:
-        work *= experiment.partition.output + 1
+    work = _pair_multiplications(experiment)
     sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
     if sizes:
         matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)

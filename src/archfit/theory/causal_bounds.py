@@ -52,8 +52,8 @@ class MaskedNetwork:
     heads: int
     head_dim: int
     rank: int
-    residual: bool
-    vocab: int | None
+    residual: bool = False
+    vocab: int | None = None
 
     @property
     def layer_ranks(self) -> list[int]:
@@ -428,3 +428,21 @@ def chain_layers(depth: int, chains: int) -> int:
         rule = f"leaves {{chains}}={chains} fewer than the two layers that each needs"
         raise InvalidValue("depth", depth, rule, f"use {{depth}} >= {joining + 2}")
     return depth - joining
+
+
+def most_chains(
+    depth: int, width: int, heads: int, rank: int, prefix: int | None, continuation: int | None
+) -> int:
+    """The number of chains with the largest bound that fits a network; 0 if none does."""
+    room = min((min(width, heads) - 1) // 4, (rank - 1) // 2)
+    best, found = 0, 0
+    for joining in range(depth - 1):
+        g, layers = min(room, 3**joining), depth - joining
+        is_long = (prefix is None or prefix >= layers - 1) and (
+            continuation is None or continuation >= layers
+        )
+        if is_long and g * (layers - 1) ** 2 > best:
+            best, found = g * (layers - 1) ** 2, g
+        if g == room:
+            break
+    return found
