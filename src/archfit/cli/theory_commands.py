@@ -209,7 +209,8 @@ def _rank(width: int, vocab: int | None, rank: int | None, patch: int | None) ->
 def _partition(words: str, positions: int, output: str) -> Partition:
     """The positions on either side, by one of three names or by their numbers."""
     half = range(positions // 2)
-    usual = {"balanced": half, "first-half": half, "interleaved": range(0, positions, 2)}
+    usual = dict.fromkeys(("balanced", "first-half", "prefix"), half)
+    usual["interleaved"] = range(0, positions, 2)
     try:
         named = usual.get(words)
         side = tuple(sorted({int(word) for word in words.split(",")}) if named is None else named)

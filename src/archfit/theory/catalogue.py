@@ -247,12 +247,13 @@ def _numbers(word: str, value: object) -> list[int]:
 
 def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
     """Sides in order with their positions, as a list of pairs or the text A:3,B (B: any number)."""
+    pairs: Any = value
     if isinstance(value, str):
         parts = (part.partition(":") for part in value.split(","))
-        value = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
-    way_out = "give sides in turn, with or without a number of positions, as {segments}=A:3,B"
+        pairs = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
+    way_out = f"give sides in turn, with or without their positions, as {{{word}}}=A:3,B"
     try:
-        found = [(side, n) for side, n in value]  # type: ignore[attr-defined]  # the except below
+        found = [(side, n) for side, n in pairs]
     except (TypeError, ValueError) as problem:
         raise InvalidValue(word, value, "has another shape", way_out) from problem
     sides = [side for side, _ in found]

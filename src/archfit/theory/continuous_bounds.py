@@ -335,6 +335,15 @@ def _cubed_layer_factors(depth: int) -> "arb":
     return (total + arb(rest / 2, rest / 2)) * fmpz(3 ** (depth - cut))
 
 
+@certified("ub_residual_doubled_log3")
+def residual_doubled_log3(depth: int, width: int, heads: int) -> "arb":
+    """2^L times the bound of theorem 1, which the author response announces without a proof.
+
+    L log3 2 + C(L) log3(d_x + H)
+    """
+    return log3(2) * depth + every_depth_upper_bound_log3.ball(depth, width, heads)
+
+
 @catalogued("ub_residual_thm4")
 def residual_deep_formula(depth: int, width: int) -> Fraction:
     """The papers' formula for deep residual networks; not a bound.
