@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from archfit.exact.measure import Measurement, check_cost, most_samples
 from archfit.exact.measure import measure as measure_rank
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
-from archfit.exact.witness import KINDS, WitnessRequest, build_witness, check_witness, recipe_for
+from archfit.exact.witness import check_witness
+from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
 from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import (
@@ -93,6 +93,8 @@ def bounds(
     --chart draws them over depth.
     """
     report = bounds_report(chosen(Shape, invocation))
+    if counterexample and report.shape.causal:
+        raise ValueError("--counterexample: the papers say nothing of --causal; leave out one")
     verdict = refute_for_shape(report) if counterexample else None
     show(bounds_document(report, verdict), as_json=as_json, chart=chart, figure="bounds")
 
@@ -256,9 +258,9 @@ def witness(
 ) -> None:
     """The weights of a lower bound on the separation rank, run and compared with their promise."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    recipe = recipe_for(chosen(WitnessRequest, invocation, plan=given))
-    check = check_witness(build_witness(recipe, prime=prime))
-    inputs = asdict(recipe)  # all that fixes it, the sizes that were left to its kind among them
-    show(witness_document(check, inputs.pop("shape") | inputs), as_json=as_json)
+    check = check_witness(
+        build_witness(chosen(WitnessRequest, invocation, plan=given), prime=prime)
+    )
+    show(witness_document(check), as_json=as_json)
     if not check.verified:
         raise typer.Exit(FAILED)

@@ -4,16 +4,17 @@ import importlib.util
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
 from archfit.theory.causal_bounds import (
-    MaskedNetwork,
+    PrefixNetwork,
     Segment,
+    SegmentedNetwork,
     causal_chain_lower_bound,
     causal_prefix_upper_bound,
     causal_segments_upper_bound,
@@ -229,42 +230,42 @@ def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
     """Those of the segments up to the output; positional vectors only restrict more inputs."""
-    network, vocab, segments = experiment.network, experiment.vocab, experiment.segments
+    vocab, segments = experiment.vocab, experiment.segments
     if len(segments) == 1:  # the output sees one side alone
         yield 1
         return
-    sizes = {
-        "depth": network.depth,
-        "width": network.width,
-        "heads": network.heads,
-        "head_dim": network.head_dim,
-        "embedding_rank": experiment.rank + experiment.position_rank,
-    }
     for tokens in {None, None if experiment.position_rank else vocab}:
-        given = {"residual": network.has_residual, "vocab": tokens}
         with suppress(ValueError):  # sums too long
-            yield causal_segments_upper_bound(**sizes, **given, segments=segments)
-        if len(segments) == 2:
-            (_, before), (_, after) = segments
-            yield causal_prefix_upper_bound(**sizes, **given, prefix=before, continuation=after)
+            yield causal_segments_upper_bound(_segmented(experiment, tokens))
+            if len(segments) == 2:
+                yield causal_prefix_upper_bound(_prefixed(experiment, tokens))
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)
+
+
+def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
+    """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
+    network, rank = experiment.network, experiment.rank + experiment.position_rank
+    sizes = {name: getattr(network, name) for name in ("depth", "width", "heads", "head_dim")}
+    return sizes | {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+
+
+def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
+    return SegmentedNetwork(**_sizes(experiment, vocab), segments=experiment.segments)
+
+
+def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
+    (_, before), (_, after) = experiment.segments
+    return PrefixNetwork(**_sizes(experiment, vocab), prefix=before, continuation=after)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
     if not experiment.network.is_causal:
         return _unmasked_degree_bounds(experiment)
-    network = experiment.network
-    net = MaskedNetwork(
-        depth=network.depth,
-        width=network.width,
-        heads=network.heads,
-        head_dim=network.head_dim,
-        rank=experiment.rank,
-    )
-    outside, inside = side_series(net, experiment.segments)
+    net = _segmented(experiment)
+    outside, inside = side_series(net, net.segments)
     return tuple(map(min, reversed(outside), inside))
 
 
@@ -296,9 +297,8 @@ def _lower_bounds(experiment: Experiment) -> Iterator[int]:
         if b > 1 and experiment.rank > 1:
             yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
         if network.is_causal and len(segments) == 2:
-            (_, before), (_, after) = segments
-            sizes = (network.depth, network.width, network.heads, experiment.rank)
-            if chains := most_chains(*sizes, before, after):
+            net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
+            if chains := most_chains(net):
                 yield causal_chain_lower_bound(network.depth, chains)
     has_halves = not network.is_causal and len(partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:

@@ -72,10 +72,14 @@ def _parts(measured: Measurement) -> Iterator[str]:
     parts = measured.trials[-1].parts
     if parts is not None:
         bounds = degree_bounds(measured.experiment)
-        yield "Ranks by half degree inside (of at most): " + ", ".join(
-            f"{rank:,}" if rank == most else f"{rank:,} ({most:,})"
-            for rank, most in zip(parts, bounds, strict=True)
-        ) + "."
+        yield (
+            "Ranks by half degree inside (of at most): "
+            + ", ".join(
+                f"{rank:,}" if rank == most else f"{rank:,} ({most:,})"
+                for rank, most in zip(parts, bounds, strict=True)
+            )
+            + "."
+        )
 
 
 def certificate(measured: Measurement) -> str:

@@ -175,15 +175,16 @@ def quantities_document() -> Document:
     )
 
 
-def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
+def witness_document(check: "WitnessCheck") -> Document:
     """The weights of a lower bound, run and compared with their promise."""
     found, shape = check.witness, check.witness.shape
     (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
-    runs = "all" if check.extent == "all" else f"a random {check.entries_checked:,} of"
-    partly = "" if check.extent == "all" else " (of promised values)"
+    is_all = check.extent == "all"
+    runs = "all" if is_all else f"a random {check.entries_checked:,} of"
     measured = "not measured: too large"
     if check.measured_rank is not None:
-        measured = f"{check.measured_rank:,}{partly}"
+        measured = f"{check.measured_rank:,}{'' if is_all else ' (of promised values)'}"
+    bound = f"{found.bound_id} = {short_integer(str(found.bound))}"
     lines = facts(
         "witness",
         check,
@@ -191,7 +192,13 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
         entries=rows * columns,
         expected=expected,
         measured=measured,
-        bound=short_integer(str(found.bound)),
+        bound=bound,
+    )
+    said = Section.of(
+        "",
+        f"Measured rank: {measured}. Lower bound: {bound}.",
+        f"{check.entries_wrong:,} of {check.entries_checked:,} entries differ from what was "
+        f"promised, modulo {found.prime}.",
     )
     title = (
         f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
@@ -201,8 +208,8 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
     return Document(
         title=title,
         headline=_witness_verdict(check, expected),
-        sections=(Section.of("", table),),
-        data=check.as_json() | {"inputs": inputs},
+        sections=(said, Section.of("", table, is_why=True)),
+        data=check.as_json(),
     )
 
 
@@ -243,7 +250,11 @@ def _text(value: object) -> str:
     if not isinstance(value, list):
         return short_integer(str(value))
     if any(isinstance(part, list) for part in value):
-        return f"({len(value)} segments)" if value[0][0] in "AB" else f"(a plan of {len(value)} layers)"
+        return (
+            f"({len(value)} segments)"
+            if value[0][0] in "AB"
+            else f"(a plan of {len(value)} layers)"
+        )
     if len(value) > MOST_LISTED:
         return f"{len(value)} numbers, {', '.join(map(_text, value[:MOST_LISTED]))}, …"
     return ", ".join(map(_text, value))

@@ -108,11 +108,15 @@ def check_heads_fit(heads: int, **width: int) -> None:
             raise InvalidValue("heads", heads, rule, f"use at most {size} heads")
 
 
-def catalogued(name: str) -> Callable[[Function], Function]:
-    """Give a function its name in the catalogue, where a table says what it rests on."""
+def catalogued(name: str, takes: type | None = None) -> Callable[[Function], Function]:
+    """Give a function its name in the catalogue, where a table says what it rests on.
+
+    Its inputs are its parameters, or the fields of the one value that it takes.
+    """
 
     def named(function: Function) -> Function:
         function.catalogue_name = name  # type: ignore[attr-defined]  # read by the catalogue
+        function.takes = takes  # type: ignore[attr-defined]  # the same
         return function
 
     return named
@@ -134,9 +138,11 @@ class Certified(Generic[Inputs]):
         return self._formula(*args, **kwargs)
 
 
-def certified(name: str) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
+def certified(
+    name: str, takes: type | None = None
+) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
     """A real function of the catalogue with proved digits."""
-    return lambda formula: catalogued(name)(Certified(formula))
+    return lambda formula: catalogued(name, takes)(Certified(formula))
 
 
 class TooManyDigitsError(ValueError):

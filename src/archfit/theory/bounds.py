@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from archfit.theory.catalogue import (
     as_segments,
     quantity,
 )
-from archfit.theory.causal_bounds import Segment, most_chains, seen_statistics
+from archfit.theory.causal_bounds import PrefixNetwork, Segment, most_chains, seen_statistics
 from archfit.theory.statistics_bounds import (
     count_variables,
     statistics_upper_bound_log3,
@@ -89,7 +89,7 @@ class Shape:
             return ("A", N and N // 2), ("B", N and N - N // 2)
         if self.partition != "interleaved":
             found = as_segments("partition", self.partition)
-            if N is not None and N != sum(n or 0 for _, n in found):
+            if N is not None and sum(n or 0 for _, n in found) != N:
                 rule = f"does not have {{positions}}={N} positions"
                 raise InvalidValue("partition", self.partition, rule, "give the number of each")
             return tuple(found)
@@ -230,7 +230,10 @@ def regime(shape: Shape) -> Regime:
     width, bend, formula = shape.embedding_rank, 2 * shape.embedding_rank**2, "2 log3(d) + log3(2)"
     growth = "linearly in depth"
     if shape.causal:
-        bend, formula = 4 * _statistics(shape), "log3(4 m_0), m_0 the numbers a layer sees"
+        bend, formula = (
+            4 * seen_statistics(_masked(shape))[0],
+            "log3(4 m_0), m_0 the numbers a layer sees",
+        )
         growth = "with the square of depth"
     if 3**shape.depth < width:
         name = "below log3(width): the bounds grow doubly exponentially in depth"
@@ -246,10 +249,19 @@ def regime(shape: Shape) -> Regime:
     )
 
 
-def _statistics(shape: Shape) -> int:
-    """m_0: what the first layer sees of a prefix."""
-    sizes = (shape.depth, shape.width, shape.heads, shape.head_dim)
-    return seen_statistics(*sizes, shape.reached_rank, shape.residual)[0]
+def _masked(shape: Shape) -> PrefixNetwork:
+    """The network of vectors, for what is asked of a prefix."""
+    (_, before), *_, (_, after) = shape.segments
+    return PrefixNetwork(
+        depth=shape.depth,
+        width=shape.width,
+        heads=shape.heads,
+        head_dim=shape.head_dim,
+        embedding_rank=shape.reached_rank,
+        residual=shape.residual,
+        prefix=before,
+        continuation=after,
+    )
 
 
 def notes(shape: Shape) -> Iterator[str]:
@@ -276,7 +288,7 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
     """log3 of the upper bound over what it grows like at large depth, and in words."""
     L, r = shape.depth, shape.embedding_rank
     if shape.causal:
-        growth = Decimal(max(1, _statistics(shape))) * L**2 / 2
+        growth = Decimal(max(1, seen_statistics(_masked(shape))[0])) * L**2 / 2
         return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
         slope = count_variables(shape.vocab, r) - 1
@@ -302,24 +314,37 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
         status_line="proved",
         source="a function that is not zero",
     )
-    L, (h, b), r = shape.depth, shape.blocks, shape.embedding_rank
-    if shape.vocab is not None:
-        if not shape.causal:
-            yield from _vocabulary_lower_bounds(shape, shape.vocab)
+    if shape.causal:
+        yield from _causal_lower_bounds(shape)
+    elif shape.vocab is not None:
+        yield from _vocabulary_lower_bounds(shape, shape.vocab)
+    else:
+        yield from _continuous_lower_bounds(shape, witness_tries)
+
+
+def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
+    if shape.vocab is not None or shape.depth < 2:
         return
-    if shape.causal and L > 1 and len(shape.segments) == 2:
-        (_, before), (_, after) = shape.segments
-        if chains := most_chains(L, shape.width, shape.heads, r, before, after):
-            yield _bound("lb_causal_chain", L=L, chains=chains)
-    if not shape.causal and (shape.positions is None or shape.positions >= 2 * shape.width):
+    net = replace(_masked(shape), embedding_rank=shape.embedding_rank)
+    if len(shape.segments) == 2 and (chains := most_chains(net)):
+        yield _bound("lb_causal_chain", L=shape.depth, chains=chains)
+    yield from _sphere_lower_bounds(shape, "lb_sphere")
+
+
+def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
+    """Those by witnesses that need heads of two coordinates."""
+    (h, b), r = shape.blocks, shape.embedding_rank
+    if shape.depth > 1 and b > 1 and r > 1:
+        yield from (_bound(name, L=shape.depth, d_x=h * b, H=h, r=r) for name in names)
+
+
+def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
+    L, (h, b), r = shape.depth, shape.blocks, shape.embedding_rank
+    if shape.positions is None or shape.positions >= 2 * shape.width:
         yield _best_monomial_witness(shape, witness_tries)
+    yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
     if L < 2 or b < 2 or r < 2:
         return
-    network = {"L": L, "d_x": h * b, "H": h}
-    yield _bound("lb_sphere", r=r, **network)
-    if shape.causal:
-        return
-    yield _bound("lb_strong", r=r, **network)
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
@@ -330,7 +355,7 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
         if free >= least and (free % 2 == 0 or "closed" not in name):
-            yield _bound(name, **network)
+            yield _bound(name, L=L, d_x=h * b, H=h)
 
 
 def _halves(shape: Shape) -> int:
@@ -384,12 +409,12 @@ def upper_bounds(shape: Shape) -> Iterator[Bound]:
         yield _bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
     elif d < 3**L and not shape.residual:
         yield _bound("ub_thm2_closed", L=L, d_x=d)
-    if shape.residual and shape.head_dim is None:
-        yield _bound("ub_residual_doubled", L=L, d_x=d, H=shape.heads)
-    if shape.residual and shape.positions is not None and shape.heads <= d:
-        network = {"L": L, "d_x": d, "H": shape.heads, "N": shape.positions}
-        for form in ("recursion", "product_corrected", "product_paper", "closed_paper"):
-            yield _bound(f"ub_residual_{form}", **network)
+    if shape.residual and shape.heads <= d:
+        network = {"L": L, "d_x": d, "H": shape.heads}
+        yield _bound("ub_residual_doubled", **network)
+        forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
+        for form in forms if shape.positions is not None else ():
+            yield _bound(f"ub_residual_{form}", **network, N=shape.positions)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
@@ -411,14 +436,16 @@ def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
 
 def _causal_upper_bound(shape: Shape) -> Bound:
     """The best for these segments; tokens are also vectors, and positions add to their rank."""
-    given = {"L": shape.depth, "d_x": shape.width, "H": shape.heads, "d_a": shape.head_dim}
-    given |= {"r": shape.reached_rank, "residual": shape.residual}
-    name, more = "ub_causal_segments", {"segments": list(shape.segments)}
+    given: dict[str, object] = {"L": shape.depth, "d_x": shape.width, "H": shape.heads}
+    given |= {"d_a": shape.head_dim, "r": shape.reached_rank, "residual": shape.residual}
+    name = "ub_causal_segments"
     if len(shape.segments) == 2:
-        (_, before), (_, after) = shape.segments
-        name, more = "ub_causal_prefix", {"n_A": before, "n_B": after}
+        name, ((_, before), (_, after)) = "ub_causal_prefix", shape.segments
+        given |= {"n_A": before, "n_B": after}
+    else:
+        given["segments"] = list(shape.segments)
     vocabs = {None, None if shape.position_rank else shape.vocab}
-    found = [_bound(name, **given, **more, V=vocab) for vocab in vocabs]
+    found = [_bound(name, **given, V=vocab) for vocab in vocabs]
     return min(found, key=lambda bound: bound.log3)
 
 

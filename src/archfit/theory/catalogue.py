@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
-from inspect import signature
+from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
@@ -74,15 +74,24 @@ class Entry:
         return (self.function.__doc__ or "").partition("\n")[0]
 
     @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Its inputs, by our words for them."""
+        return signature(getattr(self.function, "takes", None) or self.function).parameters
+
+    @cached_property
     def words(self) -> dict[str, str]:
         """Our word for each letter that it takes."""
-        return {INPUTS[word].letter: word for word in signature(self.function).parameters}
+        return {INPUTS[word].letter: word for word in self.parameters}
 
     @cached_property
     def letters(self) -> dict[str, bool]:
         """The letters that it takes, True where one must be given."""
-        taken = signature(self.function).parameters
-        return {INPUTS[word].letter: p.default is p.empty for word, p in taken.items()}
+        return {INPUTS[word].letter: p.default is p.empty for word, p in self.parameters.items()}
+
+    def value(self, **inputs: Any) -> object:
+        """What it is for these inputs, by our words for them."""
+        takes = getattr(self.function, "takes", None)
+        return self.function(takes(**inputs)) if takes else self.function(**inputs)
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -154,7 +163,7 @@ def quantity(name: str, **inputs: object) -> Quantity:
     words = entry.words
     try:
         given = {words[letter]: _read(words[letter], value) for letter, value in inputs.items()}
-        value = entry.function(**given)
+        value = entry.value(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
     assert isinstance(value, int | Fraction | Decimal | dict | list)
@@ -235,8 +244,8 @@ def _flag(word: str, value: object) -> bool:
 
 def _numbers(word: str, value: object) -> list[int]:
     """Whole numbers, one a layer: a list, a single one, or the text 3,1,0."""
-    listed = value.split(",") if isinstance(value, str) else value
-    numbers = listed if isinstance(listed, list) else [listed]
+    listed: Any = value.split(",") if isinstance(value, str) else value
+    numbers: list[Any] = listed if isinstance(listed, list) else [listed]
     with suppress(ValueError):
         numbers = [int(part) if isinstance(part, str) else part for part in numbers]
     if not all(type(part) is int and part >= 0 for part in numbers) or not numbers:

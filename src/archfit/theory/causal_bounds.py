@@ -5,8 +5,9 @@ ones see the first only through T_l = sum_j y^{l,j} (y^{l,j})^T over it, one mat
 layer keeps its own summary of the prefix. Of the positions after it, what counts are iterated sums
 over words of even monomials, which factor over segments. docs/theory.md has the proofs.
 
-A series has, at place w, how many functions of half degree w a side can contribute. Without residual
-connections place w of one side meets place C - w of the other, and the ranks of the parts add up.
+A series has, at place w, how many functions of half degree w a side can contribute. Without
+residual connections place w of one side meets place C - w of the other, and the ranks of the parts
+add up.
 """
 
 import math
@@ -43,17 +44,31 @@ _MOST_PRODUCTS = 10**7  # of long integers: seconds
 _DEEPEST = 600  # 3^depth is a floating-point number
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class MaskedNetwork:
-    """The sizes that the bounds speak of; the inputs have rank `rank`."""
+    """A causal network, and what it reads: vectors, or tokens."""
 
     depth: int
     width: int
     heads: int
-    head_dim: int
-    rank: int
+    head_dim: int | None = None  # None: width / heads
+    embedding_rank: int | None = None  # None: as large as width and vocabulary allow
     residual: bool = False
-    vocab: int | None = None
+    vocab: int | None = None  # None: continuous inputs
+
+    def __post_init__(self) -> None:
+        if self.head_dim is None:
+            check_heads_fit(self.heads, width=self.width)
+
+    @property
+    def rank(self) -> int:
+        """r = min(embedding rank, width, vocabulary)."""
+        return min(r for r in (self.width, self.embedding_rank, self.vocab) if r is not None)
+
+    @property
+    def inner(self) -> int:
+        """d_a."""
+        return self.width // self.heads if self.head_dim is None else self.head_dim
 
     @property
     def layer_ranks(self) -> list[int]:
@@ -61,68 +76,49 @@ class MaskedNetwork:
         ranks = [self.rank]
         for _ in range(self.depth):
             r = ranks[-1]
-            new = min(self.heads * min(self.head_dim, r), r * symmetric_entries(r))
+            new = min(self.heads * min(self.inner, r), r * symmetric_entries(r))
             ranks.append(min(self.width, new + r * self.residual))
         return ranks
 
     @property
     def own_forms(self) -> int:
         """rho: through how many linear forms the output's own input is seen."""
-        return self.rank if self.residual else min(self.rank, self.heads * self.head_dim)
-
-    @property
-    def statistics(self) -> list[int]:
-        """m_l: how many linear forms of T_l a later position sees, for each layer l."""
-        seen, ranks = [], self.layer_ranks
-        for r in ranks[:-1]:
-            v = min(self.head_dim, r)
-            overlap = max(0, 2 * v - r)
-            seen.append(min(symmetric_entries(r), self.heads * (v * v - math.comb(overlap, 2))))
-        seen[-1] = min(seen[-1], ranks[-2], self.heads * self.head_dim)  # one row is read
-        if self.vocab is not None:
-            seen[0] = min(seen[0], self.vocab - 1)  # token counts, whose sum is fixed
-        return seen
+        return self.rank if self.residual else min(self.rank, self.heads * self.inner)
 
 
-def _network(
-    depth: int,
-    width: int,
-    heads: int,
-    head_dim: int | None,
-    embedding_rank: int | None,
-    residual: bool,
-    vocab: int | None = None,
-) -> MaskedNetwork:
-    if head_dim is None:
-        check_heads_fit(heads, width=width)
-    limits = (width, embedding_rank, vocab)
-    return MaskedNetwork(
-        depth=depth,
-        width=width,
-        heads=heads,
-        head_dim=width // heads if head_dim is None else head_dim,
-        rank=min(limit for limit in limits if limit is not None),
-        residual=residual,
-        vocab=vocab,
-    )
+@dataclass(frozen=True, kw_only=True)
+class PrefixNetwork(MaskedNetwork):
+    """A causal network, a prefix and what follows it; None: any number of positions."""
+
+    prefix: int | None = None
+    continuation: int | None = None
 
 
-@catalogued("statistics")
-def seen_statistics(
-    depth: int,
-    width: int,
-    heads: int,
-    head_dim: int | None = None,
-    embedding_rank: int | None = None,
-    residual: bool = False,
-) -> list[int]:
+@dataclass(frozen=True, kw_only=True)
+class SegmentedNetwork(MaskedNetwork):
+    """A causal network, and the positions up to its output in runs of either side."""
+
+    segments: Sequence[Segment]
+
+
+@catalogued("statistics", MaskedNetwork)
+def seen_statistics(net: MaskedNetwork) -> list[int]:
     """How many numbers about a prefix each layer can see, m_0..m_(L-1).
 
         m_l = min( m(r_l), H (v^2 - binom(o, 2)) ),   v = min(d_a, r_l),   o = max(0, 2v - r_l)
 
-    Of the last layer one row is read: at most r_(L-1) and H d_a numbers.
+    Of the last layer one row is read: at most r_(L-1) and H d_a numbers. Of tokens the first
+    layer sees counts, whose sum is fixed: at most V - 1 numbers.
     """
-    return _network(depth, width, heads, head_dim, embedding_rank, residual).statistics
+    seen, ranks = [], net.layer_ranks
+    for r in ranks[:-1]:
+        v = min(net.inner, r)
+        overlap = max(0, 2 * v - r)
+        seen.append(min(symmetric_entries(r), net.heads * (v * v - math.comb(overlap, 2))))
+    seen[-1] = min(seen[-1], ranks[-2], net.heads * net.inner)
+    if net.vocab is not None:
+        seen[0] = min(seen[0], net.vocab - 1)
+    return seen
 
 
 @catalogued("reachable")
@@ -189,7 +185,7 @@ def _smaller(left: Series, right: Series) -> Series:
 
 def _first(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     """D_A of a segment that nothing stands before."""
-    monomials = prefix_monomials(net.statistics)
+    monomials = prefix_monomials(seen_statistics(net))
     return monomials if positions is None else _smaller(monomials, _words(letters, positions))
 
 
@@ -213,6 +209,7 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
 
 def side_series(net: MaskedNetwork, segments: Sequence[Segment]) -> tuple[Series, Series]:
     """What the side without the output contributes, by half degree, and what the other does."""
+    _check_exact(net.depth, len(segments))
     C = interaction_count(net.depth)
     letters = [0, *(multiset(net.rank, 2 * k) for k in range(1, C + 1))]
     sides = {side: [1] + [0] * C for side in "AB"}
@@ -232,84 +229,56 @@ def _met(net: MaskedNetwork, outside: Series, inside: Series) -> int:
     return min(a + b for a, b in zip(below, reversed(above), strict=True))
 
 
-@catalogued("ub_causal_prefix")
-def causal_prefix_upper_bound(
-    depth: int,
-    width: int,
-    heads: int,
-    head_dim: int | None = None,
-    embedding_rank: int | None = None,
-    residual: bool = False,
-    prefix: int | None = None,
-    continuation: int | None = None,
-    vocab: int | None = None,
-) -> int:
+@catalogued("ub_causal_prefix", PrefixNetwork)
+def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
     """No causal network has a larger separation rank between a prefix and what follows it.
 
         sum_{w=0..C} min( D_A(w), D_B(C - w) ),   D_B = rho / (1 - sum_k multiset(r, 2k) t^k)
 
     D_A is `prefix_monomials`. It holds for every N; n_A and n_B, if given, can lower it.
     """
-    net = _network(depth, width, heads, head_dim, embedding_rank, residual, vocab)
-    _check_exact(depth)
-    outside, inside = side_series(net, (("A", prefix), ("B", continuation)))
-    if depth == 2 and heads == 1:
+    outside, inside = side_series(net, (("A", net.prefix), ("B", net.continuation)))
+    if net.depth == 2 and net.heads == 1:
         outside[2] = min(outside[2], _one_head_quadratics(net))
-    fillings = [power(vocab, n) for n in (prefix, continuation) if vocab is not None and n]
+    sides, V = (net.prefix, net.continuation), net.vocab
+    fillings = [power(V, n) for n in sides if V is not None and n is not None]
     return min([_met(net, outside, inside), *fillings])
 
 
 def _one_head_quadratics(net: MaskedNetwork) -> int:
     """Quadratic forms of T_0 that two layers of one head see: docs/theory.md counts them."""
-    m, r = net.statistics[0], net.rank
-    v = min(net.head_dim, r, m)
+    m, r = seen_statistics(net)[0], net.rank
+    v = min(net.inner, r, m)
     others = multiset(m - v, 2)
-    return multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.head_dim >= r else v * v)
+    return multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
 
 
-@catalogued("ub_causal_segments")
-def causal_segments_upper_bound(
-    depth: int,
-    width: int,
-    heads: int,
-    segments: Sequence[Segment],
-    head_dim: int | None = None,
-    embedding_rank: int | None = None,
-    residual: bool = False,
-    vocab: int | None = None,
-) -> int:
+@catalogued("ub_causal_segments", SegmentedNetwork)
+def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
     """No causal network has a larger separation rank where the sides alternate in these segments.
 
     The series of the prefix bound, times 1 / (1 - sum_k multiset(r, 2k) t^k) for each segment
     between the first and the last. It holds for every N with so many segments.
     """
-    net = _network(depth, width, heads, head_dim, embedding_rank, residual, vocab)
-    _check_exact(depth, len(segments))
+    segments = net.segments
     outside, inside = side_series(net, segments)
-    if depth != 2 or vocab is not None:
+    if net.depth != 2 or net.vocab is not None:
         return _met(net, outside, inside)
     # Of two layers the part w = 2 grows linearly with the number of segments.
     moments, output = {"A": 0, "B": 0}, segments[-1][0]
     for place, (side, _) in enumerate(segments):
-        moments[side] += symmetric_entries(net.rank) if place else net.statistics[0]
-    part = net.statistics[0] * moments["BA"[output == "B"]] + net.layer_ranks[1] * moments[output]
-    if residual:
+        moments[side] += symmetric_entries(net.rank) if place else seen_statistics(net)[0]
+    part = (
+        seen_statistics(net)[0] * moments["BA"[output == "B"]]
+        + net.layer_ranks[1] * moments[output]
+    )
+    if net.residual:
         return min(_met(net, outside, inside), sum(outside[:2]) + part + sum(inside[:2]))
     return _met(net, [*outside[:2], min(outside[2], part), *outside[3:]], inside)
 
 
-@certified("ub_causal_prefix_log3")
-def causal_prefix_upper_bound_log3(
-    depth: int,
-    width: int,
-    heads: int,
-    head_dim: int | None = None,
-    embedding_rank: int | None = None,
-    residual: bool = False,
-    prefix: int | None = None,
-    continuation: int | None = None,
-    vocab: int | None = None,
-) -> "arb":
+@certified("ub_causal_prefix_log3", PrefixNetwork)
+def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
     """Logarithm base 3 of a relaxed prefix bound, for shapes whose sums are too long.
 
         min over w0 of log3( #A(w <= w0) + #B(b <= C - 1 - w0) )
@@ -322,25 +291,24 @@ def causal_prefix_upper_bound_log3(
     """
     from flint import arb, fmpz
 
-    if depth > _DEEPEST:
+    if net.depth > _DEEPEST:
         rule = "makes 3^L larger than a floating-point number"
-        raise InvalidValue("depth", depth, rule, f"use {{depth}} <= {_DEEPEST}")
-    net = _network(depth, width, heads, head_dim, embedding_rank, residual, vocab)
+        raise InvalidValue("depth", net.depth, rule, f"use {{depth}} <= {_DEEPEST}")
     cut, s, u = _best_cut(net)
     count_A, count_B = arb(0), ln(net.own_forms)
     if s:
-        factors = ((-arb(s) * fmpz(3**layer)).exp() for layer in range(depth))
-        lns = (m * (-x).log1p() for m, x in zip(net.statistics, factors, strict=True))
+        factors = ((-arb(s) * fmpz(3**layer)).expm1() for layer in range(net.depth))
+        lns = (m * (-x).log() for m, x in zip(seen_statistics(net), factors, strict=True))
         count_A = arb(s) * fmpz(cut) - sum(lns, arb(0))
     if u:
         letters = ((1 - arb(u)) ** -net.rank + (1 + arb(u)) ** -net.rank) / 2 - 1
-        b0 = fmpz(interaction_count(depth) - 1 - cut)
+        b0 = fmpz(interaction_count(net.depth) - 1 - cut)
         count_B += -2 * b0 * arb(u).log() - (-letters).log1p()
     best = count_A + (count_B - count_A).exp().log1p()
-    for n in (prefix, continuation):
+    for n in (net.prefix, net.continuation):
         if n is not None:
-            best = best.min(ln_multiset(net.rank * n + 1, 3**depth))
-            best = best if vocab is None else best.min(ln(vocab) * n)
+            best = best.min(ln_multiset(net.rank * n + 1, 3**net.depth))
+            best = best if net.vocab is None else best.min(ln(net.vocab) * n)
     return log3_from_ln(best)
 
 
@@ -352,7 +320,7 @@ def _best_cut(net: MaskedNetwork) -> tuple[int, float, float]:
     def rises_faster(cut: int) -> bool:
         """Whether one step more adds more to #A than it takes from #B."""
         (ln_a, s), (ln_b, u) = _prefix_count(net, cut), _word_count(net, last - cut)
-        return not u or bool(s) and ln_a + math.log(s) >= ln_b + math.log(-2 * math.log(u))
+        return not u or (bool(s) and ln_a + math.log(s) >= ln_b + math.log(-2 * math.log(u)))
 
     cut = first_whole(rises_faster, 0, last)
     return cut, _prefix_count(net, cut)[1], _word_count(net, last - cut)[1]
@@ -362,7 +330,7 @@ def _prefix_count(net: MaskedNetwork, cut: int) -> tuple[float, float]:
     """The least s cut - sum_l m_l ln(1 - e^(-s 3^l)), and its s."""
     if cut == 0:
         return 0.0, 0.0
-    layers = [(m, 3.0**layer) for layer, m in enumerate(net.statistics)]
+    layers = [(m, 3.0**layer) for layer, m in enumerate(seen_statistics(net))]
 
     def weight(ln_s: float) -> float:
         """Minus the mean weight at s, which rises."""
@@ -370,8 +338,7 @@ def _prefix_count(net: MaskedNetwork, cut: int) -> tuple[float, float]:
         return -sum(m * t / math.expm1(x) for m, t, x in each if x < 700)
 
     s = math.exp(bisect_rising(weight, -float(cut), -690.0, 60.0))
-    gone = ((m, math.exp(-s * t)) for m, t in layers)
-    return s * cut - sum(m * math.log1p(-x) for m, x in gone), s
+    return s * cut - sum(m * math.log(-math.expm1(-s * t)) for m, t in layers), s
 
 
 def _word_count(net: MaskedNetwork, most: int) -> tuple[float, float]:
@@ -430,17 +397,14 @@ def chain_layers(depth: int, chains: int) -> int:
     return depth - joining
 
 
-def most_chains(
-    depth: int, width: int, heads: int, rank: int, prefix: int | None, continuation: int | None
-) -> int:
+def most_chains(net: PrefixNetwork) -> int:
     """The number of chains with the largest bound that fits a network; 0 if none does."""
-    room = min((min(width, heads) - 1) // 4, (rank - 1) // 2)
+    room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
+    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
     best, found = 0, 0
-    for joining in range(depth - 1):
-        g, layers = min(room, 3**joining), depth - joining
-        is_long = (prefix is None or prefix >= layers - 1) and (
-            continuation is None or continuation >= layers
-        )
+    for joining in range(net.depth - 1):
+        g, layers = min(room, 3**joining), net.depth - joining
+        is_long = n_A >= layers - 1 and n_B >= layers
         if is_long and g * (layers - 1) ** 2 > best:
             best, found = g * (layers - 1) ** 2, g
         if g == room:

@@ -94,8 +94,6 @@ def refute_formula(
 def refute_for_shape(report: BoundsReport) -> Refutation:
     """Whether the disputed bound of this shape fails; it holds where a proved one is below it."""
     shape = report.shape
-    if shape.causal:
-        raise ValueError("the papers say nothing of a causal mask; leave out --causal")
     targets = {"ub_thm2", "ub_residual_thm4"}
     if shape.is_rank_limited or shape.vocab is not None:
         targets = {"ub_vocab_statement"}

@@ -146,7 +146,9 @@ def degree_upper_bounds(
         )
     missing = _deficit(width) if one_head and depth == 3 else 0
     return tuple(
-        min(_with_own_vector(width, inside, k), _without(width, outside, C - k) - missing * (k == 6))
+        min(
+            _with_own_vector(width, inside, k), _without(width, outside, C - k) - missing * (k == 6)
+        )
         for k in range(C + 1)
     )
 
