@@ -70,7 +70,7 @@ def _random_shape(chance: random.Random) -> Shape:
     width = chance.choice((chance.randint(1, 9), chance.randint(1, 300), chance.randint(2, 20000)))
     positions = chance.choice((None, chance.randint(2, 64)))
     partition = chance.choice(("prefix", "prefix", "interleaved")) if positions else "prefix"
-    deepest = 3 if partition == "interleaved" else chance.choice((5, 120))
+    deepest = 3 if partition == "interleaved" else chance.choice((4, 4, 4, 24))
     return Shape(
         depth=chance.randint(1, deepest),
         width=width if deepest > 3 else min(width, 300),

@@ -13,7 +13,7 @@ import typer
 from archfit.cli.options import Chart, chosen, with_words
 from archfit.cli.output import bar, show
 from archfit.exact.experiment import AnalysedNetwork, Experiment, Partition, divided
-from archfit.exact.measure import Measurement, check_cost, most_samples
+from archfit.exact.measure import Measurement, check_cost
 from archfit.exact.measure import measure as measure_rank
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
@@ -176,10 +176,7 @@ class _Machine:
     def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
         """Its rank; one that would take too long or too much memory is refused."""
         check_cost(experiment, self.kind, **self.limits)
-        most = most_samples(experiment, self.kind, **self.limits)
-        return measure_rank(
-            experiment, self.arrays, primes=self.primes, progress=progress, most_samples=most
-        )
+        return measure_rank(experiment, self.arrays, primes=self.primes, progress=progress)
 
 
 def _claim(name: str, machine: _Machine) -> Document:

@@ -195,10 +195,10 @@ class Experiment:
         return 2 * inputs + 4 * interaction_count(self.network.depth)
 
 
-def upper_bound(experiment: Experiment) -> int | None:
-    """The best proved upper bound; None where its sums are too long."""
+def upper_bound(experiment: Experiment) -> int:
+    """The best proved upper bound."""
     bounds = _causal_upper_bounds if experiment.network.is_causal else _upper_bounds
-    return min(bounds(experiment), default=None)
+    return min(bounds(experiment))
 
 
 def _upper_bounds(experiment: Experiment) -> Iterator[int]:
@@ -235,10 +235,9 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
         yield 1
         return
     for tokens in {None, None if experiment.position_rank else vocab}:
-        with suppress(ValueError):  # sums too long
-            yield causal_segments_upper_bound(_segmented(experiment, tokens))
-            if len(segments) == 2:
-                yield causal_prefix_upper_bound(_prefixed(experiment, tokens))
+        yield causal_segments_upper_bound(_segmented(experiment, tokens))
+        if len(segments) == 2:
+            yield causal_prefix_upper_bound(_prefixed(experiment, tokens))
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)

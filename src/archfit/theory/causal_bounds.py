@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number
 
-_MOST_PRODUCTS = 10**7  # of long integers: seconds
+_MOST_PRODUCTS = 10**6  # of long integers: a second
 _DEEPEST = 600  # 3^depth is a floating-point number
+_CUT_BITS = 40  # to which the best cut is looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +145,10 @@ def prefix_monomials(statistics: Sequence[int]) -> Series:
     _check_exact(len(statistics))
     found, nodes = [1], 1
     for m in reversed(statistics):
-        new = [0] * (3 * len(found) - 1)
+        new, powers = [0] * (3 * len(found) - 1), [multiset(m, k) for k in range(nodes + 1)]
         for weight, ways in enumerate(found):
             for k in range(nodes - 2 * weight + 1):  # N_l of `is_reachable`
-                new[3 * weight + k] += ways * multiset(m, k)
+                new[3 * weight + k] += ways * powers[k]
         found, nodes = new, 3 * nodes
     return found
 
@@ -322,7 +323,8 @@ def _best_cut(net: MaskedNetwork) -> tuple[int, float, float]:
         (ln_a, s), (ln_b, u) = _prefix_count(net, cut), _word_count(net, last - cut)
         return not u or (bool(s) and ln_a + math.log(s) >= ln_b + math.log(-2 * math.log(u)))
 
-    cut = first_whole(rises_faster, 0, last)
+    step = max(1, last >> _CUT_BITS)
+    cut = step * first_whole(lambda at: rises_faster(step * at), 0, last // step)
     return cut, _prefix_count(net, cut)[1], _word_count(net, last - cut)[1]
 
 
