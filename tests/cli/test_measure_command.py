@@ -64,7 +64,7 @@ def test_the_document_has_all_of_the_certificate() -> None:
         "primes": [65537],
         "ranks": [49],
         "upper": 49,
-        "lower": 2,
+        "lower": 4,
         "failure_probability": 0.0,
         "certificate": "at least 49 for almost all weights, for certain; "
         "no more, by the proved upper bound: exact",
@@ -197,7 +197,7 @@ def test_a_claim_as_a_document() -> None:
     first = document["rows"][0]
     wanted = {"case": 1, "depth": 2, "width": 2, "causal": True, "separation_rank": 18}
     assert wanted.items() <= first.items()
-    assert first["upper"] is None
+    assert first["upper"] == 18
 
 
 def test_a_claim_that_fails_says_where() -> None:

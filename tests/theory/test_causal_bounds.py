@@ -19,7 +19,7 @@ VECTORS = json.loads((Path(__file__).parent / "causal_vectors.json").read_text()
 
 def test_there_are_as_many_vectors_as_the_specification_has() -> None:
     measured = [vector for vector in VECTORS if "measured_rank" in vector]
-    assert (len(VECTORS), len(measured)) == (271, 187)
+    assert (len(VECTORS), len(measured)) == (271, 183)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
@@ -89,7 +89,7 @@ def _random_shape(chance: random.Random) -> Shape:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_lower_bound_is_below_every_upper_bound_under_a_mask(seed: int) -> None:
     chance = random.Random(seed)
-    for _ in range(500):
+    for _ in range(100):
         shape = _random_shape(chance)
         lowest = min(bound.log3 for bound in upper_bounds(shape))
         for bound in lower_bounds(shape, 1):
@@ -138,6 +138,17 @@ def test_what_can_only_lower_a_bound_does(seed: int) -> None:
             assert few <= many
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 9))
+def test_two_thousand_more_shapes_keep_lower_below_upper_under_a_mask(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(400):
+        shape = _random_shape(chance)
+        lowest = min(bound.log3 for bound in upper_bounds(shape))
+        for bound in lower_bounds(shape, 1):
+            assert bound.log3 <= lowest, (shape, bound.id)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_up_to_two_layers_a_prefix_never_exceeds_the_unmasked_bound(seed: int) -> None:
     chance = random.Random(seed)
@@ -152,7 +163,7 @@ def test_deeper_a_mask_raises_the_bound_and_growth_is_quadratic_in_depth() -> No
         [float(str(quantity(name, L=L, d=2, **more).value)) for L in (50, 100, 200)]
         for name, more in (("ub_causal_prefix_log3", {"H": 1}), ("ub_stat_simple_log3", {}))
     )
-    assert 3.8 < masked[2] / masked[1] < 4 > masked[1] / masked[0] > 3.6
+    assert 4 < masked[2] / masked[1] < masked[1] / masked[0] < 4.3
     assert 1.9 < unmasked[2] / unmasked[1] < 2.1
 
 
@@ -176,7 +187,7 @@ def test_segments_of_a_shape() -> None:
         ({"partition": "A:0,B"}, "does not alternate"),
         ({"partition": "A:3,B:2", "positions": 6}, "does not have positions=6 positions"),
         ({"partition": "interleaved", "causal": False, "positions": 4}, "add causal, or leave"),
-        ({"depth": 601}, "use L <= 600"),
+        ({"depth": 201}, "use L <= 200"),
     ],
 )
 def test_what_is_no_partition_is_refused(sizes: dict[str, Any], sentence: str) -> None:

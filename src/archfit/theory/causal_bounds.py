@@ -41,8 +41,7 @@ Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number
 
 _MOST_PRODUCTS = 10**6  # of long integers: a second
-_DEEPEST = 600  # 3^depth is a floating-point number
-_CUT_BITS = 40  # to which the best cut is looked for
+_DEEPEST = 200  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +292,7 @@ def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
     from flint import arb, fmpz
 
     if net.depth > _DEEPEST:
-        rule = "makes 3^L larger than a floating-point number"
+        rule = "makes the search for the best cut take minutes"
         raise InvalidValue("depth", net.depth, rule, f"use {{depth}} <= {_DEEPEST}")
     cut, s, u = _best_cut(net)
     count_A, count_B = arb(0), ln(net.own_forms)
@@ -323,8 +322,7 @@ def _best_cut(net: MaskedNetwork) -> tuple[int, float, float]:
         (ln_a, s), (ln_b, u) = _prefix_count(net, cut), _word_count(net, last - cut)
         return not u or (bool(s) and ln_a + math.log(s) >= ln_b + math.log(-2 * math.log(u)))
 
-    step = max(1, last >> _CUT_BITS)
-    cut = step * first_whole(lambda at: rises_faster(step * at), 0, last // step)
+    cut = first_whole(rises_faster, 0, last)
     return cut, _prefix_count(net, cut)[1], _word_count(net, last - cut)[1]
 
 
