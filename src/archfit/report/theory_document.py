@@ -252,7 +252,7 @@ def _text(value: object) -> str:
     if any(isinstance(part, list) for part in value):
         return (
             f"({len(value)} segments)"
-            if value[0][0] in "AB"
+            if value[0][0] in ("A", "B")
             else f"(a plan of {len(value)} layers)"
         )
     if len(value) > MOST_LISTED:
