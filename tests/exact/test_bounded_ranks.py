@@ -71,7 +71,7 @@ def test_three_hundred_more_ranks_lie_between_their_bounds(seed: int) -> None:
 )
 def test_of_two_layers_the_prefix_bound_is_the_rank(sizes: dict[str, int], rank: int) -> None:
     """More heads can raise it: 322 with two, 290 with one."""
-    found = measured(**sizes, causal=True)  # type: ignore[arg-type]  # letters and sizes
+    found = measured(**sizes, causal=True)
     assert (found.rank, found.upper, found.is_exact) == (rank, rank, True)
 
 
@@ -86,9 +86,9 @@ def test_of_two_layers_the_prefix_bound_is_the_rank(sizes: dict[str, int], rank:
 def test_from_three_layers_on_a_mask_raises_the_rank(
     sizes: dict[str, int], rank: int, upper: int, unmasked: int
 ) -> None:
-    found = measured(**sizes, causal=True)  # type: ignore[arg-type]  # letters and sizes
+    found = measured(**sizes, causal=True)
     assert (found.rank, found.upper) == (rank, upper)
-    assert measured(**sizes).rank == unmasked  # type: ignore[arg-type]  # the same
+    assert measured(**sizes).rank == unmasked
 
 
 def test_an_output_that_sees_one_side_has_rank_one() -> None:

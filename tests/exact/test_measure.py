@@ -353,13 +353,6 @@ def test_progress_is_reported_to_the_end() -> None:
     assert (24 * 24, 24 * 24) in {(done, total) for _, done, total in seen}
 
 
-def test_samples_may_be_doubled_as_often_as_is_allowed() -> None:
-    what = experiment(2, 2, 1, 10, causal=True, side=range(0, 10, 2))
-    assert measure(what, NUMPY, progress=silent, most_samples=128).rank == 110
-    with pytest.raises(ValueError, match="twice as many are over the limit"):
-        measure(what, NUMPY, progress=silent, most_samples=127)
-
-
 def test_a_measurement_takes_the_time_of_all_its_trials() -> None:
     found = measured(2, 2)
     assert found.seconds == sum(trial.seconds for trial in found.trials) > 0

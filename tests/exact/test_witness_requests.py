@@ -170,7 +170,7 @@ def test_the_best_of_twenty_plans_is_taken_for_few_heads(heads: int, tries: int)
 def test_a_given_plan_is_read_at_entry_zero_unless_another_is_asked_for() -> None:
     plan: Plan = (((0, 1), (1, 1)),)
     for entry in (None, 0, 1):
-        request = WitnessRequest(kind="monomial", **SIZES, plan=plan, entry=entry)
+        request = WitnessRequest(kind="monomial", **SIZES, plan=plan, entry=entry)  # type: ignore[arg-type]  # sizes
         found = build_witness(request)
         assert (found.inputs["plan"], found.inputs["entry"], found.entry) == (
             plan,

@@ -2,6 +2,7 @@
 
 import json
 import random
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,7 @@ def test_what_can_only_lower_a_bound_does(seed: int) -> None:
         assert short <= _bound("ub_causal_prefix", **sizes, n_A=n_A + 1, n_B=n_B + 1)
         assert _bound("ub_causal_prefix", **sizes | {"r": 1}) <= bound
         log = quantity("ub_causal_prefix_log3", **sizes).value
+        assert isinstance(log, Decimal)
         assert digits(lambda bound=bound: log3(bound)) <= log  # type: ignore[misc]  # a ball
         residual = _bound("ub_causal_prefix", **sizes | {"residual": True})
         assert bound <= residual
