@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,12 @@ import typer
 from archfit.cli.options import Chart, chosen, with_words
 from archfit.cli.output import bar, show
 from archfit.exact.experiment import AnalysedNetwork, Experiment, Partition, divided
-from archfit.exact.measure import Measurement, check_cost, most_samples
+from archfit.exact.measure import Measurement, check_cost
 from archfit.exact.measure import measure as measure_rank
 from archfit.exact.prime_field import WITNESS_PRIME, check_prime
 from archfit.exact.rank_claims import claims, growth_experiments
-from archfit.exact.witness import KINDS, WitnessRequest, build_witness, check_witness, recipe_for
+from archfit.exact.witness import check_witness
+from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
 from archfit.report.measure_document import GROWTH
 from archfit.report.theory_document import (
@@ -93,6 +93,8 @@ def bounds(
     --chart draws them over depth.
     """
     report = bounds_report(chosen(Shape, invocation))
+    if counterexample and report.shape.causal:
+        raise ValueError("--counterexample: the papers say nothing of --causal; leave out one")
     verdict = refute_for_shape(report) if counterexample else None
     show(bounds_document(report, verdict), as_json=as_json, chart=chart, figure="bounds")
 
@@ -174,10 +176,7 @@ class _Machine:
     def measure(self, experiment: Experiment, progress: Progress) -> Measurement:
         """Its rank; one that would take too long or too much memory is refused."""
         check_cost(experiment, self.kind, **self.limits)
-        most = most_samples(experiment, self.kind, **self.limits)
-        return measure_rank(
-            experiment, self.arrays, primes=self.primes, progress=progress, most_samples=most
-        )
+        return measure_rank(experiment, self.arrays, primes=self.primes, progress=progress)
 
 
 def _claim(name: str, machine: _Machine) -> Document:
@@ -209,7 +208,8 @@ def _rank(width: int, vocab: int | None, rank: int | None, patch: int | None) ->
 def _partition(words: str, positions: int, output: str) -> Partition:
     """The positions on either side, by one of three names or by their numbers."""
     half = range(positions // 2)
-    usual = {"balanced": half, "first-half": half, "interleaved": range(0, positions, 2)}
+    usual = dict.fromkeys(("balanced", "first-half", "prefix"), half)
+    usual["interleaved"] = range(0, positions, 2)
     try:
         named = usual.get(words)
         side = tuple(sorted({int(word) for word in words.split(",")}) if named is None else named)
@@ -255,9 +255,9 @@ def witness(
 ) -> None:
     """The weights of a lower bound on the separation rank, run and compared with their promise."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
-    recipe = recipe_for(chosen(WitnessRequest, invocation, plan=given))
-    check = check_witness(build_witness(recipe, prime=prime))
-    inputs = asdict(recipe)  # all that fixes it, the sizes that were left to its kind among them
-    show(witness_document(check, inputs.pop("shape") | inputs), as_json=as_json)
+    check = check_witness(
+        build_witness(chosen(WitnessRequest, invocation, plan=given), prime=prime)
+    )
+    show(witness_document(check), as_json=as_json)
     if not check.verified:
         raise typer.Exit(FAILED)
