@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,14 @@ import typer
 
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.source import DATA, Source, prepared_source
-from archfit.cli.fit_command import figures_json
 from archfit.cli.options import chosen, with_words
-from archfit.cli.output import bar, print_json, version_line
+from archfit.cli.output import NAME, bar, manner, say, show, version_line
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.journey import advice_of, check_replaceable, write_config
+from archfit.report.document import NEXT, Section
+from archfit.report.fit_document import page_document
 from archfit.report.page import save_report
-from archfit.report.terminal import text_of
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.sweep.local import usual_slots
@@ -53,8 +54,6 @@ def advise(
     vocab: int | None = None,
     heldout: str = "",
     field: str = "",
-    why: bool = False,
-    as_json: bool = False,
     **_fields: object,
 ) -> None:
     """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
@@ -81,18 +80,18 @@ def advise(
     folder.mkdir(parents=True, exist_ok=True)
     measuring = None
     if can_train:
-        runner = _runner(folder, device, workers, silent=as_json)
+        runner = _runner(folder, device, workers, silent=manner().is_silent)
         seconds = 60 * (minutes_to_measure or USUAL_MINUTES[runner.scale == "small"])
         measuring = Measuring(runner=runner, data=data, seconds=seconds)
     try:
         found = advised(request, data, folder, measuring)
     except SweepStopped as stopped:
-        typer.echo(f"archfit: {stopped}", err=True)
+        say(f"{NAME}: {stopped}")
         raise SystemExit(128 + stopped.signal_number) from stopped
-    _write(found, wanted, folder, why=why, as_json=as_json)
+    _write(found, wanted, folder)
 
 
-def _write(found: Advice, options: PlanOptions, folder: Path, *, why: bool, as_json: bool) -> None:
+def _write(found: Advice, options: PlanOptions, folder: Path) -> None:
     """The files of an advice, and what is printed of it."""
     from archfit.advise.stored import store
 
@@ -101,16 +100,14 @@ def _write(found: Advice, options: PlanOptions, folder: Path, *, why: bool, as_j
     files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
     document = advice_of(found, command=command, version=version_line())
     page = str(folder / REPORT)
-    written, told = None, f"Report: {page}"
+    written, told = None, f"The report: {page}; the config: {files[0]}."
     if importlib.util.find_spec("altair") is None:  # a bare checkout, where nothing can be drawn
-        told = f"No report: altair is missing. With it, archfit report {folder} draws one"
+        told = f"The config: {files[0]}. No report is drawn: pip install altair vl-convert-python."
     else:
-        written = {"file": page, "figures": figures_json(save_report(document, Path(page)))}
-    if as_json:
-        assert isinstance(document.data, dict)
-        print_json(document.data | {"export": {"files": files}, "report": written})
-    else:
-        typer.echo(f"{text_of(document, why=why)}\n{told}, config: {files[0]}")
+        written = page_document(Path(page), save_report(document, Path(page))).data
+    assert isinstance(document.data, dict)
+    data = document.data | {"export": {"files": files}, "report": written}
+    show(replace(document, sections=(*document.sections, Section.of(NEXT, told)), data=data))
     if found.failures and not found.runs:
         raise SystemExit(SOME_FAILED)
 
@@ -146,10 +143,9 @@ def _can_train(device: str) -> bool:
 
             choose_device(device)
         return True
-    typer.echo(
-        "archfit: torch is missing, so nothing is measured and the atlas answers; "
-        "pip install 'archfit[train]'",
-        err=True,
+    say(
+        f"{NAME}: torch is missing, so nothing is measured and the atlas answers; "
+        "pip install 'archfit[train]'"
     )
     return False
 
@@ -162,5 +158,5 @@ def _runner(folder: Path, device: str, workers: int | None, *, silent: bool) -> 
         device=device,
         where=lambda: usual_slots(device, workers, threads=1),
         watch=lambda: watched(silent=silent),
-        say=lambda sentence: None if silent else typer.echo(sentence, err=True),
+        say=lambda sentence: None if silent else say(sentence),
     )

@@ -12,7 +12,7 @@ from archfit.audit.auditor import AuditResult, audit_model, audit_target
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
 from archfit.cli.options import Chart, with_words
-from archfit.cli.output import show, version_line
+from archfit.cli.output import NAME, say, show, version_line
 from archfit.report.audit_document import audit_document, gallery_document
 from archfit.report.page import save_page
 
@@ -33,7 +33,6 @@ def audit(
     fail_on: list[str] | None = None,
     sort: str = "name",
     chart: Chart = None,
-    as_json: bool = False,
 ) -> None:
     """What a model's shape wastes, with evidence and a fix.
 
@@ -54,7 +53,7 @@ def audit(
     if chart is not None and everything and chart.suffix.lower() == ".html":
         save_page(document, chart)
         figure = ""
-    show(document, as_json=as_json, chart=chart, figure=figure)
+    show(document, chart=chart, figure=figure)
     caught = [
         f"{result.model.name}: {finding.id}"
         for result in models
@@ -62,7 +61,7 @@ def audit(
         if finding.id in failing
     ]
     if caught:
-        typer.echo(f"archfit: --fail-on: {'; '.join(caught)}", err=True)
+        say(f"{NAME}: --fail-on: {'; '.join(caught)}")
         raise typer.Exit(FOUND)
 
 

@@ -19,9 +19,7 @@ def plan(
     vocab: int | None = None,
     tokenizer: Path | None = None,
     data: Path | None = None,
-    why: bool = False,
     chart: Chart = None,
-    as_json: bool = False,
     **_fields: object,
 ) -> None:
     """The shape for a budget and your data, and how sure that is; nothing is trained."""
@@ -35,7 +33,7 @@ def plan(
         prepared = open_prepared(data)
         request = wanted.request(vocabulary_of(prepared), facts_of(prepared))
     document = plan_document(make_plan(request))
-    show(document, as_json=as_json, why=why, chart=chart, figure="depths")
+    show(document, chart=chart, figure="depths")
 
 
 def _one_vocab(vocab: int | None, tokenizer: Path | None, data: Path | None) -> int | None:

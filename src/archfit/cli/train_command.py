@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import say_beyond_rates, show, version_line
+from archfit.cli.output import NAME, manner, say, say_beyond_rates, show, version_line
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
@@ -51,7 +51,6 @@ def train(
     checkpoint_seconds: float = 60.0,
     keep_weights: bool = True,
     track: str = "",
-    as_json: bool = False,
     **_fields: object,
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
@@ -64,7 +63,7 @@ def train(
         return _work(datasets, out, settings)
     specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
     say_beyond_rates(specs)
-    return _train_all(specs, datasets[0], out, settings, track=track, as_json=as_json)
+    return _train_all(specs, datasets[0], out, settings, track=track)
 
 
 def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
@@ -97,13 +96,8 @@ def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> N
     """Train what standard input asks for, and say on standard output how it goes."""
     from archfit.train.together import serve
 
-    def say(event: dict[str, object]) -> None:
-        try:
-            typer.echo(json.dumps(event))  # it flushes
-        except BrokenPipeError:  # nobody hears it; standard input ends too, and the run is saved
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    serve(sys.stdin, say, datasets, out, settings)
+    # Where nobody hears it any more, standard input ends too, and the run is saved.
+    serve(sys.stdin, lambda event: typer.echo(json.dumps(event)), datasets, out, settings)
 
 
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
@@ -165,13 +159,12 @@ def _train_all(
     settings: TrainSettings,
     *,
     track: str,
-    as_json: bool,
 ) -> None:
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers
 
     names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    silent = as_json or not _leads()
+    silent = manner().is_silent or not _leads()
     with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_the_end:
         watchers = []
         for spec, watcher in zip(specs, watched, strict=True):
@@ -183,12 +176,12 @@ def _train_all(
             records = train_together(specs, data, out, settings, watchers)
         except Stopped as stopped:
             if _leads():
-                typer.echo(f"archfit: {stopped}", err=True)
+                say(f"{NAME}: {stopped}")
             raise SystemExit(128 + stopped.signal_number) from stopped  # all is said
     if _leads():
         from archfit.report.sweep_document import runs_document
 
-        show(runs_document(records, str(out)), as_json=as_json)
+        show(runs_document(records, str(out)))
 
 
 def _leads() -> bool:

@@ -4,13 +4,14 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import short_size, subjects
 from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
-from archfit.report.document import Command, Document, Figure, Section, Table
+from archfit.report.document import Command, Document, Figure, Section, Table, counted
 from archfit.spec import RunRecord
 
 NO_QUESTION = "What do these runs say?"
@@ -43,6 +44,17 @@ def printable(text: str, longest: int) -> str:
     """The text without characters that no page or drawing can hold, cut to a length."""
     kept = "".join(letter if letter.isprintable() else "�" for letter in text[: longest + 1])
     return kept if len(kept) <= longest else f"{kept[: longest - 1]}…"
+
+
+def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document:
+    """A page that was written, and its charts with their files."""
+    listed = [{"name": n, "files": [str(path) for path in paths]} for n, paths in figures.items()]
+    return Document(
+        title=str(file),
+        headline=f"{file}: {counted(len(figures), 'chart')}, also as SVG and PNG files beside it",
+        sections=(Section.of("Charts", *figures, is_why=True),),
+        data={"file": str(file), "figures": listed},
+    )
 
 
 def fit_document(fits: Fits) -> Document:
