@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from archfit.cli.data_commands import app
-from tests_said import said
+from tests_said import archfit, said
 
 CONTRACT = {
     "kind",
@@ -21,7 +19,7 @@ CONTRACT = {
 
 
 def run(*arguments: str) -> str:
-    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    return archfit("data", *arguments).stdout
 
 
 def test_prepare_and_inspect_print_one_and_the_same_json_document(tmp_path: Path) -> None:

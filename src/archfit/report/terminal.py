@@ -53,16 +53,18 @@ def _brief(sections: Sequence[Section], room: int) -> list[str]:
 
 
 def _fitting(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
-    """The first parts of these sections that fit, and whether anything is left over."""
+    """The first parts of each of these sections that fit, and whether anything is left over."""
     lines: list[str] = []
+    is_left = False
     for section in sections:
         title = _title_lines(section)
         for part in _part_lines(section):
             if len(lines) + len(title) + len(part) > room:
-                return lines, True
+                is_left = True
+                break
             lines += [*title, *part]
             title = []
-    return lines, False
+    return lines, is_left
 
 
 def _section_lines(section: Section) -> list[str]:
