@@ -8,7 +8,7 @@ from pathlib import Path
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
-from archfit.fit.conclusions import short_size, subjects
+from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.fit_json import fit_json
 from archfit.fit.fitted import Fits
 from archfit.report.document import Command, Document, Figure, Section, Table, counted
@@ -59,7 +59,16 @@ def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document
 
 def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
-    return Document(title="What the runs say", sections=_sections(fits, {}), data=fit_json(fits))
+    first, *others = conclusions(fits)
+    return Document(
+        title="What the runs say",
+        headline=first,
+        sections=(
+            Section.of("", *others),
+            *(replace(part, is_why=True) for part in _sections(fits, {})),
+        ),
+        data=fit_json(fits),
+    )
 
 
 def sweep_report(
