@@ -39,7 +39,7 @@ def advice(tmp_path_factory: pytest.TempPathFactory) -> Advice:
 
 
 def told(advice: Advice) -> Document:
-    return advice_of(advice, command=COMMAND, version="archfit 0 (commit abc)")
+    return advice_of(advice, command=COMMAND)
 
 
 def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from archfit.cli.options import examples, with_words
-from archfit.cli.output import NAME, say, show, version_line
+from archfit.cli.output import NAME, say, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
+from archfit.report.version import version_line
 from archfit.spec.errors import one_line
 
 QUESTION = "Which Transformer architecture fits my data?"

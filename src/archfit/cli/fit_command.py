@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from archfit.advise.backtest import all_grids, backtest
+from archfit import answers
+from archfit.advise.backtest import all_grids
 from archfit.cli.options import with_words
-from archfit.cli.output import manner, show, version_line
+from archfit.cli.output import manner, show
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
-from archfit.report.backtest_document import backtest_document
 from archfit.report.document import Document
 from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
 from archfit.report.page import check_page_file, save_report
-from archfit.spec.errors import check_choice
+from archfit.report.version import version_line
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
@@ -83,7 +83,7 @@ def _report(folders: list[Path], out: Path) -> Document:
         from archfit.journey import advice_of
 
         advice, stored = read_advice(advices[0])
-        return advice_of(advice, command=stored.command, version=version_line())
+        return advice_of(advice, command=stored.command)
     runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
     return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
 
@@ -107,7 +107,4 @@ def _origin(folder: Path) -> Origin:
 @with_words("backtest", grids=all_grids())
 def back_test(grid: str | None = None) -> None:
     """Regret of rules, of the prior and of a ladder of small networks, on data left out."""
-    if grid is not None:
-        check_choice(all_grids(), grid=grid)
-    tests = backtest(read_atlas(), all_grids() if grid is None else (grid,))
-    show(backtest_document(tests))
+    show(answers.backtest(grid).document)

@@ -26,17 +26,23 @@ EXAMPLES = "examples"
 
 
 def with_words(
-    command: str, fields_of: type | None = None, **lists: Iterable[str]
+    command: str, fields_of: type | tuple[type, ...] = (), **lists: Iterable[str]
 ) -> Callable[[Command], Command]:
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of `fields_of`. `lists` are what a sentence of the table names in braces.
+    field of `fields_of`, one class or several. `lists` are what a sentence of the table names in
+    braces.
     """
 
+    kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
+
     def worded(function: Command) -> Command:
-        own, filled = signature(function).parameters, () if fields_of is None else fields(fields_of)
-        types = get_type_hints(fields_of) if fields_of is not None else {}
+        own, filled = (
+            signature(function).parameters,
+            [each for kind in kinds for each in fields(kind)],
+        )
+        types = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
         types |= get_type_hints(function, include_extras=True)
         types |= dict.fromkeys(GENERAL, bool)
         defaults = {field.name: field.default for field in filled} | dict.fromkeys(GENERAL, False)
@@ -52,10 +58,9 @@ def with_words(
         @functools.wraps(function)
         def run(**given: Any) -> None:
             manner = Manner(**{name: given.pop(name) for name in GENERAL})
-            passed = {"as_json": manner.as_json} if "as_json" in own else {}
             token = MANNER.set(manner)
             try:
-                function(**given, **passed)
+                function(**given)
             except InvalidValue as problem:
                 raise problem.named(_option_names(problem, given)) from problem
             finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import subprocess
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from archfit import __version__
 from archfit.report.document import counted
 from archfit.report.terminal import PLAIN, RED, is_coloured, text_of, visible
 from archfit.spec.rates import beyond_rates
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from archfit.report.document import Document
     from archfit.spec import RunSpec
 
-PACKAGE = Path(__file__).parents[1]
 NAME = "archfit"  # how refusals and warnings begin
 
 
@@ -68,9 +64,7 @@ def say(sentence: str) -> None:
     typer.echo(line, err=True)
 
 
-def show(
-    document: Document, *, chart: Path | None = None, figure: str = "", as_json: bool = False
-) -> None:
+def show(document: Document, *, chart: Path | None = None, figure: str = "") -> None:
     """The result in the manner asked for; `figure` of it is drawn to the file `chart`."""
     asked = manner()
     if chart is not None and figure:
@@ -108,22 +102,6 @@ def bars_of(*columns: ProgressColumn) -> Bars:
     from rich.progress import Progress as Bars
 
     return Bars(*columns, console=Console(stderr=True), transient=True)
-
-
-def version_line() -> str:
-    """Version and commit, `archfit 0.1.0 (commit 1a2b3c4)`."""
-    return f"archfit {__version__} (commit {commit()})"
-
-
-def commit() -> str:
-    """The commit this code is from: of the checkout it lies in, or written into its wheel."""
-    checkout = PACKAGE.parents[1]
-    if (checkout / "pyproject.toml").exists() and shutil.which("git"):
-        words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        said = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
-        return said.stdout.strip() if said.returncode == 0 else "unknown"
-    written = PACKAGE / "resources" / "commit.txt"
-    return written.read_text().strip()[:12] if written.exists() else "unknown"
 
 
 def say_beyond_rates(specs: Iterable[RunSpec]) -> None:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import NAME, manner, say, say_beyond_rates, show, version_line
+from archfit.cli.output import NAME, manner, say, say_beyond_rates, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
+from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size

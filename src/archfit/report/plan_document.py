@@ -1,7 +1,9 @@
 """A plan as a document: the shape, how sure it is, what to do next; then why, and what it takes."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
@@ -81,6 +83,9 @@ def _size(params: float) -> str:
 
 
 def _next(plan: Plan) -> Iterator[str]:
+    data = plan.request.data
+    if data is not None and data.knows_path and data.source and not Path(data.folder).exists():
+        yield Command(f"archfit data prepare {shlex.quote(data.source)} --out {data.folder}")
     if plan.basis.source == "prior" and plan.request.patch is None:
         yield Command(f"archfit advise YOUR-DATA {_advised_budget(plan)}  # measures on your data")
     if plan.export_command is not None:

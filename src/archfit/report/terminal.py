@@ -27,7 +27,9 @@ NOTE = "Note:"
 
 def text_of(document: Document, *, why: bool = True, quiet: bool = False) -> str:
     """All that a terminal has room for, the answer in twelve lines, or its headline alone."""
-    head = _tinted(_wrapped(document.headline), TINTS.get(document.status, "") + BOLD)
+    head = _tinted(
+        _wrapped(document.headline or document.title), TINTS.get(document.status, "") + BOLD
+    )
     parts = [section for section in document.sections if not section.is_detail]
     if quiet:
         return "\n".join(head)
