@@ -20,6 +20,7 @@ from archfit.report.plan_document import (
     plan_document,
     plan_figures,
     shape_words,
+    total_words,
     why_sections,
 )
 
@@ -36,7 +37,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
     )
     return Document(
         title=f"Which Transformer fits {name}?",
-        headline=f"{shape_words(plan)} and {vocabulary_words(advice)}, for {plan.request.budget}",
+        headline=f"{shape_words(plan)}, {vocabulary_words(advice)} for {plan.request.budget}",
         sections=(
             Section.of("", *_answer(advice)),
             Section.of("Figures", *_figures(advice), is_detail=True),
@@ -56,11 +57,8 @@ def vocabulary_words(advice: Advice) -> str:
 
 
 def _answer(advice: Advice) -> Iterator[str]:
-    yield from (f"Failed: {why}" for why in advice.failures)
+    yield from (f"Some runs failed: {why}" for why in advice.failures)
     yield from confidence(advice.plan)
-    second = advice.runner_up
-    if second.lost > 0:
-        yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
         yield (
@@ -68,8 +66,12 @@ def _answer(advice: Advice) -> Iterator[str]:
             f"per byte with {size_words(round(best.params, -3))} parameters, {other.label} "
             f"{other.bits:.3f}."
         )
+    second = advice.runner_up
+    if second.lost > 0:
+        yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
     if not advice.runs:
         yield "Nothing was trained on your data; more --minutes-to-measure does that."
+    yield total_words(advice.plan)
 
 
 def _figures(advice: Advice) -> Iterator[Figure]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
 from archfit.advise.planner import Plan
+from archfit.fit.conclusions import short_size
 from archfit.report.document import (
     NEXT,
     Command,
@@ -31,9 +32,9 @@ def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says."""
     return Document(
         title=TITLE,
-        headline=f"{shape_words(plan)}, for {plan.request.budget}",
+        headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            Section.of("", *confidence(plan)),
+            Section.of("", *confidence(plan), total_words(plan)),
             Section.of(NEXT, *_next(plan)),
             *why_sections(plan),
         ),
@@ -55,13 +56,11 @@ def why_sections(plan: Plan) -> tuple[Section, ...]:
 def shape_words(plan: Plan) -> str:
     """The shape in a line."""
     shape, layers = plan.shape, counted(plan.shape.depth, "layer")
-    return (
-        f"{layers} of width {shape.width:,} with {counted(shape.heads, 'head')} of {shape.head_dim}"
-    )
+    return f"{layers} of width {shape.width}, {counted(shape.heads, 'head')} of {shape.head_dim}"
 
 
 def confidence(plan: Plan) -> Iterator[str]:
-    """How sure the depth is, what to know, what it rests on, and how large the network is."""
+    """How sure the depth is, what to know of it, and what it rests on."""
     regret, basis = plan.regret, plan.basis
     yield (
         f"Expected {regret.expected:.3f} {regret.unit} worse than the best depth "
@@ -74,12 +73,12 @@ def confidence(plan: Plan) -> Iterator[str]:
     where = f"other {basis.family} data" if basis.family else "other data of all kinds"
     where = "your data" if basis.source == "ladder" else where
     networks = counted(basis.runs, "network")
-    yield f"Based on {networks} of up to {_size(basis.largest)} parameters, trained on {where}."
-    yield f"It has {plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings."
+    yield f"Based on {networks} of up to {short_size(basis.largest)} parameters, trained on {where}."
 
 
-def _size(params: float) -> str:
-    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M"
+def total_words(plan: Plan) -> str:
+    """How large the network is."""
+    return f"It has {plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings."
 
 
 def _next(plan: Plan) -> Iterator[str]:

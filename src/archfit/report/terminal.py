@@ -119,9 +119,8 @@ def _width() -> int:
 
 def _wrapped(text: str, indent: str = "", width: int = COLUMNS) -> list[str]:
     """A sentence on lines; words stay whole, also those with dashes."""
-    further = f"{indent}  " if indent else ""
     return textwrap.wrap(
-        visible(text), width, initial_indent=indent, subsequent_indent=further,
+        visible(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
