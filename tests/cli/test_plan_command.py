@@ -161,7 +161,7 @@ def test_why_tells_what_others_advise_and_what_speaks_against_us() -> None:
 @pytest.mark.parametrize("asked", ["--block-params 10M", "--minutes 30 --gpu cpu", "--tokens 1M"])
 def test_the_command_that_measures_is_one_that_works(asked: str, tmp_path: Path) -> None:
     """It is refused for its data, which is missing, and for nothing before."""
-    lines = plan(*asked.split()).stdout.splitlines()
+    lines = plan(*asked.split()).stdout.replace(" \\\n", "").splitlines()
     (line,) = [line.strip() for line in lines if " advise " in line]
     words = shlex.split(line.partition("#")[0])[1:]
     refusal = said(*words, cwd=tmp_path).refusal()
@@ -231,7 +231,8 @@ def test_an_encoder_of_few_tokens_has_a_plan_and_no_repair_that_groups_them() ->
 
 
 def test_commands_of_repairs_stand_on_a_line_of_their_own() -> None:
-    lines = plan("--block-params", "650M", "--vocab", "33", "--why").stdout.splitlines()
+    told = plan("--block-params", "650M", "--vocab", "33", "--why").stdout
+    lines = told.replace(" \\\n", "").splitlines()
     commands = [line.strip() for line in lines if line.startswith("    archfit ")]
     assert len(commands) == 2 + 3  # those that measure and export the plan, and of three repairs
     assert sum(" --out " in command for command in commands) == 4

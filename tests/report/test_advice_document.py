@@ -65,8 +65,9 @@ def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_
 def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
     document = told(advice)
     text = text_of(document)
-    assert f"Measured: {len(RUNS)} networks of up to 0.5M parameters on your data." in text
-    assert "No depth was measured" not in text
+    basis = f"Based on {len(RUNS)} networks of up to 0.5M parameters, trained on your data."
+    assert basis in text
+    assert "Nothing was trained" not in text
     assert text.count("2.0000") >= 2
     data = document.data
     assert isinstance(data, dict)

@@ -10,7 +10,7 @@ from pathlib import Path
 from archfit import answers
 from archfit.advise.plan_request import PlanOptions
 from archfit.cli.options import with_words
-from archfit.cli.output import NAME, bar, manner, say, show
+from archfit.cli.output import NAME, bar, manner, say, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data.sources import SAMPLE
 from archfit.spec.data_kinds import DATA_KINDS
@@ -36,7 +36,7 @@ def advise(
     try:
         found = answers.advise(source, out=out, watching=watching, **options)
     except SweepStopped as stopped:
-        say(f"{NAME}: {stopped}")
+        say_stopped(f"{stopped}")
         raise SystemExit(128 + stopped.signal_number) from stopped
     show(found.document)
     if found.value.failures and not found.value.runs:

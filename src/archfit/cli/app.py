@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from archfit.cli.options import examples, with_words
-from archfit.cli.output import NAME, say, show
+from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
 from archfit.report.version import version_line
@@ -144,7 +144,7 @@ def main() -> None:
             say(f"{NAME}: {one_line(_sentence(problem))}")
             status = BAD_INPUT
     if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
-        say(f"{NAME}: interrupted; nothing half-written is left")
+        say_stopped("interrupted; nothing half-written is left")
     sys.exit(status if isinstance(status, int) else 0)
 
 

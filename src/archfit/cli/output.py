@@ -64,6 +64,13 @@ def say(sentence: str) -> None:
     typer.echo(line, err=True)
 
 
+def say_stopped(sentence: str) -> None:
+    """The same after Ctrl-C, which a terminal echoes where the cursor is."""
+    if sys.stderr.isatty():
+        typer.echo(err=True)
+    say(f"{NAME}: {sentence}")
+
+
 def show(document: Document, *, chart: Path | None = None, figure: str = "") -> None:
     """The result in the manner asked for; `figure` of it is drawn to the file `chart`."""
     asked = manner()

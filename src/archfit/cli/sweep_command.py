@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import NAME, manner, say, say_beyond_rates, show
+from archfit.cli.output import NAME, manner, say, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
@@ -18,6 +18,7 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.fit.atlas import check_kind_name, read_atlas
+from archfit.report.document import counted
 from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
 from archfit.spec.errors import check_at_least, check_choice
@@ -105,7 +106,7 @@ def _train(
                 run_here(cells, options, slots, watch, wait=given["wait"])
     except SweepStopped as stopped:
         write_results(options.out, opened)
-        say(f"{NAME}: {stopped}: {cells.left} of {cells.total} runs left")
+        say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
         raise SystemExit(128 + stopped.signal_number) from stopped
 
 
@@ -114,6 +115,8 @@ def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import read_folders
 
+    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
+        say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
     results = str(write_results(out, opened))
     try:
         said = conclusions(read_folders([out]).fits())

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import NAME, manner, say, say_beyond_rates, show
+from archfit.cli.output import manner, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
+from archfit.spec.errors import check_at_least
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 
@@ -48,6 +49,7 @@ def train(
     seed: int = 0,
     seeds: int = 1,
     device: str = "auto",
+    threads: int | None = None,
     sharding: str = "auto",
     checkpoint_seconds: float = 60.0,
     keep_weights: bool = True,
@@ -56,6 +58,7 @@ def train(
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
+    _use_threads(threads)
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = _datasets(data or [], out, is_worker=is_worker)
@@ -128,6 +131,17 @@ def _check_choices(**words: str) -> None:
         raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
 
 
+def _use_threads(wanted: int | None) -> None:
+    """One, as in a sweep, unless more are asked for: they decide the last bit, and on a busy
+    machine they wait for each other."""
+    import torch
+
+    if wanted is not None:
+        check_at_least(1, threads=wanted)
+    if wanted is not None or "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(wanted or 1)
+
+
 def _precision(wanted: str, device: str) -> str:
     """bfloat16 on a GPU, float32 elsewhere: some CPUs advertise bfloat16 and then fail."""
     if wanted != "auto":
@@ -166,19 +180,19 @@ def _train_all(
 
     names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
     silent = manner().is_silent or not _leads()
-    with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_the_end:
-        watchers = []
-        for spec, watcher in zip(specs, watched, strict=True):
-            mirrors = trackers(names, out / spec.name, watcher.notice)
-            for mirror in mirrors:
-                at_the_end.callback(mirror.close)
-            watchers.append(Watchers(watcher, *mirrors))
-        try:
+    try:
+        with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_end:
+            watchers = []
+            for spec, watcher in zip(specs, watched, strict=True):
+                mirrors = trackers(names, out / spec.name, watcher.notice)
+                for mirror in mirrors:
+                    at_end.callback(mirror.close)
+                watchers.append(Watchers(watcher, *mirrors))
             records = train_together(specs, data, out, settings, watchers)
-        except Stopped as stopped:
-            if _leads():
-                say(f"{NAME}: {stopped}")
-            raise SystemExit(128 + stopped.signal_number) from stopped  # all is said
+    except Stopped as stopped:  # said when the bars are gone
+        if _leads():
+            say_stopped(f"{stopped}")
+        raise SystemExit(128 + stopped.signal_number) from stopped
     if _leads():
         from archfit.report.sweep_document import runs_document
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
 from archfit.advise.planner import Plan
-from archfit.fit.conclusions import short_size
 from archfit.report.document import (
     NEXT,
     Command,
@@ -72,13 +71,17 @@ def confidence(plan: Plan) -> Iterator[str]:
     yield from (f"Note: {warning}." for warning in plan.warnings)
     where = f"other {basis.family} data" if basis.family else "other data of all kinds"
     where = "your data" if basis.source == "ladder" else where
-    networks = counted(basis.runs, "network")
-    yield f"Based on {networks} of up to {short_size(basis.largest)} parameters, trained on {where}."
+    networks = f"{counted(basis.runs, 'network')} of up to {_size(basis.largest)}"
+    yield f"Based on {networks} parameters, trained on {where}."
 
 
 def total_words(plan: Plan) -> str:
     """How large the network is."""
     return f"It has {plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings."
+
+
+def _size(params: float) -> str:
+    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M"
 
 
 def _next(plan: Plan) -> Iterator[str]:

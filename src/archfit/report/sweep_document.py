@@ -186,7 +186,7 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
             Section.of(
                 "",
                 *_best_rate(records),
-                *(_diverged_words(record) for record in diverged if ended),
+                *(f"{run.spec.name} diverged at step {run.diverged_at_step}." for run in diverged),
                 f"The folder: {documents[0]['folder'] if len(documents) == 1 else folder}.",
             ),
             Section.of("", table, is_why=len(records) > MOST_ROWS),
@@ -195,10 +195,6 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
         data=documents[0] if len(documents) == 1 else {"runs": documents},
         status="" if ended else "failed",
     )
-
-
-def _diverged_words(record: RunRecord) -> str:
-    return f"{record.spec.name} diverged at step {record.diverged_at_step}."
 
 
 def _best_rate(records: Sequence[RunRecord]) -> tuple[str, ...]:
