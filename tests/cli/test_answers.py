@@ -44,7 +44,7 @@ COMMAND_LINES = {  # and what stands in the first two lines of the answer
     "export --depth 2 --width 48 --heads 4 --out model": r"hf-gpt2: [\d,]+ parameters",
     "data prepare words.txt --out words": r"words: [\d,]+ tokens of text as ",
     "data prepare words.txt --out words --kind text": r"words: [\d,]+ tokens of text as ",
-    "data inspect bytes": r"bytes: [\d,]+ tokens of bytes as bytes, \d+ different ones in use",
+    "data inspect bytes": r"bytes: [\d,]+ tokens of bytes as bytes, \d+ of 257 in use",
     f"train --data bytes --out one {TINY}": r"Held-out loss \d\.\d+ nats per token \(\d\.\d+ bits",
     f"train --data bytes --out two --seeds 6 {TINY}": r"6 runs: held-out loss .* nats per token",
     f"train --data bytes --out tuned --tune {TINY}": r"3 runs: held-out loss .* nats per token",
@@ -135,3 +135,19 @@ def _is_brief(document: Document, text: str) -> None:
     assert text_of(document, why=True, quiet=True) == "\n".join(
         shown[: text_of(document, quiet=True).count("\n") + 1]
     )
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_help_has_examples_whose_options_it_names_and_no_types_of_flags(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = archfit(*verb.split(), "--help").stdout
+    assert "<bool>" not in told
+    options, _, listed = told.partition("Examples:")
+    examples = [line.strip() for line in listed.splitlines() if line.strip()]
+    assert examples
+    for example in examples:
+        assert example.startswith(f"archfit {verb}")
+        named = [word for word in shlex.split(example) if word.startswith("--")]
+        assert all(f"{option} " in options for option in named), example

@@ -85,7 +85,9 @@ def _finding_sections(result: AuditResult) -> Iterator[Section]:
     for found in result.findings:
         stacks.setdefault(replace(found, stack=""), []).append(found.stack)
     for found, where in stacks.items():
-        share = "" if found.redundancy is None else f", {found.redundancy} redundant"
+        share = (
+            "" if found.redundancy is None else f", {found.redundancy} of its parameters redundant"
+        )
         title = f"{result.model.name}: [{found.severity}] {found.id} ({', '.join(where)}){share}"
         yield Section.of(title, f"Fix: {found.fix}.", f"{found.evidence}.", status=found.severity)
 
@@ -101,7 +103,7 @@ def _nothing_found(result: AuditResult) -> str:
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
     if missing:
         return f"nothing found, but sizes are missing to judge {' and '.join(missing)}."
-    return "nothing found. It has no bottleneck, and its depth is as good as any we know."
+    return "nothing found: no bottleneck, and a good depth for its size."
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:

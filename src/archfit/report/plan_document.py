@@ -62,8 +62,8 @@ def confidence(plan: Plan) -> Iterator[str]:
     """How sure the depth is, what to know of it, and what it rests on."""
     regret, basis = plan.regret, plan.basis
     yield (
-        f"Expected {regret.expected:.3f} {regret.unit} worse than the best depth "
-        f"(90 %: below {regret.at_most:.3f})."
+        f"About {regret.expected:.3f} {regret.unit} worse than the best depth; 90 % sure below "
+        f"{regret.at_most:.3f}."
     )
     low, high = plan.depth_range
     if low < high:

@@ -34,7 +34,7 @@ def cells_document(sweep: Sweep) -> Document:
     flops = sum(spec.training_flops for spec in sweep.specs)
     seconds = sum(gpu_seconds(spec) for spec in sweep.specs)
     days = seconds / SECONDS_A_DAY
-    time = f"{days:,.1f} GPU-days" if days > 1 else clock_words(seconds)
+    time = f"{days:,.1f} GPU-days" if days > 1 else f"{seconds / 60:.1f} minutes"
     title = f"{sweep.name}, {sweep.scale}: {counted(len(sweep.specs), 'run')}"
     table = Table.of(
         "sweep",
@@ -265,7 +265,7 @@ def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield form, ", ".join(words)
     shared = "not measured: the held-out side has no 13 words in a row"
     if leakage["share"] is not None:
-        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"
+        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,}"
     yield "shared", shared
 
 
