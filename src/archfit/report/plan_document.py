@@ -115,7 +115,7 @@ def _depths(plan: Plan) -> Iterator[str]:
     yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
     kinds = plan.basis.kinds
     named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
-    yield f"Trained networks behind it: {named} (docs/atlas.md). How good it is: archfit backtest."
+    yield f"Trained on {named} (docs/atlas.md). `archfit backtest` says how good such plans are."
     if request.block == "llama":
         units = request.hidden_units(plan.shape.depth, plan.shape.width)
         yield f"Llama blocks: RMS norms, {units:,} gated units, rotary positions, no biases."
