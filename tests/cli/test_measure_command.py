@@ -208,7 +208,7 @@ def test_a_claim_that_fails_says_where() -> None:
 
 
 def test_all_claims_are_listed() -> None:
-    text = run("--claim", "list").stdout
+    text = run("--claim", "list", "--why").stdout
     for name in ("partition-symmetry", "residuals", "heads", "saturation", "growth"):
         assert f"  {name} " in text
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from archfit.data.streams import PACKED, Blocks, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
+from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
 from archfit.spec.errors import InvalidValue, check_choice
 
@@ -122,8 +123,12 @@ def guess_kind(source: str) -> str:
 
 
 def is_sample(source: str) -> bool:
-    """Whether `source` means the shipped sample: its name, unless a file here is called so."""
-    return source == SAMPLE and not Path(source).exists()
+    """Whether `source` means the shipped sample: its name, unless a source here is called so.
+
+    A folder that `data prepare --out sample` made is none.
+    """
+    path = Path(source)
+    return source == SAMPLE and (not path.exists() or (path / files.DATA).is_file())
 
 
 def find_files(source: str, kind: str) -> list[SourceFile]:

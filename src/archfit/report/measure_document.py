@@ -100,7 +100,8 @@ def claims_document() -> Document:
     rows = [*((claim.name, claim.says) for claim in claims()), (GROWTH, GROWTH_SAYS)]
     data = [{"claim": name, "says": says} for name, says in rows]
     sections = (Section.of("", Table.of("rank-claims", rows)),)
-    return Document(title="Claims", sections=sections, data={"claims": data})
+    names = f"{len(rows)} claims that --claim can test: {', '.join(name for name, _ in rows)}"
+    return Document(title="Claims", headline=names, sections=sections, data={"claims": data})
 
 
 def claim_document(claim: RankClaim, groups: Sequence[Sequence[Measurement]]) -> Document:
