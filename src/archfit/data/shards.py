@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _ASIDE = "-old"  # ends the name of a data set that is being replaced
 SMALL_VOCAB = 1 << 16  # ids below this fit uint16
+# A row of training tokens touches one block or two, so that little more is hashed than is read.
+BLOCK_BYTES, DIGEST_BYTES = 1 << 14, 8
 
 
 class FolderAppearedError(ValueError):
@@ -46,6 +48,8 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
         self._digest, self.tokens = hashlib.sha256(), 0
+        self._block, self._room = hashlib.sha256(), BLOCK_BYTES  # left in the block under way
+        self.checksums = bytearray()  # the start of the SHA-256 of each block
         self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
 
     def __exit__(self, *_: object) -> None:
@@ -56,13 +60,29 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         stored = ids.astype(self.dtype.newbyteorder("<"), copy=False)
         content = stored.view("u1").data
         self._digest.update(content)
+        self._note_blocks(content)
         while content:  # a write may take only a part
             content = content[self._file.write(content) :]
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
+    def _note_blocks(self, content: memoryview) -> None:
+        while content:
+            part = content[: self._room]
+            self._block.update(part)
+            self._room -= len(part)
+            content = content[len(part) :]
+            if not self._room:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self.checksums += self._block.digest()[:DIGEST_BYTES]
+        self._block, self._room = hashlib.sha256(), BLOCK_BYTES
+
     def finish(self, sides: list[SplitSide]) -> dict[str, Any]:
         """Put everything on disk; what data.json says of these sides of one or more sources."""
+        if self._room < BLOCK_BYTES:
+            self._end_block()
         os.fsync(self._file.fileno())
         return {
             "tokens": self.tokens,

@@ -29,7 +29,8 @@ LARGEST_SWEEP = 1 << 26  # bytes; 10,000 cells have a quarter of that
 LARGEST_SWEEP_FILE = 10**6  # bytes of the TOML that a user writes
 # Prepared data
 DATA, TOKENIZER, TOKENIZER_CONFIG = "data.json", "tokenizer.json", "tokenizer_config.json"
-TRAIN_TOKENS, HELDOUT_TOKENS = "train.bin", "heldout.bin"
+TRAIN_TOKENS, HELDOUT_TOKENS, CHECKSUMS = "train.bin", "heldout.bin", "checksums.bin"
+LARGEST_DATA = 10**7  # bytes of data.json, which lists a hundred files at most
 LARGEST_TOKENIZER = 1 << 28  # bytes
 # An advice, and a model of others
 ADVICE, CONFIG = "advice.json", "config.json"
