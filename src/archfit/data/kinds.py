@@ -7,7 +7,6 @@ What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 from __future__ import annotations
 
 import abc
-import json
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +21,13 @@ from archfit.data.streams import Blocks, InputFile, Ledger, SourceFile, blocks_o
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
 from archfit.data.vocabulary import FORMAT, FORMAT_VERSION, Vocabulary, read_bpe
+from archfit.spec.bounded_json import parse_object
+from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.files import LARGEST_TOKENIZER
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
+MOST_TOKENIZER_PARTS = 1 << 22  # brackets and commas: four for each token and merge of the largest
 Report: TypeAlias = Callable[[str, int, int], None]  # stage, bytes read, bytes in all (0: unknown)
 
 # In the order in which content is recognised: the first that knows the first bytes.
@@ -130,9 +132,8 @@ class SourceDocuments(Documents):
 
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
-    with refused(ValueError, f"{name} is not JSON", "prepare the data again"):
-        document = json.loads(text)
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+    document = _tokenizer_object(text.encode(), name)
+    if document.pop("format", None) != FORMAT:
         return read_bpe(text, name)
     version = document.pop("version", None)
     if version != FORMAT_VERSION:
@@ -164,18 +165,26 @@ def check_tokenizer_file(path: Path) -> None:
 def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     check_tokenizer_file(path)
-    what = f"{path.name} is not a tokenizer.json"
-    with refused((ValueError, RecursionError), what, "give another file"):
-        text = path.read_text(encoding="utf-8")
-        found = json.loads(text)
-    document = found if isinstance(found, dict) else {}
+    content = path.read_bytes()
+    document = _tokenizer_object(content, path.name)
     if document.get("format") == FORMAT:
-        return read_vocabulary(text, path.name).size
+        return read_vocabulary(content.decode(), path.name).size
     rows = max(_ids(document), default=-1) + 1
     if rows < 2:
         way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
-        raise ValueError(f"{what}: it has no model.vocab; {way_out}")
+        raise ValueError(f"{path.name} is not a tokenizer.json: it has no model.vocab; {way_out}")
     return rows
+
+
+def _tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
+    """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
+    document = parse_object(content, where=name, most_parts=MOST_TOKENIZER_PARTS)
+    if max(ids := _ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
+        rule = (
+            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
+        )
+        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+    return document
 
 
 def _ids(document: dict[str, Any]) -> list[int]:

@@ -32,7 +32,14 @@ from archfit.data.streams import InputFile
 from archfit.data.vocabulary import Bpe, Vocabulary, pieces_of, train_bpe, word_cut
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import CHECKSUMS, HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.files import (
+    CHECKSUMS,
+    HELDOUT_TOKENS,
+    TOKENIZER,
+    TRAIN_TOKENS,
+    remove_stale,
+    write_whole,
+)
 from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
@@ -121,6 +128,7 @@ def find_or_write(
     out: Path, *, work: Callable[[], str], write: Callable[[Path], None], overwrite: bool
 ) -> Preparation:
     """The data set in `out`: found there, if its work has the hash `work`, or written now."""
+    remove_stale(out.resolve())
     there = _what_is_there(out, overwrite=overwrite)
     if there is None:
         try:

@@ -234,12 +234,16 @@ def _check_types(folder: Path, description: dict[str, object]) -> None:
             raise _damaged(folder, f"{key} in {DATA} is no {kind.__name__}")
         if isinstance(value, int | float) and not 0 <= value < LARGEST_NUMBER:
             raise _damaged(folder, f"{key} in {DATA} is {value}")
-    if not 2 <= int(str(description["vocab"])) <= LARGEST_VOCAB or not description["bytes"]:
-        raise _damaged(folder, f"vocab in {DATA} is not in 2..{LARGEST_VOCAB}, or bytes is 0")
+    if not 2 <= int(str(description["vocab"])) <= LARGEST_VOCAB:
+        raise _damaged(folder, f"vocab in {DATA} is not in 2..{LARGEST_VOCAB}")
+    if not (description["bytes"] and description["bytes_per_token"]):
+        raise _damaged(folder, f"{DATA} says that it holds nothing")
     for key in ("input", "heldout_input"):
         files = description.get(key, [])
-        named = (isinstance(each, dict) and isinstance(each.get("name"), str) for each in files)  # type: ignore[attr-defined]
-        if not isinstance(files, list) or not all(named):
+        are_named = isinstance(files, list) and all(
+            isinstance(file, dict) and isinstance(file.get("name"), str) for file in files
+        )
+        if not are_named:
             raise _damaged(folder, f"{key} in {DATA} is no list of files with names")
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
@@ -27,6 +30,20 @@ if TYPE_CHECKING:
 Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
 FORMAT_VERSION = 1
+MOST_MEMORY, MOST_SECONDS = 4 << 30, 60  # for a tokenizer of others, to load and encode a page
+_REFUSED_ITSELF = 3
+_TRIAL = f"""
+import contextlib, resource, sys
+for limit, most in zip((resource.RLIMIT_AS, resource.RLIMIT_CPU), map(int, sys.argv[1:])):
+    with contextlib.suppress(ValueError):  # a stricter one is set already
+        resource.setrlimit(limit, (most, most))
+from tokenizers import Tokenizer
+try:
+    tokenizer = Tokenizer.from_str(sys.stdin.buffer.read().decode())
+    tokenizer.decode(tokenizer.encode("Two words,  two blanks 42\\n" * 2000).ids)
+except Exception:
+    sys.exit({_REFUSED_ITSELF})
+"""
 WORDS = 0  # in place of the size of a unit: the content is text
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
@@ -209,6 +226,7 @@ def read_bpe(text: str, name: str) -> Bpe:
     """The tokenizer that Hugging Face's tokenizer.json describes, a separator added if needed."""
     from tokenizers import Tokenizer
 
+    _check_harmless(text, name)
     what = f"{name} is not a tokenizer.json of Hugging Face"
     with refused(Exception, what, "give another file"):  # the library raises bare Exception
         tokenizer = Tokenizer.from_str(text)
@@ -223,6 +241,26 @@ def read_bpe(text: str, name: str) -> Bpe:
         way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
         raise ValueError(f"{name} {rule}; {way_out}")
     return vocabulary
+
+
+@cache
+def _check_harmless(text: str, name: str) -> None:
+    """Refuse a file that makes the library take all memory, hang or die; another process tries it.
+
+    What the library itself refuses is left to the caller, who then hears why.
+    """
+    words = [sys.executable, "-c", _TRIAL, str(MOST_MEMORY), str(MOST_SECONDS)]
+    environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}  # threads reserve memory
+    try:
+        tried = subprocess.run(
+            words, input=text.encode(), env=environment, capture_output=True, timeout=MOST_SECONDS
+        )
+        ended = tried.returncode
+    except subprocess.TimeoutExpired:
+        ended = None
+    if ended not in (0, _REFUSED_ITSELF):
+        rule = f"cannot be loaded within {MOST_SECONDS} seconds and {MOST_MEMORY >> 30} GiB"
+        raise ValueError(f"{name} {rule}; give another tokenizer.json")
 
 
 def _with_separator(tokenizer: Tokenizer) -> Bpe:

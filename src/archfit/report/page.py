@@ -5,13 +5,13 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archfit.report.document import NARROW, WIDE, Command, Document, Figure, Section
+from archfit.spec.files import partial_folder
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -155,8 +155,8 @@ def _finished_at(file: Path) -> Iterator[Path]:
     """A place beside `file` to write to, which then takes its name."""
     check_chart_file(file)
     try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".archfit-") as folder:
-            unfinished = Path(folder) / f"chart{file.suffix.lower()}"
+        with partial_folder(file) as folder:
+            unfinished = folder / f"chart{file.suffix.lower()}"
             yield unfinished
             os.replace(unfinished, file)
     except OSError as problem:

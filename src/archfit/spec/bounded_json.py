@@ -28,12 +28,12 @@ def read_object(path: Path, *, most_bytes: int) -> dict[str, object]:
     return parse_object(content, where=str(path))
 
 
-def parse_object(content: bytes, *, where: str) -> dict[str, object]:
+def parse_object(content: bytes, *, where: str, most_parts: int = MOST_PARTS) -> dict[str, object]:
     """The JSON object in `content`; NaN and infinities, which some programs write, are let in."""
     parts = sum(content.count(mark) for mark in (b"{", b"[", b","))
-    if parts > MOST_PARTS:
+    if parts > most_parts:
         raise ValueError(
-            f"{where} has {parts:,} brackets and commas, over the limit of {MOST_PARTS:,} that "
+            f"{where} has {parts:,} brackets and commas, over the limit of {most_parts:,} that "
             "keeps it from filling the memory; split the model into shards"
         )
     document = _parsed(content, where)

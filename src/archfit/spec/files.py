@@ -2,9 +2,11 @@
 
 import contextlib
 import fcntl
+import glob
 import json
 import lzma
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -35,6 +37,7 @@ LARGEST_TOKENIZER = 1 << 28  # bytes
 # An advice, and a model of others
 ADVICE, CONFIG = "advice.json", "config.json"
 LARGEST_ADVICE = 10**6  # bytes
+ASIDE = "-old"  # ends the name of a folder that is being replaced
 
 Value = TypeVar("Value")
 
@@ -72,6 +75,71 @@ def write_whole(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)  # half of it would only fill the disk further
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
     flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def partial_folder(target: Path) -> Iterator[Path]:
+    """A hidden folder beside `target` to write into, `.NAME.partial-1a2b`, gone at the end.
+
+    Its process keeps it locked. A killed one leaves a folder that nobody locks, and the next who
+    writes the same target removes it.
+    """
+    remove_stale(target)
+    folder, lock = _locked_sibling(target)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # already gone if it was moved
+        os.close(lock)
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.partial-"
+
+
+def _locked_sibling(target: Path) -> tuple[Path, int]:
+    """A new folder beside `target` and the lock on it, which dies with this process.
+
+    Another process may take it for stale and remove it before it is locked: then once more.
+    """
+    while True:
+        folder = target.with_name(_prefix(target) + secrets.token_hex(4))
+        folder.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            if _try_lock(lock) is not False and folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _try_lock(handle: int) -> bool | None:
+    """Whether an open folder could be locked without waiting; None where locks do not exist."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems: nobody can take it for stale either
+        return None
+    return True
+
+
+def remove_stale(target: Path) -> None:
+    """Remove what killed processes left beside `target`; a live one holds its lock.
+
+    A process killed in the middle of replacing a folder leaves the old one aside: it comes back.
+    """
+    left = f"{glob.escape(_prefix(target))}*"
+    for aside in target.parent.glob(f"{left}{ASIDE}"):
+        if not target.exists():
+            aside.rename(target)
+    for folder in target.parent.glob(left):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if _try_lock(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def flush_folder(folder: Path) -> None:
