@@ -51,7 +51,7 @@ TYPES: dict[type, tuple[str, ...]] = {
 LARGEST_NUMBER = 1 << 60  # of tokens or bytes
 
 
-def _identity(path: Path) -> tuple[int, ...]:
+def _identity(path: str | Path) -> tuple[int, ...]:
     """What tells a file from one that took its name, and from itself before somebody wrote."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
@@ -65,7 +65,7 @@ class Shard:
     """
 
     def __init__(self, path: Path, dtype: str, digests: bytes, block_bytes: int) -> None:
-        self.path, self.identity = path, _identity(path)
+        self.path = path
         self.ids = mapped_ids(path, dtype)
         self._content = self.ids.view("u1")
         self._block_bytes = block_bytes
@@ -108,7 +108,7 @@ class PreparedData:
 
     folder: Path
     description: dict[str, object]
-    _described: tuple[int, ...] = field(repr=False, compare=False)  # which data.json it was
+    _opened: dict[str, tuple[int, ...]] = field(repr=False, compare=False)  # files, as they were
     _shards: dict[str, Shard] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -140,6 +140,7 @@ class PreparedData:
         if side not in self._shards:
             digests, block_bytes = self._checksums(side)
             path, dtype = self.folder / SIDES[side], str(self.description["dtype"])
+            self._opened[str(path)] = _identity(path)
             self._shards[side] = Shard(path, dtype, digests, block_bytes)
             self.check_unchanged()  # nobody replaced the folder since it was described
         return self._shards[side]
@@ -160,8 +161,7 @@ class PreparedData:
 
     def check_unchanged(self) -> None:
         """Refuse to go on where a file was replaced or written to since it was opened."""
-        opened = {shard.path: shard.identity for shard in self._shards.values()}
-        for path, before in ({self.folder / DATA: self._described} | opened).items():
+        for path, before in self._opened.items():
             try:
                 is_same = _identity(path) == before
             except FileNotFoundError:
@@ -221,7 +221,7 @@ def open_prepared(folder: Path) -> PreparedData:
     _check_sizes(folder, description)
     if description["data_hash"] != named_hash(description):
         raise _damaged(folder, f"the data_hash of {DATA} is not that of the tokens it describes")
-    return PreparedData(folder, description, identity)
+    return PreparedData(folder, description, {str(path): identity})
 
 
 def _check_types(folder: Path, description: dict[str, object]) -> None:
@@ -234,16 +234,13 @@ def _check_types(folder: Path, description: dict[str, object]) -> None:
             raise _damaged(folder, f"{key} in {DATA} is no {kind.__name__}")
         if isinstance(value, int | float) and not 0 <= value < LARGEST_NUMBER:
             raise _damaged(folder, f"{key} in {DATA} is {value}")
-    if not 2 <= int(str(description["vocab"])) <= LARGEST_VOCAB:
-        raise _damaged(folder, f"vocab in {DATA} is not in 2..{LARGEST_VOCAB}")
-    if not (description["bytes"] and description["bytes_per_token"]):
-        raise _damaged(folder, f"{DATA} says that it holds nothing")
+    vocab, size = int(str(description["vocab"])), float(str(description["bytes_per_token"]))
+    if not (2 <= vocab <= LARGEST_VOCAB and size):
+        raise _damaged(folder, f"{DATA} has {vocab} tokens of {size} bytes each")
     for key in ("input", "heldout_input"):
         files = description.get(key, [])
-        are_named = isinstance(files, list) and all(
-            isinstance(file, dict) and isinstance(file.get("name"), str) for file in files
-        )
-        if not are_named:
+        parts = files if isinstance(files, list) else [files]
+        if not all(isinstance(part, dict) and type(part.get("name")) is str for part in parts):
             raise _damaged(folder, f"{key} in {DATA} is no list of files with names")
 
 
