@@ -88,9 +88,10 @@ class Trials:
             yield from self.chance.choices(jobs, [job.weight for job in jobs])
 
     def kills(self, count: int) -> None:
-        """Kill at every site of every job once, then at any operation and at any time."""
-        self.chance = random.Random(f"{self.seed}/kills")
-        made = sum(self._sites_killed(job) for job in JOBS)
+        """Kill at every site of every job once, if so many are asked for, then anywhere."""
+        self.chance, made = random.Random(f"{self.seed}/kills"), 0
+        if count >= sum(map(len, self.first.values())):
+            made = sum(self._sites_killed(job) for job in JOBS)
         for job in self.drawn():
             if made >= count:
                 return
