@@ -20,14 +20,18 @@ from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler,
 from archfit.data.streams import Blocks, InputFile, Ledger, SourceFile, blocks_of, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
-from archfit.data.vocabulary import FORMAT, FORMAT_VERSION, Vocabulary, read_bpe
-from archfit.spec.bounded_json import parse_object
-from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.data.vocabulary import (
+    FORMAT,
+    FORMAT_VERSION,
+    Vocabulary,
+    read_bpe,
+    token_ids,
+    tokenizer_object,
+)
 from archfit.spec.files import LARGEST_TOKENIZER
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
-MOST_TOKENIZER_PARTS = 1 << 22  # brackets and commas: four for each token and merge of the largest
 Report: TypeAlias = Callable[[str, int, int], None]  # stage, bytes read, bytes in all (0: unknown)
 
 # In the order in which content is recognised: the first that knows the first bytes.
@@ -132,7 +136,7 @@ class SourceDocuments(Documents):
 
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
-    document = _tokenizer_object(text.encode(), name)
+    document = tokenizer_object(text.encode(), name)
     if document.pop("format", None) != FORMAT:
         return read_bpe(text, name)
     version = document.pop("version", None)
@@ -166,33 +170,11 @@ def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     check_tokenizer_file(path)
     content = path.read_bytes()
-    document = _tokenizer_object(content, path.name)
+    document = tokenizer_object(content, path.name)
     if document.get("format") == FORMAT:
         return read_vocabulary(content.decode(), path.name).size
-    rows = max(_ids(document), default=-1) + 1
+    rows = max(token_ids(document), default=-1) + 1
     if rows < 2:
         way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
         raise ValueError(f"{path.name} is not a tokenizer.json: it has no model.vocab; {way_out}")
     return rows
-
-
-def _tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
-    """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
-    document = parse_object(content, where=name, most_parts=MOST_TOKENIZER_PARTS)
-    if max(ids := _ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
-        rule = (
-            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
-        )
-        raise ValueError(f"{name} {rule}; give another tokenizer.json")
-    return document
-
-
-def _ids(document: dict[str, Any]) -> list[int]:
-    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
-    model, added = document.get("model"), document.get("added_tokens")
-    vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = [*vocab.values()] if isinstance(vocab, dict) else []
-    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
-    tokens = added if isinstance(added, list) else ()
-    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
-    return [number for number in ids if type(number) is int]

@@ -258,6 +258,9 @@ def _check_sizes(folder: Path, description: dict[str, object]) -> None:
         content = _member(description, side, "bytes")
         if not isinstance(content, int) or min(content, path.stat().st_size) < 1:
             raise _damaged(folder, f"its {side} side is empty")
+    for key in ("tokens", "bytes"):
+        if description[key] != sum(int(str(_member(description, side, key))) for side in SIDES):
+            raise _damaged(folder, f"{key} in {DATA} is not the sum of both sides")
 
 
 def _member(description: Mapping[str, object], side: str, key: str) -> object:

@@ -17,10 +17,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
 from archfit.spec import lazy_numpy as np
+from archfit.spec.bounded_json import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.lazy_numpy import NDArray
 
@@ -44,6 +45,7 @@ try:
 except Exception:
     sys.exit({_REFUSED_ITSELF})
 """
+MOST_TOKENIZER_PARTS = 1 << 22  # brackets and commas: four for each token and merge of the largest
 WORDS = 0  # in place of the size of a unit: the content is text
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
@@ -222,10 +224,34 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
     return _with_separator(tokenizer)
 
 
+def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
+    """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
+    with refused(ValueError, f"{name} is not a tokenizer.json", "give another file"):
+        document = parse_object(content, where="it", most_parts=MOST_TOKENIZER_PARTS)
+    if max(ids := token_ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
+        rule = (
+            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
+        )
+        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+    return document
+
+
+def token_ids(document: dict[str, Any]) -> list[int]:
+    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
+    model, added = document.get("model"), document.get("added_tokens")
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    ids = [*vocab.values()] if isinstance(vocab, dict) else []
+    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
+    tokens = added if isinstance(added, list) else ()
+    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
+    return [number for number in ids if type(number) is int]
+
+
 def read_bpe(text: str, name: str) -> Bpe:
     """The tokenizer that Hugging Face's tokenizer.json describes, a separator added if needed."""
     from tokenizers import Tokenizer
 
+    tokenizer_object(text.encode(), name)
     _check_harmless(text, name)
     what = f"{name} is not a tokenizer.json of Hugging Face"
     with refused(Exception, what, "give another file"):  # the library raises bare Exception
@@ -233,9 +259,6 @@ def read_bpe(text: str, name: str) -> Bpe:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = _with_separator(tokenizer)
-    if vocabulary.size > LARGEST_VOCAB:
-        rule = f"has {vocabulary.size} tokens, more than {LARGEST_VOCAB}"
-        raise ValueError(f"{name} {rule}; use a smaller one")
     if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
         rule = "does not give text back as it was (words, blanks or case are lost or added)"
         way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
