@@ -26,7 +26,7 @@ from archfit.spec.files import (
     LARGEST_TOKENIZER,
     TOKENIZER,
     TRAIN_TOKENS,
-    open_regular,
+    read_bounded,
     write_whole,
 )
 from archfit.spec.lazy_numpy import NDArray
@@ -150,11 +150,12 @@ class PreparedData:
         sizes = [(self.folder / name).stat().st_size for name in SIDES.values()]
         lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes]
         try:
-            with open_regular(self.folder / CHECKSUMS) as file:
-                digests = file.read(sum(lengths) + 1)
+            digests = read_bounded(self.folder / CHECKSUMS, sum(lengths))
         except FileNotFoundError:
             size = sizes[list(SIDES).index(side)]
             return bytes.fromhex(str(_member(self.description, side, "sha256"))), size
+        except ValueError:
+            digests = b""
         if len(digests) != sum(lengths):
             raise _damaged(self.folder, f"{CHECKSUMS} is not that of these tokens")
         return (digests[: lengths[0]] if side == "train" else digests[lengths[0] :]), BLOCK_BYTES
@@ -176,8 +177,7 @@ class PreparedData:
         """What turns ids back into content."""
         from archfit.data.kinds import read_vocabulary
 
-        with open_regular(self.folder / TOKENIZER) as file:
-            content = file.read(LARGEST_TOKENIZER + 1)
+        content = read_bounded(self.folder / TOKENIZER, LARGEST_TOKENIZER)
         if hashlib.sha256(content).hexdigest() != self.description["tokenizer_sha256"]:
             raise _damaged(self.folder, f"{TOKENIZER} is not what was written: its hash differs")
         return read_vocabulary(content.decode(), TOKENIZER)

@@ -44,11 +44,16 @@ Value = TypeVar("Value")
 
 def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
     """The dataclass in a JSON file; a file too large to hold one would fill the memory."""
+    return loads(kind, read_bounded(path, most_bytes).decode())
+
+
+def read_bounded(path: Path, most_bytes: int) -> bytes:
+    """All of a file that may be anybody's, if it is a regular one and not larger than that."""
     with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise ValueError(f"it has over {most_bytes:,} bytes, more than any {kind.__name__}")
-    return loads(kind, content.decode())
+        raise ValueError(f"it has over {most_bytes:,} bytes, more than such a file needs")
+    return content
 
 
 @contextlib.contextmanager
@@ -200,11 +205,7 @@ def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
 def read_sweep_json(path: Path) -> dict[str, object]:
     """The object in a `sweep.json`; one that another version writes is refused."""
     try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST_SWEEP + 1)
-        if len(content) > LARGEST_SWEEP:
-            raise ValueError(f"it has over {LARGEST_SWEEP:,} bytes")
-        document = json.loads(content)
+        document = json.loads(read_bounded(path, LARGEST_SWEEP))
         if not isinstance(document, dict):
             raise ValueError("it is no object")
     except (ValueError, RecursionError) as problem:

@@ -264,8 +264,8 @@ def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
 
 def _read_state(path: Path) -> CheckpointState:
     """What the first line says, if the second is its hash."""
-    with files.open_regular(path) as file:
-        first, _, second = file.read(files.LARGEST_RECORD).decode().partition("\n")
+    content = files.read_bounded(path, files.LARGEST_RECORD)
+    first, _, second = content.decode().partition("\n")
     if second != f"{canonical_json(sha256(first))}\n":
         raise ValueError(f"{STATE} is not what was written, or was written by archfit 0.1")
     return loads(CheckpointState, first)
