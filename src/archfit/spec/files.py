@@ -69,17 +69,42 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put a file in place at once; after a crash it is the old one or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.unlink(missing_ok=True)  # left by a killed process, or a link to elsewhere
-        with open(temporary, "xb") as file:
+        with _alone_in(temporary) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            temporary.replace(path)
     except OSError as problem:  # that of a full disk does not name the file
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)  # half of it would only fill the disk further
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
     flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _alone_in(path: Path) -> Iterator[BinaryIO]:
+    """A new file that nobody else writes: who wants the same waits until it has its last name.
+
+    What a killed process left goes first, and a link, which would lead elsewhere.
+    """
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_symlink() or path.stat().st_nlink > 1:
+                path.unlink()
+        with open(path, "ab", opener=_without_following) as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            is_ours = False  # it may have been renamed while we waited
+            with contextlib.suppress(FileNotFoundError):
+                is_ours = os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+            if is_ours:
+                file.truncate(0)
+                yield file
+                return
+
+
+def _without_following(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 @contextlib.contextmanager
