@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +25,6 @@ OPTIONS = RunOptions(
     evaluation_sequences=4, dropout=0.1, learning_rate=0.004,
 )  # fmt: skip
 WIDTHS, SEEDS = (8,), 5  # the least of which a report can be made
-STOPPED_AT = 40  # a file operation after the first checkpoint of a run
 TIMES = ("seconds", "tokens_per_second", "device", "archfit")  # columns that differ
 
 
@@ -64,11 +64,13 @@ def make_world(folder: Path) -> World:
     _made(["sweep", world.sweep__json, "--out", world.runs, *CPU, "--workers", "1"], said)
     spec = ["--spec", world.spec__json, "--data", world.data, "--device", "cpu"]
     _made(["train", *spec, "--out", world.trained], said)
-    watch = Operations(folder / "stopped", STOPPED_AT, die, folder / "operations")
     words = ["train", *spec, "--out", world.stopped, "--checkpoint-seconds", "0"]
-    ending(start(words, said, watch.begin), said)
-    if len(list((folder / "stopped").glob("*/checkpoint/step-*"))) != 1:
-        raise RuntimeError("the stopped run has not one checkpoint; change STOPPED_AT")
+    for at in range(20, 100, 4):  # until a kill leaves a run with one checkpoint
+        shutil.rmtree(world.stopped, ignore_errors=True)
+        watch = Operations(folder / "stopped", at, die, folder / "operations")
+        ending(start(words, said, watch.begin), said, patience=300)
+        if len(list((folder / "stopped").glob("*/checkpoint/step-*"))) == 1:
+            break
     advise = ["advise", world.text__txt, "--params", "100k", "--no-measure", "--out"]
     _made([*advise, world.advice], said)
     return world
