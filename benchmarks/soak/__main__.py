@@ -1,7 +1,6 @@
 """The schedule: `python -m soak --seed S --kills N …` prints trials and failures by kind."""
 
 import argparse
-import contextlib
 import random
 import signal
 import sys
@@ -29,10 +28,18 @@ def main() -> None:
     given, began, tally = asked.parse_args(), time.monotonic(), Tally()
     warm_up()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was tried so far is told
-    with (
-        tempfile.TemporaryDirectory(prefix="soak-") as name,
-        contextlib.suppress(KeyboardInterrupt),
-    ):
+    try:
+        schedule(given, tally, began)
+    except KeyboardInterrupt:
+        say("stopped", began)
+    finally:  # what was tried is told, also when the harness itself fails
+        print_table(tally, given.seed, time.monotonic() - began)
+    sys.exit(bool(tally.failures))
+
+
+def schedule(given: argparse.Namespace, tally: Tally, began: float) -> None:
+    """All parts, one after the other."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
         folder = Path(name)
         world = make_world(folder / "world")
         if given.kills or given.faults or given.races:
@@ -46,8 +53,6 @@ def main() -> None:
             say("mutations", began)
         if given.requests:
             hostile_requests(given.requests, random.Random(given.seed), tally, folder)
-    print_table(tally, given.seed, time.monotonic() - began)
-    sys.exit(bool(tally.failures))
 
 
 def say(part: str, began: float) -> None:

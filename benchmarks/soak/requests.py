@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import select
 import signal
 import socket
 import subprocess
@@ -14,6 +16,7 @@ from soak.kills import Tally
 from soak.processes import HANGS_AFTER
 
 KIND = "hostile request"
+SECONDS_TO_BEGIN = 1.0
 
 
 def hostile_requests(count: int, chance: random.Random, tally: Tally, folder: Path) -> None:
@@ -25,7 +28,9 @@ def hostile_requests(count: int, chance: random.Random, tally: Tally, folder: Pa
             assert server.stdout is not None
             address = server.stdout.readline().split("/")[2].rsplit(":", 1)
             place = address[0], int(address[1])
-            description = json.loads(_answer(place, b"GET /api/openapi.json HTTP/1.0\r\n\r\n")[1])
+            description = json.loads(
+                _answer(place, b"GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")[1]
+            )
             requests = fuzzed_requests(description, chance)
             for _ in range(count):
                 request = _mutated(next(requests), chance)
@@ -60,10 +65,22 @@ def _answer(place: tuple[str, int], request: bytes) -> tuple[int, bytes]:
     with socket.create_connection(place, timeout=HANGS_AFTER + 5) as connection:
         try:
             connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
-            content = b"".join(iter(lambda: connection.recv(1 << 16), b""))
-        except (ConnectionError, BrokenPipeError):
+            if not select.select([connection], [], [], SECONDS_TO_BEGIN)[0]:
+                connection.shutdown(socket.SHUT_WR)  # half a request: no more of it will come
+            content = connection.recv(1 << 16)
+            while content and not _is_whole(content):
+                if not (more := connection.recv(1 << 16)):
+                    break
+                content += more
+        except ConnectionError:
             return 0, b""
     head, _, body = content.partition(b"\r\n\r\n")
     words = head.split(b" ", 2)
     return (int(words[1]) if len(words) > 1 and words[1].isdigit() else 0), body
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether as much was read as the head of the answer promises."""
+    head, end, body = content.partition(b"\r\n\r\n")
+    promised = re.search(rb"(?i)content-length: *(\d+)", head)
+    return bool(end) and promised is not None and len(body) >= int(promised[1])
