@@ -68,7 +68,9 @@ def print_table(tally: Tally, seed: int, seconds: float) -> None:
         print(f"| {kind} | {count:,} | {failed} |")
     for job, sites in tally.sites.items():
         missed = sorted(sites - tally.hit[job])
-        print(f"file operations of {job}: {len(sites) - len(missed)} of {len(sites)} hit", *missed)
+        print(
+            f"file operations of {job}: {len(sites) - len(missed)} of {len(sites)} hit", *missed[:5]
+        )
     for kind, problem in tally.failures[:50]:
         print(f"FAILED {kind}: {problem}")
     print(f"{sum(tally.trials.values()):,} trials, {len(tally.failures)} failures, {seconds:.0f} s")
