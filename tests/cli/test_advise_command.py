@@ -127,7 +127,7 @@ def test_the_report_answers_first_and_has_every_chart(unmeasured: Advised) -> No
     ]
     assert order == sorted(order)
     names = [one["name"] for one in unmeasured.document["report"]["figures"]]
-    assert names == ["depths", "bounds"]
+    assert names == ["prior", "depths"]
     for name in names:
         assert f'id="{name}" role="img" aria-label="' in text
         assert (unmeasured.out / f"report-{name}.png").stat().st_size > 5000

@@ -107,6 +107,7 @@ def test_only_the_first_process_speaks(outcome: Outcome) -> None:
     assert "Warning" not in outcome.stderr
 
 
+@pytest.mark.slow
 def test_two_sharded_processes_of_which_one_is_asked_to_stop_both_do_and_one_goes_on(
     data: PreparedData, tmp_path: Path
 ) -> None:
