@@ -29,9 +29,10 @@ from archfit.report.theory_document import (
 )
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.sizes import parse_size
-from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.bounds import bounds_report
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_for_shape, refute_formula
+from archfit.theory.shape import Shape
 
 if TYPE_CHECKING:
     from archfit.exact.matrix import Progress

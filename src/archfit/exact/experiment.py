@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
-from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.bounds import bounds_report
 from archfit.theory.causal_bounds import (
     PrefixNetwork,
     Segment,
@@ -22,6 +22,7 @@ from archfit.theory.causal_bounds import (
     side_series,
 )
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
+from archfit.theory.shape import Shape
 from archfit.theory.statistics_bounds import (
     degree_upper_bounds,
     statistics_upper_bound,

@@ -39,17 +39,14 @@ def measure_document(measured: Measurement) -> Document:
             Section.of("", Table.of("trial-primes", measured.trials, title=title), is_why=True),
             Section.of("", *_parts(measured), is_why=True),
         ),
-        data={
-            "separation_rank": measured.rank,
-            "exact": measured.is_exact,
-            "samples": measured.trials[-1].samples,
-            "primes": [trial.prime for trial in measured.trials],
-            "ranks": [trial.rank for trial in measured.trials],
-            **{name: getattr(measured, name) for name in ("upper", "lower", "failure_probability")},
-            "certificate": certificate(measured),
-            "parts_by_degree": measured.trials[-1].parts,
-            "seconds": round(measured.seconds, 3),
-        },
+        data=json_of(
+            "measurement",
+            measured,
+            last=measured.trials[-1],
+            primes=[trial.prime for trial in measured.trials],
+            ranks=[trial.rank for trial in measured.trials],
+            certificate=certificate(measured),
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from archfit.advise.planner import Plan
 from archfit.advise.prior import DepthOutlook
 from archfit.report.document import Command, Document, Figure, Section, Table, json_of, loaded
 from archfit.report.theory_document import bounds_figure
-from archfit.theory.bounds import Shape
+from archfit.theory.shape import Shape
 
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"

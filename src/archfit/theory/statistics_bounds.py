@@ -20,7 +20,6 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.spec.errors import InvalidValue
 from archfit.spec.search import first_whole
 from archfit.theory.arithmetic import (
     TooManyDigitsError,
@@ -29,12 +28,12 @@ from archfit.theory.arithmetic import (
     interaction_count,
     ln,
     ln_multiset,
-    log3,
     log3_from_ln,
     multiset,
-    power,
     symmetric_entries,
 )
+from archfit.theory.factored import Product, factored
+from archfit.theory.refusal import refusal, refuse_if
 
 if TYPE_CHECKING:
     from flint import arb
@@ -140,10 +139,7 @@ def degree_upper_bounds(
     short_sides = [n for n in (inside, outside) if n < width]
     factors = sum(min(n * width, 2 * C + 1) * _partition_count(C, n) for n in short_sides)
     if factors > _MOST_FACTORS:
-        raise ValueError(
-            f"a side of {min(short_sides)} positions, shorter than a width of {width}, makes this "
-            "sum over partitions too long at this depth; use ub_stat, which holds for every length"
-        )
+        raise refusal("partitions-too-many", side=min(short_sides), width=width)
     missing = _deficit(width) if one_head and depth == 3 else 0
     return tuple(
         min(
@@ -220,9 +216,8 @@ def isotropic_deficit(width: int) -> int:
 
     Forms v v^T with u v = b(v, v) = D(v, v) = 0 kill that part, as long as Q limits it.
     """
-    if width > _WIDEST_LIMITED_BY_Q:
-        rule = f"is over {_WIDEST_LIMITED_BY_Q}, where the other side limits that part"
-        raise InvalidValue("width", width, rule, f"use {{width}} <= {_WIDEST_LIMITED_BY_Q}")
+    most = _WIDEST_LIMITED_BY_Q
+    refuse_if(width > most, "limited-by-other-side", width, most=most)
     return _deficit(width)
 
 
@@ -306,25 +301,17 @@ def statistics_upper_bound_vocabulary_log3(
 
 def count_variables(vocab: int, embedding_rank: int) -> int:
     """q = min(V, r(r+1)/2 + 1): independent counts, one more than the effective dimension."""
-    if embedding_rank > vocab:
-        way_out = f"a table of {{vocab}}={vocab} rows has no more rank"
-        raise InvalidValue("embedding_rank", embedding_rank, f"is not in 1..{vocab}", way_out)
+    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
     return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
-@catalogued("ub_fill")
-def filling_upper_bound(vocab: int, positions: int) -> int:
+@factored("ub_fill", int)
+def filling_upper_bound(vocab: int, positions: int) -> Product:
     """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
 
     V^floor(N / 2),   for a balanced partition
     """
-    return power(vocab, positions // 2)
-
-
-@certified("ub_fill_log3")
-def filling_upper_bound_log3(vocab: int, positions: int) -> "arb":
-    """Logarithm base 3 of the ways to fill the smaller side."""
-    return log3(vocab) * (positions // 2)
+    return Product(powers=[(vocab, positions // 2)])
 
 
 @catalogued("ub_stat_pos")
@@ -350,7 +337,5 @@ def statistics_upper_bound_positions_log3(
 
 def _moments_with_positions(embedding_rank: int, position_rank: int) -> int:
     """m' = r(r+1)/2 + r r_e, the second moments in which inputs have a part."""
-    if position_rank < 1:
-        way_out = "use {position_rank} >= 1, or the bound without positions"
-        raise InvalidValue("position_rank", 0, "is no positional embedding", way_out)
+    refuse_if(position_rank < 1, "no-positions", position_rank)
     return symmetric_entries(embedding_rank) + embedding_rank * position_rank
