@@ -26,13 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.exact.elimination import modular_inverse
-from archfit.exact.experiment import (
-    MOST_LISTED,
-    AnalysedNetwork,
-    Experiment,
-    Partition,
-    fillings,
-)
+from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, Partition, fillings
 from archfit.exact.prime_field import Array, PrimeField
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from archfit.exact.matrix import (
     whole_matrix,
 )
 from archfit.exact.prime_field import Arrays, PrimeField
+from archfit.theory.refusal import refusal
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
@@ -100,11 +101,7 @@ class Measurement:
 
 
 def measure(
-    experiment: Experiment,
-    arrays: Arrays,
-    *,
-    primes: tuple[int, ...] = (),
-    progress: Progress,
+    experiment: Experiment, arrays: Arrays, *, primes: tuple[int, ...] = (), progress: Progress
 ) -> Measurement:
     """The generic separation rank, under two primes and seeds.
 
@@ -233,11 +230,10 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
         f"{amount:,.1f}" if amount < 1e6 else "a million or more"
         for amount in (cost.gigabytes, cost.seconds / 60)
     )
-    raise ValueError(
-        f"depth={network.depth}, width={network.width} would take about {needed} GB and "
-        f"{minutes} minutes, over the limit of {gigabytes:,.1f} GB and {seconds / 60:,.1f} "
-        f"minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
-    )
+    limits = {"most_gigabytes": f"{gigabytes:,.1f}", "most_minutes": f"{seconds / 60:,.1f}"}
+    way_out = _what_fits(experiment, device, seconds, gigabytes)
+    takes = {"needed": needed, "minutes": minutes, "way_out": way_out}
+    raise refusal("takes-too-much", depth=network.depth, width=network.width, **takes, **limits)
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:

@@ -18,7 +18,7 @@ Json = dict[str, object]
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
     experiment, network = measured.experiment, measured.experiment.network
-    partition, mask = experiment.partition, "causal" if network.is_causal else "unmasked"
+    partition, mask = experiment.partition, "Causal" if network.is_causal else "Unmasked"
     residual = ", residual" if network.has_residual else ""
     positions = f"{len(partition.inside)} + {len(partition.outside)} positions"
     lower = "none" if measured.lower is None else f"{measured.lower:,}"
@@ -31,7 +31,7 @@ def measure_document(measured: Measurement) -> Document:
         sections=(
             Section.of(
                 "",
-                f"{certificate(measured)}.",
+                f"A{certificate(measured)[1:]}.",
                 f"Proved bounds: {lower} (lower), {measured.upper:,} (upper).",
                 *_reason(measured),
                 f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",

@@ -241,9 +241,11 @@ def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
 
 
 def short_real(value: Decimal) -> str:
-    """A real as a person wants it in a table: six digits."""
+    """A real as a person wants it in a table: six digits, or all of a whole number of nine."""
     if value == 0:
         return "0"
+    if 6 <= value.adjusted() < 9:
+        return f"{value:,.0f}"
     if -4 <= value.adjusted() < 9:
         return f"{value:.6g}"
     return f"{value:.5e}".replace("e+", "e")

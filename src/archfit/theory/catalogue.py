@@ -1,7 +1,8 @@
 """Every quantity by its name in the notation of the papers, with its status and source.
 
-A quantity is one function with `@catalogued(name)` or `@certified(name)` in one of MODULES, and its
-row in resources/quantities.toml. Its inputs are its parameters, read as `INPUTS` says of each.
+A quantity is one function with `@catalogued(name)`, `@certified(name)` or, with its logarithm,
+`@factored(name, …)` in one of MODULES, and its row in resources/quantities.toml. Its inputs are its
+parameters, read as `INPUTS` says of each.
 """
 
 import difflib
@@ -12,21 +13,14 @@ from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
+from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
-from archfit.theory import (
-    arithmetic,
-    causal_bounds,
-    continuous_bounds,
-    statistics_bounds,
-    thresholds,
-    vocabulary_bounds,
-    witness_formula,
-)
+from archfit.theory import causal_bounds, witness_formula
 from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
 from archfit.theory.refusal import refusal, refuse_if
 
@@ -107,18 +101,13 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 
 MODULES = (
-    arithmetic,
-    continuous_bounds,
-    vocabulary_bounds,
-    statistics_bounds,
-    causal_bounds,
-    witness_formula,
-    thresholds,
+    *("arithmetic", "continuous_bounds", "vocabulary_bounds", "statistics_bounds"),
+    *("causal_bounds", "witness_formula", "thresholds"),
 )
 ENTRIES = {
     name: Entry(name=name, function=function)
     for module in MODULES
-    for value in vars(module).values()
+    for value in vars(import_module(f"archfit.theory.{module}")).values()
     for function in (value, getattr(value, "log3", value))
     if isinstance(name := getattr(function, "catalogue_name", None), str)
 }

@@ -235,19 +235,15 @@ def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
     D_A is `prefix_monomials`. It holds for every N; n_A and n_B, if given, can lower it.
     """
     outside, inside = side_series(net, (("A", net.prefix), ("B", net.continuation)))
-    if net.depth == 2 and net.heads == 1:
-        outside[2] = min(outside[2], _one_head_quadratics(net))
+    if net.depth == 2 and net.heads == 1:  # quadratic forms of T_0 that one head sees
+        m, r = seen_statistics(net)[0], net.rank
+        v = min(net.inner, r, m)
+        others = multiset(m - v, 2)
+        seen = multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
+        outside[2] = min(outside[2], seen)
     sides, V = (net.prefix, net.continuation), net.vocab
     fillings = [power(V, n) for n in sides if V is not None and n is not None]
     return min([_met(net, outside, inside), *fillings])
-
-
-def _one_head_quadratics(net: MaskedNetwork) -> int:
-    """Quadratic forms of T_0 that two layers of one head see: docs/theory.md counts them."""
-    m, r = seen_statistics(net)[0], net.rank
-    v = min(net.inner, r, m)
-    others = multiset(m - v, 2)
-    return multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
 
 
 @catalogued("ub_causal_segments", SegmentedNetwork)
@@ -262,13 +258,10 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
     if net.depth != 2 or net.vocab is not None:
         return _met(net, outside, inside)
     # Of two layers the part w = 2 grows linearly with the number of segments.
-    moments, output = {"A": 0, "B": 0}, segments[-1][0]
+    moments, output, m_0 = {"A": 0, "B": 0}, segments[-1][0], seen_statistics(net)[0]
     for place, (side, _) in enumerate(segments):
-        moments[side] += symmetric_entries(net.rank) if place else seen_statistics(net)[0]
-    part = (
-        seen_statistics(net)[0] * moments["BA"[output == "B"]]
-        + net.layer_ranks[1] * moments[output]
-    )
+        moments[side] += symmetric_entries(net.rank) if place else m_0
+    part = m_0 * moments["BA"[output == "B"]] + net.layer_ranks[1] * moments[output]
     if net.residual:
         return min(_met(net, outside, inside), sum(outside[:2]) + part + sum(inside[:2]))
     return _met(net, [*outside[:2], min(outside[2], part), *outside[3:]], inside)

@@ -160,15 +160,15 @@ def _with_own_vector(d: int, n: int, k: int) -> int:
     """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
     if n >= d:
         return d * multiset(symmetric_entries(d), k)
-    return sum(_weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n))
-
-
-def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
-    filled = min(rows, len(la) + 1)  # a box can only go one row below the last filled one
-    doubled = [2 * part for part in la] + [0] * (filled - len(la))
-    for row in range(filled):
-        if row == 0 or doubled[row - 1] > doubled[row]:
-            yield tuple(part + (index == row) for index, part in enumerate(doubled))
+    total = 0
+    for la in _partitions(k, n, k):
+        filled = min(n, len(la) + 1)  # a box can only go one row below the last filled one
+        doubled = [2 * part for part in la] + [0] * (filled - len(la))
+        for row in range(filled):
+            if row == 0 or doubled[row - 1] > doubled[row]:
+                mu = tuple(part + (index == row) for index, part in enumerate(doubled))
+                total += _weyl_dimension(mu, d)
+    return total
 
 
 def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
@@ -252,33 +252,26 @@ def statistics_upper_bound_vocabulary(
     last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
     """
     q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
-    fillings = list(_ways_to_fill_a_side(vocab, inside, outside))
-    if fillings and _any_split_exceeds(min(fillings), q, C):
+    fillings = []
+    for ways in _ways_to_fill_a_side(vocab, inside, outside):
+        with suppress(TooManyDigitsError):  # something smaller must be found anyway
+            fillings.append(int(ways.exact()))
+    # Whether even the best split is larger is seen from logarithms, for its integers may be huge:
+    # one below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one side,
+    # one above on the other; and binom(n, j) >= (n / j)^j.
+    k = (C - 1) // 2
+    n, j = q + k - 1, min(k, q - 1)
+    if fillings and j > 0 and j * (math.log(n) - math.log(j)) > math.log(min(fillings)):
         return min(fillings)
     return min([best_split(embedding_rank, q, C), *fillings])
 
 
-def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[int]:
-    """Token counts of each side, the output's own token apart; those of over a million digits
-    are left out, since something smaller must be found anyway.
-    """
-    with suppress(TooManyDigitsError):
-        if inside is not None:
-            yield vocab * multiset(vocab, inside - 1)
-    with suppress(TooManyDigitsError):
-        if outside is not None:
-            yield multiset(vocab, outside)
-
-
-def _any_split_exceeds(value: int, q: int, C: int) -> bool:
-    """Whether even the best split is larger, seen from logarithms: its integers may be huge.
-
-    A split below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one
-    side, one above on the other; and binom(n, j) >= (n / j)^j.
-    """
-    k = (C - 1) // 2
-    n, j = q + k - 1, min(k, q - 1)
-    return j > 0 and j * (math.log(n) - math.log(j)) > math.log(value)
+def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[Product]:
+    """Token counts of each side, the output's own token apart."""
+    if inside is not None:
+        yield Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)])
+    if outside is not None:
+        yield Product(multisets=[(vocab, outside)])
 
 
 @certified("ub_stat_vocab_log3")
@@ -292,10 +285,8 @@ def statistics_upper_bound_vocabulary_log3(
     """Logarithm base 3 of the bound for a vocabulary, split in the middle."""
     q = count_variables(vocab, embedding_rank)
     best = _middle_split_log3(embedding_rank, q, interaction_count(depth))
-    if inside is not None:
-        best = best.min(log3_from_ln(ln(vocab) + ln_multiset(vocab, inside - 1)))
-    if outside is not None:
-        best = best.min(log3_from_ln(ln_multiset(vocab, outside)))
+    for ways in _ways_to_fill_a_side(vocab, inside, outside):
+        best = best.min(ways.log3())
     return best
 
 
