@@ -16,7 +16,7 @@ from archfit.theory import quantity
 from archfit.theory.arithmetic import LETTERS, multiset_log3
 from archfit.theory.catalogue import ENTRIES, as_json_value
 from archfit.theory.continuous_bounds import every_depth_upper_bound
-from archfit.theory.statistics_bounds import statistics_upper_bound_log3
+from archfit.theory.statistics_bounds import statistics_upper_bound
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
 NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
@@ -264,7 +264,7 @@ def test_the_shallow_network_of_the_corollary_is_the_least() -> None:
     assert isinstance(value, dict)
     beta, depth = int(value["beta2"]), int(value["L_shallow"])
     assert depth == 3 + beta
-    deep = min(every_depth_upper_bound.log3(9, 27, 3), statistics_upper_bound_log3(9, 27))
+    deep = min(every_depth_upper_bound.log3(9, 27, 3), statistics_upper_bound.log3(9, 27))
 
     def lower(beta: int) -> Decimal:
         return multiset_log3((3**beta * 27 - 3) // 2, 3 ** (3 + beta - 2))

@@ -39,13 +39,16 @@ class AnalysedNetwork:
     is_causal: bool
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1, depth=self.depth, width=self.width, heads=self.heads, head_dim=self.head_dim
-        )
+        check_at_least(1, **self.sizes)
         refuse_if(self.width > WIDEST, "unmeasurable-width", self.width, most=WIDEST)
         refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
         is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
         refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Its sizes by their names."""
+        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
 
     @property
     def multiplications(self) -> int:
@@ -219,8 +222,8 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
 def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
     network, rank = experiment.network, experiment.rank + experiment.position_rank
-    sizes = {name: getattr(network, name) for name in ("depth", "width", "heads", "head_dim")}
-    return sizes | {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+    more = {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+    return network.sizes | more
 
 
 def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
@@ -253,17 +256,9 @@ def _lower_bounds(experiment: Experiment) -> Iterator[int]:
     """
     network, partition = experiment.network, experiment.partition
     segments, half = experiment.segments, len(partition.outside)
-    shape = Shape(
-        depth=network.depth,
-        width=network.width,
-        heads=network.heads,
-        head_dim=network.head_dim,
-        positions=2 * half,
-        vocab=experiment.vocab,
-        rank=experiment.rank,
-        position_rank=experiment.position_rank,
-        residual=network.has_residual,
-    )
+    more = {name: getattr(experiment, name) for name in ("vocab", "rank", "position_rank")}
+    sizes = network.sizes | {"residual": network.has_residual, "positions": 2 * half}
+    shape = Shape(**sizes, **more)
     h, b = shape.blocks
     if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
         if b > 1 and experiment.rank > 1:

@@ -8,7 +8,6 @@ upper bound it is exact, whatever the chance.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -106,6 +105,7 @@ def measure(
     """The generic separation rank, under two primes and seeds.
 
     Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
+    Else two large ones are taken, or three.
     """
     upper = upper_bound(experiment)
 
@@ -113,24 +113,16 @@ def measure(
         field = PrimeField(prime=prime, arrays=arrays)
         return _trial(experiment, field, seed, upper + MARGIN, progress)
 
-    if primes:
-        trials = [trial(seed, prime) for seed, prime in enumerate(primes)]
-    else:
-        trials = _usual_trials(trial, upper)
+    trials = [trial(seed, prime) for seed, prime in enumerate(primes or SMALL_PRIMES[:1])]
+    if not primes and trials[0].rank == upper:
+        trials.append(trial(1, SMALL_PRIMES[1]))
+    elif not primes:
+        trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
+        if trials[0].rank != trials[1].rank:  # one of them was unlucky
+            trials.append(trial(2, LARGE_PRIMES[2]))
     return Measurement(
         experiment=experiment, trials=tuple(trials), upper=upper, lower=lower_bound(experiment)
     )
-
-
-def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int) -> list[RankTrial]:
-    """Two small primes where the first meets the upper bound, else two large ones, or three."""
-    first = trial(0, SMALL_PRIMES[0])
-    if first.rank == upper:
-        return [first, trial(1, SMALL_PRIMES[1])]
-    trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
-    if trials[0].rank != trials[1].rank:  # one of them was unlucky
-        trials.append(trial(2, LARGE_PRIMES[2]))
-    return trials
 
 
 def _trial(

@@ -304,7 +304,7 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     return _witness(request, shape, prime, expected, sides, network=network, **more)
 
 
-class Kind(NamedTuple):
+class WitnessKind(NamedTuple):
     """What a kind takes besides depth, width, heads and positions, its builder and its bound."""
 
     takes: tuple[str, ...]
@@ -313,14 +313,14 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "base": Kind((), _base, "lb"),
-    "simplified": Kind((), _simplified, "lb_strong"),
-    "convolution": Kind(("rank", "patch", "channels"), _convolution, "lb_vocab"),
-    "vocabulary": Kind(("rank", "vocab"), _vocabulary, "lb_vocab"),
-    "vocabulary-long": Kind(("rank", "vocab"), _long_vocabulary, "lb_vocab_long"),
-    "monomial": Kind(("plan", "entry"), _monomial, "monomial_witness"),
-    "sphere": Kind(("causal",), _sphere, "lb_sphere"),
-    "causal-chain": Kind(("chains",), _chain, "lb_causal_chain"),
+    "base": WitnessKind((), _base, "lb"),
+    "simplified": WitnessKind((), _simplified, "lb_strong"),
+    "convolution": WitnessKind(("rank", "patch", "channels"), _convolution, "lb_vocab"),
+    "vocabulary": WitnessKind(("rank", "vocab"), _vocabulary, "lb_vocab"),
+    "vocabulary-long": WitnessKind(("rank", "vocab"), _long_vocabulary, "lb_vocab_long"),
+    "monomial": WitnessKind(("plan", "entry"), _monomial, "monomial_witness"),
+    "sphere": WitnessKind(("causal",), _sphere, "lb_sphere"),
+    "causal-chain": WitnessKind(("chains",), _chain, "lb_causal_chain"),
 }
 
 

@@ -21,6 +21,7 @@ def measure_document(measured: Measurement) -> Document:
     partition, mask = experiment.partition, "Causal" if network.is_causal else "Unmasked"
     residual = ", residual" if network.has_residual else ""
     positions = f"{len(partition.inside)} + {len(partition.outside)} positions"
+    said = certificate(measured)
     lower = "none" if measured.lower is None else f"{measured.lower:,}"
     title = (
         f"Separation rank at depth {network.depth}, width {network.width}, heads {network.heads}"
@@ -31,7 +32,7 @@ def measure_document(measured: Measurement) -> Document:
         sections=(
             Section.of(
                 "",
-                f"A{certificate(measured)[1:]}.",
+                f"{said[0].upper()}{said[1:]}.",
                 f"Proved bounds: {lower} (lower), {measured.upper:,} (upper).",
                 *_reason(measured),
                 f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",
@@ -45,7 +46,7 @@ def measure_document(measured: Measurement) -> Document:
             last=measured.trials[-1],
             primes=[trial.prime for trial in measured.trials],
             ranks=[trial.rank for trial in measured.trials],
-            certificate=certificate(measured),
+            certificate=said,
         ),
     )
 

@@ -10,9 +10,9 @@ from archfit.theory.lower_bounds import lower_bounds
 from archfit.theory.shape import Bound, Shape
 from archfit.theory.statistics_bounds import (
     count_variables,
-    statistics_upper_bound_log3,
-    statistics_upper_bound_positions_log3,
-    statistics_upper_bound_vocabulary_log3,
+    statistics_upper_bound,
+    statistics_upper_bound_positions,
+    statistics_upper_bound_vocabulary,
 )
 from archfit.theory.thresholds import depth_threshold
 from archfit.theory.upper_bounds import upper_bounds
@@ -132,12 +132,12 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
         return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
         slope = count_variables(shape.vocab, r) - 1
-        log = statistics_upper_bound_vocabulary_log3(L, shape.vocab, r)
+        log = statistics_upper_bound_vocabulary.log3(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
         slope = symmetric_entries(r) + r * shape.position_rank
-        log = statistics_upper_bound_positions_log3(L, r, shape.position_rank)
+        log = statistics_upper_bound_positions.log3(L, r, shape.position_rank)
     else:
         slope = symmetric_entries(r)
-        log = statistics_upper_bound_log3(L, r)
+        log = statistics_upper_bound.log3(L, r)
     words = "log3 of the statistics upper bound over its large-depth slope times depth"
     return log / (max(slope, 1) * L), words

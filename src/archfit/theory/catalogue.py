@@ -190,12 +190,6 @@ def _whole_number(word: str, value: object) -> int:
     return value
 
 
-def _word(word: str, value: object) -> object:
-    """One of a few words, which the formula knows."""
-    refuse_if(not isinstance(value, str), "not-a-word", value, word=word)
-    return value
-
-
 def as_plan(word: str, value: object) -> witness_formula.Plan:
     """The plan that a list of lists of pairs, or the word example, stands for."""
     if value == "example":
@@ -210,9 +204,14 @@ def as_plan(word: str, value: object) -> witness_formula.Plan:
     return plan
 
 
-def _flag(word: str, value: object) -> object:
-    refuse_if(not isinstance(value, bool), "not-a-flag", value, word=word)
-    return value
+def _instance(kind: type, name: str) -> Callable[[str, object], object]:
+    """A reader of words or flags, which refuses by this name what is none."""
+
+    def read(word: str, value: object) -> object:
+        refuse_if(not isinstance(value, kind), name, value, word=word)
+        return value
+
+    return read
 
 
 def _numbers(word: str, value: object) -> list[int]:
@@ -247,9 +246,9 @@ def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
 # How each kind of input is read; one more kind is one more reader.
 READERS: dict[Kind, Callable[[str, object], object]] = {
     "whole": _whole_number,
-    "word": _word,
+    "word": _instance(str, "not-a-word"),
     "plan": as_plan,
-    "flag": _flag,
+    "flag": _instance(bool, "not-a-flag"),
     "numbers": _numbers,
     "segments": as_segments,
 }

@@ -15,7 +15,6 @@ a witness without complement halves.
 """
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -311,5 +310,6 @@ def residual_deep_formula(depth: int, width: int) -> Product:
 
     d_x (C + 1)^2 multiset(d_x, 2C) (2C / d_x + 1)^d_x
     """
-    plain = deep_upper_formula.product(depth, width)
-    return replace(plain, powers=[(interaction_count(depth) + 1, 1), *plain.powers])
+    d, C = width, interaction_count(depth)
+    powers = (d * (C + 1) ** 2, 1), (Fraction(2 * C + d, d), d)
+    return Product(powers=powers, multisets=[(d, 2 * C)])

@@ -5,10 +5,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
+    Certified,
     TooManyDigitsError,
     catalogued,
     certified,
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 
 Inputs = ParamSpec("Inputs")
 Exact = TypeVar("Exact", bound=int | Fraction)
+
+
+class WithLogarithm(Protocol):
+    """A number that knows its exact value and its logarithm."""
+
+    def exact(self) -> int | Fraction:
+        """The value."""
+
+    def log3(self) -> "arb":
+        """Its logarithm base 3."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,28 +66,34 @@ class Product:
 
 
 class Factored(Generic[Inputs, Exact]):
-    """A quantity by its factors: call it for the exact value, its `log3` for certified digits."""
+    """A quantity by one formula: call it for the exact value, its `log3` for certified digits."""
+
+    log3: Certified[Inputs]
 
     def __init__(
-        self, name: str, kind: Callable[[Fraction], Exact], formula: Callable[Inputs, Product]
+        self, kind: Callable[[Any], Exact], formula: Callable[Inputs, WithLogarithm]
     ) -> None:
         functools.update_wrapper(self, formula)
-        self._kind, self.product = kind, formula
-
-        @certified(f"{name}_log3")
-        @functools.wraps(formula)
-        def logarithm(*args: Inputs.args, **kwargs: Inputs.kwargs) -> "arb":
-            return formula(*args, **kwargs).log3()
-
-        self.log3 = logarithm
+        self._kind, self._formula = kind, formula
 
     def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Exact:
         """The exact value."""
-        return self._kind(self.product(*args, **kwargs).exact())
+        return self._kind(self._formula(*args, **kwargs).exact())
 
 
 def factored(
-    name: str, kind: Callable[[Fraction], Exact]
-) -> Callable[[Callable[Inputs, Product]], Factored[Inputs, Exact]]:
-    """Two quantities of the catalogue, NAME and NAME_log3, by one formula."""
-    return lambda formula: catalogued(name)(Factored(name, kind, formula))
+    name: str, kind: Callable[[Any], Exact], logarithm: str = ""
+) -> Callable[[Callable[Inputs, WithLogarithm]], Factored[Inputs, Exact]]:
+    """Two quantities of the catalogue, NAME and NAME_log3 unless it is named, by one formula."""
+
+    def both(formula: Callable[Inputs, WithLogarithm]) -> Factored[Inputs, Exact]:
+        @certified(logarithm or f"{name}_log3")
+        @functools.wraps(formula)
+        def log3_of(*args: Inputs.args, **kwargs: Inputs.kwargs) -> "arb":
+            return formula(*args, **kwargs).log3()
+
+        found = catalogued(name)(Factored(kind, formula))
+        found.log3 = log3_of
+        return found
+
+    return both

@@ -56,7 +56,11 @@ def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
 def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
     L, (h, b), r = shape.depth, shape.blocks, shape.embedding_rank
     if shape.positions is None or shape.positions >= 2 * shape.width:
-        yield _best_monomial_witness(shape, witness_tries)
+        heads = min(shape.heads, r, _WITNESS_HEADS)
+        plans = [grow_plan(L, heads, seed=seed) for seed in range(witness_tries)]
+        network = {"L": L, "d_x": shape.width, "H": heads}
+        found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
+        yield max(found, key=lambda one: one.log3)
     yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
     if L < 2 or b < 2 or r < 2:
         return
@@ -80,14 +84,6 @@ def _halves(shape: Shape) -> int:
     """
     h, b = shape.blocks
     return 2 * h * ((b - 1) // 2)
-
-
-def _best_monomial_witness(shape: Shape, tries: int) -> Bound:
-    heads = min(shape.heads, shape.embedding_rank, _WITNESS_HEADS)
-    plans = [grow_plan(shape.depth, heads, seed=seed) for seed in range(tries)]
-    network = {"L": shape.depth, "d_x": shape.width, "H": heads}
-    found = [bound("monomial_witness", plan=plan, entry=at, **network) for plan, at in plans]
-    return max(found, key=lambda found: found.log3)
 
 
 def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:

@@ -102,16 +102,10 @@ class Shape:
     def masked(self) -> PrefixNetwork:
         """The network of vectors under a mask, for what is asked of a prefix."""
         (_, before), *_, (_, after) = self.segments
-        return PrefixNetwork(
-            depth=self.depth,
-            width=self.width,
-            heads=self.heads,
-            head_dim=self.head_dim,
-            embedding_rank=self.reached_rank,
-            residual=self.residual,
-            prefix=before,
-            continuation=after,
-        )
+        names = ("depth", "width", "heads", "head_dim", "residual")
+        same = {name: getattr(self, name) for name in names}
+        rank = self.reached_rank
+        return PrefixNetwork(**same, embedding_rank=rank, prefix=before, continuation=after)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ occurs.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from archfit.spec.search import first_whole
 from archfit.theory.arithmetic import (
     TooManyDigitsError,
     catalogued,
-    certified,
     interaction_count,
     ln,
     ln_multiset,
@@ -44,21 +44,54 @@ _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
 Partition = tuple[int, ...]
 
 
-@catalogued("ub_stat")
-def statistics_upper_bound(depth: int, width: int) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """factor multiset(v, k0) + multiset(v, C - 1 - k0), or the ways to fill a side with tokens."""
+
+    factor: int
+    variables: int  # v
+    total: int  # C
+    fillings: tuple[Product, ...] = ()
+
+    def exact(self) -> int:
+        """At the best k0, or the least filling."""
+        fillings, q, C = [], self.variables, self.total
+        for ways in self.fillings:
+            with suppress(TooManyDigitsError):  # something smaller must be found anyway
+                fillings.append(int(ways.exact()))
+        # Whether even the best split is larger is seen from logarithms, for its integers may be
+        # huge: one below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on
+        # one side, one above on the other; and binom(n, j) >= (n / j)^j.
+        k = (C - 1) // 2
+        n, j = q + k - 1, min(k, q - 1)
+        if fillings and j > 0 and j * (math.log(n) - math.log(j)) > math.log(min(fillings)):
+            return min(fillings)
+        return min([best_split(self.factor, q, C), *fillings])
+
+    def log3(self) -> "arb":
+        """Its logarithm base 3, with the split in the middle, k0 = floor((C - 1) / 2).
+
+        The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
+        a small fraction.
+        """
+        v, k = self.variables, (self.total - 1) // 2
+        other_over_this = Fraction(1) if self.total % 2 else Fraction(v + k, k + 1)
+        best = log3_from_ln(ln_multiset(v, k) + ln(self.factor + other_over_this))
+        for ways in self.fillings:
+            best = best.min(ways.log3())
+        return best
+
+
+@factored("ub_stat", int, "ub_stat_simple_log3")
+def statistics_upper_bound(depth: int, width: int) -> Split:
     """No network of this shape has a larger separation rank, for any N, partition and weights.
 
         min_{k0 = -1..C} [ d multiset(m + 1, k0) + multiset(m + 1, C - 1 - k0) ],   m = d(d+1)/2
 
     With a continuous embedding of rank r and no positions, r takes the place of d.
     """
-    return best_split(width, symmetric_entries(width) + 1, interaction_count(depth))
-
-
-@certified("ub_stat_simple_log3")
-def statistics_upper_bound_log3(depth: int, width: int) -> "arb":
-    """Logarithm base 3 of the same with the split in the middle, k0 = floor((C - 1) / 2)."""
-    return _middle_split_log3(width, symmetric_entries(width) + 1, interaction_count(depth))
+    variables = symmetric_entries(width) + 1
+    return Split(factor=width, variables=variables, total=interaction_count(depth))
 
 
 def best_split(factor: int, variables: int, total: int) -> int:
@@ -100,17 +133,6 @@ def _split_guess(factor: int, variables: int, total: int) -> int:
     with ctx.workprec(total.bit_length() + 64):
         root = arb(factor).root(variables - 2)
         return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
-
-
-def _middle_split_log3(factor: int, variables: int, total: int) -> "arb":
-    """log3 of factor multiset(v, k) + multiset(v, C - 1 - k) at k = floor((C - 1) / 2).
-
-    The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
-    a small fraction.
-    """
-    k = (total - 1) // 2
-    other_over_this = Fraction(1) if total % 2 else Fraction(variables + k, k + 1)
-    return log3_from_ln(ln_multiset(variables, k) + ln(factor + other_over_this))
 
 
 @catalogued("ub_stat_N")
@@ -235,14 +257,14 @@ def one_head_upper_bound(width: int) -> int:
     return sum(degree_upper_bounds(3, width, width, width, one_head=True))
 
 
-@catalogued("ub_stat_vocab")
+@factored("ub_stat_vocab", int)
 def statistics_upper_bound_vocabulary(
     depth: int,
     vocab: int,
     embedding_rank: int,
     inside: int | None = None,
     outside: int | None = None,
-) -> int:
+) -> Split:
     """No network over V tokens without positions has a larger separation rank.
 
         min( min_{k0} [ r multiset(q, k0) + multiset(q, C - 1 - k0) ],
@@ -251,43 +273,13 @@ def statistics_upper_bound_vocabulary(
     The second moment of one side depends on its token counts alone, whose total is fixed. The
     last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
     """
-    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
     fillings = []
-    for ways in _ways_to_fill_a_side(vocab, inside, outside):
-        with suppress(TooManyDigitsError):  # something smaller must be found anyway
-            fillings.append(int(ways.exact()))
-    # Whether even the best split is larger is seen from logarithms, for its integers may be huge:
-    # one below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one side,
-    # one above on the other; and binom(n, j) >= (n / j)^j.
-    k = (C - 1) // 2
-    n, j = q + k - 1, min(k, q - 1)
-    if fillings and j > 0 and j * (math.log(n) - math.log(j)) > math.log(min(fillings)):
-        return min(fillings)
-    return min([best_split(embedding_rank, q, C), *fillings])
-
-
-def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[Product]:
-    """Token counts of each side, the output's own token apart."""
     if inside is not None:
-        yield Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)])
+        fillings.append(Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)]))
     if outside is not None:
-        yield Product(multisets=[(vocab, outside)])
-
-
-@certified("ub_stat_vocab_log3")
-def statistics_upper_bound_vocabulary_log3(
-    depth: int,
-    vocab: int,
-    embedding_rank: int,
-    inside: int | None = None,
-    outside: int | None = None,
-) -> "arb":
-    """Logarithm base 3 of the bound for a vocabulary, split in the middle."""
-    q = count_variables(vocab, embedding_rank)
-    best = _middle_split_log3(embedding_rank, q, interaction_count(depth))
-    for ways in _ways_to_fill_a_side(vocab, inside, outside):
-        best = best.min(ways.log3())
-    return best
+        fillings.append(Product(multisets=[(vocab, outside)]))
+    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
+    return Split(factor=embedding_rank, variables=q, total=C, fillings=tuple(fillings))
 
 
 def count_variables(vocab: int, embedding_rank: int) -> int:
@@ -305,28 +297,15 @@ def filling_upper_bound(vocab: int, positions: int) -> Product:
     return Product(powers=[(vocab, positions // 2)])
 
 
-@catalogued("ub_stat_pos")
-def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> int:
+@factored("ub_stat_pos", int)
+def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> Split:
     """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
 
         min_{k0} [ (r+1) multiset(m'+1, k0) + multiset(m'+1, C-1-k0) ],   m' = r(r+1)/2 + r r_e
 
-    The bound for the full width holds too; take the smaller.
+    m' counts the second moments in which inputs have a part. The bound for the full width holds
+    too; take the smaller.
     """
-    variables = _moments_with_positions(embedding_rank, position_rank) + 1
-    return best_split(embedding_rank + 1, variables, interaction_count(depth))
-
-
-@certified("ub_stat_pos_log3")
-def statistics_upper_bound_positions_log3(
-    depth: int, embedding_rank: int, position_rank: int
-) -> "arb":
-    """Logarithm base 3 of the bound with positions, split in the middle."""
-    variables = _moments_with_positions(embedding_rank, position_rank) + 1
-    return _middle_split_log3(embedding_rank + 1, variables, interaction_count(depth))
-
-
-def _moments_with_positions(embedding_rank: int, position_rank: int) -> int:
-    """m' = r(r+1)/2 + r r_e, the second moments in which inputs have a part."""
     refuse_if(position_rank < 1, "no-positions", position_rank)
-    return symmetric_entries(embedding_rank) + embedding_rank * position_rank
+    variables = symmetric_entries(embedding_rank) + embedding_rank * position_rank + 1
+    return Split(factor=embedding_rank + 1, variables=variables, total=interaction_count(depth))

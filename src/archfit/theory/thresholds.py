@@ -25,7 +25,7 @@ from archfit.theory.continuous_bounds import (
     lower_bound_wide_log3,
 )
 from archfit.theory.refusal import refuse_if
-from archfit.theory.statistics_bounds import statistics_upper_bound_log3
+from archfit.theory.statistics_bounds import statistics_upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -37,7 +37,7 @@ _LOWER = {
     "exact": lower_bound.log3,
 }
 Upper = Literal["paper", "stat"]
-_UPPER = {"paper": deep_upper_formula.log3, "stat": statistics_upper_bound_log3}
+_UPPER = {"paper": deep_upper_formula.log3, "stat": statistics_upper_bound.log3}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 
