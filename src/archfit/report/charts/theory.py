@@ -13,7 +13,8 @@ from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Ends, Frame, Row
 from archfit.report.document import WIDE, Layout, written
 from archfit.theory.arithmetic import WIDTH
-from archfit.theory.bounds import Shape, bounds_report, regime
+from archfit.theory.bounds import bounds_report, regime
+from archfit.theory.shape import Shape
 
 MOST_DEPTHS = 32  # points on a curve
 UPPER, LOWER, DISPUTED = written("charts")["bounds"]["series"]["names"]
