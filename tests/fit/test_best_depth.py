@@ -101,18 +101,6 @@ def test_few_depths_without_repeats_take_the_noise_of_the_nearest_size() -> None
     assert depth_curves("x", {1_000_000: few}) == ()
 
 
-def test_nine_of_ten_new_runs_lie_where_they_are_predicted() -> None:
-    inside = []
-    for trial in range(40):
-        random = np.random.default_rng(trial)
-        sizes = {size: points(size, 5.0, random, miss=0.05) for size in (60_000, 125_000)}
-        curve = depth_curves(str(trial), sizes)[1]
-        for depth in (2, 6, 16):
-            again = planted(depth, 120_000, 5.0) + NOISE * random.standard_normal()
-            inside.append(curve.predicted(depth, 120_000).contains(again))
-    assert 0.84 <= np.mean(inside) <= 0.98
-
-
 def test_regret_is_nought_at_the_best_depth_and_grows_away_from_it() -> None:
     (curve,) = depth_curves("x", {10_000: points(10_000, 5.0, np.random.default_rng(3))})
     assert curve.best.value is not None
