@@ -94,14 +94,14 @@ def _controls(cells: Iterable[CellResult]) -> dict[tuple[Architecture, Names], C
     It stands in where full tables were not trained; of several, that of the least inner size.
     """
     found: dict[tuple[Architecture, Names], CellResult] = {}
-    for cell in sorted(cells, key=_inner):
+    for cell in sorted(cells, key=rank_of):
         names = key_of(cell).factorised
-        if names and _inner(cell) >= cell.architecture.width:
+        if names and rank_of(cell) >= cell.architecture.width:
             found.setdefault((with_full(cell.architecture, names), names), cell)
     return found
 
 
-def _inner(cell: CellResult) -> int:
+def rank_of(cell: CellResult) -> int:
     """The least inner size of its factorised tables; 0 where all are full."""
     tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
     return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
@@ -115,7 +115,7 @@ def contrast(kind: Literal["cost", "side"], difference: CellDifference, std: flo
         first=key_of(first),
         second=key_of(second),
         width=first.architecture.width,
-        rank=_inner(first),
+        rank=rank_of(first),
         difference=difference,
         stds=(first.mean - second.mean) / std,
     )

@@ -24,7 +24,8 @@ NEAR = 1.5  # "about" a number: within this factor
 SAME_SIZE = 0.06  # of ln N, by which pairs of figure 1 differ at most
 LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
 PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
-CAPS, FAIR_CAPS = (16, 64), (32, 64, 128)  # ranks of the embedding
+CAPS: tuple[int, ...] = (16, 64)  # ranks of the embedding
+FAIR_CAPS = (32, 64, 128)
 FAIR = ("fair-depth", "fair-depth-third")
 GAP = "8 less 2 layers"
 Shape: TypeAlias = tuple[int, int]  # depth and width
