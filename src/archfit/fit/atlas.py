@@ -182,14 +182,13 @@ class Atlas:
 def plain_of_kinds(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, Series]:
     """For each kind, its plain series that has most runs."""
 
-    def runs(series: Series) -> int:
-        return sum(len(point.losses) for curve in curves[series] for point in curve.points)
-
-    plain: dict[str, list[Series]] = {kind.name: [] for kind in atlas.kinds}
-    for series in curves:
-        if series.is_plain and curves[series]:
-            plain[series.kind].append(series)
-    return {kind: max(found, key=runs) for kind, found in plain.items() if found}
+    runs = {
+        series: sum(len(point.losses) for curve in own for point in curve.points)
+        for series, own in curves.items()
+        if series.is_plain and own
+    }
+    plain = {kind.name: [s for s in runs if s.kind == kind.name] for kind in atlas.kinds}
+    return {kind: max(found, key=lambda s: runs[s]) for kind, found in plain.items() if found}
 
 
 def foretold_by_fingerprints(

@@ -172,7 +172,15 @@ def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     for matched in (matched for group in groups.values() for matched in _matched(group)):
         if len({(cell.data_hash, cell.architecture.input) for cell in matched}) > 1:
             noise = noise_among([in_bits(cell) for cell in matched])
-            found += [_ranking(matched, noise)] if noise.is_enough else []
+            if not noise.is_enough:
+                continue
+            # Worse than the best is what is so although that is the best of several by luck, too.
+            ranked, tail = (
+                sorted(matched, key=lambda c: c.bits_per_byte),
+                tail_of_best(len(matched)),
+            )
+            against = (_difference(c, ranked[0], noise, per_byte=True, tail=tail) for c in ranked)
+            found.append(Ranking(results=tuple(against), degrees=noise.degrees))
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
 
 
@@ -186,13 +194,6 @@ def _matched(cells: Sequence[CellResult]) -> Iterable[list[CellResult]]:
             together = []
         together.append(cell)
     yield together
-
-
-def _ranking(cells: Sequence[CellResult], noise: Noise) -> Ranking:
-    """Worse than the best is what is so although that is the best of several by luck, too."""
-    ranked, tail = sorted(cells, key=lambda cell: cell.bits_per_byte), tail_of_best(len(cells))
-    results = [_difference(cell, ranked[0], noise, per_byte=True, tail=tail) for cell in ranked]
-    return Ranking(results=tuple(results), degrees=noise.degrees)
 
 
 def in_bits(cell: CellResult) -> CellResult:

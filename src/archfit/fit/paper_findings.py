@@ -16,7 +16,7 @@ from archfit.fit.comparisons import differences
 from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
 from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, evidence_records, finding
 from archfit.fit.fitted import Fits
-from archfit.spec import Architecture, Tokens
+from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
 
 WORTH = 0.05  # a share of the parameters that a reader of the papers' figures could not tell from 0
@@ -211,10 +211,8 @@ def _attention() -> Iterator[EvidenceFinding]:
     """
     sweep = "wies-attention" if evidence_records("wies-attention") else "wide-attention"
     fits = evidence_fits(sweep)
-    largest, tried = (
-        max(cell.size for cell in fits.cells),
-        {c.architecture.depth for c in fits.cells},
-    )
+    largest = max(cell.size for cell in fits.cells)
+    tried = {cell.architecture.depth for cell in fits.cells}
     cells, depths = {}, []
     for ratio in RATIOS:  # at the depth of the least loss, since of some only limits are known
         wide = [cell for cell in fits.cells if round(cell.architecture.attention_ratio) == ratio]
@@ -261,7 +259,9 @@ def _other_data() -> Iterator[EvidenceFinding]:
         verdict = _better(deeper[f"{nearest} layers"])
         facts = {**words, "kind": kind, "wanted": wanted, "nearest": nearest}
         plain = [cell for name, cell in cells.items() if "layers" in name]
-        shapes = [_of_tokens(cell.architecture, words["tokens"]) for cell in plain]
+        # The network as it reads the tokens that occur: others are rows that it never uses.
+        read = Tokens(vocab=words["tokens"])
+        shapes = [replace(cell.architecture, input=read) for cell in plain]
         measures = deeper.values()
         yield finding("depth-of-data", measures, verdict, shapes, id_=f"depth-{kind}", **facts)
         best = min(plain, key=lambda cell: cell.bits_per_byte)
@@ -270,17 +270,12 @@ def _other_data() -> Iterator[EvidenceFinding]:
         repairs = _in_bits(best, others, cells, among=len(others) * len(plain)).values()
         facts["best"] = best.architecture.depth
         verdict, id_ = _better(*repairs), f"repairs-{kind}"
-        limited = [_of_tokens(best.architecture, words["tokens"])]  # what the repairs are to beat
+        limited = [replace(best.architecture, input=read)]  # what the repairs are to beat
         yield finding("repairs-of-data", repairs, verdict, limited, id_=id_, **facts)
     # One of them was trained once more from nothing by the same command.
     first, again = (_against_text(_named(name)) for name in ("repairs-dna", "again-dna"))
     inside = [first[name].estimate.contains(m.estimate.value or 0) for name, m in again.items()]
     yield finding("again", again.values(), "new", (), inside=sum(inside), all=len(inside))
-
-
-def _of_tokens(shape: Architecture, tokens: int) -> Architecture:
-    """The network as it reads the tokens that occur: others are rows that it never uses."""
-    return replace(shape, input=Tokens(vocab=tokens))
 
 
 def _better(*measures: Measure) -> evidence.Verdict:

@@ -29,12 +29,7 @@ FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
 # The channels that tell series apart, by what charts.toml calls them together.
-BY = {
-    "colour": ("color",),
-    "shape": ("shape",),
-    "points": ("color", "shape"),
-    "lines": ("color", "strokeDash"),
-}
+BY = {"colour": "color", "shape": "shape", "points": "color shape", "lines": "color strokeDash"}
 OF_ROW: dict[str, dict[str, Any]] = {  # each row names its own
     "row colour": {"color": altair.Color("colour:N", scale=None, legend=None)},
     "row shape": {"shape": altair.Shape("shape:N", scale=None, legend=None)},
@@ -170,7 +165,7 @@ def _layer(
         shown = [{name: value} for value in values] or [
             {name: row[name]} if name in row else row for row in shown
         ]
-    encoded |= OF_ROW.get(by) or {channel: series[channel] for channel in BY.get(by, ())}
+    encoded |= OF_ROW.get(by) or {channel: series[channel] for channel in BY.get(by, "").split()}
     encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
     if mark == "point":
         look = {"filled": True, "opacity": 1} | look

@@ -114,7 +114,18 @@ def _panel(
 ) -> Panel | altair.VConcatChart:
     """The panel, whose frame are its sizes and losses, above a strip of its crossings."""
     assert frame.x is not None
-    crossings = [_crossing_row(crossing, panel, frame.x) for crossing in panel.crossings]
+    (least, most, _), curves = frame.x, {curve.family.key: curve for curve in panel.curves}
+    crossings: list[Row] = []
+    for crossing in panel.crossings:
+        size, low, high = crossing.size.value or 0, crossing.size.low, crossing.size.high
+        name = f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}"
+        on_curve = float(curves[crossing.shallow].mean(np.array([math.log(size)]))[0])
+        inside = {"low": max(low or least, least), "high": min(high or most, most)}
+        is_open = {
+            "low_is_open": low is None or low < least,
+            "high_is_open": high is None or high > most,
+        }
+        crossings.append({"row": name, "size": size, "loss": on_curve, **inside, **is_open})
     rows = {
         "curves": [row for curve in panel.curves for row in curve_rows(curve)],
         "runs": [
@@ -155,22 +166,6 @@ def curve_rows(curve: Curve) -> list[Row]:
         }
         for point, loss, least, most in zip(points, curve.mean(points), low, high, strict=True)
     ]
-
-
-def _crossing_row(crossing: Crossing, panel: SizePanel, sizes: look.Ends) -> Row:
-    """A crossing, its height on the curve of the shallow depth, and its interval in the frame."""
-    size, low, high = crossing.size.value, crossing.size.low, crossing.size.high
-    assert size is not None
-    (shallow,) = [curve for curve in panel.curves if curve.family.key == crossing.shallow]
-    return {
-        "row": f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}",
-        "size": size,
-        "loss": float(shallow.mean(np.array([math.log(size)]))[0]),
-        "low": sizes[0] if low is None else max(low, sizes[0]),
-        "high": sizes[1] if high is None else min(high, sizes[1]),
-        "low_is_open": low is None or low < sizes[0],
-        "high_is_open": high is None or high > sizes[1],
-    }
 
 
 Tables = tuple[str, ...]

@@ -1,7 +1,7 @@
 """The figures of a sweep that its records support; comparisons, seeds, costs of bottlenecks."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -188,7 +188,16 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     known = [item for item in fits.redundancy if item.outcome != "unknown"]
     if not known:
         return None
-    shares = list(_shares(known, labels))
+    rest = {item.family.with_full_tables.any_depth for item in known if item.kind == "rank"}
+    apart = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
+    depths, shares = {item.family.depth for item in known}, []
+    for item in known:  # series by what is limited, and by what else differs
+        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
+        more = apart.get(item.family.with_full_tables.any_depth, "")
+        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
+        value = next(number for number in item.estimate.row().values() if number is not None)
+        mark = "share" if item.outcome == "value" else item.outcome
+        shares.append(Share(item, series, mark, value))
     kinds = dict.fromkeys(item.kind for item in known)
     panels = [[share for share in shares if share.item.kind == kind] for kind in kinds]
     names = list(dict.fromkeys(share.series for share in shares))
@@ -202,19 +211,6 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         partial(look.panel_for_each, partial(_share_panel, names), panels),
         left=len(fits.redundancy) - len(known),
     )
-
-
-def _shares(items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]) -> Iterator[Share]:
-    """Series by what is limited, and by what else differs."""
-    rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
-    words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
-    depths = {item.family.depth for item in items}
-    for item in items:
-        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
-        more = words.get(item.family.with_full_tables.any_depth, "")
-        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
-        value = next(number for number in item.estimate.row().values() if number is not None)
-        yield Share(item, series, "share" if item.outcome == "value" else item.outcome, value)
 
 
 def _share_panel(names: Sequence[str], points: Sequence[Share], layout: Layout) -> Panel:
