@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, cells_of
+from archfit.fit.comparisons import difference_of
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.evidence_points import OUTSIDE
 from archfit.fit.fitted import Fits, fitted
-from archfit.fit.noise import LEAST_DEGREES, Noise
+from archfit.fit.noise import LEAST_DEGREES
 from archfit.spec import Architecture, RunRecord, loads
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file, packed_lines
@@ -294,13 +295,5 @@ def loss_difference(
     fits: Fits, first: CellResult, second: CellResult, what: str, at: float | None = None
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
-    noise = noise_about(fits, first)
-    half = noise.t(first, second) * noise.error(first, second)
-    value, seeds = first.mean - second.mean, min(first.seeds, second.seeds)
-    estimate = Estimate(value=value, low=value - half, high=value + half)
-    return Measure(what=what, at=at, estimate=estimate, unit="nats", seeds=seeds)
-
-
-def noise_about(fits: Fits, cell: CellResult) -> Noise:
-    """The noise of the data set and recipe of a cell."""
-    return next(noise for noise in fits.noise if cell in noise.cells)
+    found = difference_of(first, second, fits.noise_about(first))
+    return Measure(what=what, at=at, estimate=found.estimate, unit="nats", seeds=found.seeds)

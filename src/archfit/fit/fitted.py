@@ -118,6 +118,10 @@ class Fits:
         """All that finished, one for each shape."""
         return tuple(cell for noise in self.noise for cell in noise.cells)
 
+    def noise_about(self, cell: CellResult) -> Noise:
+        """The noise of the data set and recipe of a cell."""
+        return next(noise for noise in self.noise if cell in noise.cells)
+
     @property
     def data_hashes(self) -> tuple[str, ...]:
         """The data sets that runs were trained on, each once."""

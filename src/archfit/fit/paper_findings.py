@@ -90,7 +90,7 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
     tokens = _by_rank(fits, "rank {}", ranks, lambda r: ((r, None, None), (r, r, None))).values()
     for rank in ranks:
         pair = cells[rank, None, None], cells[rank, rank, None]
-        std = max(evidence.noise_about(fits, cell).pool(cell).std for cell in pair)
+        std = max(fits.noise_about(cell).pool(cell).std for cell in pair)
         bands.append((-2 * std, 2 * std))
     capped = [cells[rank, rank, None].architecture for rank in ranks]
     yield finding("rank-with-full-positions", tokens, evidence.within(tokens, bands), capped)

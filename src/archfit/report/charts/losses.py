@@ -104,8 +104,8 @@ def _size_chart(
     losses = [look.ends(panel.losses) for panel in panels]
     if len({panel.families[0].key.data_hash for panel in panels}) == 1:  # they are compared
         losses = [look.ends(loss for p in panels for loss in p.losses)] * len(panels)
-    frames = [Frame(sizes, ends) for ends in losses]
-    drawn = [_panel(p, names, f, layout) for p, f in zip(panels, frames, strict=True)]
+    shown = zip(panels, losses, strict=True)
+    drawn = [_panel(panel, names, Frame(sizes, ends), layout) for panel, ends in shown]
     return look.side_by_side(drawn, layout)
 
 
@@ -266,7 +266,7 @@ def _rank_panels(
             limited=tuple(sorted(limited, key=rank_of)),
             widths=families[key_of(full)].cells,
             curve=tuple(curve for curve in fits.curves if curve.family.key == key_of(full)),
-            noise=next(n for n in fits.noise if full in n.cells),
+            noise=fits.noise_about(full),
         )
         for full, limited in found
     ]
