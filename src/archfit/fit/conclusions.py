@@ -207,7 +207,7 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
             + (_say("tied", ties=", ".join(map(str, item.ties))) if item.ties else "")
             for item in items
         ]
-        every = sorted({str(depth) for item in items for depth in item.depths}, key=int)
+        every = map(str, sorted({depth for item in items for depth in item.depths}))
         yield _say(
             "best-depths", depths=", ".join(every), what=_with(key, several), parts="; ".join(parts)
         )

@@ -156,9 +156,9 @@ def _rank_long() -> Iterator[EvidenceFinding]:
             losses[record.spec.architecture] = at.heldout_nats_per_token
         (capped,) = (shape for shape in losses if shape.embedding.inner_size)
         full = {shape.block_params: loss for shape, loss in losses.items() if shape != capped}
+        own = capped.block_params
         value, low, high = (
             None if off is None else 1 - _size_of_loss(full, losses[capped] + off) / own
-            for own in (capped.block_params,)
             for off in (0.0, None if half is None else -half, half)
         )
         tokens = records[0].spec.training_tokens * quarter / 4

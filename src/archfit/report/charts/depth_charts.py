@@ -233,10 +233,9 @@ def variant_chart(kinds: Mapping[str, Mapping[str, Curves]], page: Layout) -> al
 
     def panel(variants: tuple[str, Mapping[str, Curves]], layout: Layout) -> Panel:
         rows: list[Row] = [
-            {"variant": name, "params": curve.size, "bits": curve.least, "depth": best}
+            {"variant": name, "params": c.size, "bits": c.least, "depth": c.best.value or 0}
             for name, curves in variants[1].items()
-            for curve in curves
-            for best in (curve.best.value or 0,)
+            for c in curves
         ]
         sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
         frame = Frame(look.log_ends(sizes), look.ends(bits))
