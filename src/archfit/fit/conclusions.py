@@ -208,9 +208,8 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
             for item in items
         ]
         every = map(str, sorted({depth for item in items for depth in item.depths}))
-        yield _say(
-            "best-depths", depths=", ".join(every), what=_with(key, several), parts="; ".join(parts)
-        )
+        words = {"depths": ", ".join(every), "what": _with(key, several)}
+        yield _say("best-depths", parts="; ".join(parts), **words)
 
 
 def _law(item: Law) -> str:
@@ -221,11 +220,8 @@ def _law(item: Law) -> str:
         forms = _say("law-forms", best=best, others=others)
     numbers = []
     for parameter, found in item.parameters.items():
-        ends = (
-            f" (90 %: {_ends(found, '{:.4g}'.format)})"
-            if (found.low, found.high) != (None, None)
-            else ""
-        )
+        is_open = found.low is None and found.high is None
+        ends = "" if is_open else f" (90 %: {_ends(found, '{:.4g}'.format)})"
         numbers.append(f"{parameter} = {found.value:.4g}{ends}")
     name = _say("size-law", item, what=_with(item.family, False))
     times = math.sqrt(item.inflation)

@@ -58,7 +58,7 @@ def _crossing(
 def crossing_findings() -> Iterator[EvidenceFinding]:
     """Does a small vocabulary or rank let the deeper network win sooner, and at that width?"""
     vocabs, ranks = evidence_fits("wies-vocab"), evidence_fits("wies-lowrank")
-    names = {BYTES: "V = 257 (bytes)", BPE: "V = 2000 (BPE)"}
+    names = {BYTES: f"V = {BYTES} (bytes)", BPE: f"V = {BPE} (BPE)"}
     asked = [("", PAIR, vocabs, names, ranks, CAPS)]
     if evidence_records(FAIR[0]):
         fair, names = evidence_fits(*FAIR), {v: f"V = {v}" for v in (BYTES, BPE_500, BPE)}
