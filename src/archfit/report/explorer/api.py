@@ -155,15 +155,10 @@ def audit_document(asked: Question) -> object:
     """As `archfit audit --json`: a list of one, by its name or by the config.json of the body."""
     if not asked.body:
         name = str(read_parameters(asked.query, "/api/audit")["name"])
-        return [audit_json(audited_name(name))]
+        return [audit_json(audit_model(zoo_model(name)))]
     if asked.query:
         raise ValueError("a config.json and parameters are given; give one of them")
     return [audit_json(audited_config(asked.body))]
-
-
-def audited_name(name: str) -> AuditResult:
-    """A model of the built-in table; no other place is looked into."""
-    return audit_model(zoo_model(name))
 
 
 def audited_config(content: bytes) -> AuditResult:
