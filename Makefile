@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Matrices are small: threads of one process would wait for each other, and two workers fill two cores.
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test test-slow bench gallery evidence clean
+.PHONY: demo test test-slow soak bench gallery evidence clean
 
 demo: .venv/.demo-ready
 	$(BIN)/archfit advise --params 250k --vocab 257 --minutes-to-measure 2 --out $(OUT)
@@ -23,10 +23,15 @@ test: .venv/.test-ready
 test-slow: .venv/.test-ready
 	$(BIN)/pytest -n 2 --dist loadfile
 
+# Kills, disk faults, races, mutated files, hostile requests: an hour or two; SOAK="--kills 10000 …"
+# for more (docs/reliability.md). A short form is among the slow tests.
+soak: .venv/.test-ready
+	PYTHONPATH=benchmarks $(BIN)/python -m soak $(SOAK)
+
 # By hand: data_memory.py and audit_weights.py (2 GB), train_quality.py and factorised_control.py
 # (seven minutes each), serve_load.py (a minute), fit_coverage.py and mutation.py (an hour), train_gpu.py (where there is one).
 bench: .venv/.test-ready
-	for name in startup bounds exact data_throughput train_cpu sweep_overhead; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in startup bounds exact data_throughput train_cpu sweep_overhead verification; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 gallery: .venv/.demo-ready
 	$(BIN)/archfit audit --all --chart docs/audit-gallery.png >/dev/null

@@ -24,9 +24,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"spec"},
     "report": {"spec", "theory", "sweep", "fit", "advise", "audit", "exact"},
     "journey": {"spec", "data", "advise", "export", "report"},  # one file beside the rooms
+    "answers": {  # another: what Python offers, and the command line shows
+        *("spec", "theory", "data", "train", "sweep", "fit"),
+        *("advise", "audit", "exact", "report", "journey"),
+    },
     "cli": {
         *("spec", "theory", "data", "train", "sweep", "fit"),
         *("advise", "audit", "exact", "export", "report", "journey"),
+        "answers",
     },
 }
 NEEDS_TORCH: set[str] = {"model", "train"}
@@ -45,7 +50,7 @@ def _archfit_names(file: Path) -> set[str]:
 
 
 def _rooms_imported_by(file: Path) -> set[str]:
-    return {name.split(".")[1] for name in _archfit_names(file)} - {"__version__"}
+    return {name.split(".")[1] for name in _archfit_names(file)} - {"__version__", "Room"}
 
 
 def _files(room: str) -> list[Path]:

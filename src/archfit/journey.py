@@ -1,4 +1,4 @@
-"""The end of the journey: an advice with its report, and its shape as a Hugging Face config."""
+"""The end of the journey: advice as a document, and its shape as a Hugging Face config."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from archfit.report.document import Document
 
 
-def advice_of(advice: Advice, *, command: str, version: str) -> Document:
+def advice_of(advice: Advice, *, command: str) -> Document:
     """What is said about a source; `command` is what was typed."""
     from archfit.data.sources import is_sample
     from archfit.report.advice_document import advice_document
+    from archfit.report.version import version_line
 
     source = advice.source.words
     name = Path(source).name or Path(source).resolve().name
     name = "the English sample" if is_sample(source) else name
-    return advice_document(advice, name=name, command=command, version=version)
+    return advice_document(advice, name=name, command=command, version=version_line())
 
 
 def check_replaceable(out: Path) -> None:
@@ -60,7 +61,7 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
         tied=plan.request.is_tied,
         separator=None if tokenizer is None else tokenizer.separator,
     )
-    assert plan.export_format is not None  # an advice is a causal network with full tables
+    assert plan.export_format is not None  # advice is for causal networks with full embeddings
     config = export_config(shape, plan.export_format)
     made = with_tokenizer_of(config, data, context=shape.context)
     with atomic_folder(out, overwrite=True) as folder:

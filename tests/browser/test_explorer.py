@@ -274,7 +274,7 @@ def test_the_page_of_an_advice_has_no_such_fault_and_keeps_its_labels(
     source = Source(words=words, kind="", vocab=None, heldout=None, field=None)
     data = prepared_source(source, tmp_path / "data", lambda *_: None)
     advice = decided(source, PlanOptions(params=10**6), data, "text", tuple(runs), None)
-    save_page(advice_of(advice, command="archfit advise", version="archfit"), file)
+    save_page(advice_of(advice, command="archfit advise"), file)
     page = visit.page
     page.goto(file.as_uri())
     page.locator(".chart svg").nth(2).wait_for()

@@ -147,12 +147,12 @@ def test_people_are_told_the_answer_in_a_few_lines_and_why_if_they_ask(
     shape = unmeasured.document["recommended"]
     assert lines[0].startswith(f"{shape['depth']} layers of width {shape['width']}, ")
     assert f"{shape['vocab']:,} tokens" in unwrapped(told.out)
-    assert "No depth was measured on your data" in told.out
-    assert lines[-1].startswith("Report: ")
-    assert len(lines) <= 20
-    assert [line for line in lines[:-1] if len(line) > 80] == []
-    assert "Evidence against us" not in told.out
-    assert "Evidence against us" in advise(*words, "--why").out
+    assert f"The report: {unmeasured.out / 'report.html'}; the config: " in unwrapped(told.out)
+    assert len(lines) <= 12
+    title, why = "What speaks against this", advise(*words, "--why").out
+    assert title not in told.out
+    assert title in why
+    assert "Nothing was trained on your data" in why
 
 
 def test_another_question_about_the_same_data_is_answered_in_place(unmeasured: Advised) -> None:
@@ -293,12 +293,13 @@ def test_a_source_that_cannot_be_read_is_said_with_a_way_out(
 
 def test_a_source_of_a_few_kilobytes_is_answered_and_said_to_be_too_small(tmp_path: Path) -> None:
     draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefgh ", k=60)) for _ in range(60)]
-    (tmp_path / "notes.txt").write_text("\n".join(words))
-    told = advise("notes.txt", "--params", "250k", "--minutes-to-measure", "0.1", cwd=tmp_path)
+    lines = ["".join(draw.choices("abcdefgh ", k=60)) for _ in range(60)]
+    (tmp_path / "notes.txt").write_text("\n".join(lines))
+    words = ("notes.txt", "--params", "250k", "--minutes-to-measure", "0.1", "--why")
+    told = advise(*words, cwd=tmp_path)
     assert (told.status, told.err) == (0, "")
     assert re.search(r"read 4 times they feed about [\d,]+ parameters", unwrapped(told.out))
-    assert "No depth was measured on your data" in told.out
+    assert "Nothing was trained on your data" in told.out
 
 
 @pytest.mark.parametrize(
@@ -306,9 +307,9 @@ def test_a_source_of_a_few_kilobytes_is_answered_and_said_to_be_too_small(tmp_pa
     [
         (
             "--minutes 10",
-            "the time of the training that advice is for, and was the time to measure",
+            "is the time of the training that you plan; say how long to measure",
         ),
-        ("--minutes 10 --gpu h200", "add --minutes-to-measure M for that, or --no-measure"),
+        ("--minutes 10 --gpu h200", "by --minutes-to-measure M, or --no-measure"),
         ("--minutes 10 --no-measure", "are those of no machine"),
         ("--minutes 10 --gpu abacus --no-measure", "is none that was timed; use h200, cpu"),
         ("--gpu h200 --no-measure", "says whose minutes; give --minutes, too"),
@@ -368,7 +369,7 @@ def test_where_nothing_can_be_drawn_there_is_advice_without_a_page(tmp_path: Pat
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    assert "No report: altair is missing. With it, archfit report found draws one" in done.stdout
+    assert "No report is drawn: pip install altair" in done.stdout
     found = tmp_path / "found"
     assert not (found / "report.html").exists()
     assert (found / "model" / "config.json").exists()

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from archfit.cli.data_commands import app
-from tests_said import said
+from tests_said import archfit, said, unwrapped
 
 CONTRACT = {
     "kind",
@@ -21,7 +19,7 @@ CONTRACT = {
 
 
 def run(*arguments: str) -> str:
-    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    return archfit("data", *arguments).stdout
 
 
 def test_prepare_and_inspect_print_one_and_the_same_json_document(tmp_path: Path) -> None:
@@ -38,11 +36,22 @@ def test_prepare_and_inspect_print_one_and_the_same_json_document(tmp_path: Path
 def test_the_table_is_for_people(tmp_path: Path) -> None:
     out = str(tmp_path / "data")
     first = run("prepare", "--vocab", "0.3K", "--out", out)
-    assert "unigram entropy" in first
-    assert "300" in first
-    assert "already prepared" not in first
-    assert "was already prepared" in run("prepare", "--vocab", "300", "--out", out)
-    assert "shared 13-grams" in run("inspect", out)
+    assert "Unigram entropy" in first
+    assert "of 300 in use" in unwrapped(first)
+    assert "It was there already" not in first
+    assert "It was there already" in run("prepare", "--vocab", "300", "--out", out)
+    assert "shared 13-grams" in run("inspect", out, "--why")
+
+
+def test_a_folder_called_sample_that_prepare_made_does_not_hide_the_sample(tmp_path: Path) -> None:
+    for name in ("sample", "again"):
+        assert archfit("data", "prepare", "--out", name, cwd=tmp_path).returncode == 0
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sample").write_text("own words, not the sample\n" * 99)
+    own = json.loads(
+        archfit("data", "prepare", "--out", "x", "--json", cwd=tmp_path / "own").stdout
+    )
+    assert own["bytes"] == 99 * 26
 
 
 def test_the_kind_is_guessed(tmp_path: Path) -> None:
@@ -63,11 +72,11 @@ def test_the_kind_is_guessed(tmp_path: Path) -> None:
         (["prepare", "sample", "--vocab", "3"], "use 257 or more"),
     ],
 )
-def test_bad_input_raises_what_the_program_says_in_one_line(
+def test_bad_input_is_refused_in_one_line(
     arguments: list[str], sentence: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        run(*arguments, "--out", str(tmp_path / "data"))
+    refused = said("data", *arguments, "--out", str(tmp_path / "data")).refusal()
+    assert sentence in refused.replace("--kind", "kind")
     assert list(tmp_path.iterdir()) == []
 
 

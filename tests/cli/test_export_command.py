@@ -81,7 +81,7 @@ def test_people_see_files_parameters_and_notes(export: Archfit, tmp_path: Path) 
     assert lines[0].startswith("hf-gpt2: 124,439,808 parameters (85,056,000 in blocks, ")
     assert lines[1].strip() == str(tmp_path / "out" / "config.json")
     assert lines[2].strip() == str(tmp_path / "out" / "train.py")
-    assert lines[3].startswith("Note: ")
+    assert lines[3].startswith("  Note: ")
 
 
 def test_options_reach_the_file(export: Archfit, tmp_path: Path) -> None:

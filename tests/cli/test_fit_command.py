@@ -62,9 +62,9 @@ def test_the_document_has_the_keys_of_the_contract(folder: Path) -> None:
 
 
 def test_people_get_tables_and_sentences(folder: Path) -> None:
-    said = archfit(folder)
+    assert archfit(folder).out.startswith("Depth 12 overtakes depth 6 at ")
+    said = archfit(folder, "--why")
     assert (said.status, said.err) == (0, "")
-    assert "Depth 12 overtakes depth 6 at " in said.out
     assert "Redundancy" in said.out
     assert "Standard deviation over seeds: " in said.out
     assert "Left out: 1 diverged run." in said.out
@@ -98,7 +98,7 @@ def test_the_shipped_runs_are_fitted_without_a_folder() -> None:
     document = archfit("--evidence", "--json").document()
     for key in ("findings", "sweeps", "crossings", "redundancy", "laws"):
         assert document[key]
-    said = archfit("--evidence")
+    said = archfit("--evidence", "--why")
     assert said.status == 0
     assert "rank 16 of 256: 51.9 % (48.6 % to 55.1 %); 3 seeds" in said.out
     assert "REFUTED: at equal or larger ratio rank 16 wastes more than rank 64" in said.out
@@ -127,7 +127,7 @@ def test_own_sweeps_join_the_atlas_under_the_names_of_their_folders(tmp_path: Pa
     assert (kinds[-1]["name"], size["params"]) == ("mine", 30_000)
     assert size["best_depth"]["low"] < 3 < size["best_depth"]["high"]
     assert [depth["seeds"] for depth in size["depths"]] == [2] * len(size["depths"])
-    listed = archfit("--atlas", tmp_path / "mine").out
+    listed = archfit("--atlas", tmp_path / "mine", "--why").out
     assert "mine" in listed
     assert "30k" in listed
 

@@ -82,19 +82,19 @@ def test_a_plan_is_at_most_twelve_lines_that_fit_a_terminal(asked: str) -> None:
     done = plan(*asked.split())
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert re.match(r"\d+ layers? of width \d+, \d+ heads? of \d+ for ", lines[0])
+    assert re.match(r"\d+ layers? of width \d+, [\d,]+ heads? of \d+ for ", lines[0])
     assert len(lines) <= MOST_LINES
-    assert [line for line in lines if len(line) > 80 and not line.startswith("    archfit ")] == []
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("asked", BUDGETS)
 def test_people_and_programs_are_told_the_same(asked: str) -> None:
-    text, document = unwrapped(plan(*asked.split()).stdout), answer(*asked.split())
+    text, document = unwrapped(plan(*asked.split(), "--why").stdout), answer(*asked.split())
     shape, regret = document["recommended"], document["expected_regret"]
     assert text.startswith(
         f"{shape['depth']} layer{'s' * (shape['depth'] != 1)} of width {shape['width']}, "
     )
-    assert f"lose {regret['value']:.3f} {regret['unit']} to the best depth" in text
+    assert f"About {regret['value']:.3f} {regret['unit']} worse than the best depth" in text
     low, high = document["depth_range"]
     assert low <= shape["depth"] <= high  # type: ignore[operator]
     assert document["basis"]["source"] == "prior"
@@ -150,7 +150,7 @@ def test_a_family_is_named_in_any_case_and_decides_the_basis() -> None:
 
 def test_why_tells_what_others_advise_and_what_speaks_against_us() -> None:
     short, long = plan("--params", "125M"), plan("--params", "125M", "--why")
-    for part in ("Kaplan 2020", "Evidence against us", "learning rate", "the papers' law"):
+    for part in ("Kaplan 2020", "What speaks against", "learning rate", "The papers' law"):
         assert part not in short.stdout
         assert part in long.stdout
     assert "32 layers of width 46 were worse" in unwrapped(long.stdout)
@@ -161,7 +161,7 @@ def test_why_tells_what_others_advise_and_what_speaks_against_us() -> None:
 @pytest.mark.parametrize("asked", ["--block-params 10M", "--minutes 30 --gpu cpu", "--tokens 1M"])
 def test_the_command_that_measures_is_one_that_works(asked: str, tmp_path: Path) -> None:
     """It is refused for its data, which is missing, and for nothing before."""
-    lines = plan(*asked.split()).stdout.splitlines()
+    lines = plan(*asked.split()).stdout.replace(" \\\n", "").splitlines()
     (line,) = [line.strip() for line in lines if " advise " in line]
     words = shlex.split(line.partition("#")[0])[1:]
     refusal = said(*words, cwd=tmp_path).refusal()
@@ -219,9 +219,9 @@ def test_a_plan_counts_the_network_of_its_block(
 def test_people_are_told_of_a_block_that_is_not_the_usual() -> None:
     asked = ("--params", "5M", "--vocab", "900", "--why")
     llama, masked = ("--block", "llama"), ("--objective", "masked")
-    assert "blocks of Llama: RMS norms, " in unwrapped(plan(*asked, *llama).stdout)
-    assert "an encoder that fills in masked tokens" in unwrapped(plan(*asked, *masked).stdout)
-    assert "blocks of Llama" not in plan(*asked).stdout
+    assert "Llama blocks: RMS norms, " in unwrapped(plan(*asked, *llama).stdout)
+    assert "An encoder that fills in masked tokens" in unwrapped(plan(*asked, *masked).stdout)
+    assert "Llama blocks" not in plan(*asked).stdout
 
 
 def test_an_encoder_of_few_tokens_has_a_plan_and_no_repair_that_groups_them() -> None:
@@ -231,7 +231,8 @@ def test_an_encoder_of_few_tokens_has_a_plan_and_no_repair_that_groups_them() ->
 
 
 def test_commands_of_repairs_stand_on_a_line_of_their_own() -> None:
-    lines = plan("--block-params", "650M", "--vocab", "33", "--why").stdout.splitlines()
+    told = plan("--block-params", "650M", "--vocab", "33", "--why").stdout
+    lines = told.replace(" \\\n", "").splitlines()
     commands = [line.strip() for line in lines if line.startswith("    archfit ")]
     assert len(commands) == 2 + 3  # those that measure and export the plan, and of three repairs
     assert sum(" --out " in command for command in commands) == 4

@@ -72,9 +72,9 @@ def test_a_cell_that_fails_is_reported_once_and_the_status_is_1(
     file, out = write_sweep(data, (bad, good), tmp_path), tmp_path / "out"
     said = archfit("sweep", str(file), "--out", str(out), "--device", "cpu", "--workers", "1")
     assert said.status == 1
-    assert said.out.count(bad.name) == 1
-    assert "1 cells failed" in said.out
-    assert "tiny: 2 cells, 1 done now, 0 done before" in said.out
+    assert said.err.count(bad.name) == 1
+    assert "Failed: " in said.out
+    assert "tiny: 2 runs, 1 done now, 0 done before, 1 failed" in said.out
     assert [record.spec for record in read_records(out)] == [good]
     ends = [line for line in said.err.splitlines() if ": finished" in line]
     assert [line.split()[0] for line in ends] == [good.name]
@@ -88,7 +88,7 @@ def test_failures_are_told_though_the_table_cannot_be_written(
     (out / "results.csv").mkdir(parents=True)
     said = archfit("sweep", str(file), "--out", str(out), "--device", "cpu", "--workers", "1")
     assert said.status == 2
-    assert bad.name in said.out
+    assert bad.name in said.err
     assert "results.csv: Is a directory" in said.err
 
 
@@ -103,7 +103,7 @@ def test_a_dry_run_counts_and_writes_nothing(archfit: Archfit, tmp_path: Path) -
     assert document["tokens"] == sum(run["tokens"] for run in runs)
     assert len({run["run"] for run in runs}) == len(runs)
     listed = archfit("sweep", NAMES, "--dry-run").out
-    assert f"{NAMES}, smoke: {len(runs)} cells" in listed
+    assert f"{NAMES}, smoke: {len(runs)} runs" in listed
 
 
 def test_more_seeds_are_more_cells(archfit: Archfit) -> None:
@@ -167,7 +167,7 @@ def test_slurm_writes_a_batch_file_and_trains_nothing(
     assert "#SBATCH --array=0-2\n" in script.read_text()
     assert read_sweep(out / "sweep.json").specs == specs
     assert read_records(out) == ()
-    assert f"submit it by sbatch {script}" in archfit(*command).out
+    assert f"    sbatch {script}" in archfit(*command).out
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_theory_takes_sizes_and_words() -> None:
 
 
 def test_theory_without_a_name_lists_all() -> None:
-    listed = archfit("theory")
+    listed = archfit("theory", "--why")
     assert listed.returncode == 0
     assert "ub_stat_simple_log3" in listed.stdout
     assert len(json.loads(archfit("theory", "--json").stdout)) >= 40
@@ -80,13 +80,15 @@ def test_bounds_of_the_largest_networks_answer() -> None:
 
 
 def test_bounds_say_refuted() -> None:
-    done = archfit("bounds", "--depth", "8", "--width", "6", "--heads", "6", "--counterexample")
+    done = archfit(
+        "bounds", "--depth", "8", "--width", "6", "--heads", "6", "--counterexample", "--why"
+    )
     assert "REFUTED" in done.stdout
     assert "disputed (its proof has a gap)" in done.stdout
 
 
 def test_bounds_tell_people_what_they_speak_of() -> None:
-    text = archfit("bounds", "--depth", "12", "--width", "768", "--heads", "12").stdout
+    text = archfit("bounds", "--depth", "12", "--width", "768", "--heads", "12", "--why").stdout
     assert "unmasked" in text
     assert "= 6.047" in text  # log3(768)
     assert "= 12.726" in text  # 2 log3(768) + log3(2)

@@ -275,10 +275,10 @@ def test_several_data_sets_are_for_a_worker_only(
     assert not (tmp_path / "out").exists()
 
 
-def test_ids_beyond_the_vocabulary_are_refused(archfit: Archfit, tmp_path: Path) -> None:
+def test_tokens_that_were_not_prepared_are_refused(archfit: Archfit, tmp_path: Path) -> None:
     data = tiny_data(tmp_path)
     (data.folder / "train.bin").write_bytes(b"\xff" * (data.folder / "train.bin").stat().st_size)
-    sentence = "train.bin holds the id 65535, and its vocabulary ends at 256; prepare it again"
+    sentence = "train.bin is not what was written: its checksum differs"
     where = ("--data", str(data.folder), "--out", str(tmp_path / "out"))
     assert sentence in archfit("train", *where, *TINY, "--json").refusal()
 

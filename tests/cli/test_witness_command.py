@@ -10,7 +10,7 @@ import tests_said
 from archfit.cli import theory_commands
 from archfit.cli.app import main
 from archfit.exact.witness import check_witness
-from archfit.exact.witness_network import Witness
+from archfit.exact.witness_promise import Witness
 
 SIZES = ("--depth", "3", "--width", "6", "--heads", "2")
 
@@ -73,9 +73,9 @@ def test_a_plan_can_be_given_and_comes_back() -> None:
 
 
 def test_people_get_a_table_and_a_sentence() -> None:
-    said = archfit(*SIZES, "--kind", "vocabulary").stdout
+    said = archfit(*SIZES, "--kind", "vocabulary", "--why").stdout
     assert "lb_vocab = 4" in said
-    assert "rank of the embedding   5" in said
+    assert "rank of the embedding  5" in said
     assert said.splitlines()[0].startswith("Verified: these weights have separation rank 4 or")
 
 

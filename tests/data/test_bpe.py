@@ -152,7 +152,7 @@ def test_a_tokenizer_of_too_many_tokens_is_refused() -> None:
     model = json.loads(_small().as_json())["model"]
     model["vocab"]["far"] = 1 << 24
     with pytest.raises(
-        ValueError, match="t has 16777217 tokens, more than 16777216; use a smaller"
+        ValueError, match="t has ids from 0 to 16777216, and a vocabulary ends at 16777215"
     ):
         read_bpe(described(model=model), "t")
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -265,7 +266,7 @@ def test_other_kinds_stay_as_given(tmp_path: Path) -> None:
 
 def test_data_of_a_kind_that_is_not_known_stays_as_given(tmp_path: Path) -> None:
     data = prepared(jsonl(tmp_path, texts(5)), DataSettings(kind="text"))
-    strange = PreparedData(data.folder, data.description | {"kind": "scent", "vocabulary": "ids"})
+    strange = replace(data, description=data.description | {"kind": "scent", "vocabulary": "ids"})
     assert possible_vocabularies(strange, (257, 500)) == (AsGiven(),)
     assert larger_vocabularies(strange, 1000) == ()
 

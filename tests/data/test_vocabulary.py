@@ -86,7 +86,7 @@ def test_what_is_not_in_the_alphabet_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "tokenizer.json is not JSON"),
+        ("{", "tokenizer.json is not a tokenizer.json .it is not JSON"),
         ('{"format": "archfit-vocabulary", "version": 9}', "has version 9, not 1"),
         ('{"format": "archfit-vocabulary", "version": 1}', "is incomplete"),
         (

@@ -30,7 +30,7 @@ def test_what_cannot_be_measured_is_refused(settings: dict[str, Any], words: str
     ("settings", "name", "inputs"),
     [
         ({"L": 2, "d": 3}, "ub_stat_N", {"d_x": 3, "n_P": 2, "n_Q": 2}),
-        ({"L": 3, "d": 4, "N": 9}, "ub_stat_N", {"d_x": 4, "n_P": 4, "n_Q": 5}),
+        ({"L": 3, "d": 4, "H": 2, "N": 9}, "ub_stat_N", {"d_x": 4, "n_P": 4, "n_Q": 5}),
         ({"L": 2, "d": 5, "d_a": 1, "N": 10}, "ub_thm1", {"d_x": 5, "H": 1, "d_a": 1}),
         ({"L": 2, "d": 4, "r": 2, "N": 8}, "ub_stat", {"d_x": 2}),
         ({"L": 2, "d": 4, "r": 2, "r_e": 1}, "ub_stat_pos", {"r": 2, "r_e": 1}),
@@ -55,13 +55,14 @@ def test_bounds_by_degree_add_up_to_the_bound() -> None:
         assert sum(degree_bounds(what)) == upper_bound(what)
 
 
-def test_lower_bounds_are_for_balanced_partitions_without_a_mask() -> None:
+def test_one_lower_bound_is_for_any_partition_and_mask() -> None:
     strong = quantity("lb_strong", L=3, d_x=3, H=1).as_json()["value"]
     found = lower_bound(experiment(3, 3, N=4))
     assert found is not None
     assert found >= int(str(strong)) > 1
-    assert lower_bound(experiment(3, 3, N=4, side=(0,))) is None
-    assert lower_bound(experiment(3, 3, N=4, causal=True)) is None
+    assert lower_bound(experiment(3, 3, N=4, side=(0,))) == 16  # lb_sphere
+    assert lower_bound(experiment(3, 3, N=4, causal=True)) == 16
+    assert lower_bound(experiment(3, 3, N=4, causal=True, output=0)) is None
 
 
 @pytest.mark.parametrize(

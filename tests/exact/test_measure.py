@@ -11,7 +11,6 @@ import archfit.exact.measure
 from archfit.exact.experiment import degree_bounds, upper_bound
 from archfit.exact.matrix import random_mixes, sample_sides
 from archfit.exact.measure import (
-    FIRST_SAMPLES,
     LARGE_PRIMES,
     SMALL_PRIMES,
     WORTH_SPLITTING,
@@ -195,7 +194,8 @@ def test_row_under_a_causal_mask(
     for side, rank in ((None, first_half), (range(0, N, 2), interleaved)):
         if rank is not None:
             found = measured(L, d, H, N, causal=True, side=side)
-            assert (found.rank, found.upper, found.is_exact) == (rank, None, False)
+            assert found.rank == rank
+            assert found.upper >= rank
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_large_matrices_are_split_and_small_ones_are_not() -> None:
     assert found.rank == 1094 > WORTH_SPLITTING
     assert found.trials[0].parts == (1,) * 1094
     assert part_sizes(experiment(2, 10, 1, 20), 2162) == ()  # few degrees: parts are no smaller
-    assert max(part_sizes(experiment(3, 4, 1, 8), 31_466)) == 11_446
+    assert max(part_sizes(experiment(3, 4, 1, 8), 31_462)) == 11_442
 
 
 def test_a_prime_with_too_few_numbers_to_interpolate_is_used_whole() -> None:
@@ -303,18 +303,6 @@ def test_primes_that_disagree_are_joined_by_a_third(monkeypatch: pytest.MonkeyPa
     assert found.rank == 43
 
 
-def test_samples_grow_under_a_causal_mask_until_they_do_not_cut_the_rank_off() -> None:
-    found = measured(2, 2, 1, 10, causal=True, side=range(0, 10, 2))
-    assert found.rank == 110 > FIRST_SAMPLES
-    assert all(trial.rank < trial.samples for trial in found.trials)
-
-
-def test_samples_grow_no_further_than_allowed() -> None:
-    what = experiment(2, 2, 1, 10, causal=True, side=range(0, 10, 2))
-    with pytest.raises(ValueError, match="the rank is at least 64, where 64 samples cut it off"):
-        measure(what, NUMPY, progress=silent, most_samples=100)
-
-
 def test_the_same_experiment_gives_the_same_ranks_again_and_on_torch() -> None:
     for more in ({}, {"H": 3}, {"causal": True, "side": (0, 2)}, {"V": 4}, {"r": 2, "r_e": 1}):
         what = experiment(2, 3, **more)
@@ -334,7 +322,6 @@ def test_no_rank_is_above_the_proved_bound_or_below_the_other() -> None:
     ):  # fmt: skip
         for residual in (False, True):
             found = measured(L, d, H, N, d_a=d_a, residual=residual)
-            assert found.upper is not None
             assert (found.lower or 1) <= found.rank <= found.upper
 
 
@@ -364,13 +351,6 @@ def test_progress_is_reported_to_the_end() -> None:
     measure(experiment(2, 2), NUMPY, progress=lambda *report: seen.append(report))
     assert {what for what, _, _ in seen} == {"evaluating", "eliminating"}
     assert (24 * 24, 24 * 24) in {(done, total) for _, done, total in seen}
-
-
-def test_samples_may_be_doubled_as_often_as_is_allowed() -> None:
-    what = experiment(2, 2, 1, 10, causal=True, side=range(0, 10, 2))
-    assert measure(what, NUMPY, progress=silent, most_samples=128).rank == 110
-    with pytest.raises(ValueError, match="twice as many are over the limit"):
-        measure(what, NUMPY, progress=silent, most_samples=127)
 
 
 def test_a_measurement_takes_the_time_of_all_its_trials() -> None:

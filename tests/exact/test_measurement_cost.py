@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from archfit.exact.measure import FIRST_SAMPLES, check_cost, estimate, most_samples, part_sizes
+from archfit.exact.experiment import upper_bound
+from archfit.exact.measure import check_cost, estimate, part_sizes
 from tests_experiments import experiment
 
 DAY = 86_400.0
@@ -58,13 +59,6 @@ def test_sizes_beyond_all_measure_are_refused_in_words() -> None:
     assert len(words) < 200
 
 
-def test_samples_may_be_doubled_as_far_as_the_limit_goes() -> None:
-    what = experiment(2, 3, causal=True)
-    few, more = (most_samples(what, "cpu", seconds=s, gigabytes=16) for s in (1.0, 60.0))
-    assert FIRST_SAMPLES <= few < more
-    assert most_samples(what, "cpu", seconds=1e-9, gigabytes=16) == FIRST_SAMPLES
-
-
 def test_a_limit_that_is_met_says_nothing() -> None:
     what = experiment(2, 3)
     cost = estimate(what, "cpu")
@@ -87,12 +81,14 @@ def test_the_time_is_that_of_evaluating_pairs_and_clearing_columns(
     assert estimate(experiment(2, 3), device).seconds == pytest.approx(6 * one)
 
 
-def test_under_a_mask_every_position_up_to_the_output_is_evaluated() -> None:
-    what = experiment(2, 3, N=8, causal=True, output=4)
-    pairs, columns = 64**2 * 5 * 91 * 1.3e-9, 64 * 6e-5 + 64**3 * 4e-11
+def test_under_a_mask_every_position_from_the_second_run_to_the_output_is_evaluated() -> None:
+    """Four of a prefix are not run for every pair; those at 4 and 5 are."""
+    what = experiment(2, 3, N=8, causal=True, output=5)
+    samples = upper_bound(what) + 6
+    pairs, columns = samples**2 * 2 * 91 * 1.3e-9, samples * 6e-5 + samples**3 * 4e-11
     cost = estimate(what, "cpu")
     assert cost.seconds == pytest.approx(6 * (pairs + columns))
-    assert cost.gigabytes == pytest.approx(1.6 * 8 * 64**2 / 1e9)
+    assert cost.gigabytes == pytest.approx(1.6 * 8 * samples**2 / 1e9)
 
 
 def test_tokens_take_as_many_samples_as_there_are_fillings() -> None:
@@ -114,19 +110,9 @@ def test_parts_by_degree_take_the_memory_of_all_and_the_time_of_the_largest() ->
     assert cost.seconds == pytest.approx(6 * (pairs + 1094 * (7 * 6e-5 + 7**3 * 4e-11)))
 
 
-def test_samples_are_doubled_until_the_next_would_not_fit() -> None:
-    what = experiment(2, 3, causal=True)
-    at_512 = 6 * (512**2 * 4 * 91 * 1.3e-9 + 512 * 6e-5 + 512**3 * 4e-11)
-    for seconds, samples in ((at_512 * 1.0001, 512), (at_512 * 0.9999, 256)):
-        assert most_samples(what, "cpu", seconds=seconds, gigabytes=16) == samples
-    memory = 1.6 * 8 * 256**2 / 1e9
-    for gigabytes, samples in ((memory * 1.0001, 256), (memory * 0.9999, 128)):
-        assert most_samples(what, "cpu", seconds=DAY, gigabytes=gigabytes) == samples
-
-
 def test_parts_are_worth_their_while_from_a_thousand_samples_on() -> None:
     what = experiment(7, 1, N=2)
     assert part_sizes(what, 1000) == ()
     assert part_sizes(what, 1001) == (7,) * 1094
-    for more in ({"residual": True}, {"r_e": 1}, {"causal": True}, {"V": 3}):
+    for more in ({"residual": True}, {"r_e": 1}, {"V": 3}):
         assert part_sizes(experiment(7, 1, N=2, **more), 10**6) == ()

@@ -142,20 +142,25 @@ def parts_and_whole(what: Experiment, prime: int) -> tuple[list[np.ndarray], np.
     )
     sides = sample_sides(what, ours, samples=9, seed=3)
     count = (3**what.network.depth - 1) // 2 + 1
-    parts = degree_matrices(evaluator, sides, (9,) * count, lambda *_: None)
+    parts = degree_matrices(evaluator, sides, what.partition, (9,) * count, lambda *_: None)
     return parts, whole_matrix(evaluator, sides, what.partition, lambda *_: None)
 
 
 @pytest.mark.parametrize("prime", [SMALL, PRIME])
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("depth", "width"), [(1, 3), (2, 3), (3, 2), (4, 1)])
-def test_parts_by_degree_add_up_to_the_whole(depth: int, width: int, prime: int) -> None:
-    parts, whole = parts_and_whole(experiment(depth, width), prime)
+def test_parts_by_degree_add_up_to_the_whole(
+    depth: int, width: int, causal: bool, prime: int
+) -> None:
+    what = experiment(depth, width, causal=causal, side=(0, 2))
+    parts, whole = parts_and_whole(what, prime)
     assert (np.sum(parts, axis=0) % prime == whole % prime).all()
 
 
-def test_a_part_of_degree_k_grows_as_t_to_the_k() -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_part_of_degree_k_grows_as_t_to_the_k(causal: bool) -> None:
     """S_P times 4 is x_P times 2, except for the output's own vector, which counts once more."""
-    what = experiment(3, 2)
+    what = experiment(3, 2, causal=causal)
     ours = field(PRIME)
     mixes = random_mixes(what.network, ours, SEED)
     evaluator = Evaluator(network=what.network, field=ours, mixes=mixes, entry=0)
@@ -166,8 +171,8 @@ def test_a_part_of_degree_k_grows_as_t_to_the_k() -> None:
         own=ours.reduced(2 * sides.own),
     )
     sizes = (4,) * 14
-    before = degree_matrices(evaluator, sides, sizes, lambda *_: None)
-    after = degree_matrices(evaluator, doubled, sizes, lambda *_: None)
+    before = degree_matrices(evaluator, sides, what.partition, sizes, lambda *_: None)
+    after = degree_matrices(evaluator, doubled, what.partition, sizes, lambda *_: None)
     for degree, (one, other) in enumerate(zip(before, after, strict=True)):
         factor = 2 ** (2 * degree + 1)
         wanted = [int(value) * factor % PRIME for value in one.reshape(-1)]
@@ -180,8 +185,8 @@ def test_parts_have_the_sizes_asked_for() -> None:
     mixes = random_mixes(what.network, ours, SEED)
     evaluator = Evaluator(network=what.network, field=ours, mixes=mixes, entry=0)
     sides = sample_sides(what, ours, samples=9, seed=3)
-    full = degree_matrices(evaluator, sides, (9,) * 5, lambda *_: None)
-    some = degree_matrices(evaluator, sides, (2, 5, 9, 5, 1), lambda *_: None)
+    full = degree_matrices(evaluator, sides, what.partition, (9,) * 5, lambda *_: None)
+    some = degree_matrices(evaluator, sides, what.partition, (2, 5, 9, 5, 1), lambda *_: None)
     for whole, part in zip(full, some, strict=True):
         assert (part == whole[: len(part), : len(part)]).all()
 

@@ -1,7 +1,8 @@
 """Every witness at the sizes for which the construction was once checked by hand."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,25 +10,16 @@ import pytest
 import tests_network
 from archfit.exact import witness as witness_module
 from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
-from archfit.exact.witness import WitnessCheck, build_witness, check_witness
+from archfit.exact.witness import WitnessCheck, check_witness
+from archfit.exact.witness_kinds import WitnessRequest, build_witness
 from archfit.exact.witness_network import (
     HeadWeights,
-    InnerProductPower,
     NetworkShape,
-    Witness,
     base_network,
     filler,
     templates,
 )
-from archfit.exact.witness_recipes import (
-    BaseRecipe,
-    ConvolutionRecipe,
-    LongVocabularyRecipe,
-    MonomialRecipe,
-    SimplifiedRecipe,
-    VocabularyRecipe,
-    WitnessRecipe,
-)
+from archfit.exact.witness_promise import InnerProductPower, Witness
 from archfit.theory import quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.witness_formula import Plan, example_plan, grow_plan
@@ -45,9 +37,13 @@ def _forms(n: int, depth: int) -> int:
     return comb(n + degree - 1, degree)
 
 
-def _held(recipe: WitnessRecipe, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCheck:
+def _request(kind: str, shape: NetworkShape, **more: Any) -> WitnessRequest:
+    return WitnessRequest(kind=kind, **asdict(shape), **more)
+
+
+def _held(asked: WitnessRequest, rank: int, *, prime: int = WITNESS_PRIME) -> WitnessCheck:
     """Every entry, at every coordinate and position, is the promised one; so are the ranks."""
-    check = check_witness(build_witness(recipe, prime=prime))
+    check = check_witness(build_witness(asked, prime=prime))
     assert check.extent == "all"
     assert (check.entries_checked, check.entries_wrong) == (check.size[0] * check.size[1], 0)
     assert check.measured_rank == check.witness.expected_rank == check.witness.bound == rank
@@ -80,8 +76,8 @@ def _held(recipe: WitnessRecipe, rank: int, *, prime: int = WITNESS_PRIME) -> Wi
 def test_the_base_witness_reaches_the_papers_bound(
     depth: int, width: int, heads: int, positions: int
 ) -> None:
-    recipe = BaseRecipe(shape=_shape(depth, width, heads, positions))
-    _held(recipe, _forms((width - heads) // 2, depth))
+    asked = _request("base", _shape(depth, width, heads, positions))
+    _held(asked, _forms((width - heads) // 2, depth))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +87,56 @@ def test_the_base_witness_reaches_the_papers_bound(
 def test_the_simplified_witness_reaches_the_stronger_bound(
     depth: int, width: int, heads: int
 ) -> None:
-    _held(SimplifiedRecipe(shape=_shape(depth, width, heads)), _forms(width - heads, depth))
+    _held(_request("simplified", _shape(depth, width, heads)), _forms(width - heads, depth))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "positions", "rank"),
+    [
+        (2, 2, 1, 2, 3),
+        (2, 6, 2, 6, 6),
+        (3, 2, 1, 4, 7),
+        (3, 4, 2, 4, 16),
+        (3, 6, 3, 2, 30),
+        (3, 6, 2, 8, 50),
+        (4, 2, 1, 4, 19),
+        (4, 3, 1, 4, 100),
+    ],
+)
+def test_the_sphere_reaches_its_bound_with_a_mask_and_without(
+    depth: int, width: int, heads: int, positions: int, rank: int, causal: bool
+) -> None:
+    assert quantity("lb_sphere", L=depth, d=width, H=heads).value == rank
+    shape = _shape(depth, width, heads, positions)
+    _held(_request("sphere", shape, causal=causal), rank)
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "chains", "rank"),
+    [
+        (2, 5, 5, 1, 2),
+        (3, 10, 5, 1, 6),
+        (4, 5, 5, 1, 30),
+        (5, 5, 5, 1, 270),
+        (3, 9, 9, 2, 4),
+        (4, 9, 9, 2, 36),
+        (4, 13, 13, 3, 216),
+        (4, 17, 17, 4, 16),  # two layers multiply the four
+    ],
+)
+def test_chains_reach_their_bound_under_a_mask(
+    depth: int, width: int, heads: int, chains: int, rank: int
+) -> None:
+    assert quantity("lb_causal_chain", L=depth, chains=chains).value == rank
+    needed = depth - {1: 0, 2: 1, 3: 1, 4: 2}[chains]
+    shape = _shape(depth, width, heads, 2 * needed)
+    _held(_request("causal-chain", shape, chains=chains), rank)
+
+
+def test_a_chain_without_its_mask_does_not_pass() -> None:
+    witness = build_witness(_request("causal-chain", _shape(3, 5, 5, 6)))
+    assert not check_witness(replace(witness, causal=False)).verified
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -100,13 +145,14 @@ def test_the_simplified_witness_reaches_the_stronger_bound(
 def test_a_convolution_of_rank_r_reaches_its_bound(
     depth: int, width: int, rank: int, heads: int, patch: int
 ) -> None:
-    recipe = ConvolutionRecipe(
-        shape=_shape(depth, width, heads),
-        embedding_rank=rank,
+    asked = _request(
+        "convolution",
+        _shape(depth, width, heads),
+        rank=rank,
         patch=patch,
         channels=-(-rank // patch),
     )
-    check = _held(recipe, _forms((rank - heads) // 2, depth))
+    check = _held(asked, _forms((rank - heads) // 2, depth))
     assert check.measured_embedding_rank == rank
 
 
@@ -118,8 +164,8 @@ def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
     """The constants of all heads are equal rows of the table, so its rank is r - H + 1."""
     forms = _forms((rank - heads) // 2, depth)
     shape = _shape(depth, width, heads)
-    recipe = VocabularyRecipe(shape=shape, embedding_rank=rank, vocab=2 * forms + 4)
-    check = _held(recipe, forms)
+    asked = _request("vocabulary", shape, rank=rank, vocab=2 * forms + 4)
+    check = _held(asked, forms)
     assert check.measured_embedding_rank == rank - heads + 1
 
 
@@ -138,12 +184,13 @@ def test_a_large_vocabulary_reaches_its_bound_with_rank_to_spare(
 def test_a_long_sequence_over_few_tokens_reaches_its_bound(
     depth: int, width: int, heads: int, d: int, positions: int
 ) -> None:
-    recipe = LongVocabularyRecipe(
-        shape=_shape(depth, width, heads, positions),
-        embedding_rank=2 * d + 1 + heads,
+    asked = _request(
+        "vocabulary-long",
+        _shape(depth, width, heads, positions),
+        rank=2 * d + 1 + heads,
         vocab=2 * d + 1,
     )
-    assert _held(recipe, _forms(d, depth)).measured_embedding_rank == 2 * d + 1
+    assert _held(asked, _forms(d, depth)).measured_embedding_rank == 2 * d + 1
 
 
 @pytest.mark.parametrize(
@@ -160,14 +207,14 @@ def test_a_monomial_has_the_rank_of_its_exponents(
 ) -> None:
     plan, entry = grow_plan(depth, width, seed=seed)
     shape = _shape(depth, width, width, 2 * width)
-    _held(MonomialRecipe(shape=shape, plan=plan, entry=entry), rank)
+    _held(_request("monomial", shape, plan=plan, entry=entry), rank)
 
 
 def test_a_monomial_works_in_the_first_coordinates_of_wider_heads() -> None:
     plan = (((0, 0), (0, 1)), ((1, 1), (0, 0)), ((0, 1), (0, 1)))
     promised = quantity("monomial_witness", L=3, d_x=6, H=2, plan=plan).value
     assert isinstance(promised, int)
-    _held(MonomialRecipe(shape=_shape(3, 6, 2), plan=plan, entry=0), promised)
+    _held(_request("monomial", _shape(3, 6, 2), plan=plan, entry=0), promised)
 
 
 def _refuting(width: int, depth: int) -> tuple[Plan, int]:
@@ -179,7 +226,7 @@ def _refuting(width: int, depth: int) -> tuple[Plan, int]:
 def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, depth: int) -> None:
     plan, entry = _refuting(width, depth)
     shape = _shape(depth, width, width, 2 * width)
-    check = check_witness(build_witness(MonomialRecipe(shape=shape, plan=plan, entry=entry)))
+    check = check_witness(build_witness(_request("monomial", shape, plan=plan, entry=entry)))
     assert (check.entries_checked, check.entries_wrong, check.extent) == (900, 0, "all")
     assert check.verified
     assert check.measured_rank is None  # over 10^30
@@ -189,36 +236,39 @@ def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, de
 
 @pytest.mark.parametrize("depth", [4, 18, 19])
 def test_the_hand_made_example_computes_its_monomial(depth: int) -> None:
-    recipe = MonomialRecipe(shape=_shape(depth, 4, 4, 8), plan=example_plan(), entry=0)
-    check = check_witness(build_witness(recipe))
+    asked = _request("monomial", _shape(depth, 4, 4, 8), plan=example_plan(), entry=0)
+    check = check_witness(build_witness(asked))
     assert (check.entries_wrong, check.verified) == (0, True)
 
 
 @pytest.mark.parametrize(
-    "recipe",
-    [BaseRecipe(shape=_shape(3, 6, 2)), SimplifiedRecipe(shape=_shape(3, 6, 2))],
+    "asked",
+    [_request("base", _shape(3, 6, 2)), _request("simplified", _shape(3, 6, 2))],
     ids=["base", "simplified"],
 )
-def test_another_prime_finds_the_same_rank(recipe: WitnessRecipe) -> None:
-    _held(recipe, check_witness(build_witness(recipe)).witness.bound, prime=ANOTHER_PRIME)
+def test_another_prime_finds_the_same_rank(asked: WitnessRequest) -> None:
+    _held(asked, check_witness(build_witness(asked)).witness.bound, prime=ANOTHER_PRIME)
 
 
-SMALL: list[WitnessRecipe] = [
-    BaseRecipe(shape=_shape(3, 9, 3)),
-    SimplifiedRecipe(shape=_shape(3, 6, 2)),
-    ConvolutionRecipe(shape=_shape(3, 9, 3), embedding_rank=7, patch=3, channels=3),
-    VocabularyRecipe(shape=_shape(3, 10, 2), embedding_rank=6, vocab=9),
-    LongVocabularyRecipe(shape=_shape(3, 6, 2, 20), embedding_rank=7, vocab=6),
-    MonomialRecipe(shape=_shape(3, 6, 3, 6), plan=grow_plan(3, 3, seed=0)[0], entry=1),
+SMALL: list[WitnessRequest] = [
+    _request("base", _shape(3, 9, 3)),
+    _request("simplified", _shape(3, 6, 2)),
+    _request("convolution", _shape(3, 9, 3), rank=7, patch=3, channels=3),
+    _request("vocabulary", _shape(3, 10, 2), rank=6, vocab=9),
+    _request("vocabulary-long", _shape(3, 6, 2, 20), rank=7, vocab=6),
+    _request("monomial", _shape(3, 6, 3, 6), plan=grow_plan(3, 3, seed=0)[0], entry=1),
+    _request("sphere", _shape(3, 6, 2)),
+    _request("sphere", _shape(3, 6, 2), causal=True),
+    _request("causal-chain", _shape(4, 9, 9, 6), chains=2),
 ]
 
 
-@pytest.mark.parametrize("recipe", SMALL, ids=lambda recipe: type(recipe).__name__)
+@pytest.mark.parametrize("asked", SMALL, ids=lambda asked: asked.kind)
 def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
-    recipe: WitnessRecipe,
+    asked: WitnessRequest,
 ) -> None:
     """The oracle shares no code: lists of lists, whole numbers of any size."""
-    witness = build_witness(recipe)
+    witness = build_witness(asked)
     a, b = 3, 1
     x = np.concatenate([witness.inside[a], witness.outside[b]], axis=1)
     weights = [
@@ -233,10 +283,12 @@ def test_the_outputs_are_those_of_the_plain_network_in_python_integers(
         ]
         for layer in witness.network
     ]
-    expected = tests_network.run(weights, x.astype(object))
+    expected = tests_network.run(weights, x.astype(object), causal=witness.causal)
     promised = witness.promise.outputs(np.array([[a, b]]), x[None], WITNESS_PRIME)[0]
-    assert promised.tolist() == expected.tolist()
-    assert (expected != 0).any()
+    if promised.ndim == 0:  # of one coordinate at one position
+        expected = expected[witness.entry, witness.output]
+    assert promised.tolist() == np.asarray(expected).tolist()
+    assert np.any(expected != 0)
 
 
 def _complex(residue: int, positions: int) -> complex:
@@ -283,7 +335,7 @@ def _with_last_outputs(witness: Witness, *outputs: np.ndarray) -> Witness:
 
 def test_the_printed_last_layer_does_not_pass() -> None:
     """It writes each head into its own block, so that no coordinate holds the sum over both."""
-    witness = build_witness(BaseRecipe(shape=_shape(3, 6, 2)))
+    witness = build_witness(_request("base", _shape(3, 6, 2)))
     printed = [np.eye(6, 3, -3 * h, dtype=int) for h in range(2)]
     check = check_witness(_with_last_outputs(witness, *printed))
     assert check.entries_wrong == check.entries_checked == 16
@@ -291,7 +343,7 @@ def test_the_printed_last_layer_does_not_pass() -> None:
 
 
 def test_vectors_of_unequal_norm_break_the_promise() -> None:
-    witness = build_witness(SimplifiedRecipe(shape=_shape(2, 4, 2)))
+    witness = build_witness(_request("simplified", _shape(2, 4, 2)))
     longer = witness.inside.copy()
     longer[0, 0, 0] += 1
     check = check_witness(replace(witness, inside=longer))
@@ -301,7 +353,7 @@ def test_vectors_of_unequal_norm_break_the_promise() -> None:
 
 def test_a_rank_below_the_promised_one_does_not_pass() -> None:
     """Two equal samples: every entry is right and the rank is not."""
-    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 4, 2)))
+    witness = build_witness(_request("simplified", _shape(3, 4, 2)))
     assert isinstance(witness.promise, InnerProductPower)
     twice = [0, 0, *range(2, len(witness.inside))]
     check = check_witness(
@@ -317,8 +369,8 @@ def test_a_rank_below_the_promised_one_does_not_pass() -> None:
 
 
 def test_an_embedding_of_another_rank_does_not_pass() -> None:
-    recipe = VocabularyRecipe(shape=_shape(2, 6, 2), embedding_rank=6, vocab=5)
-    check = check_witness(replace(build_witness(recipe), expected_embedding_rank=4))
+    asked = _request("vocabulary", _shape(2, 6, 2), rank=6, vocab=5)
+    check = check_witness(replace(build_witness(asked), expected_embedding_rank=4))
     assert (check.entries_wrong, check.measured_rank) == (0, 2)
     assert not check.verified
 
@@ -326,9 +378,9 @@ def test_an_embedding_of_another_rank_does_not_pass() -> None:
 def test_a_rank_above_the_promised_one_would_show() -> None:
     """A monomial is measured on more samples than its rank."""
     plan, entry = grow_plan(3, 2, seed=1)
-    witness = build_witness(MonomialRecipe(shape=_shape(3, 2, 2), plan=plan, entry=entry))
+    witness = build_witness(_request("monomial", _shape(3, 2, 2), plan=plan, entry=entry))
     other, at = grow_plan(2, 2, seed=1)
-    smaller = build_witness(MonomialRecipe(shape=_shape(2, 2, 2), plan=other, entry=at))
+    smaller = build_witness(_request("monomial", _shape(2, 2, 2), plan=other, entry=at))
     mixed = replace(witness, expected_rank=smaller.expected_rank)
     check = check_witness(mixed)
     assert check.measured_rank == 150 > smaller.expected_rank
@@ -338,7 +390,7 @@ def test_a_rank_above_the_promised_one_would_show() -> None:
 def test_too_many_entries_are_sampled_and_the_result_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 6, 3)))
+    witness = build_witness(_request("simplified", _shape(3, 6, 3)))
     monkeypatch.setattr(
         witness_module, "MOST_MULTIPLICATIONS", 30 * witness.shape.multiplications + 1
     )
@@ -356,7 +408,7 @@ def test_a_monomial_is_measured_on_six_samples_more_where_that_is_not_too_long(
     """Rank 150 of two heads takes 156^2 runs; of three heads at depth 4 it is over 2,000."""
     plan, entry = grow_plan(3 if heads == 2 else 4, heads, seed=1)
     shape = _shape(3 if heads == 2 else 4, heads, heads, 2 * heads)
-    witness = build_witness(MonomialRecipe(shape=shape, plan=plan, entry=entry))
+    witness = build_witness(_request("monomial", shape, plan=plan, entry=entry))
     assert (witness.expected_rank > 2000) == (heads == 3)
     assert len(witness.inside) == samples
 
@@ -364,7 +416,7 @@ def test_a_monomial_is_measured_on_six_samples_more_where_that_is_not_too_long(
 def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    witness = build_witness(SimplifiedRecipe(shape=_shape(3, 6, 2)))
+    witness = build_witness(_request("simplified", _shape(3, 6, 2)))
     whole = check_witness(witness)
     monkeypatch.setattr(witness_module, "_AT_ONCE", 100)  # 4 of 400 pairs
     assert check_witness(witness) == whole
@@ -375,7 +427,7 @@ def test_entries_are_checked_a_few_at_a_time_with_the_same_result(
 def test_as_many_rows_as_are_built_are_measured_and_one_more_is_not(
     most: int, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archfit.exact.witness_recipes.MOST_ROWS", most)
+    monkeypatch.setattr("archfit.exact.witness_kinds.MOST_ROWS", most)
     plan, entry = grow_plan(3, 2, seed=1)
-    witness = build_witness(MonomialRecipe(shape=_shape(3, 2, 2), plan=plan, entry=entry))
+    witness = build_witness(_request("monomial", _shape(3, 2, 2), plan=plan, entry=entry))
     assert (witness.expected_rank, len(witness.outside)) == (150, samples)

@@ -2,23 +2,17 @@
 
 import pytest
 
-from archfit.exact.witness import KINDS, WitnessRequest, recipe_for
+from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.exact.witness_network import NetworkShape
-from archfit.exact.witness_recipes import (
-    BaseRecipe,
-    ConvolutionRecipe,
-    LongVocabularyRecipe,
-    MonomialRecipe,
-    SimplifiedRecipe,
-    VocabularyRecipe,
-)
-from archfit.theory.witness_formula import grow_plan, monomial_witness
+from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
 SIZES = {"depth": 3, "width": 6, "heads": 2}
 
 
-def _recipe(kind: str, **sizes: int) -> object:
-    return recipe_for(WitnessRequest(kind=kind, **(SIZES | sizes)))  # type: ignore[arg-type]  # plan is no size
+def _inputs(kind: str, **sizes: int) -> dict[str, object]:
+    """All that fixes the witness that is built."""
+    request = WitnessRequest(kind=kind, **(SIZES | sizes))  # type: ignore[arg-type]  # plan is no size
+    return dict(build_witness(request).inputs)
 
 
 def _shape(positions: int) -> NetworkShape:
@@ -26,23 +20,24 @@ def _shape(positions: int) -> NetworkShape:
 
 
 def test_sizes_left_out_are_the_smallest_that_do_and_the_largest_rank() -> None:
-    assert _recipe("base") == BaseRecipe(shape=_shape(4))
-    assert _recipe("simplified") == SimplifiedRecipe(shape=_shape(4))
-    assert _recipe("convolution") == ConvolutionRecipe(
-        shape=_shape(4), embedding_rank=6, patch=2, channels=3
-    )
-    assert _recipe("vocabulary") == VocabularyRecipe(shape=_shape(4), embedding_rank=6, vocab=9)
-    long = LongVocabularyRecipe(shape=_shape(20), embedding_rank=7, vocab=5)
-    assert _recipe("vocabulary-long") == long
-    monomial = _recipe("monomial")
-    assert isinstance(monomial, MonomialRecipe)
-    assert monomial.shape == _shape(4)
+    four = SIZES | {"positions": 4}
+    assert _inputs("base") == four
+    assert _inputs("simplified") == four
+    assert _inputs("sphere") == four | {"causal": False}
+    chain = {"depth": 3, "width": 5, "heads": 5}
+    assert _inputs("causal-chain", **chain) == chain | {"positions": 6, "chains": 1}
+    convolution = {"embedding_rank": 6, "patch": 2, "channels": 3}
+    assert _inputs("convolution") == four | convolution
+    assert _inputs("vocabulary") == four | {"embedding_rank": 6, "vocab": 9}
+    long = {"positions": 20, "embedding_rank": 7, "vocab": 5}
+    assert _inputs("vocabulary-long") == SIZES | long
+    assert _inputs("monomial").items() >= four.items()
 
 
 def test_sizes_given_are_kept() -> None:
-    given = _recipe("convolution", rank=4, patch=1, channels=5, positions=8)
-    expected = ConvolutionRecipe(shape=_shape(8), embedding_rank=4, patch=1, channels=5)
-    assert given == expected
+    given = _inputs("convolution", rank=4, patch=1, channels=5, positions=8)
+    sizes = {"positions": 8, "embedding_rank": 4, "patch": 1, "channels": 5}
+    assert given == SIZES | sizes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,7 +56,7 @@ def test_no_kind_takes_sizes_that_make_no_network(
     kind: str, sizes: dict[str, int], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        _recipe(kind, **sizes)
+        _inputs(kind, **sizes)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +90,22 @@ def test_no_kind_takes_sizes_that_make_no_network(
         ("simplified", {"depth": 3, "width": 2002, "heads": 1}, "use 2000 or fewer free"),
         ("simplified", {"vocab": 5}, "takes no vocab; use --kind vocabulary or vocabulary-long"),
         ("base", {"entry": 0}, "takes no entry; use --kind monomial"),
+        ("sphere", {"heads": 6}, "use width=12, or the monomial kind"),
+        ("sphere", {"depth": 5, "width": 10}, "use less depth, less width or more heads"),
+        ("causal-chain", {}, "heads=2 are fewer than the 5 that chains=1 take; use 5"),
+        ("causal-chain", {"width": 8, "heads": 8, "chains": 2}, "use 9 of them or more"),
+        ("causal-chain", {"width": 5, "heads": 5, "positions": 4}, "use 6 or more"),
+        ("causal-chain", {"depth": 6, "width": 5, "heads": 5}, "use less depth or fewer chains"),
+        ("causal-chain", {"depth": 2, "width": 9, "heads": 9, "chains": 2}, "use depth >= 3"),
+        ("causal-chain", {"chains": 0}, "chains=0 is below 1"),
+        ("sphere", {"chains": 2}, "takes no chains; use --kind causal-chain"),
+        ("simplified", {"causal": True}, "takes no causal; use --kind sphere"),
         ("wide", {}, "kind='wide' is unknown; use one of base, simplified"),
     ],
 )
 def test_a_refusal_names_what_would_fit(kind: str, sizes: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        _recipe(kind, **sizes)
+        _inputs(kind, **sizes)
 
 
 def test_a_run_takes_projections_scores_and_their_sum() -> None:
@@ -122,49 +127,53 @@ def test_what_fits_is_taken_and_a_little_more_is_not(sizes: dict[str, int], fits
     """One run may take 20,000,000 multiplications: 40 N (20 + N) here."""
     kind = "monomial" if sizes["width"] == sizes["heads"] else "simplified"
     if fits:
-        _recipe(kind, **sizes)
+        _inputs(kind, **sizes)
     else:
         with pytest.raises(ValueError, match="for one entry of the matrix, over the 20,000,000"):
-            _recipe(kind, **sizes)
+            _inputs(kind, **sizes)
 
 
 @pytest.mark.parametrize(("vocab", "fits"), [(9, True), (20_000, True), (20_001, False)])
 def test_a_vocabulary_may_have_copies_up_to_twenty_thousand(vocab: int, fits: bool) -> None:
     if fits:
-        _recipe("vocabulary", vocab=vocab)
+        _inputs("vocabulary", vocab=vocab)
     else:
         with pytest.raises(ValueError, match=r"vocab=20001 is not in 9\.\.20000"):
-            _recipe("vocabulary", vocab=vocab)
+            _inputs("vocabulary", vocab=vocab)
 
 
 @pytest.mark.parametrize(("channels", "fits"), [(3, True), (1000, True), (1001, False), (2, False)])
 def test_a_patch_may_hold_two_thousand_numbers(channels: int, fits: bool) -> None:
     if fits:
-        _recipe("convolution", patch=2, channels=channels)
+        _inputs("convolution", patch=2, channels=channels)
     else:
         with pytest.raises(ValueError, match="patch=2 with channels="):
-            _recipe("convolution", patch=2, channels=channels)
+            _inputs("convolution", patch=2, channels=channels)
 
 
 def test_the_largest_ranks_of_an_embedding_are_taken() -> None:
-    _recipe("convolution", rank=6)
-    _recipe("vocabulary-long", rank=7)
+    _inputs("convolution", rank=6)
+    _inputs("vocabulary-long", rank=7)
     with pytest.raises(ValueError, match="embedding_rank=9 is over 7, which fills width=6"):
-        _recipe("vocabulary-long", rank=9)
+        _inputs("vocabulary-long", rank=9)
 
 
 @pytest.mark.parametrize(("heads", "tries"), [(8, 20), (9, 1)])
 def test_the_best_of_twenty_plans_is_taken_for_few_heads(heads: int, tries: int) -> None:
-    recipe = _recipe("monomial", depth=2, width=heads, heads=heads)
-    assert isinstance(recipe, MonomialRecipe)
+    inputs = _inputs("monomial", depth=2, width=heads, heads=heads)
     grown = [grow_plan(2, heads, seed=seed) for seed in range(tries)]
     ranks = [monomial_witness(2, heads, heads, plan, entry) for plan, entry in grown]
-    assert monomial_witness(2, heads, heads, recipe.plan, recipe.entry) == max(ranks)
+    plan, entry = inputs["plan"], inputs["entry"]
+    assert monomial_witness(2, heads, heads, plan, entry) == max(ranks)  # type: ignore[arg-type]  # as built
 
 
 def test_a_given_plan_is_read_at_entry_zero_unless_another_is_asked_for() -> None:
-    plan = (((0, 1), (1, 1)),)
+    plan: Plan = (((0, 1), (1, 1)),)
     for entry in (None, 0, 1):
-        request = WitnessRequest(kind="monomial", **SIZES, plan=plan, entry=entry)
-        recipe = recipe_for(request)
-        assert recipe == MonomialRecipe(shape=_shape(4), plan=plan, entry=entry or 0)
+        request = WitnessRequest(kind="monomial", **SIZES, plan=plan, entry=entry)  # type: ignore[arg-type]  # sizes
+        found = build_witness(request)
+        assert (found.inputs["plan"], found.inputs["entry"], found.entry) == (
+            plan,
+            entry or 0,
+            entry or 0,
+        )

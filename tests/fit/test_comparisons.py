@@ -78,7 +78,7 @@ def test_sides_of_the_same_rank_are_compared() -> None:
 
 def test_sentences_say_which_side_hurts_and_which_rank_of_positions_is_enough() -> None:
     said = "\n".join(conclusions(tables()))
-    assert "The limit hurts more on the embedding than on the head (rank 2 at depth 4" in said
+    assert "A low rank costs more on the embedding than on the head (rank 2 at depth 4" in said
     assert "Positions of rank 8 are within 2 standard deviations of full ones" in said
 
 

@@ -83,17 +83,17 @@ UNDECIDED = replace(CROSSING, verdict="undecided", size=UNKNOWN, width=UNKNOWN, 
         ),
         (
             replace(UNDECIDED, seeds_needed=40),
-            "No crossing of depth 6 and depth 12 can be told in 1.02M to 9.96M block parameters: "
+            "No crossing of depth 6 and depth 12 is clear in 1.02M to 9.96M block parameters: "
             "undecided; about 40 seeds would settle it.",
         ),
         (
             replace(UNDECIDED, seeds_needed=2, beyond="above"),
-            "No crossing of depth 6 and depth 12 can be told in 1.02M to 9.96M block parameters; a "
+            "No crossing of depth 6 and depth 12 is clear in 1.02M to 9.96M block parameters; a "
             "crossing would lie above 9.96M: undecided; about 4 seeds would settle it.",
         ),
         (
             UNDECIDED,
-            "No crossing of depth 6 and depth 12 can be told in 1.02M to 9.96M block parameters: "
+            "No crossing of depth 6 and depth 12 is clear in 1.02M to 9.96M block parameters: "
             "undecided; more than 1,000 seeds would be needed to settle it, if there is an effect.",
         ),
         (
@@ -136,26 +136,27 @@ WASTE = MeasuredRedundancy(
         ),
         (
             replace(WASTE, estimate=known(None, 0.2, None)),
-            "at least 20.0% redundant; no baseline is as bad; 3 seeds.",
+            "at least 20.0% redundant; every network without the bottleneck is better; 3 seeds.",
         ),
         (
             replace(WASTE, estimate=known(None, 0.0, None)),
-            "of unknown redundancy: no baseline is as bad, and none that is smaller is better; 3 "
-            "seeds.",
+            "of unknown redundancy: every network without the bottleneck is better, and "
+            "no smaller one is; 3 seeds.",
         ),
         (
             replace(WASTE, estimate=known(None, None, 0.1)),
-            "at most 10.0% redundant; no baseline is as good; 3 seeds.",
+            "at most 10.0% redundant; no network without the bottleneck is as good; 3 seeds.",
         ),
         (
             replace(WASTE, estimate=UNKNOWN, baseline_is_limited=True),
-            "of unknown redundancy: the baseline's sizes end before; 3 seeds; the baseline is "
-            "itself limited by its vocabulary.",
+            "of unknown redundancy: the networks without the bottleneck are "
+            "too small or too large; 3 seeds; the networks it is compared with are themselves "
+            "limited by their vocabulary.",
         ),
     ],
 )
 def test_what_is_said_of_a_bottleneck(item: MeasuredRedundancy, words: str) -> None:
-    start = "With a rank of 0.125 of the width (embedding), depth 6, width 64 is "
+    start = "With a rank of 0.125 of the width (embedding), 6 x 64 is "
     assert conclusions(replace(NOTHING, redundancy=(item,))) == (start + words,)
 
 
@@ -164,7 +165,7 @@ def test_wide_attention_is_said_at_its_best_depth_alone() -> None:
     (said,) = conclusions(
         replace(NOTHING, redundancy=(wide, replace(wide, is_best_depth=False, ratio=8.0)))
     )
-    assert said.startswith("With an attention 4 times as wide as the stream, depth 6, width 64 is")
+    assert said.startswith("With attention 4 times as wide as the network, 6 x 64 is")
 
 
 def contrast(
@@ -195,13 +196,13 @@ HEAD = cell(shape(6, 64, head=RANK_8))
     [
         (
             *(0.03, 0.01, None),
-            "The limit hurts more on the embedding than on the head (rank 8 at depth 6, width 64): "
-            "embedding less head +0.0300 nats (90 %: +0.0200 to +0.0400); 3 seeds.",
+            "A low rank costs more on the embedding than on the head (rank 8 at depth 6, "
+            "width 64): embedding minus head +0.0300 nats (90 %: +0.0200 to +0.0400); 3 seeds.",
         ),
         (
             *(-0.03, 0.01, None),
-            "The limit hurts more on the head than on the embedding (rank 8 at depth 6, width 64): "
-            "embedding less head -0.0300 nats (90 %: -0.0400 to -0.0200); 3 seeds.",
+            "A low rank costs more on the head than on the embedding (rank 8 at depth 6, "
+            "width 64): embedding minus head -0.0300 nats (90 %: -0.0400 to -0.0200); 3 seeds.",
         ),
         (
             *(0.01, 0.02, 9),
@@ -232,12 +233,12 @@ def test_costs_of_one_network_are_one_sentence_and_a_cheap_rank_of_positions_is_
     ]
     first, second = conclusions(replace(NOTHING, contrasts=tuple(costs)))
     assert first == (
-        "Against full tables, depth 6, width 64, positions: rank 2 costs +0.0500 (+0.0400 to "
+        "Against full embeddings, 6 x 64, positions: rank 2 costs +0.0500 (+0.0400 to "
         "+0.0600); rank 4 costs +0.0200 (+0.0100 to +0.0300); rank 8 costs +0.0000 (-0.0100 to "
-        "+0.0100) nats a token (90 %); 3 seeds."
+        "+0.0100) nats per token (90 %); 3 seeds."
     )
     assert second == (  # 0.02 is two standard deviations of a run, as the papers count
-        "Positions of rank 4 are within 2 standard deviations of full ones (depth 6, width 64): "
+        "Position embeddings of rank 4 are within 2 standard deviations of full ones (6 x 64): "
         "+0.0200 nats (90 %: +0.0100 to +0.0300); 3 seeds."
     )
 
@@ -258,7 +259,7 @@ def test_what_is_said_of_networks_that_read_different_tokens() -> None:
     size, bits = short_size(FULL.architecture.params), 3.1 / math.log(2) / 3
     assert said == (
         f"Of networks of about {size} parameters depth 6 with vocabulary 2,000 is best with "
-        f"{bits:.4f} bits a byte; depth 6 with vocabulary 2,000 +0.0200 (+0.0100 to +0.0300; "
+        f"{bits:.4f} bits per byte; depth 6 with vocabulary 2,000 +0.0200 (+0.0100 to +0.0300; "
         "undecided among 3: about 12 seeds would settle it), depth 6 with vocabulary 2,000 in "
         "patches of 2 +0.0300 (+0.0200 to +0.0400); 3 seeds; tokens of a patch are predicted at "
         "once."
@@ -332,15 +333,15 @@ def test_what_is_said_of_seeds() -> None:
     )
     assert conclusions(fits)[2:] == (
         f"Standard deviation over seeds: 1.00e-03 nats per token (18 runs of 6 cells on data "
-        f"{DATA[:8]}, 10 degrees of freedom); 5.00e-01 for depth 6, width 74, more than accident "
+        f"{DATA[:8]}, 10 degrees of freedom); 5.00e-01 for depth 6, width 74, more than chance "
         "allows, so pooled apart.",
         f"No interval can be had within 3 runs of 2 cells on data {OTHER_DATA[:8]}: they repeat "
-        "cells 1 time, and 4 are needed; train more seeds.",
-        f"No interval can be had within 6 runs of 2 cells on data {DATA[:8]}: those of one cell "
+        "networks 1 time, and 4 are needed; train more seeds.",
+        f"No interval can be had within 6 runs of 2 cells on data {DATA[:8]}: runs of one network "
         "have the very same losses; train seeds that differ.",
         "1 shape trained at several learning rates: the best rate of each stands for it.",
         "Left out: 2 diverged runs.",
-        "In 1 of 2 comparisons of depths a curve misses its cells by more than seeds explain; "
+        "In 1 of 2 comparisons of depths a curve misses its points by more than seeds explain; "
         "their intervals are wider for it.",
         f"Runs on the data sets {DATA[:8]}, {OTHER_DATA[:8]} were fitted each on their own and not "
         "compared: no sweep.json says that these are one source in several vocabularies.",

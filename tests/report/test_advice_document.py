@@ -39,7 +39,7 @@ def advice(tmp_path_factory: pytest.TempPathFactory) -> Advice:
 
 
 def told(advice: Advice) -> Document:
-    return advice_of(advice, command=COMMAND, version="archfit 0 (commit abc)")
+    return advice_of(advice, command=COMMAND)
 
 
 def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_path: Path) -> None:
@@ -65,8 +65,9 @@ def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_
 def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
     document = told(advice)
     text = text_of(document)
-    assert f"Measured: {len(RUNS)} networks of up to 0.5M parameters on your data." in text
-    assert "No depth was measured" not in text
+    basis = f"Based on {len(RUNS)} networks of up to 0.5M parameters, trained on your data."
+    assert basis in text
+    assert "Nothing was trained" not in text
     assert text.count("2.0000") >= 2
     data = document.data
     assert isinstance(data, dict)
@@ -99,7 +100,7 @@ def test_without_runs_nothing_is_said_to_be_measured(advice: Advice) -> None:
     bare = decided(advice.source, PlanOptions(params=10**6), advice.data, "protein", (), None)
     document = told(bare)
     text = text_of(document)
-    assert "No depth was measured on your data" in text
+    assert "Nothing was trained on your data" in text
     assert "Measured:" not in text
     assert [figure.name for figure in document.figures] == ["prior", "depths"]
     assert isinstance(document.data, dict)
@@ -112,8 +113,8 @@ def test_vocabularies_that_were_tried_are_told_of_the_best_first(advice: Advice)
         for label, vocab, bits in (("bpe 512", 512, 2.5), ("as given", 11, 2.75))
     )
     document = told(replace(advice, trials=trials, failures=("out of memory",)))
-    text = " ".join(text_of(document, why=False).split())
-    assert "Of 2 vocabularies bpe 512 was best: 2.500 bits per byte at 60k" in text
+    text = " ".join(text_of(document).split())
+    assert "bpe 512 was the best of 2 vocabularies: 2.500 bits per byte with 60k" in text
     assert "as given 2.750" in text
     assert "Some runs failed: out of memory" in text
     assert isinstance(document.data, dict)

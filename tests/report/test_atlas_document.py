@@ -105,7 +105,7 @@ def test_one_vocabulary_is_compared_with_none(document: Document) -> None:
 def test_an_atlas_of_few_runs_says_what_is_missing(atlas: Atlas) -> None:
     few = Atlas(kinds=atlas.kinds, runs=atlas.runs[:3])
     said = atlas_document(few)
-    assert "which a best depth needs" in said.sections[0].sentences[0]
+    assert "A best depth needs" in said.sections[0].sentences[0]
     assert not said.figures
 
 

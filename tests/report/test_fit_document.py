@@ -14,7 +14,7 @@ def test_tables_hold_the_numbers_of_the_fit() -> None:
     tables = {table.title: table for section in document.sections for table in section.tables}
     (row,) = tables["Depths at equal size"].rows
     assert row[:5] == ("6 and 12", "full", "mine", "deeper wins above", "3.02M")
-    assert len(tables["All cells"].rows) == 10
+    assert len(tables["All networks"].rows) == 10
     assert "Redundancy" not in tables
     assert tables["Data"].rows == (("mine", "2,000", DATA, str(len(records))),)
 
@@ -23,7 +23,7 @@ def test_a_terminal_has_the_conclusions_and_no_table_of_all_cells() -> None:
     text = text_of(fit_document(fitted(depth_runs())))
     assert "Depth 12 overtakes depth 6 at " in text
     assert "seeds needed" not in text
-    assert "All cells" not in text
+    assert "All networks" not in text
 
 
 def test_words_from_files_are_cut_and_hold_nothing_that_cannot_be_drawn() -> None:

@@ -12,7 +12,7 @@ from archfit.report.audit_document import gallery_document
 from archfit.report.document import Command, Document, Section, Table
 from archfit.report.page import fragment, page_of, save_figure, save_page
 from archfit.report.plan_document import plan_document
-from archfit.report.terminal import text_of
+from archfit.report.terminal import MORE, text_of
 from tests_plans import question
 
 HOSTILE = "<script>alert(1)</script>{{ 7*7 }}"
@@ -36,29 +36,6 @@ def test_numbers_stand_on_the_right_and_words_do_not() -> None:
     assert '<td class="number">1,000</td>' in fragment([SECTION])
 
 
-def test_a_terminal_shows_the_answer_first_and_commands_whole() -> None:
-    long = Command("archfit " + "--option value " * 30)
-    section = Section(title="Test it", sentences=("A sentence.", long))
-    hidden = Section(title="Only for pages", is_detail=True, sentences=("no",))
-    text = text_of(Document(title="t", headline="Yes.", sections=(section, hidden), data={}))
-    assert text.splitlines() == ["Yes.", "Test it", "  A sentence.", f"    {long}"]
-
-
-def test_a_terminal_wraps_sentences_and_keeps_their_words_whole() -> None:
-    words = " ".join(["--minutes-to-measure", "arXiv:2006.12467"] * 9)
-    longest = "x" * 120
-    section = Section(title="Why", sentences=(f"A sentence: {words}.", longest, "a\nb"))
-    document = Document(title="t", headline=f"Yes: {words}", sections=(section,), data={})
-    lines = text_of(document).splitlines()
-    wide = [line for line in lines if len(line) > 80]
-    assert wide == [f"  {longest}"]
-    assert " ".join(" ".join(lines).split()) == (
-        f"Yes: {words} Why A sentence: {words}. {longest} a b"
-    )
-    assert lines[1].startswith("  ")  # what goes on of a headline stands further in
-    assert lines[lines.index("Why") + 2].startswith("    ")
-
-
 def test_why_is_left_out_unless_asked_for_and_details_always() -> None:
     parts = (
         Section(sentences=("first",)),
@@ -66,7 +43,7 @@ def test_why_is_left_out_unless_asked_for_and_details_always() -> None:
         Section(title="Detail", sentences=("third",), is_detail=True),
     )
     document = Document(title="t", headline="Yes.", sections=parts, data={})
-    assert text_of(document, why=False).splitlines() == ["Yes.", "  first"]
+    assert text_of(document, why=False).splitlines() == ["Yes.", "  first", MORE]
     assert text_of(document).splitlines() == ["Yes.", "  first", "Why", "  second"]
     page = page_of(document)
     assert all(word in page for word in ("first", "second", "third"))

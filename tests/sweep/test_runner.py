@@ -1,6 +1,7 @@
 """The list of a runner: what it hands out, and what becomes of a cell that fails."""
 
 import fcntl
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,16 @@ import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
+from archfit.spec.files import is_held
 from archfit.sweep.runner import TRIES, CellQueue
-from tests_sweeps import tiny_specs
+from tests_sweeps import (
+    PATIENCE,
+    started,
+    sweep_command,
+    tiny_specs,
+    wait_until,
+    write_sweep,
+)
 
 Specs = tuple[RunSpec, ...]
 
@@ -132,3 +141,17 @@ def test_one_that_was_held_meanwhile_is_not_lost(
     assert cells.next(anything) == specs[0]
     cells.note(specs[0], {"event": "held"})
     assert cells.next(anything) == specs[0]
+
+
+def test_a_sweep_whose_folder_is_deleted_ends_with_a_sentence(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    specs = tiny_specs(data, 3, steps=5000)
+    out = tmp_path / "out"
+    runner = started(sweep_command(write_sweep(data, specs, tmp_path), out))
+    wait_until(lambda: any(is_held(out / spec.name) for spec in specs), "a cell in training")
+    shutil.rmtree(out)
+    _, said = runner.communicate(timeout=PATIENCE)
+    assert runner.returncode == 2
+    assert f"{out} was deleted while the sweep ran" in said
+    assert not list(out.glob("*/record.json"))

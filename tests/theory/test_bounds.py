@@ -28,7 +28,15 @@ def _listed(**sizes: object) -> dict[str, Bound]:
 def test_continuous_inputs_have_the_papers_bounds_and_ours() -> None:
     listed = _listed(depth=4, width=12, heads=3)
     assert listed.keys() == {
-        *("nonzero", "monomial_witness", "lb_strong", "lb", "lb_relaxA", "lb_thm1_closed"),
+        *(
+            "nonzero",
+            "monomial_witness",
+            "lb_sphere",
+            "lb_strong",
+            "lb",
+            "lb_relaxA",
+            "lb_thm1_closed",
+        ),
         *("lb_relaxB", "lb_thm2_closed", "ub_thm1", "ub_stat", "ub_thm2", "ub_thm2_closed"),
     } - {"lb_thm1_closed", "lb_thm2_closed"}  # d_x - H = 9 is odd
 
@@ -118,15 +126,25 @@ def test_many_positions_in_a_wider_stream_cost_no_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "name"), [(3, "below both"), (4, "between"), (8, "between"), (9, "above both")]
+    ("depth", "name"),
+    [(3, "below log3"), (4, "past log3"), (8, "past log3"), (9, "above where the proved upper")],
 )
 def test_regimes_change_at_log3_of_width_and_at_the_corrected_threshold(
     depth: int, name: str
 ) -> None:
     """81 = 3^4, and 2 * 81^2 lies between 3^8 and 3^9."""
-    assert regime(depth, 81).name.startswith(name)
-    assert regime(3, 28).name.startswith("below both")
-    assert regime(3, 27).name.startswith("between")
+    assert regime(Shape(depth=depth, width=81, heads=1)).name.startswith(name)
+    assert regime(Shape(depth=3, width=28, heads=1)).name.startswith("below log3")
+    assert regime(Shape(depth=3, width=27, heads=1)).name.startswith("past log3")
+
+
+def test_under_a_mask_the_upper_bound_bends_at_four_times_the_statistics() -> None:
+    """Two heads of 2 in a width of 4 show 8 numbers of a prefix: 27 < 32 < 81."""
+    names = {
+        depth: regime(Shape(depth=depth, width=4, heads=2, causal=True)).name for depth in (3, 4)
+    }
+    assert names[3].startswith("past log3")
+    assert names[4].endswith("it grows with the square of depth")
 
 
 def test_the_regime_of_a_limited_rank_is_that_of_the_rank() -> None:

@@ -21,7 +21,7 @@ NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
 
 
 def test_every_quantity_says_its_meaning_source_and_status() -> None:
-    assert len(ENTRIES) == 55
+    assert len(ENTRIES) == 68
     for entry in ENTRIES.values():
         assert entry.meaning.endswith((".", ":"))
         assert len(entry.row["source"]) > 10
@@ -37,8 +37,7 @@ def test_deep_upper_bounds_are_always_called_disputed() -> None:
 
 def test_every_letter_is_explained_in_the_notation() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", NOTATION.read_text(), re.MULTILINE)
-    explained = dict(rows)
-    assert {word: letter for letter, word in explained.items() if word in LETTERS} == LETTERS
+    assert {word: letter for letter, word in rows if word in LETTERS} == LETTERS
 
 
 def test_the_document_has_the_keys_of_the_contract() -> None:

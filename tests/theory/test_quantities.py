@@ -9,7 +9,8 @@ from archfit.theory.catalogue import ENTRIES, Entry
 ENDS = {
     **dict.fromkeys(("depth", "deep_depth", "shallow_depth"), (1, 10**6)),
     **dict.fromkeys(("width", "deep_width", "heads", "head_dim", "embedding_rank"), (1, 10**9)),
-    **dict.fromkeys(("vocab", "inside", "outside"), (1, 10**12)),
+    **dict.fromkeys(("vocab", "inside", "outside", "prefix", "continuation"), (1, 10**12)),
+    "chains": (1, 10**6),
     "position_rank": (0, 10**9),
     "entry": (0, 10**9),
     "positions": (2, 10**12),

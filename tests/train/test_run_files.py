@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -53,23 +54,39 @@ def state(**changes: object) -> Damage:
     """Change what state.json says about the run."""
 
     def damage(newest: Path) -> None:
-        document = json.loads((newest / "state.json").read_text())
+        document = stored_state(newest)
         document["saved"] |= changes
-        (newest / "state.json").write_text(json.dumps(document))
+        write_state(newest, json.dumps(document).encode())
 
     return damage
+
+
+def stored_state(checkpoint: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text().splitlines()[0])
+    return state
+
+
+def write_state(checkpoint: Path, content: bytes) -> None:
+    """With a hash that agrees, so that the content itself is looked at."""
+    digest = json.dumps(hashlib.sha256(content).hexdigest()).encode()
+    (checkpoint / "state.json").write_bytes(content + b"\n" + digest + b"\n")
 
 
 def text(content: bytes) -> Damage:
-    def damage(newest: Path) -> None:
-        (newest / "state.json").write_bytes(content)
-
-    return damage
+    return lambda newest: write_state(newest, content)
 
 
 def of_another_spec(newest: Path) -> None:
-    document = json.loads((newest / "state.json").read_text())
-    (newest / "state.json").write_text(json.dumps(document | {"spec_hash": "f" * 64}))
+    write_state(newest, json.dumps(stored_state(newest) | {"spec_hash": "f" * 64}).encode())
+
+
+def of_another_version(newest: Path) -> None:
+    """0.1 wrote no hash."""
+    (newest / "state.json").write_text(json.dumps(stored_state(newest)))
+
+
+def empty_state(newest: Path) -> None:
+    (newest / "state.json").write_bytes(b"")
 
 
 def truncated(newest: Path) -> None:
@@ -91,9 +108,9 @@ def tensor(change: Callable[[torch.Tensor], torch.Tensor]) -> Damage:
         tensors = load_file(path)
         tensors["head.rows_RI"] = change(tensors["head.rows_RI"]).contiguous()
         save_file(tensors, path)
-        document = json.loads((newest / "state.json").read_text())
+        document = stored_state(newest)
         document["model_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-        (newest / "state.json").write_text(json.dumps(document))
+        write_state(newest, json.dumps(document).encode())
 
     return damage
 
@@ -133,6 +150,8 @@ def a_file(newest: Path) -> None:
         (no_tensors, "No such file"),
         (endless, "model.safetensors is not what was written"),
         (pipe, "model.safetensors is not what was written"),
+        (of_another_version, "state.json is not what was written, or was written by archfit 0.1"),
+        (empty_state, "state.json is not what was written"),
         (text(b"nonsense"), "this CheckpointState is not JSON"),
         (text(b"[" * 100_000), "nested too deeply"),
         (text(b"{}"), "lacks spec_hash"),

@@ -1,29 +1,33 @@
 """The `archfit` program: its verbs, and what happens when something goes wrong."""
 
 import contextlib
-import functools
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import with_words
-from archfit.cli.output import version_line
-from archfit.spec.errors import InvalidValue, one_line
-from archfit.spec.run_options import NAMES_OF_FIELD
+from archfit.cli.options import examples, with_words
+from archfit.cli.output import NAME, say, say_stopped, show
+from archfit.cli.streams import open_streams
+from archfit.report.document import Document
+from archfit.report.version import version_line
+from archfit.spec.errors import one_line
 
-COMMANDS = {  # verb: the module and the function, or group of functions, that does it
+QUESTION = "Which Transformer architecture fits my data?"
+COMMANDS = {  # verb: the module and the function that does it
     "advise": ("advise_command", "advise"),
     "theory": ("theory_commands", "theory"),
     "bounds": ("theory_commands", "bounds"),
     "plan": ("plan_command", "plan"),
     "audit": ("audit_command", "audit"),
     "export": ("export_command", "export"),
-    "data": ("data_commands", "app"),
+    "data prepare": ("data_commands", "prepare"),
+    "data inspect": ("data_commands", "inspect"),
     "train": ("train_command", "train"),
     "sweep": ("sweep_command", "sweep"),
     "fit": ("fit_command", "fit"),
@@ -34,6 +38,7 @@ COMMANDS = {  # verb: the module and the function, or group of functions, that d
     "witness": ("theory_commands", "witness"),
     "serve": ("app", "serve"),
 }
+GROUPS = {"data": "Turn text, sequences, images or series into tokens, and say what they hold."}
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
 # the parent of its public BadParameter is "the command line was wrong" in both.
@@ -50,7 +55,7 @@ def _print_version(wanted: bool) -> None:
 
 
 VERSION = typer.Option(
-    "--version", help="Version and commit.", callback=_print_version, is_eager=True
+    "--version", help="Version and commit.", callback=_print_version, is_eager=True, metavar=""
 )
 
 
@@ -60,51 +65,50 @@ def _global_options(
     """Which Transformer architecture fits my data?"""
 
 
+class _PlainHelp:
+    """A command or group whose --help names no type."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option of click, without a value."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]  # of the other parent
+        option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, TyperCommand):
+    pass
+
+
+class _Group(_PlainHelp, TyperGroup):
+    pass
+
+
 def program(words: Sequence[str]) -> typer.Typer:
     """The command line with the verb that the words begin with, else with all verbs.
 
     Reading every room takes a quarter of a second, and a command needs few of them.
     """
+    settings = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
-        name="archfit",
-        help="Which Transformer architecture fits my data?",
+        name=NAME,
+        help=QUESTION,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=settings,
+        cls=_Group,
     )
     app.callback()(_global_options)
-    for verb in words[:1] if words and words[0] in COMMANDS else COMMANDS:
-        module, name = COMMANDS[verb]
+    groups, known = {"": app}, {verb.split()[0] for verb in COMMANDS}
+    for verb, (module, name) in COMMANDS.items():
+        group, _, last = verb.rpartition(" ")
+        if words and words[0] in known and words[0] not in (group, verb):
+            continue
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=verb)
-        else:
-            app.command(verb)(_saying_options(command))
+        if group not in groups:
+            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)
+            app.add_typer(groups[group], name=group)
+        groups[group].command(last, cls=_Command, epilog=examples(verb))(command)
     return app
-
-
-def _saying_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, which calls a refused value by the option that gave it."""
-
-    @functools.wraps(command)
-    def run(**options: object) -> None:
-        try:
-            command(**options)
-        except InvalidValue as problem:
-            raise problem.named(_option_names(problem, options)) from problem
-
-    return run
-
-
-def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
-    """Which option stands for each field; where several may, that of the refused value."""
-    names = {}
-    for field in problem.fields:
-        given = [name for name in NAMES_OF_FIELD.get(field, ()) if name in options]
-        given.sort(key=lambda name: str(options[name]) != str(problem.value))
-        if given:
-            names[field] = f"--{given[0].replace('_', '-')}"
-    return names
 
 
 @with_words("serve")
@@ -119,28 +123,29 @@ def serve(host: str = "127.0.0.1", port: int = 8000) -> None:
 
     listener = server.listen(host, port)
     address, taken = listener.getsockname()[:2]
-    host_name = f"[{address}]" if ":" in address else address
+    place = f"http://{f'[{address}]' if ':' in address else address}:{taken}/"
+    told = Document(
+        title=NAME, headline=f"{place}  (Ctrl-C ends it)", sections=(), data={"address": place}
+    )
     with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
-        server.serve(listener, lambda: typer.echo(f"http://{host_name}:{taken}/  (Ctrl-C ends it)"))
+        server.serve(listener, lambda: show(told))
 
 
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit status 2."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small here: threads wait
+    open_streams()
     try:
         status = program(sys.argv[1:])(standalone_mode=False)
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except (UsageError, MemoryError, OSError, ValueError) as problem:
         status = 0
         if type(problem).__name__ != "NoArgsIsHelpError":  # a bare `archfit`: help was printed
-            typer.echo(f"archfit: {one_line(_sentence(problem))}", err=True)
+            say(f"{NAME}: {one_line(_sentence(problem))}")
             status = BAD_INPUT
     if status == INTERRUPTED:  # newer typers turn Ctrl-C into this status themselves
-        typer.echo("archfit: interrupted; nothing half-written is left", err=True)
+        say_stopped("interrupted; nothing half-written is left")
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
-from archfit.audit.auditor import AuditResult, audit_model, audit_target
+from archfit import answers
+from archfit.audit.auditor import AuditResult, audit_model
 from archfit.audit.findings import IDS
 from archfit.audit.zoo import zoo_models
 from archfit.cli.options import Chart, with_words
-from archfit.cli.output import show, version_line
-from archfit.report.audit_document import audit_document, gallery_document
+from archfit.cli.output import NAME, say, show
+from archfit.report.audit_document import gallery_document
 from archfit.report.page import save_page
+from archfit.report.version import version_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,6 @@ def audit(
     fail_on: list[str] | None = None,
     sort: str = "name",
     chart: Chart = None,
-    as_json: bool = False,
 ) -> None:
     """What a model's shape wastes, with evidence and a fix.
 
@@ -48,14 +47,13 @@ def audit(
         models = sorted(map(audit_model, zoo_models()), key=lambda result: _key(result, sort))
         document = gallery_document(models, version_line())
     else:
-        read = partial(audit_target, measure=weights, environment=os.environ, download=download)
-        models = [*map(read, targets or [])]
-        document = audit_document(models)
+        found = answers.audit(*(targets or []), weights=weights, download=download)
+        models, document = [*found.value], found.document
     figure = "models" if everything else "spectrum"
     if chart is not None and everything and chart.suffix.lower() == ".html":
         save_page(document, chart)
         figure = ""
-    show(document, as_json=as_json, chart=chart, figure=figure)
+    show(document, chart=chart, figure=figure)
     caught = [
         f"{result.model.name}: {finding.id}"
         for result in models
@@ -63,7 +61,7 @@ def audit(
         if finding.id in failing
     ]
     if caught:
-        typer.echo(f"archfit: --fail-on: {'; '.join(caught)}", err=True)
+        say(f"{NAME}: --fail-on: {'; '.join(caught)}")
         raise typer.Exit(FOUND)
 
 

@@ -52,7 +52,6 @@ def export(
     run: Path | None = None,
     data: Path | None = None,
     overwrite: bool = False,
-    as_json: bool = False,
 ) -> None:
     """Write the files by which another tool builds this network, or loads a trained one."""
     prepared = open_prepared(data) if data is not None else None
@@ -78,7 +77,7 @@ def export(
         if trained is not None:
             write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
-    show(_document(made, [str(out / name) for name in files]), as_json=as_json)
+    show(_document(made, [str(out / name) for name in files]))
 
 
 def _shape(
@@ -153,12 +152,11 @@ def _is_exported(path: Path) -> bool:
 
 def _document(made: Export, files: list[str]) -> Document:
     params = made.params
-    parts = f"{params.blocks:,} in blocks, {params.embedding:,} in tables"
-    notes = tuple(f"Note: {note}." for note in made.notes)
+    parts = f"{params.blocks:,} in blocks, {params.embedding:,} in embeddings"
     return Document(
         title=made.format,
         headline=f"{made.format}: {params.total:,} parameters ({parts})",
-        sections=(Section(sentences=tuple(files)), Section(sentences=notes)),
+        sections=(Section.of("", *files, *(f"Note: {note}." for note in made.notes)),),
         data={
             "format": made.format,
             "files": files,

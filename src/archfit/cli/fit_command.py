@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
-from archfit.advise.backtest import all_grids, backtest
+from archfit import answers
+from archfit.advise.backtest import all_grids
 from archfit.cli.options import with_words
-from archfit.cli.output import print_json, show, version_line
+from archfit.cli.output import manner, show
 from archfit.fit.atlas import Atlas, read_atlas, with_own
 from archfit.fit.fitted import read_folders
 from archfit.report.atlas_document import atlas_document
-from archfit.report.backtest_document import backtest_document
 from archfit.report.document import Document
-from archfit.report.fit_document import Origin, fit_document, sweep_report
+from archfit.report.fit_document import Origin, fit_document, page_document, sweep_report
 from archfit.report.page import check_page_file, save_report
-from archfit.spec.errors import check_choice
+from archfit.report.version import version_line
 from archfit.spec.files import ADVICE, SWEEP
 from archfit.sweep.folder import read_sweep
 
@@ -25,11 +23,10 @@ def fit(
     folders: list[Path] | None = None,
     evidence: bool = False,
     atlas: bool = False,
-    as_json: bool = False,
 ) -> None:
     """Crossing points, redundancies and laws from runs, with 90 % intervals."""
     if atlas and not evidence:
-        return show(atlas_document(_atlas(folders or [])), as_json=as_json)
+        return show(atlas_document(_atlas(folders or [])))
     if evidence == bool(folders or atlas):
         both, none = "folders and --evidence are both", "neither folders nor --evidence is"
         raise ValueError(
@@ -41,10 +38,10 @@ def fit(
         from archfit.fit.paper_findings import all_findings
         from archfit.report.evidence_document import evidence_document
 
-        document = evidence_document(read_evidence(), all_findings(), rows=as_json)
+        document = evidence_document(read_evidence(), all_findings(), rows=manner().as_json)
     else:
         document = fit_document(read_folders(folders or []).fits())
-    return show(document, as_json=as_json)
+    return show(document)
 
 
 def _atlas(folders: Sequence[Path]) -> Atlas:
@@ -63,19 +60,12 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
 
 
 @with_words("report")
-def report(
-    out: Path, folders: list[Path] | None = None, atlas: bool = False, as_json: bool = False
-) -> None:
+def report(out: Path, folders: list[Path] | None = None, atlas: bool = False) -> None:
     """One page with what runs say: conclusions, figures with intervals, tables."""
     check_page_file(out)
     document = atlas_document(_atlas(folders or [])) if atlas else _report(folders or [], out)
     written = save_report(document, out)
-    if as_json:
-        return print_json({"file": str(out), "figures": figures_json(written)})
-    typer.echo(f"{out}: {len(written)} figures, each also as SVG and PNG beside it")
-    for name in written:
-        typer.echo(f"  {name}")
-    return None
+    show(page_document(out, written))
 
 
 def _report(folders: list[Path], out: Path) -> Document:
@@ -93,16 +83,9 @@ def _report(folders: list[Path], out: Path) -> Document:
         from archfit.journey import advice_of
 
         advice, stored = read_advice(advices[0])
-        return advice_of(advice, command=stored.command, version=version_line())
+        return advice_of(advice, command=stored.command)
     runs, origins = read_folders(folders), [_origin(folder) for folder in folders]
     return sweep_report(runs.fits(), runs.records, origins, out.name, version_line())
-
-
-def figures_json(written: dict[str, list[Path]]) -> list[dict[str, object]]:
-    """The charts of a page with their files."""
-    return [
-        {"name": name, "files": [str(path) for path in paths]} for name, paths in written.items()
-    ]
 
 
 def _origin(folder: Path) -> Origin:
@@ -122,9 +105,6 @@ def _origin(folder: Path) -> Origin:
 
 
 @with_words("backtest", grids=all_grids())
-def back_test(grid: str | None = None, as_json: bool = False) -> None:
+def back_test(grid: str | None = None) -> None:
     """Regret of rules, of the prior and of a ladder of small networks, on data left out."""
-    if grid is not None:
-        check_choice(all_grids(), grid=grid)
-    tests = backtest(read_atlas(), all_grids() if grid is None else (grid,))
-    show(backtest_document(tests), as_json=as_json)
+    show(answers.backtest(grid).document)

@@ -1,5 +1,6 @@
 """Options that several commands share, each written once, and commands' options as one value."""
 
+import functools
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
@@ -12,40 +13,84 @@ from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 import typer
 from typer.models import ParameterInfo
 
+from archfit.cli.output import MANNER, Manner
+from archfit.spec.errors import InvalidValue
+from archfit.spec.run_options import NAMES_OF_FIELD
 from archfit.spec.sizes import parse_bytes, parse_size
 
 Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
+GENERAL = ("why", "quiet", "as_json")  # options of every command
+EXAMPLES = "examples"
 
 
 def with_words(
-    command: str, fields_of: type | None = None, **lists: Iterable[str]
+    command: str, fields_of: type | tuple[type, ...] = (), **lists: Iterable[str]
 ) -> Callable[[Command], Command]:
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of `fields_of`. `lists` are what a sentence of the table names in braces.
+    field of `fields_of`, one class or several. `lists` are what a sentence of the table names in
+    braces.
     """
 
+    kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
+
     def worded(function: Command) -> Command:
-        own, filled = signature(function).parameters, () if fields_of is None else fields(fields_of)
-        types = get_type_hints(fields_of) if fields_of is not None else {}
+        own, filled = (
+            signature(function).parameters,
+            [each for kind in kinds for each in fields(kind)],
+        )
+        types = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
         types |= get_type_hints(function, include_extras=True)
-        defaults = {field.name: field.default for field in filled}
+        types |= dict.fromkeys(GENERAL, bool)
+        defaults = {field.name: field.default for field in filled} | dict.fromkeys(GENERAL, False)
         defaults |= {name: parameter.default for name, parameter in own.items()}
         said, table = {name: ", ".join(words) for name, words in lists.items()}, _all_words()
-        for name, words in table[command].items():
+        options = {name: words for name, words in table[command].items() if name != EXAMPLES}
+        for name, words in (options | {name: {} for name in GENERAL}).items():
             if get_origin(types[name]) is not Annotated:
-                made = _option(words or table["shared"][name], said)
+                made = _option(words or table["shared"][name], said, is_flag=types[name] is bool)
                 types[name] = Annotated[types[name], made]
-        names = [*(name for name in own if types[name] is typer.Context), *table[command]]
-        parameters = [_parameter(name, types[name], defaults[name]) for name in names]
-        function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-        function.__annotations__ = types
-        return function
+        names = [*(name for name in own if types[name] is typer.Context), *options, *GENERAL]
+
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            manner = Manner(**{name: given.pop(name) for name in GENERAL})
+            token = MANNER.set(manner)
+            try:
+                function(**given)
+            except InvalidValue as problem:
+                raise problem.named(_option_names(problem, given)) from problem
+            finally:
+                MANNER.reset(token)
+
+        parameters = [
+            _parameter(name, types[name], defaults[name]) for name in dict.fromkeys(names)
+        ]
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        run.__annotations__ = types
+        return run  # type: ignore[return-value]  # it is called as the command was
 
     return worded
+
+
+def examples(command: str) -> str:
+    """What `--help` ends with: lines that can be typed as they stand."""
+    lines = _all_words()[command][EXAMPLES]
+    return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
+def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[str, str]:
+    """Which option stands for each field; where several may, that of the refused value."""
+    names = {}
+    for field in problem.fields:
+        given = [name for name in NAMES_OF_FIELD.get(field, ()) if name in options]
+        given.sort(key=lambda name: str(options[name]) != str(problem.value))
+        if given:
+            names[field] = f"--{given[0].replace('_', '-')}"
+    return names
 
 
 def _parameter(name: str, kind: object, default: object) -> Parameter:
@@ -59,11 +104,11 @@ def _all_words() -> dict[str, dict[str, dict[str, str]]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def _option(words: Mapping[str, str], said: Mapping[str, str]) -> ParameterInfo:
-    """What typer reads, of one line of the table."""
+def _option(words: Mapping[str, str], said: Mapping[str, str], *, is_flag: bool) -> ParameterInfo:
+    """What typer reads, of one line of the table; a flag has no value to name."""
     settings: dict[str, Any] = {
         "help": words["help"].format(**said),
-        "metavar": words.get("metavar"),
+        "metavar": words.get("metavar", "" if is_flag else None),
     }
     for kind, parse in (("size", parse_size), ("bytes", parse_bytes)):
         if kind in words:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import subprocess
 import sys
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from archfit import __version__
-from archfit.report.terminal import text_of
+from archfit.report.document import counted
+from archfit.report.terminal import PLAIN, RED, is_coloured, text_of, visible
 from archfit.spec.rates import beyond_rates
 
 if TYPE_CHECKING:
@@ -25,39 +25,71 @@ if TYPE_CHECKING:
     from archfit.report.document import Document
     from archfit.spec import RunSpec
 
-PACKAGE = Path(__file__).parents[1]
+NAME = "archfit"  # how refusals and warnings begin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manner:
+    """How somebody asked to be answered."""
+
+    why: bool = False
+    quiet: bool = False
+    as_json: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is said of work under way."""
+        return self.quiet or self.as_json
+
+
+MANNER: ContextVar[Manner] = ContextVar("MANNER")  # of the command that runs
+
+
+def manner() -> Manner:
+    """How the one who typed the command wants to be answered."""
+    return MANNER.get(Manner())
 
 
 def print_json(document: object) -> None:
-    """One JSON document on stdout, and nothing else."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    """One JSON document on stdout, and nothing else; in ASCII, which steers no terminal."""
+    typer.echo(json.dumps(document, indent=2).replace("\x7f", "\\u007f"))
 
 
-def show(
-    document: Document,
-    *,
-    as_json: bool,
-    why: bool = True,
-    chart: Path | None = None,
-    figure: str = "",
-) -> None:
-    """The result, for a program or for people; `figure` of it is drawn to the file `chart`."""
+def say(sentence: str) -> None:
+    """A line on stderr, beside the answer."""
+    prefix = f"{NAME}:"
+    line = visible(sentence)
+    if line.startswith(prefix) and is_coloured(sys.stderr):
+        line = line.replace(prefix, f"{RED}{prefix}{PLAIN}", 1)
+    typer.echo(line, err=True)
+
+
+def say_stopped(sentence: str) -> None:
+    """The same after Ctrl-C, which a terminal echoes where the cursor is."""
+    if sys.stderr.isatty():
+        typer.echo(err=True)
+    say(f"{NAME}: {sentence}")
+
+
+def show(document: Document, *, chart: Path | None = None, figure: str = "") -> None:
+    """The result in the manner asked for; `figure` of it is drawn to the file `chart`."""
+    asked = manner()
     if chart is not None and figure:
         from archfit.report.page import save_figure
 
         save_figure(document.figure(figure), chart)
-    if as_json:
+    if asked.as_json:
         more = {} if chart is None else {"chart": str(chart)}
         data = document.data
         return print_json(data | more if isinstance(data, dict) else data)
-    drawn = "" if chart is None else f"\nChart: {chart}"
-    return typer.echo(text_of(document, why=why) + drawn)
+    drawn = [] if chart is None or asked.quiet else [f"Chart: {visible(str(chart))}"]
+    return typer.echo("\n".join([text_of(document, why=asked.why, quiet=asked.quiet), *drawn]))
 
 
 @contextlib.contextmanager
 def bar(first: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
     """What to call with stage, done and total; it moves a bar on a terminal, else nothing."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or manner().is_silent:
         yield lambda _stage, _done, _total: None
         return
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
@@ -79,25 +111,9 @@ def bars_of(*columns: ProgressColumn) -> Bars:
     return Bars(*columns, console=Console(stderr=True), transient=True)
 
 
-def version_line() -> str:
-    """Version and commit, `archfit 0.1.0 (commit 1a2b3c4)`."""
-    return f"archfit {__version__} (commit {commit()})"
-
-
-def commit() -> str:
-    """The commit this code is from: of the checkout it lies in, or written into its wheel."""
-    checkout = PACKAGE.parents[1]
-    if (checkout / "pyproject.toml").exists() and shutil.which("git"):
-        words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        said = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
-        return said.stdout.strip() if said.returncode == 0 else "unknown"
-    written = PACKAGE / "resources" / "commit.txt"
-    return written.read_text().strip()[:12] if written.exists() else "unknown"
-
-
 def say_beyond_rates(specs: Iterable[RunSpec]) -> None:
     """Say once, on standard error, where automatic learning rates are asked too much."""
     said = [sentence for spec in specs if (sentence := beyond_rates(spec)) is not None]
     if said:
-        others = f" (and {len(said) - 1} more runs)" if len(said) > 1 else ""
-        typer.echo(f"archfit: {said[0]}{others}", err=True)
+        others = f" (and {counted(len(said) - 1, 'more run')})" if len(said) > 1 else ""
+        say(f"{NAME}: {said[0]}{others}")

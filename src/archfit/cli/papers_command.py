@@ -6,6 +6,6 @@ from archfit.report.papers_document import papers_document
 
 
 @with_words("papers")
-def papers(words: list[str] | None = None, why: bool = False, as_json: bool = False) -> None:
+def papers(words: list[str] | None = None) -> None:
     """Which command is a theorem, figure or table of the papers, its status and our number."""
-    show(papers_document(words or ()), as_json=as_json, why=why)
+    show(papers_document(words or ()))

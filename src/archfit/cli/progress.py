@@ -9,10 +9,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from archfit.cli.output import bars_of
-from archfit.report.sweep_document import cell_words, clock_words
+from archfit.cli.output import bars_of, say
+from archfit.report.sweep_document import clock_words, run_words
+from archfit.report.terminal import visible
 from archfit.sweep.runner import SweepWatcher
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class RunLog:
 
     def notice(self, sentence: str) -> None:
         """Write the sentence to stderr."""
-        typer.echo(sentence, err=True)
+        say(sentence)
 
     def finished(self, record: RunRecord) -> None:
         """Say nothing: the table that follows does."""
@@ -122,7 +121,7 @@ class RunBar(RunLog):
 
     def notice(self, sentence: str) -> None:
         """Write the sentence above the bar."""
-        self.bars.console.print(sentence, highlight=False, markup=False)
+        self.bars.console.print(visible(sentence), highlight=False, markup=False)
 
 
 def speed(progress: Progress) -> str:
@@ -190,7 +189,7 @@ class SweepStatus(SweepWatcher):
         """Where the sweep stands, in one line."""
         cells = self.cells
         done, there = len(cells.done), len(cells.skipped)
-        parts = [f"{done + there}/{cells.total} cells done"]
+        parts = [f"{done + there}/{cells.total} runs done"]
         if there:
             parts[0] += f" ({there} before)"
         if cells.failed:
@@ -220,12 +219,12 @@ class SweepLog(SweepStatus):
         """Say how the cell ended."""
         super().ended(spec, how)
         if how != HELD:
-            typer.echo(f"{spec.name}  {cell_words(spec)}: {how}", err=True)
+            say(f"{spec.name}  {run_words(spec)}: {how}")
 
     def passes(self) -> None:
         """Say where the sweep stands, not too often."""
         if self.is_time_to_show(SECONDS_BETWEEN_LINES):
-            typer.echo(self.summary(), err=True)
+            say(self.summary())
 
 
 class SweepTable(SweepStatus):
@@ -243,13 +242,13 @@ class SweepTable(SweepStatus):
         from rich.table import Table
 
         table = Table(box=box.SIMPLE_HEAD, caption=self.summary(), caption_justify="left")
-        for column in ("run", "cell", "step", "nats", "tokens/s"):
+        for column in ("run", "network", "step", "nats", "tokens/s"):
             table.add_column(column)
         for spec, how in self.ends:
-            table.add_row(spec.name, cell_words(spec), how[:40], "", "", style="dim")
+            table.add_row(spec.name, run_words(spec), visible(how[:40]), "", "", style="dim")
         for spec, last in self.running.items():
             steps, loss = f"{last['step']}/{spec.recipe.steps}", last.get("training_nats_per_token")
             rate = f"{last.get('tokens_per_second', 0):,.0f}"
             said = "" if loss is None else f"{loss:.3f}"
-            table.add_row(spec.name, cell_words(spec), steps, said, rate)
+            table.add_row(spec.name, run_words(spec), steps, said, rate)
         self.live.update(table, refresh=True)

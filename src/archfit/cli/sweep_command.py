@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import print_json, say_beyond_rates, show
+from archfit.cli.output import NAME, manner, say, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import watched
 from archfit.data import retokenise
 from archfit.data.prepare import prepare as prepare_data
@@ -18,7 +18,8 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.retokenise import AsGiven, Tokenisation
 from archfit.data.sources import SAMPLE, DataSettings
 from archfit.fit.atlas import check_kind_name, read_atlas
-from archfit.report.sweep_document import cells_document, failures_document, outcome_document
+from archfit.report.document import counted
+from archfit.report.sweep_document import cells_document, outcome_document, script_document
 from archfit.spec import write_whole
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.spec.run import LearningRateRule
@@ -57,23 +58,22 @@ def sweep(
     wait: bool = True,
     checkpoint_seconds: float = 60.0,
     dry_run: bool = False,
-    as_json: bool = False,
 ) -> None:
     """Train a sweep, skip what is done, and say what follows from it; killed, it goes on."""
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))
     if dry_run:
-        return show(cells_document(request.counted()), as_json=as_json)
+        return show(cells_document(request.counted()))
     if out is None:
         raise ValueError("--out is missing; name the folder that the sweep is to have")
     options = chosen(RunnerOptions, invocation, out=out.resolve(), data_folders=())
     _check_runner(workers, ray, slurm)
     opened = open_sweep(out, request.with_data(out))
     if slurm is not None:
-        return _write_slurm(slurm, workers or SLURM_TASKS, opened, options, as_json=as_json)
+        return _write_slurm(slurm, workers or SLURM_TASKS, opened, options)
     say_beyond_rates(opened.specs)
     cells = CellQueue(opened.specs, out)
     _train(cells, opened, options, invocation)
-    _show_outcome(cells, opened, out, as_json=as_json)
+    _show_outcome(cells, opened, out)
     if cells.failed:
         raise SystemExit(SOME_FAILED)
     return None
@@ -98,7 +98,7 @@ def _train(
     if not cells.all_done:
         options = replace(options, data_folders=_data_there(opened))
     try:
-        with watched(silent=given["as_json"]) as watch:
+        with watched(silent=manner().is_silent) as watch:
             if given["ray"] is not None:
                 run_on_ray(cells, options, watch, address=given["ray"])
             else:
@@ -106,39 +106,33 @@ def _train(
                 run_here(cells, options, slots, watch, wait=given["wait"])
     except SweepStopped as stopped:
         write_results(options.out, opened)
-        typer.echo(f"archfit: {stopped}: {cells.left} of {cells.total} cells left", err=True)
+        say_stopped(f"{stopped}: {cells.left} of {cells.total} runs left")
         raise SystemExit(128 + stopped.signal_number) from stopped
 
 
-def _show_outcome(cells: CellQueue, opened: Sweep, out: Path, *, as_json: bool) -> None:
+def _show_outcome(cells: CellQueue, opened: Sweep, out: Path) -> None:
     """Say how the sweep ended and what its records say so far, and rebuild results.csv."""
     from archfit.fit.conclusions import conclusions
     from archfit.fit.fitted import read_folders
 
-    if cells.failed and not as_json:  # said first: on a full disk the table cannot be written
-        show(failures_document(cells), as_json=False)
+    if cells.failed and not manner().is_silent:  # first: a full disk has no room for the table
+        say(f"{NAME}: {counted(len(cells.failed), 'run')} failed")
     results = str(write_results(out, opened))
     try:
         said = conclusions(read_folders([out]).fits())
     except ValueError as problem:  # too few records are no failure of the sweep
         said = (f"No conclusion yet: {problem}.",)
     document = outcome_document(cells, opened, folder=str(out), results=results, conclusions=said)
-    show(document, as_json=as_json)
+    show(document)
 
 
-def _write_slurm(
-    file: Path, tasks: int, opened: Sweep, options: RunnerOptions, *, as_json: bool
-) -> None:
+def _write_slurm(file: Path, tasks: int, opened: Sweep, options: RunnerOptions) -> None:
     """Write the script of a sweep whose tasks share its cells."""
     needs_gpu = any(needs_a_gpu(spec, options.device) for spec in opened.specs)
     workers = WORKERS_ON_A_GPU if needs_gpu else 1
     script = slurm_script(opened.name, options, tasks=tasks, workers=workers, needs_gpu=needs_gpu)
     write_whole(file, script.encode())
-    if as_json:
-        counts = {"cells": len(opened.specs), "done": 0, "failed": 0, "skipped": 0}
-        return print_json({"sweep": opened.name, **counts, "script": str(file), "tasks": tasks})
-    cells = f"{tasks} tasks for {len(opened.specs)} cells"
-    return typer.echo(f"{file}: {cells}; submit it by sbatch {file}")
+    show(script_document(opened, str(file), tasks))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

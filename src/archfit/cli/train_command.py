@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.cli.options import MOST_SEEDS, chosen, with_words
-from archfit.cli.output import say_beyond_rates, show, version_line
+from archfit.cli.output import manner, say_beyond_rates, say_stopped, show
 from archfit.cli.progress import run_watchers
 from archfit.data.prepare import prepare as prepare_data
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings
+from archfit.report.version import version_line
 from archfit.spec import RunSpec, load_file
+from archfit.spec.errors import check_at_least
 from archfit.spec.run_options import ATTENTIONS, RunOptions
 from archfit.spec.sizes import parse_size
 
@@ -47,15 +49,16 @@ def train(
     seed: int = 0,
     seeds: int = 1,
     device: str = "auto",
+    threads: int | None = None,
     sharding: str = "auto",
     checkpoint_seconds: float = 60.0,
     keep_weights: bool = True,
     track: str = "",
-    as_json: bool = False,
     **_fields: object,
 ) -> None:
     """Train a Transformer; interrupted or killed, the same command goes on where it was."""
     _check_choices(device=device, sharding=sharding, attention=attention)
+    _use_threads(threads)
     is_worker = spec == [STANDARD_INPUT]
     read = [] if is_worker else [_read_spec(file) for file in spec or ()]  # before data are made
     datasets = _datasets(data or [], out, is_worker=is_worker)
@@ -64,7 +67,7 @@ def train(
         return _work(datasets, out, settings)
     specs = list(dict.fromkeys(read)) or _asked_for(invocation, datasets[0])  # each once
     say_beyond_rates(specs)
-    return _train_all(specs, datasets[0], out, settings, track=track, as_json=as_json)
+    return _train_all(specs, datasets[0], out, settings, track=track)
 
 
 def _asked_for(invocation: typer.Context, data: PreparedData) -> list[RunSpec]:
@@ -97,13 +100,8 @@ def _work(datasets: list[PreparedData], out: Path, settings: TrainSettings) -> N
     """Train what standard input asks for, and say on standard output how it goes."""
     from archfit.train.together import serve
 
-    def say(event: dict[str, object]) -> None:
-        try:
-            typer.echo(json.dumps(event))  # it flushes
-        except BrokenPipeError:  # nobody hears it; standard input ends too, and the run is saved
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    serve(sys.stdin, say, datasets, out, settings)
+    # Where nobody hears it any more, standard input ends too, and the run is saved.
+    serve(sys.stdin, lambda event: typer.echo(json.dumps(event)), datasets, out, settings)
 
 
 def _datasets(folders: list[Path], out: Path, *, is_worker: bool) -> list[PreparedData]:
@@ -131,6 +129,17 @@ def _check_choices(**words: str) -> None:
             raise ValueError(f"--{name} {given} is unknown; use one of {', '.join(choices[name])}")
     if importlib.util.find_spec("torch") is None:
         raise ValueError("training needs torch, which is not installed; pip install archfit[train]")
+
+
+def _use_threads(wanted: int | None) -> None:
+    """One, as in a sweep, unless more are asked for: they decide the last bit, and on a busy
+    machine they wait for each other."""
+    import torch
+
+    if wanted is not None:
+        check_at_least(1, threads=wanted)
+    if wanted is not None or "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(wanted or 1)
 
 
 def _precision(wanted: str, device: str) -> str:
@@ -165,30 +174,29 @@ def _train_all(
     settings: TrainSettings,
     *,
     track: str,
-    as_json: bool,
 ) -> None:
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers
 
     names = tuple(name.strip() for name in track.split(",") if name.strip()) if _leads() else ()
-    silent = as_json or not _leads()
-    with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_the_end:
-        watchers = []
-        for spec, watcher in zip(specs, watched, strict=True):
-            mirrors = trackers(names, out / spec.name, watcher.notice)
-            for mirror in mirrors:
-                at_the_end.callback(mirror.close)
-            watchers.append(Watchers(watcher, *mirrors))
-        try:
+    silent = manner().is_silent or not _leads()
+    try:
+        with run_watchers(len(specs), silent=silent) as watched, contextlib.ExitStack() as at_end:
+            watchers = []
+            for spec, watcher in zip(specs, watched, strict=True):
+                mirrors = trackers(names, out / spec.name, watcher.notice)
+                for mirror in mirrors:
+                    at_end.callback(mirror.close)
+                watchers.append(Watchers(watcher, *mirrors))
             records = train_together(specs, data, out, settings, watchers)
-        except Stopped as stopped:
-            if _leads():
-                typer.echo(f"archfit: {stopped}", err=True)
-            raise SystemExit(128 + stopped.signal_number) from stopped  # all is said
+    except Stopped as stopped:  # said when the bars are gone
+        if _leads():
+            say_stopped(f"{stopped}")
+        raise SystemExit(128 + stopped.signal_number) from stopped
     if _leads():
         from archfit.report.sweep_document import runs_document
 
-        show(runs_document(records, str(out)), as_json=as_json)
+        show(runs_document(records, str(out)))
 
 
 def _leads() -> bool:

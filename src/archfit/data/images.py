@@ -176,7 +176,7 @@ def array_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
     older, newer = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
     read = {(1, 0): older, (2, 0): newer, (3, 0): newer}  # 3.0 differs in the names of fields only
     what = f"{name} is not an array in NumPy's format"
-    with refused((ValueError, EOFError), what, "save it by numpy.save"):
+    with refused(Exception, what, "save it by numpy.save"):  # numpy lets Python read the header
         version = np.lib.format.read_magic(stream)
         if version not in read:
             raise ValueError(f"version {version[0]}.{version[1]}, but 1.0 to 3.0 are known")

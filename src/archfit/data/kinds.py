@@ -7,7 +7,6 @@ What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 from __future__ import annotations
 
 import abc
-import json
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,14 @@ from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler,
 from archfit.data.streams import Blocks, InputFile, Ledger, SourceFile, blocks_of, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
 from archfit.data.token_files import TOKENS
-from archfit.data.vocabulary import FORMAT, FORMAT_VERSION, Vocabulary, read_bpe
+from archfit.data.vocabulary import (
+    FORMAT,
+    FORMAT_VERSION,
+    Vocabulary,
+    read_bpe,
+    token_ids,
+    tokenizer_object,
+)
 from archfit.spec.files import LARGEST_TOKENIZER
 
 LOOKED_AT = 1 << 16  # bytes
@@ -130,9 +136,8 @@ class SourceDocuments(Documents):
 
 def read_vocabulary(text: str, name: str) -> Vocabulary:
     """The vocabulary that a tokenizer.json describes: Hugging Face's for BPE, our own otherwise."""
-    with refused(ValueError, f"{name} is not JSON", "prepare the data again"):
-        document = json.loads(text)
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
+    document = tokenizer_object(text.encode(), name)
+    if document.pop("format", None) != FORMAT:
         return read_bpe(text, name)
     version = document.pop("version", None)
     if version != FORMAT_VERSION:
@@ -164,26 +169,12 @@ def check_tokenizer_file(path: Path) -> None:
 def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
     check_tokenizer_file(path)
-    what = f"{path.name} is not a tokenizer.json"
-    with refused((ValueError, RecursionError), what, "give another file"):
-        text = path.read_text(encoding="utf-8")
-        found = json.loads(text)
-    document = found if isinstance(found, dict) else {}
+    content = path.read_bytes()
+    document = tokenizer_object(content, path.name)
     if document.get("format") == FORMAT:
-        return read_vocabulary(text, path.name).size
-    rows = max(_ids(document), default=-1) + 1
+        return read_vocabulary(content.decode(), path.name).size
+    rows = max(token_ids(document), default=-1) + 1
     if rows < 2:
         way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"
-        raise ValueError(f"{what}: it has no model.vocab; {way_out}")
+        raise ValueError(f"{path.name} is not a tokenizer.json: it has no model.vocab; {way_out}")
     return rows
-
-
-def _ids(document: dict[str, Any]) -> list[int]:
-    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
-    model, added = document.get("model"), document.get("added_tokens")
-    vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = [*vocab.values()] if isinstance(vocab, dict) else []
-    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
-    tokens = added if isinstance(added, list) else ()
-    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
-    return [number for number in ids if type(number) is int]

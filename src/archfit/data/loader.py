@@ -113,6 +113,8 @@ class Loader:
 
     def rows(self, side: str, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of context + 1 tokens of `train` or `heldout` that start at `starts`."""
+        self.data.check_unchanged()
+        self.data.shard(side).check(starts, self.context + 1)
         rows = self._windows[side][starts].astype(np.int64)
         if rows.max() >= self.data.vocab:
             rule = f"holds the id {rows.max()}, and its vocabulary ends at {self.data.vocab - 1}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from archfit.data.prepared import (
     FILES,
     PreparedData,
     mapped_ids,
+    named_hash,
     open_prepared,
     sha256,
     work_hash,
@@ -32,7 +32,14 @@ from archfit.data.streams import InputFile
 from archfit.data.vocabulary import Bpe, Vocabulary, pieces_of, train_bpe, word_cut
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.files import HELDOUT_TOKENS, TOKENIZER, TRAIN_TOKENS, write_whole
+from archfit.spec.files import (
+    CHECKSUMS,
+    HELDOUT_TOKENS,
+    TOKENIZER,
+    TRAIN_TOKENS,
+    remove_stale,
+    write_whole,
+)
 from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
@@ -121,6 +128,7 @@ def find_or_write(
     out: Path, *, work: Callable[[], str], write: Callable[[Path], None], overwrite: bool
 ) -> Preparation:
     """The data set in `out`: found there, if its work has the hash `work`, or written now."""
+    remove_stale(out.resolve())
     there = _what_is_there(out, overwrite=overwrite)
     if there is None:
         try:
@@ -239,6 +247,7 @@ def _write_tokens(
             "train": train.finish([divider.train for divider in dividers]),
             "heldout": heldout.finish([divider.heldout for divider in dividers]),
         }
+    write_whole(folder / CHECKSUMS, bytes(train.checksums + heldout.checksums))
     first, *others = (np.array(found.digests, np.uint64) for found in surveys)
     shared = sum(int(np.isin(other, first).sum()) for other in others)
     return train, written, sketches[1].leakage(sketches[0], shared)
@@ -247,15 +256,10 @@ def _write_tokens(
 def _described(
     vocabulary: Vocabulary, tokenizer: str, train: ShardWriter, sides: dict[str, dict[str, Any]]
 ) -> dict[str, object]:
-    """What depends on the tokens alone; the statistics are those of the training side.
-
-    The hash of the data is the name a run gives it: of tokens, tokenizer and vocabulary only.
-    """
+    """What depends on the tokens alone; the statistics are those of the training side."""
     tokens, content = (sum(side[key] for side in sides.values()) for key in ("tokens", "bytes"))
     used = int((train.counts > 0).sum())
-    named = {"vocab": vocabulary.size, "tokenizer": sha256(tokenizer)}
-    named |= {name: side["sha256"] for name, side in sides.items()}
-    return {
+    described = {
         "vocabulary": vocabulary.name,
         "vocab": vocabulary.size,
         "used_vocab": used,
@@ -268,8 +272,8 @@ def _described(
         "unigram_entropy_bits": unigram_entropy_bits(train.counts),
         **sides,
         "tokenizer_sha256": sha256(tokenizer),
-        "data_hash": sha256(json.dumps(named, sort_keys=True)),
     }
+    return described | {"data_hash": named_hash(described)}
 
 
 def _size_warnings(settings: DataSettings, vocabulary: Vocabulary) -> list[str]:

@@ -1,19 +1,14 @@
 """Token files in a folder that appears only when it is complete.
 
-All writing goes to a hidden sibling of the target, `.NAME.partial-1a2b`, which its process keeps
-locked; finishing flushes it to disk and renames it. A killed process leaves a sibling nobody locks;
-the next one to prepare the same target removes it.
+All writing goes to a hidden sibling of the target, which is flushed to disk and renamed at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import glob
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from archfit.data.statistics import counts_of
 from archfit.spec import lazy_numpy as np
-from archfit.spec.files import flush_folder
+from archfit.spec.files import ASIDE, flush_folder, partial_folder
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
     from archfit.data.split import SplitSide
     from archfit.data.vocabulary import Ids
 
-_ASIDE = "-old"  # ends the name of a data set that is being replaced
 SMALL_VOCAB = 1 << 16  # ids below this fit uint16
+# A row of training tokens touches one block or two, so that little more is hashed than is read.
+BLOCK_BYTES, DIGEST_BYTES = 1 << 14, 8
 
 
 class FolderAppearedError(ValueError):
@@ -46,6 +42,8 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
         self._digest, self.tokens = hashlib.sha256(), 0
+        self._block, self._room = hashlib.sha256(), BLOCK_BYTES  # left in the block under way
+        self.checksums = bytearray()  # the start of the SHA-256 of each block
         self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
 
     def __exit__(self, *_: object) -> None:
@@ -56,13 +54,29 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         stored = ids.astype(self.dtype.newbyteorder("<"), copy=False)
         content = stored.view("u1").data
         self._digest.update(content)
+        self._note_blocks(content)
         while content:  # a write may take only a part
             content = content[self._file.write(content) :]
         self.tokens += len(ids)
         self.counts += counts_of(stored, len(self.counts))
 
+    def _note_blocks(self, content: memoryview) -> None:
+        while content:
+            part = content[: self._room]
+            self._block.update(part)
+            self._room -= len(part)
+            content = content[len(part) :]
+            if not self._room:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self.checksums += self._block.digest()[:DIGEST_BYTES]
+        self._block, self._room = hashlib.sha256(), BLOCK_BYTES
+
     def finish(self, sides: list[SplitSide]) -> dict[str, Any]:
         """Put everything on disk; what data.json says of these sides of one or more sources."""
+        if self._room < BLOCK_BYTES:
+            self._end_block()
         os.fsync(self._file.fileno())
         return {
             "tokens": self.tokens,
@@ -81,78 +95,27 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         raise ValueError(f"{str(target)!r} is a link to itself; choose another --out") from problem
     made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale(target)
-    folder, lock = _locked_sibling(target)
     full = f"no space left while writing {target.name}; free some or choose another --out"
     try:
-        yield folder
-        flush_folder(folder)
-        _move_into_place(folder, target, overwrite=overwrite)
-        flush_folder(target.parent)
+        with partial_folder(target) as folder:
+            yield folder
+            flush_folder(folder)
+            _move_into_place(folder, target, overwrite=overwrite)
+            flush_folder(target.parent)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise OSError(full) from problem
         raise
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # already gone if all went well
-        os.close(lock)
         for parent in made:
             with contextlib.suppress(OSError):  # not empty: the data set is there
                 parent.rmdir()
 
 
-def _prefix(target: Path) -> str:
-    return f".{target.name}.partial-"
-
-
-def _locked_sibling(target: Path) -> tuple[Path, int]:
-    """A new folder beside `target` and the lock on it, which dies with this process.
-
-    Another process may take it for stale and remove it before it is locked: then once more.
-    """
-    while True:
-        folder = target.with_name(_prefix(target) + secrets.token_hex(4))
-        folder.mkdir()
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(folder, os.O_RDONLY)
-            if _try_lock(lock) is not False and folder.exists():
-                return folder, lock
-            os.close(lock)
-
-
-def _try_lock(handle: int) -> bool | None:
-    """Whether an open folder could be locked without waiting; None where locks do not exist."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # some network file systems: nobody can take it for stale either
-        return None
-    return True
-
-
-def _remove_stale(target: Path) -> None:
-    """Remove what killed processes left behind; a live one holds its lock.
-
-    A process killed in the middle of replacing a data set leaves the old one aside: it comes back.
-    """
-    for aside in target.parent.glob(f"{glob.escape(_prefix(target))}*{_ASIDE}"):
-        if not target.exists():
-            aside.rename(target)
-    for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*"):
-        with contextlib.suppress(OSError):  # gone meanwhile
-            lock = os.open(folder, os.O_RDONLY)
-            try:
-                if _try_lock(lock):
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
-
-
 def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
     """Rename; an old data set is first moved aside, so that no mixture of both is ever there."""
     if overwrite and target.exists():
-        aside = folder.with_name(folder.name + _ASIDE)
+        aside = folder.with_name(folder.name + ASIDE)
         target.rename(aside)
         folder.rename(target)
         shutil.rmtree(aside, ignore_errors=True)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from archfit.data.streams import PACKED, Blocks, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
+from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
 from archfit.spec.errors import InvalidValue, check_choice
 
@@ -122,8 +123,12 @@ def guess_kind(source: str) -> str:
 
 
 def is_sample(source: str) -> bool:
-    """Whether `source` means the shipped sample: its name, unless a file here is called so."""
-    return source == SAMPLE and not Path(source).exists()
+    """Whether `source` means the shipped sample: its name, unless a source here is called so.
+
+    A folder that `data prepare --out sample` made is none.
+    """
+    path = Path(source)
+    return source == SAMPLE and (not path.exists() or (path / files.DATA).is_file())
 
 
 def find_files(source: str, kind: str) -> list[SourceFile]:
@@ -150,12 +155,21 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
 
 
 def _walk(folder: Path) -> list[SourceFile]:
-    """Files below `folder` by relative name; hidden ones and linked folders are left out."""
+    """Files below `folder` by relative name; hidden ones and linked folders are left out.
+
+    Links to files outside are refused: who made the folder would choose what else is read here.
+    """
     found: list[str] = []
     for place, folders, names in os.walk(folder, onerror=_refuse_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
     relative = sorted(Path(name).relative_to(folder).as_posix() for name in found)
+    here = os.path.realpath(folder)
+    for name in relative:
+        there = os.path.realpath(folder / name) if os.path.islink(folder / name) else here
+        if os.path.commonpath((here, there)) != here:
+            rule = f"is a link that leads outside of {folder.name!r}, to {there!r}"
+            raise ValueError(f"{name!r} {rule}; put the file itself there, or name it as SOURCE")
     return [SourceFile(folder / name, name) for name in relative]
 
 

@@ -10,14 +10,18 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, refused
 from archfit.spec import lazy_numpy as np
+from archfit.spec.bounded_json import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.lazy_numpy import NDArray
 
@@ -27,6 +31,21 @@ if TYPE_CHECKING:
 Ids: TypeAlias = "NDArray[np.integer]"
 FORMAT = "archfit-vocabulary"
 FORMAT_VERSION = 1
+MOST_MEMORY, MOST_SECONDS = 4 << 30, 60  # for a tokenizer of others, to load and encode a page
+_REFUSED_ITSELF = 3
+_TRIAL = f"""
+import contextlib, resource, sys
+for limit, most in zip((resource.RLIMIT_AS, resource.RLIMIT_CPU), map(int, sys.argv[1:])):
+    with contextlib.suppress(ValueError):  # a stricter one is set already
+        resource.setrlimit(limit, (most, most))
+from tokenizers import Tokenizer
+try:
+    tokenizer = Tokenizer.from_str(sys.stdin.buffer.read().decode())
+    tokenizer.decode(tokenizer.encode("Two words,  two blanks 42\\n" * 2000).ids)
+except Exception:
+    sys.exit({_REFUSED_ITSELF})
+"""
+MOST_TOKENIZER_PARTS = 1 << 22  # brackets and commas: four for each token and merge of the largest
 WORDS = 0  # in place of the size of a unit: the content is text
 PIECE_BYTES = 1 << 16  # long documents are cut so that all cores have work and memory stays small
 LOOK_BACK_BYTES = 1 << 12  # no gap between words so far before a limit: not a text of ASCII words
@@ -225,24 +244,66 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
     return _with_separator(tokenizer)
 
 
+def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
+    """The object in a tokenizer.json, whose ids are bounded: a library would make room for all."""
+    with refused(ValueError, f"{name} is not a tokenizer.json", "give another file"):
+        document = parse_object(content, where="it", most_parts=MOST_TOKENIZER_PARTS)
+    if max(ids := token_ids(document), default=0) >= LARGEST_VOCAB or min(ids, default=0) < 0:
+        rule = (
+            f"has ids from {min(ids)} to {max(ids)}, and a vocabulary ends at {LARGEST_VOCAB - 1}"
+        )
+        raise ValueError(f"{name} {rule}; give another tokenizer.json")
+    return document
+
+
+def token_ids(document: dict[str, Any]) -> list[int]:
+    """Ids of the model, which has a mapping or (Unigram) a list of them, and of added tokens."""
+    model, added = document.get("model"), document.get("added_tokens")
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    ids = [*vocab.values()] if isinstance(vocab, dict) else []
+    ids += [len(vocab) - 1] if isinstance(vocab, list) else []
+    tokens = added if isinstance(added, list) else ()
+    ids += [token.get("id") for token in tokens if isinstance(token, dict)]
+    return [number for number in ids if type(number) is int]
+
+
 def read_bpe(text: str, name: str) -> Bpe:
     """The tokenizer that Hugging Face's tokenizer.json describes, a separator added if needed."""
     from tokenizers import Tokenizer
 
+    tokenizer_object(text.encode(), name)
+    _check_harmless(text, name)
     what = f"{name} is not a tokenizer.json of Hugging Face"
     with refused(Exception, what, "give another file"):  # the library raises bare Exception
         tokenizer = Tokenizer.from_str(text)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     vocabulary = _with_separator(tokenizer)
-    if vocabulary.size > LARGEST_VOCAB:
-        rule = f"has {vocabulary.size} tokens, more than {LARGEST_VOCAB}"
-        raise ValueError(f"{name} {rule}; use a smaller one")
     if vocabulary.decode(vocabulary.encode(DocumentBlock([_SAMPLE], complete=True))) != [_SAMPLE]:
         rule = "does not give text back as it was (words, blanks or case are lost or added)"
         way_out = "use a byte-level tokenizer without a prefix space, or train one by --vocab"
         raise ValueError(f"{name} {rule}; {way_out}")
     return vocabulary
+
+
+@cache
+def _check_harmless(text: str, name: str) -> None:
+    """Refuse a file that makes the library take all memory, hang or die; another process tries it.
+
+    What the library itself refuses is left to the caller, who then hears why.
+    """
+    words = [sys.executable, "-c", _TRIAL, str(MOST_MEMORY), str(MOST_SECONDS)]
+    environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}  # threads reserve memory
+    try:
+        tried = subprocess.run(
+            words, input=text.encode(), env=environment, capture_output=True, timeout=MOST_SECONDS
+        )
+        ended = tried.returncode
+    except subprocess.TimeoutExpired:
+        ended = None
+    if ended not in (0, _REFUSED_ITSELF):
+        rule = f"cannot be loaded within {MOST_SECONDS} seconds and {MOST_MEMORY >> 30} GiB"
+        raise ValueError(f"{name} {rule}; give another tokenizer.json")
 
 
 def _with_separator(tokenizer: Tokenizer) -> Bpe:

@@ -4,18 +4,28 @@ import importlib.util
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Literal
 
 from archfit.spec.errors import InvalidValue, check_at_least
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import Shape, bounds_report
-from archfit.theory.continuous_bounds import every_depth_upper_bound
+from archfit.theory.causal_bounds import (
+    PrefixNetwork,
+    Segment,
+    SegmentedNetwork,
+    causal_chain_lower_bound,
+    causal_prefix_upper_bound,
+    causal_segments_upper_bound,
+    most_chains,
+    side_series,
+)
+from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.statistics_bounds import (
     degree_upper_bounds,
     statistics_upper_bound,
     statistics_upper_bound_positions,
-    statistics_upper_bound_short,
     statistics_upper_bound_vocabulary,
 )
 
@@ -144,14 +154,22 @@ class Experiment:
     @property
     def is_homogeneous(self) -> bool:
         """Whether the matrix splits by degree."""
-        network = self.network
-        plain = not network.is_causal and not network.has_residual and not self.position_rank
-        return plain and self.vocab is None
+        return not self.network.has_residual and not self.position_rank and self.vocab is None
 
     @property
     def has_order(self) -> bool:
         """Whether it matters which position holds what."""
         return self.network.is_causal or self.position_rank > 0
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The positions that the output sees, in order, by runs of one side: B is the output's."""
+        partition, inside = self.partition, set(self.partition.inside)
+        seen = len(inside) + len(partition.outside)
+        if self.network.is_causal:
+            seen = partition.output + 1
+        runs = groupby(range(seen), key=inside.__contains__)
+        return tuple(("B" if own else "A", len(list(run))) for own, run in runs)
 
     @property
     def token_fillings(self) -> tuple[int, int] | None:
@@ -177,11 +195,10 @@ class Experiment:
         return 2 * inputs + 4 * interaction_count(self.network.depth)
 
 
-def upper_bound(experiment: Experiment) -> int | None:
-    """The best proved upper bound; None under a causal mask, where none is known."""
-    if experiment.network.is_causal:
-        return None
-    return min(_upper_bounds(experiment))
+def upper_bound(experiment: Experiment) -> int:
+    """The best proved upper bound."""
+    bounds = _causal_upper_bounds if experiment.network.is_causal else _upper_bounds
+    return min(bounds(experiment))
 
 
 def _upper_bounds(experiment: Experiment) -> Iterator[int]:
@@ -199,38 +216,91 @@ def _upper_bounds(experiment: Experiment) -> Iterator[int]:
     elif experiment.position_rank == 0 or rank == network.width:
         yield statistics_upper_bound(network.depth, rank)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
-            yield statistics_upper_bound_short(network.depth, rank, inside, outside)
+            yield sum(_unmasked_degree_bounds(experiment))
     else:
         yield statistics_upper_bound_positions(network.depth, rank, experiment.position_rank)
 
 
+def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
+    network, partition = experiment.network, experiment.partition
+    sides = len(partition.inside), len(partition.outside)
+    has_deficit = network.heads == 1 and not network.has_residual
+    return degree_upper_bounds(network.depth, experiment.rank, *sides, one_head=has_deficit)
+
+
+def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
+    """Those of the segments up to the output; positional vectors only restrict more inputs."""
+    vocab, segments = experiment.vocab, experiment.segments
+    if len(segments) == 1:  # the output sees one side alone
+        yield 1
+        return
+    for tokens in {None, None if experiment.position_rank else vocab}:
+        yield causal_segments_upper_bound(_segmented(experiment, tokens))
+        if len(segments) == 2:
+            yield causal_prefix_upper_bound(_prefixed(experiment, tokens))
+    if vocab is not None:
+        seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
+        yield vocab ** min(*seen, 64)
+
+
+def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
+    """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
+    network, rank = experiment.network, experiment.rank + experiment.position_rank
+    sizes = {name: getattr(network, name) for name in ("depth", "width", "heads", "head_dim")}
+    return sizes | {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+
+
+def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
+    return SegmentedNetwork(**_sizes(experiment, vocab), segments=experiment.segments)
+
+
+def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
+    (_, before), (_, after) = experiment.segments
+    return PrefixNetwork(**_sizes(experiment, vocab), prefix=before, continuation=after)
+
+
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
-    """Bounds on the parts of a homogeneous output, by their degree in S_P."""
-    inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
-    return degree_upper_bounds(experiment.network.depth, experiment.rank, inside, outside)
+    """Bounds on the parts of a homogeneous output, by half its degree inside."""
+    if not experiment.network.is_causal:
+        return _unmasked_degree_bounds(experiment)
+    net = _segmented(experiment)
+    outside, inside = side_series(net, net.segments)
+    return tuple(map(min, reversed(outside), inside))
 
 
 def lower_bound(experiment: Experiment) -> int | None:
-    """The best proved lower bound for almost all weights, where one is known.
+    """The best proved lower bound for almost all weights, where one is known."""
+    return max(_lower_bounds(experiment), default=None)
 
-    All of them are for balanced partitions without a mask. Which is best is decided by certified
-    logarithms, so that without python-flint (a bare GPU machine) none is given.
+
+def _lower_bounds(experiment: Experiment) -> Iterator[int]:
+    """That for any mask, the chain of a prefix, and what `bounds` knows of halves without a mask.
+
+    The last is decided by certified logarithms, so not without python-flint (a bare GPU machine).
     """
     network, partition = experiment.network, experiment.partition
-    if network.is_causal or len(partition.inside) != len(partition.outside):
-        return None
-    if importlib.util.find_spec("flint") is None:
-        return None
+    segments, half = experiment.segments, len(partition.outside)
     shape = Shape(
         depth=network.depth,
         width=network.width,
         heads=network.heads,
         head_dim=network.head_dim,
-        positions=2 * len(partition.inside),
+        positions=2 * half,
         vocab=experiment.vocab,
         rank=experiment.rank,
         position_rank=experiment.position_rank,
         residual=network.has_residual,
     )
-    exact = bounds_report(shape).lower.exact
-    return None if exact is None else int(exact)
+    h, b = shape.blocks
+    if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
+        if b > 1 and experiment.rank > 1:
+            yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
+        if network.is_causal and len(segments) == 2:
+            net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
+            if chains := most_chains(net):
+                yield causal_chain_lower_bound(network.depth, chains)
+    has_halves = not network.is_causal and len(partition.inside) == half
+    if has_halves and importlib.util.find_spec("flint") is not None:
+        exact = bounds_report(shape).lower.exact
+        if exact is not None:
+            yield int(exact)

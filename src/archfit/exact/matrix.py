@@ -13,10 +13,10 @@ position has an S of its own, the sum over the positions up to it, and all are k
 Shapes: matrices stand in front, samples behind: (rows, columns, P side, Q side).
 
 Samples are drawn at random or, of tokens, are all there are. Without residual connections and
-positional vectors the output is a sum of parts that have degree k in S_P and C - k in S_Q,
-k = 0..C. Their functions of either side are independent of each other, so the ranks of the parts
-add up, and each part is far smaller than the whole. A part is obtained by evaluating at t S_P for
-C + 1 values of t and solving for the coefficient of t^k.
+positional vectors the output is a sum of parts of degree 2k + 1 inside and 2 (C - k) outside,
+k = 0..C, with a mask and without. Their functions of either side are independent of each other, so
+the ranks of the parts add up, and each part is far smaller than the whole. A part is obtained by
+multiplying the vectors outside by C + 1 values of t and solving for the coefficient of t^(2(C-k)).
 """
 
 import itertools
@@ -111,7 +111,7 @@ class Evaluator:
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
-        field = self.field
+        field, own = self.field, slice(self.entry, self.entry + 1)
         for layer in range(self.network.depth):
             is_last = layer == self.network.depth - 1
             sums, new = None, []
@@ -120,10 +120,13 @@ class Evaluator:
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
-                mixed = product(field, self._mixed(layer, sums), y[:, None])[:, 0]
-                new.append(field.reduced(mixed + y) if self.network.has_residual else mixed)
+                matrix = self._mixed(layer, sums, self.entry if is_last else None)
+                mixed = product(field, matrix, y[:, None])[:, 0]
+                if self.network.has_residual:
+                    mixed = field.reduced(mixed + (y[own] if is_last else y))
+                new.append(mixed)
             columns = new
-        return columns[-1][self.entry]
+        return columns[-1][0]
 
     def _moments(self, f: Array, s: Array) -> Array:
         """The upper triangle of F S F^T."""
@@ -238,62 +241,92 @@ def _listed(
     return np.array(both).T.reshape(positions, -1)
 
 
+def _outputs(
+    evaluator: Evaluator, sides: Sides, partition: Partition, scales: Array
+) -> Callable[[Tile], Array]:
+    """A function that gives the outputs of a tile, (scales, inside, outside).
+
+    Vectors outside are multiplied by each of the scales. What one side alone decides, such as a
+    prefix under a mask, is not computed anew for every sample of the other.
+    """
+    field = evaluator.field
+    if evaluator.network.is_causal:
+        of_inside = {at: sides.inside[k] for k, at in enumerate(partition.inside)}
+        of_outside = {at: sides.outside[k] for k, at in enumerate(partition.outside)}
+
+        def causal(tile: Tile) -> Array:
+            rows, columns = tile
+            both = {at: x[:, None, rows, None] for at, x in of_inside.items()}
+            for at, x in of_outside.items():
+                both[at] = field.reduced(x[:, None, None, columns] * scales[:, None, None])
+            return evaluator.causal([both[at] for at in range(partition.output + 1)])
+
+        return causal
+    inside, outside = moments(field, sides.inside), moments(field, sides.outside)
+    squares = field.reduced(scales * scales)
+
+    def unmasked(tile: Tile) -> Array:
+        rows, columns = tile
+        scaled = field.reduced(outside[:, None, None, columns] * squares[:, None, None])
+        s = field.reduced(inside[:, None, rows, None] + scaled)
+        return evaluator.unmasked(s, sides.own[:, None, rows, None])
+
+    return unmasked
+
+
 def whole_matrix(
     evaluator: Evaluator, sides: Sides, partition: Partition, progress: Progress
 ) -> Array:
     """Outputs for all pairs, (inside, outside)."""
-    field, width = evaluator.field, evaluator.network.width
+    field = evaluator.field
     samples = int(sides.inside.shape[2]), int(sides.outside.shape[2])
     matrix = field.arrays.zeros(*samples)
-    held = width  # vectors of a pair
-    if evaluator.network.is_causal:
-        held = max(width, partition.output + 1)
+    outputs = _outputs(evaluator, sides, partition, field.arrays.array(np.ones(1)))
 
-        def fill(tile: Tile) -> None:
-            zeros = field.arrays.zeros(width, *matrix[tile].shape)
-            matrix[tile] = evaluator.causal(_causal_vectors(sides, partition, tile, zeros))
-    else:
-        inside, outside = moments(field, sides.inside), moments(field, sides.outside)
+    def fill(tile: Tile) -> None:
+        matrix[tile] = outputs(tile)[0]
 
-        def fill(tile: Tile) -> None:
-            rows, columns = tile
-            s = field.reduced(inside[:, rows, None] + outside[:, None, columns])
-            matrix[tile] = evaluator.unmasked(s, sides.own[:, rows, None])
-
-    pairs = max(1, field.arrays.tile_numbers // (width * held))
-    _fill_all(field, fill, list(tiles(*samples, pairs)), progress)
+    _fill_all(field, fill, list(tiles(*samples, _pairs_at_once(evaluator, partition))), progress)
     return matrix
 
 
+def _pairs_at_once(evaluator: Evaluator, partition: Partition) -> int:
+    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
+    width, held = evaluator.network.width, 0
+    if evaluator.network.is_causal:
+        held = partition.output + 1
+    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
+
+
 def degree_matrices(
-    evaluator: Evaluator, sides: Sides, sizes: tuple[int, ...], progress: Progress
+    evaluator: Evaluator,
+    sides: Sides,
+    partition: Partition,
+    sizes: tuple[int, ...],
+    progress: Progress,
 ) -> list[Array]:
-    """The part of degree k in S_P for each k, as a square matrix of sizes[k] samples."""
-    field = evaluator.field
-    inside, outside = moments(field, sides.inside), moments(field, sides.outside)
-    values_of_t = np.arange(1, len(sizes) + 1)
-    powers = np.ones((len(sizes), len(sizes)), np.int64)  # t^k
-    for k in range(1, len(sizes)):
-        powers[:, k] = powers[:, k - 1] * values_of_t % field.prime
+    """The part of half degree k inside for each k, as a square matrix of sizes[k] samples."""
+    field, count = evaluator.field, len(sizes)
+    scales = np.arange(1, count + 1)
+    powers = np.ones((count, count), np.int64)  # t^(2w), with w = C - k
+    for w in range(1, count):
+        powers[:, w] = powers[:, w - 1] * (scales**2 % field.prime) % field.prime
     solve = modular_inverse(field, field.reduced(field.arrays.array(powers)))
-    scale = field.arrays.array(values_of_t)
+    outputs = _outputs(evaluator, sides, partition, field.arrays.array(scales))
     parts = [field.arrays.zeros(size, size) for size in sizes]
 
     def fill(tile: Tile) -> None:
         rows, columns = tile
-        # At t S_P + S_Q for t = 1, 2, ...: (entries, scales, inside, outside)
-        scaled = field.reduced(inside[:, None, rows] * scale[None, :, None])
-        s = field.reduced(scaled[..., None] + outside[:, None, None, columns])
-        values = evaluator.unmasked(s, sides.own[:, None, rows, None])
-        coefficients = field.matmul(solve, values.reshape(len(sizes), -1)).reshape(values.shape)
-        for part, coefficient in zip(parts, coefficients, strict=True):
+        values = outputs(tile)
+        coefficients = field.matmul(solve, values.reshape(count, -1)).reshape(values.shape)
+        for part, coefficient in zip(reversed(parts), coefficients, strict=True):
             tall, wide = (max(0, min(len(part), side.stop) - side.start) for side in tile)
             if tall and wide:
                 part[rows.start : rows.start + tall, columns.start : columns.start + wide] = (
                     coefficient[:tall, :wide]
                 )
 
-    pairs = max(1, field.arrays.tile_numbers // (evaluator.network.width**2 * len(sizes)))
+    pairs = max(1, _pairs_at_once(evaluator, partition) // count)
     _fill_all(field, fill, list(tiles(max(sizes), max(sizes), pairs)), progress)
     return parts
 
@@ -316,12 +349,3 @@ def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:
     for top in range(0, rows, tall):
         for left in range(0, columns, wide):
             yield slice(top, min(top + tall, rows)), slice(left, min(left + wide, columns))
-
-
-def _causal_vectors(sides: Sides, partition: Partition, tile: Tile, zeros: Array) -> list[Array]:
-    """Vectors of the positions in order; those of one side are constant over the other."""
-    rows, columns = tile
-    inside = {at: sides.inside[k][:, rows, None] for k, at in enumerate(partition.inside)}
-    outside = {at: sides.outside[k][:, None, columns] for k, at in enumerate(partition.outside)}
-    both = inside | outside
-    return [both[position] + zeros for position in range(partition.output + 1)]

@@ -33,8 +33,6 @@ from archfit.exact.prime_field import Arrays, PrimeField
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
 MARGIN = 6  # samples beyond the upper bound: a rank below their number was not cut off
-FIRST_SAMPLES = 64  # where no upper bound is known
-MOST_SAMPLES = 1 << 14  # there
 WORTH_SPLITTING = 1000  # samples from which on parts by degree may be quicker
 MULTIPLICATION = 50  # of residues in an evaluation, over one in the elimination's products
 
@@ -45,8 +43,6 @@ EVALUATION = {"cpu": 1.3e-9, "cuda": 1.5e-11}  # a multiplication of one pair
 COLUMN = {"cpu": 6e-5, "cuda": 1.3e-4}  # finding a pivot
 CUBE = {"cpu": 4e-11, "cuda": 8e-14}  # of the number of samples: clearing the rows
 CLEARING = 0.6  # of a matrix more while its rows are cleared
-
-Samples = tuple[int, int]  # samples that are drawn first, and the most that are
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +63,7 @@ class Measurement:
 
     experiment: Experiment
     trials: tuple[RankTrial, ...]
-    upper: int | None
+    upper: int
     lower: int | None
 
     @property
@@ -109,20 +105,16 @@ def measure(
     *,
     primes: tuple[int, ...] = (),
     progress: Progress,
-    most_samples: int = MOST_SAMPLES,
 ) -> Measurement:
     """The generic separation rank, under two primes and seeds.
 
-    Where no upper bound is known samples grow until they do not cut the rank off, or until
-    there would be over `most_samples`. Small primes come first: if the rank meets the upper
-    bound, it is exact and they were enough.
+    Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
     """
     upper = upper_bound(experiment)
-    first = FIRST_SAMPLES if upper is None else upper + MARGIN
 
     def trial(seed: int, prime: int) -> RankTrial:
         field = PrimeField(prime=prime, arrays=arrays)
-        return _trial(experiment, field, seed, (first, most_samples), progress)
+        return _trial(experiment, field, seed, upper + MARGIN, progress)
 
     if primes:
         trials = [trial(seed, prime) for seed, prime in enumerate(primes)]
@@ -133,12 +125,11 @@ def measure(
     )
 
 
-def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int | None) -> list[RankTrial]:
+def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int) -> list[RankTrial]:
     """Two small primes where the first meets the upper bound, else two large ones, or three."""
-    if upper is not None:
-        first = trial(0, SMALL_PRIMES[0])
-        if first.rank == upper:
-            return [first, trial(1, SMALL_PRIMES[1])]
+    first = trial(0, SMALL_PRIMES[0])
+    if first.rank == upper:
+        return [first, trial(1, SMALL_PRIMES[1])]
     trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
     if trials[0].rank != trials[1].rank:  # one of them was unlucky
         trials.append(trial(2, LARGE_PRIMES[2]))
@@ -146,7 +137,7 @@ def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int | None) -> 
 
 
 def _trial(
-    experiment: Experiment, field: PrimeField, seed: int, samples: Samples, progress: Progress
+    experiment: Experiment, field: PrimeField, seed: int, samples: int, progress: Progress
 ) -> RankTrial:
     start = time.perf_counter()
     evaluator = Evaluator(
@@ -155,52 +146,43 @@ def _trial(
         mixes=random_mixes(experiment.network, field, 2 * seed),
         entry=experiment.entry,
     )
-    sizes = part_sizes(experiment, samples[0])
+    sizes = part_sizes(experiment, samples)
     parts: tuple[int, ...] | None = None
-    if sizes and len(sizes) < field.prime:  # values of t are distinct modulo the prime
+    if sizes and 2 * len(sizes) < field.prime:  # values of t^2 are distinct modulo the prime
         sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-        ranks = []
-        for done, part in enumerate(degree_matrices(evaluator, sides, sizes, progress)):
+        ranks, found = [], degree_matrices(evaluator, sides, experiment.partition, sizes, progress)
+        for done, part in enumerate(found):
             progress("eliminating", done, len(sizes))
             ranks.append(modular_rank(field, part))
         parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
     else:
-        rank, used = _rank_of_whole(experiment, evaluator, seed, samples, progress)
+        sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
+        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
+        used = min(matrix.shape)
+        progress("eliminating", 0, used)
+        rank = modular_rank(field, matrix)
     seconds = time.perf_counter() - start
     return RankTrial(
         prime=field.prime, seed=seed, rank=rank, samples=used, parts=parts, seconds=seconds
     )
 
 
-def _rank_of_whole(
-    experiment: Experiment, evaluator: Evaluator, seed: int, samples: Samples, progress: Progress
-) -> tuple[int, int]:
-    """Rank and samples of the whole matrix; of more samples where they cut the rank off."""
-    field, (count, most) = evaluator.field, samples
-    while True:
-        sides = sample_sides(experiment, field, samples=count, seed=2 * seed + 1)
-        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
-        size = min(matrix.shape)
-        progress("eliminating", 0, size)
-        rank = modular_rank(field, matrix)
-        if rank < size or experiment.vocab is not None:  # all fillings, or many
-            return rank, size
-        if 2 * count > most:
-            raise ValueError(
-                f"the rank is at least {count:,}, where {count:,} samples cut it off, and twice "
-                "as many are over the limit; raise --limit, or use fewer positions"
-            )
-        count *= 2
-
-
 def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
     """Samples of the parts by degree, where measuring them takes less than the whole; else ()."""
     if not experiment.is_homogeneous or samples <= WORTH_SPLITTING:
         return ()
-    sizes = tuple(bound + MARGIN for bound in degree_bounds(experiment))
-    evaluation = MULTIPLICATION * experiment.network.multiplications
+    sizes = tuple(min(bound + MARGIN, samples) for bound in degree_bounds(experiment))
+    evaluation = MULTIPLICATION * _pair_multiplications(experiment)
     split = max(sizes) ** 2 * len(sizes) * evaluation + sum(size**3 for size in sizes)
     return sizes if split < samples**2 * evaluation + samples**3 else ()
+
+
+def _pair_multiplications(experiment: Experiment) -> int:
+    """Products of residues for one pair; under a mask, for every position after the first run."""
+    if not experiment.network.is_causal:
+        return experiment.network.multiplications
+    seen = sum(length or 0 for _, length in experiment.segments[1:])
+    return experiment.network.multiplications * max(1, seen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,25 +203,12 @@ def estimate(experiment: Experiment, device: str) -> MeasurementCost:
     if ways is not None:
         rows, columns = (min(MOST_LISTED, count) for count in ways)
         return _estimate(experiment, device, rows, columns)
-    upper = upper_bound(experiment)
-    samples = FIRST_SAMPLES if upper is None else min(upper + MARGIN, HOPELESS)
+    samples = min(upper_bound(experiment) + MARGIN, HOPELESS)
     return _estimate(experiment, device, samples, samples)
 
 
-def most_samples(experiment: Experiment, device: str, *, seconds: float, gigabytes: float) -> int:
-    """How far samples may be doubled where no upper bound is known."""
-    samples = FIRST_SAMPLES
-    while _estimate(experiment, device, 2 * samples, 2 * samples).fits(
-        seconds=seconds, gigabytes=gigabytes
-    ):
-        samples *= 2
-    return samples
-
-
 def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> MeasurementCost:
-    work = experiment.network.multiplications
-    if experiment.network.is_causal:
-        work *= experiment.partition.output + 1
+    work = _pair_multiplications(experiment)
     sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
     if sizes:
         matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)

@@ -1,4 +1,4 @@
-"""A witness: a network with weights and inputs modulo a prime, its run, and what it promises.
+"""Weights of witnesses modulo a prime, and the run of a network that has them.
 
 **Base**: the weights of Levine et al., with their misprints corrected. Each head of odd dimension
 d_a = 2 hd + 1 is a row half (coordinates s < hd), a column half (hd <= s < 2 hd) and a constant.
@@ -13,6 +13,15 @@ constants carries the vectors: v_a inside and J v_b outside, all of norm 1. Laye
 w = v_a + J v_b, layer 2 the shares of <w, w>, later ones cube their sum. The weights are real; only
 the inputs outside are not. Source: derived here (docs/theory.md, "A stronger lower bound").
 
+**Sphere**: the simplified weights without 1/N, on any vectors a and b, with a mask or without. All
+monomials of degree 3^(L-2) in |a|^2, <a, b> and |b|^2 occur, with positive coefficients.
+Source: derived here (docs/theory.md, "Lower bounds under any mask").
+
+**Causal chain**: heads of dimension 1 whose coordinates are a (nonzero in the prefix), b (after it,
+before the last position), and c, 1 and 2 (at the last position): a' = a S_aa, b' = b S_bb,
+c' = c S_cc, 2' = c (S_aa + S_bb) and 1' = 1 S_12. Further layers multiply chains by threes.
+Source: derived here (docs/theory.md, "Lower bounds under any mask").
+
 **Monomial**: head h of each layer uses W^O = e_h, W^V = e_p^T, W^K = e_q^T, W^Q = e_h^T for its
 pair (p, q) of the plan, and only the first H coordinates are at work.
 `archfit.theory.witness_formula` has the separation rank that follows.
@@ -23,12 +32,12 @@ Shape letters of the arrays: B samples, D width, N positions; tokens are columns
 
 import random
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
-from archfit.exact.prime_field import residue_power, residue_product, root_of_minus_one
+from archfit.exact.prime_field import residue_product, root_of_minus_one
 from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import check_sizes, multiset, rough
+from archfit.theory.causal_bounds import chain_layers
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.witness_formula import Plan
 
@@ -112,13 +121,21 @@ class NetworkShape:
             depths = range(2, min(self.depth, _DEEPEST_COUNTED))
             fitting = [depth for depth in depths if rows(depth) <= MOST_ROWS]
             free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
-            rule = (
-                f"with {dimension} coordinates free for the vectors makes a matrix of "
-                f"{rough(rows(self.depth))} rows or more, over the {MOST_ROWS} that are built"
+            self.check_rows(
+                rows(self.depth),
+                f"with {dimension} coordinates free for the vectors",
+                f"use {free} free coordinates (less width, less rank or more heads)",
             )
-            way_out = f"use {free} free coordinates (less width, less rank or more heads)"
-            raise InvalidValue("depth", self.depth, rule, way_out)
         self.check_run()
+
+    def check_rows(self, rows: int, what: str, way_out: str) -> None:
+        """Refuse a matrix of more rows than are built."""
+        if rows > MOST_ROWS:
+            rule = (
+                f"{what} makes a matrix of {rough(rows)} rows or more, over the {MOST_ROWS} that "
+                "are built"
+            )
+            raise InvalidValue("depth", self.depth, rule, way_out)
 
     def check_halves(self) -> None:
         """Refuse heads that do not split into two halves and a constant."""
@@ -153,8 +170,13 @@ class HeadWeights:
 WitnessNetwork: TypeAlias = tuple[tuple[HeadWeights, ...], ...]  # the heads of each layer
 
 
-def run(network: WitnessNetwork, x_BDN: "Residues", prime: int) -> "Residues":
-    """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut."""
+def run(
+    network: WitnessNetwork, x_BDN: "Residues", prime: int, *, causal: bool = False
+) -> "Residues":
+    """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut.
+
+    A causal mask leaves out the scores of later keys.
+    """
     y_BDN = x_BDN
     for layer in network:
         new_BDN = np.zeros_like(y_BDN)
@@ -164,6 +186,7 @@ def run(network: WitnessNetwork, x_BDN: "Residues", prime: int) -> "Residues":
                 for weights in (head.keys, head.queries, head.values)
             )
             scores_BNN = residue_product(keys.transpose(0, 2, 1), queries, prime)
+            scores_BNN = np.triu(scores_BNN) if causal else scores_BNN  # (key, query)
             mixed = residue_product(values, scores_BNN, prime)
             new_BDN = (new_BDN + residue_product(head.output, mixed, prime)) % prime
         y_BDN = new_BDN
@@ -181,11 +204,14 @@ def base_network(shape: NetworkShape, prime: int) -> WitnessNetwork:
     return _network(shape, first % prime, hd, shape.places(0, shape.head_dim - 1), J)
 
 
-def simplified_network(shape: NetworkShape, prime: int) -> WitnessNetwork:
-    """The simplified weights: blocks are read as they are; later scores add the constants."""
+def simplified_network(shape: NetworkShape, prime: int, *, share: bool = True) -> WitnessNetwork:
+    """The simplified weights: blocks are read as they are; later scores add the constants.
+
+    The first layer takes the mean of the constants, or with no `share` their sum.
+    """
     a = shape.head_dim
     first = np.eye(a, dtype=np.int64)
-    first[-1, -1] = pow(shape.positions, -1, prime)
+    first[-1, -1] = pow(shape.positions, -1, prime) if share else 1
     return _network(shape, first, a - 1, shape.places(a - 1, a), 1)
 
 
@@ -221,14 +247,39 @@ def _network(
 
 def monomial_network(shape: NetworkShape, plan: Plan) -> WitnessNetwork:
     """The weights of all layers; the plan's last one is repeated up to the depth."""
-
-    def head(h: int, p: int, q: int) -> HeadWeights:
-        keys, queries, values, written = np.zeros((4, shape.head_dim, shape.width), np.int64)
-        keys[0, q] = queries[0, h] = values[0, p] = written[0, h] = 1
-        return HeadWeights(keys=keys, queries=queries, values=values, output=written.T)
-
     layers = [*plan, *[plan[-1]] * (shape.depth - len(plan))]
-    return tuple(tuple(head(h, p, q) for h, (p, q) in enumerate(layer)) for layer in layers)
+    return tuple(
+        tuple(_unit_head(shape, h, h, [p], [q]) for h, (p, q) in enumerate(layer))
+        for layer in layers
+    )
+
+
+def _unit_head(
+    shape: NetworkShape, written: int, asked: int, values: list[int], keys: list[int]
+) -> HeadWeights:
+    """One coordinate times the moment of two sums of coordinates, written to a coordinate."""
+    k, q, v, o = np.zeros((4, shape.head_dim, shape.width), np.int64)
+    k[0, keys] = q[0, asked] = v[0, values] = o[0, written] = 1
+    return HeadWeights(keys=k, queries=q, values=v, output=o.T)
+
+
+def chain_network(shape: NetworkShape, chains: int) -> WitnessNetwork:
+    """The weights of chains over coordinates c = 0 and 1 + 4k.. for a, b, 1 and 2 of chain k."""
+    firsts = [1 + 4 * k for k in range(chains)]
+    growing = [_unit_head(shape, 0, 0, [0], [0])]
+    for a in firsts:
+        b, one, two = a + 1, a + 2, a + 3
+        growing += [_unit_head(shape, a, a, [a], [a]), _unit_head(shape, b, b, [b], [b])]
+        growing.append(_unit_head(shape, one, one, [one], [two]))
+        growing.append(_unit_head(shape, two, 0, [a, b], [a, b]))  # a b = 0 at every position
+    alive = [a + 2 for a in firsts]
+    layers = [tuple(growing)] * chain_layers(shape.depth, chains)
+    while len(layers) < shape.depth:
+        joined = [[*alive, 0, 0][at : at + 3] for at in range(0, len(alive), 3)]
+        heads = [_unit_head(shape, x, x, [y], [z]) for x, y, z in joined]
+        layers.append((growing[0], *heads))
+        alive = alive[::3]
+    return tuple(layers)
 
 
 def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "Residues":
@@ -261,88 +312,3 @@ def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
             scale = pow(q + 1, -1, prime)
             points.append([x * scale % prime for x in (*(2 * x for x in t), q - 1)])
     return np.array(points)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InnerProductPower:
-    """The promise of constant <v_a, v_b>^exponent, at every coordinate and position."""
-
-    formula: str
-    constant: int
-    exponent: int
-    vectors: "Residues"  # v_a, as rows
-
-    def matrix(self, prime: int) -> "Residues":
-        """The promised values of all pairs (a, b), a row at a time."""
-        return np.stack([self._values(row, self.vectors, prime) for row in self.vectors])
-
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":
-        """The promised output at the pairs (B, 2)."""
-        values = self._values(self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], prime)
-        return np.broadcast_to(values[:, None, None], x_BDN.shape)
-
-    def _values(self, left: "Residues", right: "Residues", prime: int) -> "Residues":
-        inner = (left * right % prime).sum(axis=-1) % prime
-        return self.constant * residue_power(inner, self.exponent, prime) % prime
-
-
-def promised_power(
-    shape: NetworkShape, vectors: "Residues", prime: int, *, has_halves: bool
-) -> InnerProductPower:
-    """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
-
-    The base witness, with halves, has J hd^(lambda-1) times that.
-    """
-    J, L, N, hd = root_of_minus_one(prime), shape.depth, shape.positions, shape.half
-    power, degree = f"3^{L - 2}", doubled_degree(L)
-    formula = f"{N}^((3^{L - 1} - 1)/2) (2J <v_a, v_b>)^({power})"
-    constant = pow(N, (3 ** (L - 1) - 1) // 2, prime) * pow(2 * J, degree, prime)
-    if has_halves:
-        formula = "J " + formula.replace(" (2J", f" {hd}^({power} - 1) (2J")
-        constant *= J * pow(hd, degree - 1, prime)
-    return InnerProductPower(
-        formula=formula, constant=constant % prime, exponent=degree, vectors=vectors
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MomentMonomial:
-    """The promise of x_{i,h} prod_{a<=b} S_ab^E_ab at coordinate h < heads, and of 0 beyond."""
-
-    formula: str
-    exponents: tuple[tuple[int, ...], ...]  # of each head, for the pairs a <= b in order
-
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":  # noqa: ARG002  # all is in the inputs
-        """The promised output for these inputs, from their second moments."""
-        moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
-        indices = list(combinations_with_replacement(range(len(self.exponents)), 2))
-        outputs = np.zeros_like(x_BDN)
-        for head, exponents in enumerate(self.exponents):
-            outputs[:, head] = x_BDN[:, head]
-            for (a, b), exponent in zip(indices, exponents, strict=True):
-                factor = residue_power(moments[:, a, b], exponent, prime)
-                outputs[:, head] = outputs[:, head] * factor[:, None] % prime
-        return outputs
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Witness:
-    """Weights and inputs modulo a prime whose matrix of outputs has the expected rank.
-
-    Entry (a, b) of the matrix is output coordinate `entry` at position 0 for sample a inside and
-    sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
-    """
-
-    kind: str
-    shape: NetworkShape
-    prime: int
-    network: WitnessNetwork
-    inside: "Residues"
-    outside: "Residues"
-    promise: InnerProductPower | MomentMonomial
-    expected_rank: int
-    bound_id: str
-    bound: int
-    entry: int = 0
-    embedding: "Residues | None" = None  # the table or kernel, as one matrix
-    expected_embedding_rank: int | None = None  # None: the inputs are vectors already

@@ -7,13 +7,22 @@ from archfit.advise.advice import Advice
 from archfit.advise.prior import DepthOutlook
 from archfit.advise.shapes import Knowledge, best_shape
 from archfit.fit.atlas import size_words
-from archfit.report.document import Command, Document, Figure, Section, Table, facts, loaded
+from archfit.report.document import (
+    Command,
+    Document,
+    Figure,
+    Section,
+    Table,
+    counted,
+    facts,
+    loaded,
+)
 from archfit.report.plan_document import (
     confidence,
     depth_figure,
-    notes,
     plan_document,
     shape_words,
+    total_words,
     why_sections,
 )
 
@@ -24,7 +33,6 @@ ADVICE_KEYS = ("recommended", "depth_range", "expected_regret", "basis", "warnin
 def advice_document(advice: Advice, *, name: str, command: str, version: str) -> Document:
     """What `archfit advise` says and its report holds; `name` is what people call the source."""
     plan = advice.plan
-    shown, more = notes(plan)
     made = (
         f"Made by {version}. Beside this page each chart lies as NAME.svg and .png, the "
         "config and tokenizer in model, the runs in ladder."
@@ -33,8 +41,7 @@ def advice_document(advice: Advice, *, name: str, command: str, version: str) ->
         title=f"Which Transformer fits {name}?",
         headline=f"{shape_words(plan)}, {vocabulary_words(advice)} for {plan.request.budget}",
         sections=(
-            Section.of("", *shown, *_answer(advice)),
-            Section.of("More notes", *more, is_why=True),
+            Section.of("", *_answer(advice)),
             Section.of("Why this depth", *_why(advice), is_why=True),
             Section.of("Measured on your data", *_tables(advice), is_why=True),
             *(replace(part, is_why=True) for part in why_sections(plan) if not part.figures),
@@ -52,20 +59,21 @@ def vocabulary_words(advice: Advice) -> str:
 
 
 def _answer(advice: Advice) -> Iterator[str]:
+    yield from (f"Some runs failed: {why}" for why in advice.failures)
     yield from confidence(advice.plan)
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
         yield (
-            f"Of {len(advice.trials)} vocabularies {best.label} was best: {best.bits:.3f} bits per "
-            f"byte at {size_words(round(best.params, -3))}, {other.label} {other.bits:.3f}."
+            f"{best.label} was the best of {len(advice.trials)} vocabularies: {best.bits:.3f} bits "
+            f"per byte with {size_words(round(best.params, -3))} parameters, {other.label} "
+            f"{other.bits:.3f}."
         )
     second = advice.runner_up
     if second.lost > 0:
-        layers = "layer" if second.depth == 1 else "layers"
-        yield f"{second.depth} {layers} would lose about {second.lost:.3f} bits per byte more."
+        yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
     if not advice.runs:
-        yield "No depth was measured on your data; more --minutes-to-measure do that."
-    yield from (f"Some runs failed: {why}" for why in advice.failures)
+        yield "Nothing was trained on your data; more --minutes-to-measure does that."
+    yield total_words(advice.plan)
 
 
 def _why(advice: Advice) -> Iterator[str | Figure]:
@@ -82,7 +90,10 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
         )
     if runs:
         yield f"Together, at the size of your budget: {_as_good(plan.best.outlook)}."
-        measured = (f"{run.depth} layers of {run.params:,}: {run.bits:.3f}" for run in runs)
+        measured = (
+            f"{counted(run.depth, 'layer')}, {run.params:,} parameters: {run.bits:.3f}"
+            for run in runs
+        )
         yield Figure.of(
             "ladder",
             f"Networks on your data: {'; '.join(measured)}.",

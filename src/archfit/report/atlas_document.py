@@ -4,7 +4,7 @@ docs/atlas.md is this document.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
@@ -21,7 +21,16 @@ from archfit.fit.atlas import (
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
 from archfit.fit.foretelling import Foretold
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.report.document import Document, Figure, Section, Table, Template, json_of, loaded
+from archfit.report.document import (
+    Document,
+    Figure,
+    Section,
+    Table,
+    Template,
+    counted,
+    json_of,
+    loaded,
+)
 
 Curves: TypeAlias = tuple[DepthCurve, ...]
 RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020")
@@ -90,11 +99,15 @@ def rule_depths(size: int) -> dict[str, float]:
 def atlas_document(atlas: Atlas) -> Document:
     """Best depths first; what they cost, rules, vocabularies and single kinds for pages."""
     view = AtlasView.of(atlas)
-    kinds = len({run.kind for run in atlas.runs})
+    kinds = counted(len({run.kind for run in atlas.runs}), "kind")
+    headline = f"{len(atlas.runs):,} runs on {kinds} of data"
+    if last := [curves[-1].best.value or 1.0 for curves in view.kinds.values()]:
+        headline += f": best depths of {min(last):.2g} to {max(last):.2g} layers, by kind and size"
     return Document(
         title="Which depth is best at each size",
-        headline=f"{len(atlas.runs):,} runs on {kinds} kind{'s' * (kinds != 1)} of data",
+        headline=headline,
         sections=(
+            Section.of("", *_largest(view)),
             _best_section(view),
             _cost_section(view),
             _rules_section(view),
@@ -108,6 +121,16 @@ def atlas_document(atlas: Atlas) -> Document:
     )
 
 
+def _largest(view: AtlasView) -> Iterator[str]:
+    """The best depth at the largest size of each kind."""
+    if view.kinds:
+        said = (
+            f"{kind.name} {size_words(curves[-1].size)}: {_interval(curves[-1])}"
+            for kind, curves in view.kinds.items()
+        )
+        yield f"Best number of layers at the largest size, with 90 % intervals: {'; '.join(said)}."
+
+
 def _data(view: AtlasView) -> dict[str, object]:
     return atlas_json(view.atlas, view.curves) | {
         "rules": [json_of("rule-loss", each) for each in view.rules],
@@ -119,13 +142,13 @@ def _best_section(view: AtlasView) -> Section:
     named = [(series.kind, _name(series), curves) for series, curves in view.curves.items()]
     table = _by_size("Best depth", view.sizes, named, _interval)
     said = (
-        "Layers that lose least at equal total size, with 90 % intervals; < and > where the best "
-        "may lie beyond the depths trained."
+        "Best number of layers at equal total size, with 90 % intervals; < and > mean that it may "
+        "lie beyond the depths trained."
         if table.rows
-        else f"No size has {LEAST_DEPTHS} depths and {LEAST_DEGREES} repeats by other seeds, or "
-        "depths enough to do without, which a best depth needs."
+        else f"A best depth needs a size with {LEAST_DEPTHS} depths and {LEAST_DEGREES} repeats by "
+        "other seeds, or more depths; there is none."
     )
-    return Section.of("", said, table)
+    return Section.of("", said, table, is_why=bool(table.rows))
 
 
 def _by_size(
@@ -194,10 +217,9 @@ def _best_figure(view: AtlasView) -> Figure:
     rules: dict[str, dict[int, float]] = {}
     for each in view.rules:
         rules.setdefault(each.rule, {})[each.curve.size] = each.depth
-    last = [f"{kind.name} {_interval(curves[-1])}" for kind, curves in view.kinds.items()]
     return Figure.of(
         "best-depth",
-        f"Best depth at the largest size: {', '.join(last)}",
+        "".join(_largest(view)),
         lambda page: loaded("depth_charts").best_depth_chart(families, rules, page),
     )
 

@@ -7,9 +7,21 @@ from dataclasses import replace
 from archfit.audit.auditor import AuditResult, audit_json, checked_claims
 from archfit.audit.findings import RULES, Finding
 from archfit.audit.model import UNBOUNDED
-from archfit.report.document import Document, Figure, Section, Table, facts, loaded
+from archfit.report.document import (
+    NEXT,
+    Command,
+    Document,
+    Figure,
+    Section,
+    Table,
+    counted,
+    facts,
+    loaded,
+)
 
 SHORT = {rule.id: rule.short for rule in RULES}
+MOST_NAMED = 3  # models beside the answer
+SEVERITIES = ("high", "medium", "low")
 RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
 
@@ -17,18 +29,33 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
     spectra = [result for result in models if result.spectrum is not None]
     drawn = (_spectrum_figure(spectra),) if spectra else ()
+    each = [headline(result) for result in models]
+    worst = [found.severity for result in models for found in result.findings]
     return Document(
         title=", ".join(result.model.name for result in models),
+        headline=each[0] if len(models) == 1 else gallery_summary(models),
         sections=(
+            Section.of("", *(each if len(models) > 1 else ())),
             *(section for result in models for section in model_sections(result)),
+            Section.of("", *(() if len(models) > 1 else _sizes(models[0]))),
             Section.of("", *drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
+        status=min(worst, key=SEVERITIES.index, default=""),
     )
 
 
+def headline(result: AuditResult) -> str:
+    """What was found in one model."""
+    stacks: dict[str, list[str]] = {}
+    for found in result.findings:
+        stacks.setdefault(found.id, []).append(found.stack)
+    named = (f"{id_} ({', '.join(where)})" for id_, where in stacks.items())
+    return f"{result.model.name}: {'; '.join(named) or _nothing_found(result)}"
+
+
 def model_sections(result: AuditResult) -> tuple[Section, ...]:
-    """Each finding with its evidence and fix, then the model's sizes and what is not known."""
+    """Each finding with its fix and evidence, then the model's sizes and what is not known."""
     model = result.model
     remarks = {
         "Taken from defaults": model.assumed,
@@ -36,20 +63,33 @@ def model_sections(result: AuditResult) -> tuple[Section, ...]:
         "Note": model.notes,
     }
     table = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
-    found = [_finding_section(model.name, finding) for finding in result.findings]
     said = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     return (
-        *(found or [Section.of(model.name, _nothing_found(result))]),
-        Section.of("", table),
-        *([Section.of("", *said)] if said else []),
+        *_finding_sections(result),
+        Section.of("", table, is_why=True),
+        Section.of("", *said, is_why=True),
     )
 
 
-def _finding_section(model: str, found: Finding) -> Section:
-    share = "" if found.redundancy is None else f", {found.redundancy} redundant"
-    title = f"{model}: [{found.severity}] {found.id} ({found.stack}){share}"
-    sentences = f"{found.evidence}.", f"Fix: {found.fix}."
-    return Section.of(title, *sentences, status=found.severity)
+def _sizes(result: AuditResult) -> Iterator[str]:
+    """A model's shape and size in a line or two."""
+    for stack in result.model.stacks:
+        yield from (f"{words}." for _, words in facts("stack_in_brief", stack))
+    if result.model.parameters.total is not None:
+        yield from (f"{words}." for _, words in facts("audited_size", result.model.parameters))
+
+
+def _finding_sections(result: AuditResult) -> Iterator[Section]:
+    """Each finding, once where stacks share it."""
+    stacks: dict[Finding, list[str]] = {}
+    for found in result.findings:
+        stacks.setdefault(replace(found, stack=""), []).append(found.stack)
+    for found, where in stacks.items():
+        share = (
+            "" if found.redundancy is None else f", {found.redundancy} of its parameters redundant"
+        )
+        title = f"{result.model.name}: [{found.severity}] {found.id} ({', '.join(where)}){share}"
+        yield Section.of(title, f"Fix: {found.fix}.", f"{found.evidence}.", status=found.severity)
 
 
 def _nothing_found(result: AuditResult) -> str:
@@ -62,8 +102,8 @@ def _nothing_found(result: AuditResult) -> str:
     }
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
     if missing:
-        return f"Nothing found, but {' and '.join(missing)} cannot be judged: sizes are not known."
-    return "Nothing found: no bottleneck, and a depth as good as any, as far as is known."
+        return f"nothing found, but sizes are missing to judge {' and '.join(missing)}."
+    return "nothing found: no bottleneck, and a good depth for its size."
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
@@ -100,13 +140,22 @@ def models_table(models: Sequence[AuditResult]) -> Table:
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
+    worst = sorted(models, key=lambda result: [f.severity for f in result.findings].count("high"))
+    named = [headline(result) for result in worst[: -MOST_NAMED - 1 : -1] if result.findings]
     return Document(
         title=f"{len(models)} published Transformers, audited",
+        headline=gallery_summary(models),
         sections=(
-            Section.of("", gallery_summary(models), f"Made by {version}.", is_detail=True),
-            Section.of("", Table.of("claims", checked_claims(models))),
+            Section.of("", *named),
+            Section.of(
+                NEXT,
+                Command("archfit audit NAME"),
+                Command("archfit audit --all --chart gallery.html"),
+            ),
+            Section.of("", f"Made by {version}.", is_detail=True),
+            Section.of("", Table.of("claims", checked_claims(models)), is_why=True),
             Section.of("", gallery_figure(models), is_detail=True),
-            Section.of("", _models_and_findings(models)),
+            Section.of("", _models_and_findings(models), is_why=True),
             Section.of("Findings", Table.of("findings", findings), is_detail=True),
         ),
         data=[audit_json(result) for result in models],
@@ -117,7 +166,10 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
     """How many models have which bottleneck."""
     counts = Counter(id_ for result in models for id_ in {found.id for found in result.findings})
     found = [f"{count} with {id_}" for id_, count in counts.most_common()]
-    return f"Of {len(models)} models: {', '.join(found) or 'nothing found'}."
+    clean = sum(not result.findings for result in models)
+    return (
+        f"Of {counted(len(models), 'model')}: {', '.join([*found, f'{clean} with nothing found'])}."
+    )
 
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:

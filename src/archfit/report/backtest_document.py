@@ -1,40 +1,44 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
 from archfit.advise.backtest import ATLAS, PRIOR, UNSEEN, Backtest, RuleScore
-from archfit.report.document import Document, Figure, Section, Table, json_of, loaded
-
-UNITS = {"bits per byte or symbol": "bits", "nats per token": "nats"}
+from archfit.report.document import Document, Figure, Section, Table, counted, json_of, loaded
 
 
 def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     """A table a grid, best rule first."""
+    first = tests[0]
+    loses = f"{_number(_plan_score(first).mean)} {first.unit}"
+    brief = Table.of(
+        "grids",
+        [(test, _plan_score(test), test.scores[0]) for test in tests],
+        best=lambda row: "no rule is" if row[1] is row[2] else row[2].rule,
+        less=lambda row: _more(row[2]),
+    )
     return Document(
         title="What advice is worth",
-        headline="; ".join(_headline(test) for test in tests),
-        sections=(*(_section(test) for test in tests), Section.of_page("how-scored")),
+        headline=f"On {first.grid}, archfit plan is {loses} worse than the best depth "
+        f"(mean of {counted(len(first.settings), 'setting')} it has not seen)",
+        sections=(
+            Section.of("", brief),
+            *(_section(test) for test in tests),
+            Section.of_page("how-scored"),
+        ),
         data={"grids": [_json(test) for test in tests]},
     )
 
 
-def _headline(test: Backtest) -> str:
-    best, unit = test.scores[0], UNITS[test.unit]
-    prior = next(score for score in test.scores if score.rule == PRIOR)
-    said = f"{test.grid}: plan loses {_number(prior.mean)} {unit}"
-    less = -(best.more.value or 0)
-    if best is prior or less <= 0:
-        return f"{said}, no rule less"
-    doubt = "" if best.more.is_below(0) else ", not beyond doubt"
-    return f"{said}, {best.rule} {less:.4f} less where both are scored{doubt}"
+def _plan_score(test: Backtest) -> RuleScore:
+    return next(score for score in test.scores if score.rule == PRIOR)
 
 
 def _section(test: Backtest) -> Section:
     families, settings = len({setting.family for setting in test.settings}), len(test.settings)
-    one, many = ("family", "families") if test.grid in (ATLAS, UNSEEN) else ("set", "sets")
-    of = "data" if test.grid in (ATLAS, UNSEEN) else "networks"
-    kinds = f"{one if families == 1 else many} of {of}"
+    kinds = f"{counted(families, 'set')} of networks"
+    if test.grid in (ATLAS, UNSEEN):
+        kinds = f"{counted(families, 'family', 'families')} of data"
     halves = (
-        f"{test.in_halves} of them have seeds enough to choose the best depth on one half and "
-        f"score it on the other, where it loses {test.oracle:.4f} itself."
+        f"{test.in_halves} of them have enough seeds to choose the best depth on one half and "
+        f"score it on the other; that depth itself is then {test.oracle:.4f} worse than the best."
         if test.oracle is not None
         else "All are scored by one curve, against its own best."
     )
@@ -56,8 +60,8 @@ def _section(test: Backtest) -> Section:
         lambda page: loaded("depth_charts").regret_chart(test, page),
         grid=test.grid,
     )
-    about = f"{settings} settings of {families} {kinds}, {test.unit}. {halves}"
-    return Section.of(test.grid, about, table, figure)
+    about = f"{counted(settings, 'setting')} of {kinds}, {test.unit}. {halves}"
+    return Section.of(test.grid, about, table, figure, is_why=True)
 
 
 def _number(number: float | None) -> str:

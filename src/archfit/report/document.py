@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
 
 LONGEST_NUMBER = 40  # characters
+NEXT = "Next"  # the title of the section that says what to do now
 
 
 @cache
@@ -72,6 +73,11 @@ def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
         return list(value) if isinstance(value, tuple) else value
 
     return {key: value_at(path) for key, path in written("json")[name].items()}
+
+
+def counted(number: int, noun: str, several: str = "") -> str:
+    """`1 layer`, `2 layers`; `several` is the plural where it is not made by an s."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 class Command(str):
@@ -227,9 +233,10 @@ class Document:
     """A result in words, and the JSON that stands for it."""
 
     title: str
-    headline: str = ""  # the answer; empty where the sections say all
-    sections: tuple[Section, ...]
+    headline: str = ""  # the answer, in at most two lines
+    sections: tuple[Section, ...]  # first how sure it is, then NEXT; `is_why` for who asks
     data: object  # what `--json` prints
+    status: str = ""  # of the headline: the worst severity, or how a check ended
 
     def __post_init__(self) -> None:
         """Sections without anything to say are left out, and tables without rows."""

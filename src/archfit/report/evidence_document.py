@@ -1,6 +1,7 @@
 """What the shipped runs say about the papers: a document, its JSON, the tables of its page."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
-from archfit.report.document import Document, Section
+from archfit.report.document import Document, Section, counted
 from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
@@ -23,19 +24,31 @@ def evidence_document(
 ) -> Document:
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
+    counts = Counter(finding.verdict for finding in findings)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    others = [
+        each for word in ("refuted", "undecided") for each in findings if each.verdict == word
+    ]
     return Document(
         title="What the shipped runs say about the papers' findings",
-        sections=tuple(
-            Section(
-                title=f"{finding.question}. {finding.asks}",
-                sentences=(
-                    *((f"paper: {finding.paper}",) if finding.paper else ()),
-                    *(f"{found.what}: {found}; {found.seeds} seeds" for found in finding.measures),
+        headline=f"Of {counted(len(findings), 'finding')} of the papers: {verdicts}",
+        sections=(
+            Section.of("Not confirmed", *(f"{each.verdict}: {each.asks}" for each in others)),
+            *(
+                Section.of(
+                    f"{finding.question}. {finding.asks}",
+                    *([f"Paper: {finding.paper}"] if finding.paper else []),
+                    *(
+                        f"{found.what}: {found}; {counted(found.seeds, 'seed')}"
+                        for found in finding.measures
+                    ),
                     *assumed(finding),
                     f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
-                ),
-            )
-            for finding in findings
+                    is_why=True,
+                    status=finding.verdict,
+                )
+                for finding in findings
+            ),
         ),
         data=data | fit_rows(evidence) if rows else data,
     )

@@ -4,12 +4,13 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
-from archfit.fit.conclusions import short_size, subjects
+from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.fitted import Fits
-from archfit.report.document import Command, Document, Figure, Section, Table
+from archfit.report.document import Command, Document, Figure, Section, Table, counted
 from archfit.report.fit_json import fit_json
 from archfit.spec import RunRecord
 
@@ -45,9 +46,29 @@ def printable(text: str, longest: int) -> str:
     return kept if len(kept) <= longest else f"{kept[: longest - 1]}…"
 
 
+def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document:
+    """A page that was written, and its charts with their files."""
+    listed = [{"name": n, "files": [str(path) for path in paths]} for n, paths in figures.items()]
+    return Document(
+        title=str(file),
+        headline=f"{file}: {counted(len(figures), 'chart')}, also as SVG and PNG files beside it",
+        sections=(Section.of("Charts", *figures, is_why=True),),
+        data={"file": str(file), "figures": listed},
+    )
+
+
 def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
-    return Document(title="What the runs say", sections=_sections(fits, {}), data=fit_json(fits))
+    first, *others = conclusions(fits)
+    return Document(
+        title="What the runs say",
+        headline=first,
+        sections=(
+            Section.of("", *others),
+            *(replace(part, is_why=True) for part in _sections(fits, {})),
+        ),
+        data=fit_json(fits),
+    )
 
 
 def sweep_report(

@@ -1,52 +1,52 @@
 """A plan as a document: the shape, how sure it is, what to do next; then why, and what it takes."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from itertools import accumulate
+from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TrainingMinutes
 from archfit.advise.planner import Plan
 from archfit.advise.prior import DepthOutlook
-from archfit.report.document import Command, Document, Figure, Section, Table, json_of, loaded
+from archfit.report.document import (
+    NEXT,
+    Command,
+    Document,
+    Figure,
+    Section,
+    Table,
+    counted,
+    json_of,
+    loaded,
+)
 from archfit.report.theory_document import bounds_figure
 from archfit.theory.bounds import Shape
 
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"
 MANY_KINDS = 4  # that are named one by one
-NOTES = 230  # characters of notes beside the answer, three lines; more is for those who ask why
 
 
 def plan_document(plan: Plan) -> Document:
     """What `archfit plan` says."""
-    shown, more = notes(plan)
     return Document(
         title=TITLE,
         headline=f"{shape_words(plan)} for {plan.request.budget}",
         sections=(
-            Section.of("", *confidence(plan), *shown),
-            Section.of("Next", *_next(plan)),
-            Section.of("More notes", *more, is_why=True),
+            Section.of("", *confidence(plan), total_words(plan)),
+            Section.of(NEXT, *_next(plan)),
             *why_sections(plan),
         ),
         data=plan_json(plan),
     )
 
 
-def notes(plan: Plan) -> tuple[list[str], list[str]]:
-    """Warnings for which there is room beside the answer, and the others."""
-    found = [f"Note: {warning}." for warning in plan.warnings]
-    ends = accumulate(map(len, found))
-    shown = [note for note, end in zip(found, ends, strict=True) if end <= NOTES] or found[:1]
-    return shown, found[len(shown) :]
-
-
 def why_sections(plan: Plan) -> tuple[Section, ...]:
     """What stands behind the answer."""
     return (
         Section.of("Depths", *_depths(plan), is_why=True),
-        Section.of("Inputs of a higher rank, at the same budget", *_repairs(plan), is_why=True),
+        Section.of("Other inputs for the same budget", *_repairs(plan), is_why=True),
         *adviser_sections(plan),
         Section.of("Training", *_training(plan), is_why=True),
         Section.of("Figures", depth_figure(plan), is_detail=True),
@@ -55,28 +55,30 @@ def why_sections(plan: Plan) -> tuple[Section, ...]:
 
 def shape_words(plan: Plan) -> str:
     """The shape in a line."""
-    shape, layers = plan.shape, "layer" if plan.shape.depth == 1 else "layers"
-    heads = f"{shape.heads} {'head' if shape.heads == 1 else 'heads'} of {shape.head_dim}"
-    return f"{shape.depth} {layers} of width {shape.width}, {heads}"
+    shape, layers = plan.shape, counted(plan.shape.depth, "layer")
+    return f"{layers} of width {shape.width}, {counted(shape.heads, 'head')} of {shape.head_dim}"
 
 
 def confidence(plan: Plan) -> Iterator[str]:
-    """How large the network is, how sure its depth, and what that rests on."""
+    """How sure the depth is, what to know of it, and what it rests on."""
     regret, basis = plan.regret, plan.basis
-    yield f"{plan.params.total:,} parameters, {plan.params.embedding:,} of them in embeddings."
+    yield (
+        f"About {regret.expected:.3f} {regret.unit} worse than the best depth; 90 % sure below "
+        f"{regret.at_most:.3f}."
+    )
     low, high = plan.depth_range
     if low < high:
-        yield f"{low} to {high} layers are about as good: within 0.01 bits per byte."
-    yield (
-        f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth "
-        f"(90 %: below {regret.at_most:.3f})."
-    )
-    size = _size(basis.largest)
-    where = f"{basis.family} data" if basis.family else "data of all kinds"
-    if basis.source == "ladder":
-        yield f"Measured: {basis.runs} networks of up to {size} parameters on your data."
-    else:
-        yield f"It rests on {basis.runs} networks of up to {size} parameters on other {where}."
+        yield f"{low} to {high} layers would do about as well (within 0.01 bits per byte)."
+    yield from (f"Note: {warning}." for warning in plan.warnings)
+    where = f"other {basis.family} data" if basis.family else "other data of all kinds"
+    where = "your data" if basis.source == "ladder" else where
+    networks = f"{counted(basis.runs, 'network')} of up to {_size(basis.largest)}"
+    yield f"Based on {networks} parameters, trained on {where}."
+
+
+def total_words(plan: Plan) -> str:
+    """How large the network is."""
+    return f"It has {plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings."
 
 
 def _size(params: float) -> str:
@@ -84,6 +86,9 @@ def _size(params: float) -> str:
 
 
 def _next(plan: Plan) -> Iterator[str]:
+    data = plan.request.data
+    if data is not None and data.knows_path and data.source and not Path(data.folder).exists():
+        yield Command(f"archfit data prepare {shlex.quote(data.source)} --out {data.folder}")
     if plan.basis.source == "prior" and plan.request.patch is None:
         yield Command(f"archfit advise YOUR-DATA {_advised_budget(plan)}  # measures on your data")
     if plan.export_command is not None:
@@ -101,31 +106,26 @@ def _advised_budget(plan: Plan) -> str:
 
 
 def _depths(plan: Plan) -> Iterator[str]:
-    """What more and less depth would do, the papers' law, and what caps the input's rank."""
+    """What more and less depth would do, the papers' law, and what limits the input."""
     outlook, ideal, request = plan.best.outlook, plan.ideal, plan.request
     yield (
-        f"best depth {outlook.depth:.1f} before rounding; half of it is better by over 1 % of loss "
-        f"with {outlook.half_better:.0%}, twice of it with {outlook.double_better:.0%}"
+        f"The best depth is {outlook.depth:.1f} before rounding. Half as many layers are better by "
+        f"over 1 % of the loss with a chance of {outlook.half_better:.0%}, twice as many with one "
+        f"of {outlook.double_better:.0%}."
     )
-    yield f"the papers' law would take {ideal.depth:,.1f} layers of width {ideal.width:,.0f}"
+    yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
     kinds = plan.basis.kinds
     named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
-    yield f"prior: {named} (docs/atlas.md; what it is worth: archfit backtest)"
-    units = request.hidden_units(plan.shape.depth, plan.shape.width)
-    apart = {  # from a decoder of GPT-2's blocks
-        f"blocks of Llama: RMS norms, {units:,} gated units, rotary positions, no biases": (
-            request.block == "llama"
-        ),
-        "an encoder that fills in masked tokens, the mask token counted": (
-            request.objective == "masked"
-        ),
-    }
-    if any(apart.values()):
-        yield "; ".join(words for words, is_so in apart.items() if is_so)
+    yield f"Trained on {named} (docs/atlas.md). `archfit backtest` says how good such plans are."
+    if request.block == "llama":
+        units = request.hidden_units(plan.shape.depth, plan.shape.width)
+        yield f"Llama blocks: RMS norms, {units:,} gated units, rotary positions, no biases."
+    if request.objective == "masked":
+        yield "An encoder that fills in masked tokens; the mask token is counted."
     if plan.bottleneck is not None:
         yield (
-            f"a {request.limit.kind} of {request.limit.limit:,} caps the rank of the input below "
-            f"the width of {plan.shape.width:,}: the papers call that a bottleneck"
+            f"A {request.limit.kind} of {request.limit.limit:,} limits the rank of the embedding "
+            f"below the width of {plan.shape.width:,}. The papers call that a bottleneck."
         )
 
 
@@ -133,9 +133,10 @@ def named_shape(advice: Advice) -> str:
     """Depth and width, or a band of depths, or nothing."""
     if advice.depth is not None and advice.width is not None:
         return f"{advice.depth:,.1f} x {advice.width:,.0f}"
-    if advice.depths is not None:
-        return f"{advice.depths[0]:,.0f} to {advice.depths[1]:,.0f} layers"
-    return ""
+    if advice.depths is None:
+        return ""
+    low, high = (max(1, round(depth)) for depth in advice.depths)  # no network has none
+    return counted(high, "layer") if low == high else f"{low:,} to {counted(high, 'layer')}"
 
 
 def _repairs(plan: Plan) -> Iterator[str]:
@@ -144,7 +145,7 @@ def _repairs(plan: Plan) -> Iterator[str]:
         needs = f" ({repair.needs})" if repair.needs else ""
         yield (
             f"{repair.kind}: {repair.change}: {repair.shape.depth} x {repair.shape.width}, "
-            f"{repair.params.total:,} parameters{needs}"
+            f"{repair.params.total:,} parameters{needs}."
         )
         yield Command(repair.command)
 
@@ -162,26 +163,26 @@ def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     return (
         Section.of("", replace(table, rows=(ours, *table.rows)), is_why=True),
         Section.of("Advice that names no shape", *opinions, is_why=True),
-        Section.of("Evidence against us", *evidence_against(), is_why=True),
+        Section.of("What speaks against this", *evidence_against(), is_why=True),
     )
 
 
 def _training(plan: Plan) -> Iterator[str]:
     costs, memory, start = plan.costs, plan.costs.memory, plan.costs.start
     yield (
-        f"{costs.tokens:,} tokens ({plan.request.tokens_per_param:g} a parameter), "
-        f"{costs.flops:.3g} FLOPs and {costs.attention_flops:.3g} for attention"
+        f"{costs.tokens:,} tokens ({plan.request.tokens_per_param:g} per parameter), "
+        f"{costs.flops:.3g} FLOPs and {costs.attention_flops:.3g} for attention."
     )
     yield (
-        f"memory {memory.total / 1e9:,.2f} GB: weights {memory.weights / 1e9:,.2f}, gradients "
+        f"Memory {memory.total / 1e9:,.2f} GB: weights {memory.weights / 1e9:,.2f}, gradients "
         f"{memory.gradients / 1e9:,.2f}, Adam {memory.optimiser / 1e9:,.2f}, activations "
         f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
-        f"{plan.request.context:,}"
+        f"{plan.request.context:,}."
     )
-    outside = "" if start.in_range else "; outside its range here"
+    outside = "" if start.in_range else "; this network is outside the range it was fitted at"
     yield (
-        f"start at learning rate {start.learning_rate:g}, batches of {start.batch_tokens:,} "
-        f"tokens ({start.source}{outside})"
+        f"Start at learning rate {start.learning_rate:g} with batches of {start.batch_tokens:,} "
+        f"tokens ({start.source}{outside})."
     )
 
 

@@ -1,47 +1,66 @@
 """Sweeps, training runs and prepared data as documents."""
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
-from archfit.report.document import Document, Section, Table, facts, json_of
+from archfit.report.document import (
+    NEXT,
+    Command,
+    Document,
+    Section,
+    Table,
+    counted,
+    facts,
+    json_of,
+)
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
+MOST_ROWS = 4  # of a table beside the answer
 ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
 Part = TypeVar("Part")
 
 
 def cells_document(sweep: Sweep) -> Document:
-    """A sweep before it is trained: cells, parameters, tokens, FLOPs and the GPU time they take."""
+    """A sweep before it is trained: runs, parameters, tokens, FLOPs and the GPU time they take."""
     tokens = sum(spec.training_tokens for spec in sweep.specs)
     flops = sum(spec.training_flops for spec in sweep.specs)
     seconds = sum(gpu_seconds(spec) for spec in sweep.specs)
     days = seconds / SECONDS_A_DAY
-    time = f"{days:,.1f} GPU-days" if days > 1 else clock_words(seconds)
+    time = f"{days:,.1f} GPU-days" if days > 1 else f"{seconds / 60:.1f} minutes"
+    title = f"{sweep.name}, {sweep.scale}: {counted(len(sweep.specs), 'run')}"
     table = Table.of(
         "sweep",
         sweep.specs,
-        title=f"{sweep.name}, {sweep.scale}: {len(sweep.specs)} cells",
-        cell=cell_words,
+        title=title,
+        cell=run_words,
         time=lambda spec: _gpu_time(gpu_seconds(spec)),
     )
     runs = [
         json_of("cell", spec, gpu_days=gpu_seconds(spec) / SECONDS_A_DAY) for spec in sweep.specs
     ]
-    total = (
-        f"In all {tokens:.3g} tokens, {flops:.3g} FLOPs, about {time} of one H200 (from our own "
-        "training speed by width, docs/performance.md)."
+    shapes = sorted({spec.architecture.params for spec in sweep.specs})
+    about = (
+        *filter(None, [sweep.question]),  # a user's own sweep need not have one
+        f"Networks of {shapes[0]:,} to {shapes[-1]:,} parameters, {tokens:.3g} tokens, "
+        f"{flops:.3g} FLOPs in all. The time is from our own training speeds by width "
+        "(docs/performance.md).",
     )
     return Document(
-        title=table.title,
-        headline=sweep.question,  # a user's own sweep need not have one
-        sections=(Section.of("", table), Section.of("", total)),
+        title=title,
+        headline=f"{title}, about {time} on one H200. Nothing was trained.",
+        sections=(
+            Section.of("", *about),
+            Section.of(NEXT, "The same command without --dry-run and with --out DIR trains them."),
+            Section.of("", table, is_why=True),
+        ),
         data={
             "sweep": sweep.name,
             "scale": sweep.scale,
@@ -56,15 +75,16 @@ def cells_document(sweep: Sweep) -> Document:
     )
 
 
-def failures_document(cells: CellQueue) -> Document:
-    """The cells that failed, and why."""
-    failures = [
-        {"run": spec.name, "cell": cell_words(spec), "reason": reason}
-        for spec, reason in cells.failed.items()
-    ]
-    title, rows = f"{len(failures)} cells failed", tuple(tuple(row.values()) for row in failures)
-    table = Table(title=title, columns=("run", "cell", "reason"), rows=rows)
-    return Document(title=title, sections=(Section.of("", table),), data=failures)
+def script_document(sweep: Sweep, file: str, tasks: int) -> Document:
+    """The script by which Slurm trains a sweep."""
+    counts = {"cells": len(sweep.specs), "done": 0, "failed": 0, "skipped": 0}
+    what = f"{counted(tasks, 'task')} for {counted(len(sweep.specs), 'run')}"
+    return Document(
+        title=sweep.name,
+        headline=f"{file}: {what}. Nothing was trained.",
+        sections=(Section.of(NEXT, Command(f"sbatch {file}")),),
+        data={"sweep": sweep.name, **counts, "script": file, "tasks": tasks},
+    )
 
 
 def outcome_document(
@@ -74,29 +94,42 @@ def outcome_document(
     parts = [f"{len(cells.done)} done now", f"{len(cells.skipped)} done before"]
     if cells.elsewhere:
         parts.append(f"{len(cells.elsewhere)} trained by others")
-    counts = f"{sweep.name}: {len(sweep.specs)} cells, {', '.join(parts)}"
+    if cells.failed:
+        parts.append(f"{len(cells.failed)} failed")
+    failures = [
+        {"run": spec.name, "cell": run_words(spec), "reason": reason}
+        for spec, reason in cells.failed.items()
+    ]
+    title, rows = "Failed runs", tuple(tuple(row.values()) for row in failures)
+    failed = Table(title=title, columns=("run", "network", "reason"), rows=rows)
+    reasons = dict.fromkeys(cells.failed.values())
     return Document(
         title=sweep.name,
-        headline=f"{counts}; table in {results}",
+        headline=f"{sweep.name}: {counted(len(sweep.specs), 'run')}, {', '.join(parts)}",
         sections=(
-            Section.of("", *filter(None, [sweep.question])),
-            Section.of("", *(f"- {sentence}" for sentence in conclusions)),
+            Section.of("", *(f"Failed: {reason}" for reason in reasons)),
+            Section.of("", *conclusions),
+            Section.of(NEXT, Command(f"archfit report {shlex.quote(folder)} --out report.html")),
+            Section.of("Question", *filter(None, [sweep.question]), is_why=True),
+            Section.of("Table of runs", results, is_why=True),
+            Section.of("", failed, is_why=True),
         ),
         data={
             "sweep": sweep.name,
             "scale": sweep.scale,
             "cells": len(sweep.specs),
             **{name: len(getattr(cells, name)) for name in ENDS},
-            "failures": failures_document(cells).data,
+            "failures": failures,
             "folder": folder,
             "results": results,
             "conclusions": list(conclusions),
         },
+        status="failed" if failures else "",
     )
 
 
-def cell_words(spec: RunSpec) -> str:
-    """A cell in a few words: what sweeps change."""
+def run_words(spec: RunSpec) -> str:
+    """A run in a few words: what sweeps change."""
     shape = spec.architecture
     words = [f"depth {shape.depth} width {shape.width} vocab {shape.input.vocab}"]
     if shape.attention_ratio != 1:
@@ -130,18 +163,37 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
         {"folder": f"{folder}/{record.spec.name}", "record": to_json(record)} for record in records
     ]
     is_masked = all(record.spec.architecture.objective == "masked" for record in records)
-    losses = ("masked nats", "masked bits") if is_masked else ("held-out nats", "bits a byte")
-    best = _best_rate(records)
-    rates = ("rate",) if best else ()
+    losses = ("masked nats", "masked bits") if is_masked else ("held-out nats", "bits per byte")
     table = Table(
         title=folder,
-        columns=("run", "seed", *rates, "status", *losses),
-        rows=tuple(_run_row(record, has_rate=bool(best)) for record in records),
+        columns=("run", "seed", "rate", "status", *losses),
+        rows=tuple(_run_row(record) for record in records),
     )
+    ended = [record for record in records if record.status == "finished"]
+    headline = "No run finished: all diverged. Try a lower --learning-rate."
+    if ended:
+        last = [float(_run_row(record)[-2]) for record in ended]
+        (_, *_, nats, bits), what = _run_row(ended[0]), losses[1].replace("masked bits", "bits")
+        headline = f"Held-out loss {nats} nats per token ({bits} {what})"
+        if len(records) > 1:
+            runs = counted(len(records), "run")
+            headline = f"{runs}: held-out loss {min(last):.4f} to {max(last):.4f} nats per token"
+    diverged = [record for record in records if record.status != "finished"]
     return Document(
         title=folder,
-        sections=(Section.of("", table, *best),),
+        headline=headline,
+        sections=(
+            Section.of(
+                "",
+                *_best_rate(records),
+                *(f"{run.spec.name} diverged at step {run.diverged_at_step}." for run in diverged),
+                f"The folder: {documents[0]['folder'] if len(documents) == 1 else folder}.",
+            ),
+            Section.of("", table, is_why=len(records) > MOST_ROWS),
+            Section.of(NEXT, Command(f"archfit fit {shlex.quote(folder)}")),
+        ),
         data=documents[0] if len(documents) == 1 else {"runs": documents},
+        status="" if ended else "failed",
     )
 
 
@@ -161,10 +213,9 @@ def _best_rate(records: Sequence[RunRecord]) -> tuple[str, ...]:
     return (f"The best of {len(tried)} learning rates is {best:.3g}{further}.",)
 
 
-def _run_row(record: RunRecord, *, has_rate: bool) -> tuple[str, ...]:
+def _run_row(record: RunRecord) -> tuple[str, ...]:
     spec = record.spec
-    rate = (f"{spec.recipe.peak_learning_rate:.3g}",) if has_rate else ()
-    run = (spec.name, str(spec.seed), *rate)
+    run = (spec.name, str(spec.seed), f"{spec.recipe.peak_learning_rate:.3g}")
     if record.status == "diverged":
         return *run, f"diverged at step {record.diverged_at_step}", "-", "-"
     last = record.evaluations[-1]
@@ -174,18 +225,34 @@ def _run_row(record: RunRecord, *, has_rate: bool) -> tuple[str, ...]:
     return *run, record.status, f"{nats:.4f}", f"{bits:.4f}"
 
 
-def data_document(description: Mapping[str, object], folder: str) -> Document:
-    """A prepared data set and what its tokens say, from its data.json."""
+def data_document(
+    description: Mapping[str, object], folder: str, *, is_old: bool = False
+) -> Document:
+    """A prepared data set and what its tokens say, from its data.json.
+
+    `is_old`: it was there already when somebody asked to make it.
+    """
     try:
-        rows = facts("prepared_data", **{**description, **dict(_data_words(description))})
+        words = {**description, **dict(_data_words(description))}
+        rows = facts("prepared_data", **words)
+        brief = facts("data_in_brief", **words, folder=folder)
         notes = [f"Note: {warning}" for warning in _part(description["warnings"], list)]
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(
             f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
         ) from problem
-    table = Table(title=folder, columns=("quantity", "value"), rows=tuple(rows))
-    sections = Section.of("", table), Section.of("", *notes)
-    return Document(title=folder, sections=sections, data=dict(description))
+    there = ["It was there already, made from this source with these settings."] * is_old
+    (_, headline), *others = brief
+    return Document(
+        title=folder,
+        headline=headline,
+        sections=(
+            Section.of("", *there, *(sentence for _, sentence in others), *notes),
+            Section.of(NEXT, Command(f"archfit advise {shlex.quote(folder)} --params 10M")),
+            Section.of("", Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
+        ),
+        data=dict(description),
+    )
 
 
 def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -198,7 +265,7 @@ def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield form, ", ".join(words)
     shared = "not measured: the held-out side has no 13 words in a row"
     if leakage["share"] is not None:
-        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,} held-out"
+        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,}"
     yield "shared", shared
 
 

@@ -1,62 +1,175 @@
-"""A document as text for a terminal: the answer first, tables as wide as there is room."""
+"""A document as text for a terminal: the answer in twelve lines, or all of it where one asks why.
+
+Words stay whole, and every text that may be somebody else's (names of files, of columns, of
+models) passes `visible`: nothing in it can steer a terminal.
+"""
 
 import os
+import shutil
 import sys
 import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TextIO
 
-from archfit.report.document import Command, Document, Section, Table
+from archfit.report.document import NEXT, Command, Document, Section, Table
 
-BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
-COLUMNS = 80
+LINES, COLUMNS = 12, 80  # of an answer
+LINES_OF_NEXT = 5  # of these at most, its title among them
+MORE = "Add --why for the rest."
+PLAIN, BOLD, RED, YELLOW, GREEN = "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
+TINTS = {  # of titles and headlines, by what they say
+    "high": RED, "refuted": RED, "failed": RED,
+    "medium": YELLOW, "undecided": YELLOW, "unchecked": YELLOW,
+    "held": GREEN, "confirmed": GREEN,
+}  # fmt: skip
+NOTE = "Note:"
 
 
-def text_of(document: Document, *, why: bool = True) -> str:
-    """Headline and sections, without those that only a page has room for, or only who asks why."""
-    lines = _wrapped(document.headline, "") if document.headline else []
-    for at, section in enumerate(document.sections):
-        if not section.is_detail and (why or not section.is_why):
-            lines += _section_lines(section, under_headline=at == 0 and bool(lines))
-    return "\n".join(lines)
+def text_of(document: Document, *, why: bool = True, quiet: bool = False) -> str:
+    """All that a terminal has room for, the answer in twelve lines, or its headline alone."""
+    head = _tinted(
+        _wrapped(document.headline or document.title), TINTS.get(document.status, "") + BOLD
+    )
+    parts = [section for section in document.sections if not section.is_detail]
+    if quiet:
+        return "\n".join(head)
+    if why:
+        return "\n".join([*head, *(line for part in parts for line in _section_lines(part))])
+    return "\n".join([*head, *_brief(parts, LINES - len(head))])
 
 
-def _section_lines(section: Section, *, under_headline: bool) -> list[str]:
-    """Sentences stand under the title; commands further in, so that they are copied whole."""
-    indent = "  " if section.title or under_headline else ""
-    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
-    title = section.title if is_plain else f"{BOLD}{section.title}{PLAIN}"
-    lines = [title] if section.title else []
+def _brief(sections: Sequence[Section], room: int) -> list[str]:
+    """What fits of what is said beside the answer, what to do next, and whether there is more.
+
+    What comes first is more important; sentences and tables are shown whole or not at all.
+    """
+    told = [section for section in sections if not section.is_why]
+    rest = any(section.is_why for section in sections)
+    after, more = _fitting([part for part in told if part.title == NEXT], LINES_OF_NEXT)
+    rest |= more
+    about = [part for part in told if part.title != NEXT]
+    lines, more = _fitting(about, room - len(after) - rest)
+    if more and not rest:  # one line less: it says so
+        lines, _ = _fitting(about, room - len(after) - 1)
+    return [*lines, *after, *[MORE] * (rest or more)]
+
+
+def _fitting(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
+    """The first parts of each of these sections that fit, and whether anything is left over."""
+    lines: list[str] = []
+    is_left = False
+    for section in sections:
+        title = _title_lines(section)
+        for part in _part_lines(section):
+            if len(lines) + len(title) + len(part) > room:
+                is_left = True
+                break
+            lines += [*title, *part]
+            title = []
+    return lines, is_left
+
+
+def _section_lines(section: Section) -> list[str]:
+    return [*_title_lines(section), *(line for part in _part_lines(section) for line in part)]
+
+
+def _title_lines(section: Section) -> list[str]:
+    return _tinted(_wrapped(section.title), TINTS.get(section.status, "") + BOLD)
+
+
+def _part_lines(section: Section) -> Iterator[list[str]]:
+    """Each sentence and each table; commands stand further in, and can be copied whole."""
     for sentence in section.sentences:
         if isinstance(sentence, Command):
-            lines.append(f"{indent}  {sentence}")
+            yield _folded(visible(sentence), "    ")
+        elif sentence.startswith(NOTE):
+            first, *others = _wrapped(sentence, "  ")
+            marked = "".join(_tinted([NOTE], YELLOW))
+            yield [first.replace(NOTE, marked, 1), *others]
         else:
-            lines += _wrapped(sentence, indent)
-    return lines + [_table_text(table.narrowed()) for table in section.tables]
+            yield _wrapped(sentence, "  ")
+    for table in section.tables:
+        yield _table_lines(table.narrowed())
 
 
-def _wrapped(sentence: str, indent: str) -> list[str]:
-    """A sentence on lines of COLUMNS; words stay whole, also those with dashes."""
-    if len(indent + sentence) <= COLUMNS or "\n" in sentence:
-        return [indent + sentence]
-    further = indent + "  "
+def visible(text: str) -> str:
+    """The text on one line, with all that a terminal would obey and not show written as escapes.
+
+    Those are control characters, marks that turn the direction of a line around, and bytes of
+    file names that are no text.
+    """
+    if text.isprintable():
+        return text
+    letters = (x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
+    return "".join(letters)
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether a person looks at the stream, and wants colours (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _tinted(lines: list[str], tint: str) -> list[str]:
+    return [f"{tint}{line}{PLAIN}" for line in lines] if is_coloured(sys.stdout) else lines
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((COLUMNS, LINES)).columns
+
+
+def _wrapped(text: str, indent: str = "", width: int = COLUMNS) -> list[str]:
+    """A sentence on lines; words stay whole, also those with dashes."""
     return textwrap.wrap(
-        sentence, COLUMNS, initial_indent=indent, subsequent_indent=further,
+        visible(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
 
-def _table_text(table: Table) -> str:
-    """The table as wide as the terminal allows; numbers keep their line, words wrap."""
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+def _folded(command: str, indent: str) -> list[str]:
+    """A command on lines that a shell reads as one; its options stay beside their values."""
+    lines, line = [], indent
+    for word in command.replace(" --", "\n--").replace("  #", "\n #").split("\n"):
+        if len(line) + len(word) + 3 > COLUMNS and line.strip():
+            lines.append(f"{line} \\")
+            line = f"{indent}  "
+        line += word if not line.strip() else f" {word}"
+    return [*lines, line]
 
-    drawn = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD)
-    for column in table.columns:
-        drawn.add_column(column, overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*map(escape, row))  # a path may look like markup
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        console.print(drawn)
-    return captured.get().rstrip("\n") + "\n"
+
+def _table_lines(table: Table) -> list[str]:
+    """The table as wide as the terminal allows; where not even its words fit, row by row."""
+    rows = [tuple(map(visible, row)) for row in (table.columns, *table.rows)]
+    columns = [*zip(*rows, strict=True)]
+    least = [
+        max(len(word) for cell in column for word in [*cell.split(), ""]) for column in columns
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    room = max(_width(), COLUMNS) - 2 * len(columns)
+    lines = _tinted(_wrapped(table.title, width=_width()), BOLD)
+    if sum(least) > room:
+        for row in table.rows:
+            said = (f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell)
+            lines += _wrapped("; ".join(said), "  ")
+        return lines
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
+        widths[widest] -= 1
+    for number, row in enumerate(rows):
+        lines += _row_lines(row, widths, table.numeric)
+        lines += ["  " + "  ".join("-" * width for width in widths)] * (number == 0 and any(row))
+    return lines
+
+
+def _row_lines(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> Iterator[str]:
+    """A row on as many lines as its longest cell takes."""
+    cells = [
+        textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) if cell else []
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    for at in range(max(map(len, cells), default=0)):
+        words = [cell[at] if at < len(cell) else "" for cell in cells]
+        set_ = (
+            word.rjust(width) if column in right else word.ljust(width)
+            for column, (word, width) in enumerate(zip(words, widths, strict=True))
+        )
+        yield "  " + "  ".join(set_).rstrip()

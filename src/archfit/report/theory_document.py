@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
 from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
-from archfit.theory.bounds import SATURATION_IS, BoundsReport, Shape, notes
-from archfit.theory.catalogue import ENTRIES, NETWORK, Quantity
+from archfit.theory.bounds import Bound, BoundsReport, Shape, notes
+from archfit.theory.catalogue import ANALYSED, ENTRIES, Quantity
 from archfit.theory.counterexample import Refutation
 
 if TYPE_CHECKING:
     from archfit.exact.witness import WitnessCheck
 
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
+MOST_LISTED = 20  # numbers in a line
+LARGEST_WRITTEN = 10**9
 Json = dict[str, object]
 
 
 def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Document:
     """All bounds of one architecture, the best proved pair first."""
-    shape, regime = report.shape, report.regime
-    lower, upper = short_real(report.lower.log3), short_real(report.upper.log3)
+    shape, regime, data = report.shape, report.regime, dict(report.as_json())
+    lower, upper = _size(report.lower), _size(report.upper)
     network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
     table = Table.of(
         "bounds",
@@ -31,27 +33,45 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
         log3=lambda bound: short_real(bound.log3),
         status=lambda bound: bound.status_line if bound.status == "disputed" else bound.status,
     )
+    mask = f"causal mask, {shape.partition} partition" if shape.causal else "no mask"
+    sure = Section.of(
+        "",
+        f"At {network}, linear attention alone, {mask}.",
+        f"Lower bound: {report.lower.id}, {report.lower.status_line}.",
+        f"Upper bound: {report.upper.id}, {report.upper.status_line}.",
+        f"Depth {shape.depth} is {regime.name}.",
+        "A bound says what cannot be expressed, not what training finds.",
+    )
     about = Section.of(
         "",
-        f"Network: {NETWORK}.",
-        f"Regime: depth {shape.depth} is {regime.name}.",
-        f"  paper's threshold      log3(d)             = {regime.paper_threshold:.3f}",
-        f"  corrected threshold    2 log3(d) + log3(2) = {regime.corrected_threshold:.3f}",
-        f"Saturation: {report.saturation:.2%}: {SATURATION_IS}.",
+        f"Network: {data['network']}.",
+        f"  log3(d), the papers' threshold     = {regime.paper_threshold:.3f}",
+        f"  the proved upper bound bends at    = {regime.corrected_threshold:.3f}, "
+        f"{regime.corrected_is}",
+        f"Saturation: {report.saturation:.2%}: {report.saturation_is}.",
         *(f"Note: {note}." for note in notes(shape)),
+        "Sources and conditions: --json, or `archfit theory`.",
+        is_why=True,
     )
     return Document(
         title=f"Bounds at {network}",
-        headline=f"3^{lower} <= separation rank <= 3^{upper}",
+        headline=f"{lower} <= separation rank <= {upper}",
         sections=(
-            Section.of("", table),
-            about,
             *_verdict_sections(verdict),
-            Section.of("", "Sources and conditions: --json, or `archfit theory`."),
+            sure,
+            Section.of("", table, is_why=True),
+            about,
             Section.of("", bounds_figure(shape), is_detail=True),
         ),
-        data=dict(report.as_json()) | ({} if verdict is None else verdict.as_json()),
+        data=data | ({} if verdict is None else verdict.as_json()),
     )
+
+
+def _size(bound: Bound) -> str:
+    """A bound in the headline: exactly where that is short, else by its logarithm."""
+    if isinstance(bound.exact, int) and bound.exact < LARGEST_WRITTEN:
+        return f"{bound.exact:,}"
+    return f"3^{short_real(bound.log3)}"
 
 
 def bounds_figure(shape: Shape) -> Figure:
@@ -141,27 +161,30 @@ def quantities_document() -> Document:
         Section.of(
             f"{entry.name} {' '.join(entry.takes)}  [{entry.status_line.partition(',')[0]}]",
             entry.meaning,
+            is_why=True,
         )
         for entry in ENTRIES.values()
     ]
+    names = ", ".join(name for name in ENTRIES if not name.endswith("_log3"))
     example = Section.of("", "Example: archfit theory ub_stat L=3 d_x=4")
     return Document(
         title="Quantities of the papers",
-        headline=f"Quantities of the {NETWORK}.",
-        sections=(example, *sections),
+        headline=f"{len(ENTRIES)} quantities of the {ANALYSED}.",
+        sections=(example, Section.of("", names), *sections),
         data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
 
 
-def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
+def witness_document(check: "WitnessCheck") -> Document:
     """The weights of a lower bound, run and compared with their promise."""
     found, shape = check.witness, check.witness.shape
     (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
-    runs = "all" if check.extent == "all" else f"a random {check.entries_checked:,} of"
-    partly = "" if check.extent == "all" else " (of promised values)"
+    is_all = check.extent == "all"
+    runs = "all" if is_all else f"a random {check.entries_checked:,} of"
     measured = "not measured: too large"
     if check.measured_rank is not None:
-        measured = f"{check.measured_rank:,}{partly}"
+        measured = f"{check.measured_rank:,}{'' if is_all else ' (of promised values)'}"
+    bound = f"{found.bound_id} = {short_integer(str(found.bound))}"
     lines = facts(
         "witness",
         check,
@@ -169,7 +192,13 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
         entries=rows * columns,
         expected=expected,
         measured=measured,
-        bound=short_integer(str(found.bound)),
+        bound=bound,
+    )
+    said = Section.of(
+        "",
+        f"Measured rank: {measured}. Lower bound: {bound}.",
+        f"{check.entries_wrong:,} of {check.entries_checked:,} entries differ from what was "
+        f"promised, modulo {found.prime}.",
     )
     title = (
         f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
@@ -179,8 +208,8 @@ def witness_document(check: "WitnessCheck", inputs: Json) -> Document:
     return Document(
         title=title,
         headline=_witness_verdict(check, expected),
-        sections=(Section.of("", table),),
-        data=check.as_json() | {"inputs": inputs},
+        sections=(said, Section.of("", table, is_why=True)),
+        data=check.as_json(),
     )
 
 
@@ -218,6 +247,14 @@ def _text(value: object) -> str:
     """A value in a line: long integers shortened, a plan by its length, an object by its parts."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_text(part)}" for key, part in value.items())
-    if isinstance(value, list):
-        return f"(a plan of {len(value)} layers)"
-    return short_integer(str(value))
+    if not isinstance(value, list):
+        return short_integer(str(value))
+    if any(isinstance(part, list) for part in value):
+        return (
+            f"({len(value)} segments)"
+            if value[0][0] in ("A", "B")
+            else f"(a plan of {len(value)} layers)"
+        )
+    if len(value) > MOST_LISTED:
+        return f"{len(value)} numbers, {', '.join(map(_text, value[:MOST_LISTED]))}, …"
+    return ", ".join(map(_text, value))

@@ -20,7 +20,7 @@ from archfit.spec.parts import (
     Tied,
     Tokens,
 )
-from archfit.spec.record import Evaluation, FullContext, Machine, RunRecord, Timing
+from archfit.spec.record import Evaluation, FullContext, Machine, RunRecord, Stretch, Timing
 from archfit.spec.run import Recipe, RunSpec
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "RunRecord",
     "RunSpec",
     "Softmax",
+    "Stretch",
     "Table",
     "Tied",
     "Timing",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from archfit.spec.codec import unique_keys
 from archfit.spec.errors import brief
-from archfit.spec.files import open_regular
+from archfit.spec.files import read_bounded
 
 MOST_PARTS = 1_000_000  # brackets and commas; Python's objects for so many take under 300 MB
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")  # two of them make one, an emoji for one
@@ -16,24 +16,18 @@ LONGEST_INTEGER = 20  # digits; 2^64 has as many
 def read_object(path: Path, *, most_bytes: int) -> dict[str, object]:
     """The JSON object that a file of at most `most_bytes` holds."""
     try:
-        with open_regular(path) as file:
-            content = file.read(most_bytes + 1)
+        content = read_bounded(path, most_bytes)
     except ValueError as problem:
         raise ValueError(f"{path} cannot be read: {problem}") from problem
-    if len(content) > most_bytes:
-        raise ValueError(
-            f"{path} has over {most_bytes:,} bytes, more than this kind of file needs; "
-            "give the file that belongs to the model"
-        )
     return parse_object(content, where=str(path))
 
 
-def parse_object(content: bytes, *, where: str) -> dict[str, object]:
+def parse_object(content: bytes, *, where: str, most_parts: int = MOST_PARTS) -> dict[str, object]:
     """The JSON object in `content`; NaN and infinities, which some programs write, are let in."""
     parts = sum(content.count(mark) for mark in (b"{", b"[", b","))
-    if parts > MOST_PARTS:
+    if parts > most_parts:
         raise ValueError(
-            f"{where} has {parts:,} brackets and commas, over the limit of {MOST_PARTS:,} that "
+            f"{where} has {parts:,} brackets and commas, over the limit of {most_parts:,} that "
             "keeps it from filling the memory; split the model into shards"
         )
     document = _parsed(content, where)

@@ -1,9 +1,12 @@
-"""The kinds of data, an entry each: what every room may know of them.
+"""The kinds of data, an entry of resources/data_kinds.toml each: what every room may know of them.
 
 How a kind is recognised, read and given a vocabulary stands in `archfit.data.kinds`.
 """
 
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
 
 from archfit.spec.parts import BYTE_TOKENS
@@ -30,61 +33,14 @@ class DataKind:
         return not self.suffixes or ".bin" in self.suffixes
 
 
-# A suffix that two kinds have means the first of them.
-DATA_KINDS: dict[str, DataKind] = {
-    "text": DataKind(
-        suffixes=(".txt", ".md", ".jsonl", ".parquet"),
-        options=("tokenizer", "field", "heldout_field", "separator", "errors"),
-        units="bytes",
-        repairs=("bpe", "convolution"),
-        is_prose=True,
-        least_vocab=BYTE_VOCAB,
-    ),
-    "bytes": DataKind(
-        suffixes=(),
-        options=("separator",),
-        units="bytes",
-        repairs=("bpe", "convolution"),
-        is_prose=True,
-        least_vocab=BYTE_VOCAB,
-    ),
-    "fasta": DataKind(
-        suffixes=(".fasta", ".fa", ".faa", ".fna", ".ffn"),
-        options=("kmer", "unusual"),
-        units="letters",
-        repairs=("k-mer", "convolution"),
-    ),
-    "fastq": DataKind(
-        suffixes=(".fastq", ".fq"),
-        options=("kmer", "unusual"),
-        units="letters",
-        repairs=("k-mer", "convolution"),
-    ),
-    "images": DataKind(
-        suffixes=(".npz", ".npy", ".png", ".jpg", ".jpeg"),
-        options=("levels", "clusters", "field", "heldout_field"),
-        units="values",
-        repairs=("convolution", "patch"),
-    ),
-    "series": DataKind(
-        suffixes=(".csv",),
-        options=("bins", "binning", "columns"),
-        units="values",
-        repairs=("bins", "convolution"),
-    ),
-    "abc": DataKind(
-        suffixes=(".abc", ".txt"),
-        options=("separator", "errors"),
-        units="bytes",
-        repairs=("bpe", "convolution"),
-    ),
-    "tokens": DataKind(
-        suffixes=(".bin", ".npy"),
-        options=("dtype", "separator"),
-        units="values",
-        repairs=("convolution",),
-    ),
-}
+def _read() -> Iterator[tuple[str, DataKind]]:
+    table = resources.files("archfit.resources").joinpath("data_kinds.toml")
+    for name, fields in tomllib.loads(table.read_text(encoding="utf-8")).items():
+        lists = {key: tuple(part) for key, part in fields.items() if isinstance(part, list)}
+        yield name, DataKind(**(fields | lists))
+
+
+DATA_KINDS: dict[str, DataKind] = dict(_read())
 
 
 def kind_of_suffix(suffix: str) -> str:

@@ -2,9 +2,11 @@
 
 import contextlib
 import fcntl
+import glob
 import json
 import lzma
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -29,22 +31,29 @@ LARGEST_SWEEP = 1 << 26  # bytes; 10,000 cells have a quarter of that
 LARGEST_SWEEP_FILE = 10**6  # bytes of the TOML that a user writes
 # Prepared data
 DATA, TOKENIZER, TOKENIZER_CONFIG = "data.json", "tokenizer.json", "tokenizer_config.json"
-TRAIN_TOKENS, HELDOUT_TOKENS = "train.bin", "heldout.bin"
+TRAIN_TOKENS, HELDOUT_TOKENS, CHECKSUMS = "train.bin", "heldout.bin", "checksums.bin"
+LARGEST_DATA = 10**7  # bytes of data.json, which lists a hundred files at most
 LARGEST_TOKENIZER = 1 << 28  # bytes
 # An advice, and a model of others
 ADVICE, CONFIG = "advice.json", "config.json"
 LARGEST_ADVICE = 10**6  # bytes
+ASIDE = "-old"  # ends the name of a folder that is being replaced
 
 Value = TypeVar("Value")
 
 
 def load_file(kind: type[Value], path: Path, *, most_bytes: int) -> Value:
     """The dataclass in a JSON file; a file too large to hold one would fill the memory."""
+    return loads(kind, read_bounded(path, most_bytes).decode())
+
+
+def read_bounded(path: Path, most_bytes: int) -> bytes:
+    """All of a file that may be anybody's, if it is a regular one and not larger than that."""
     with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise ValueError(f"it has over {most_bytes:,} bytes, more than any {kind.__name__}")
-    return loads(kind, content.decode())
+        raise ValueError(f"it has over {most_bytes:,} bytes, more than such a file needs")
+    return content
 
 
 @contextlib.contextmanager
@@ -60,17 +69,107 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put a file in place at once; after a crash it is the old one or the new one."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.unlink(missing_ok=True)  # left by a killed process, or a link to elsewhere
-        with open(temporary, "xb") as file:
+        with _alone_in(temporary) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            temporary.replace(path)
     except OSError as problem:  # that of a full disk does not name the file
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)  # half of it would only fill the disk further
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
     flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _alone_in(path: Path) -> Iterator[BinaryIO]:
+    """A new file that nobody else writes: who wants the same waits until it has its last name.
+
+    What a killed process left goes first, and a link, which would lead elsewhere.
+    """
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_symlink() or path.stat().st_nlink > 1:
+                path.unlink()
+        with open(path, "ab", opener=_without_following) as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            is_ours = False  # it may have been renamed while we waited
+            with contextlib.suppress(FileNotFoundError):
+                is_ours = os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+            if is_ours:
+                file.truncate(0)
+                yield file
+                return
+
+
+def _without_following(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+
+@contextlib.contextmanager
+def partial_folder(target: Path) -> Iterator[Path]:
+    """A hidden folder beside `target` to write into, `.NAME.partial-1a2b`, gone at the end.
+
+    Its process keeps it locked. A killed one leaves a folder that nobody locks, and the next who
+    writes the same target removes it.
+    """
+    remove_stale(target)
+    folder, lock = _locked_sibling(target)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # already gone if it was moved
+        os.close(lock)
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.partial-"
+
+
+def _locked_sibling(target: Path) -> tuple[Path, int]:
+    """A new folder beside `target` and the lock on it, which dies with this process.
+
+    Another process may take it for stale and remove it before it is locked: then once more.
+    """
+    while True:
+        folder = target.with_name(_prefix(target) + secrets.token_hex(4))
+        folder.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            if _try_lock(lock) is not False and folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _try_lock(handle: int) -> bool | None:
+    """Whether an open folder could be locked without waiting; None where locks do not exist."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems: nobody can take it for stale either
+        return None
+    return True
+
+
+def remove_stale(target: Path) -> None:
+    """Remove what killed processes left beside `target`; a live one holds its lock.
+
+    A process killed in the middle of replacing a folder leaves the old one aside: it comes back.
+    """
+    left = f"{glob.escape(_prefix(target))}*"
+    for aside in target.parent.glob(f"{left}{ASIDE}"):
+        if not target.exists():
+            aside.rename(target)
+    for folder in target.parent.glob(left):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if _try_lock(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def flush_folder(folder: Path) -> None:
@@ -131,11 +230,7 @@ def packed_lines(kind: type[Value], name: str) -> Iterator[Value]:
 def read_sweep_json(path: Path) -> dict[str, object]:
     """The object in a `sweep.json`; one that another version writes is refused."""
     try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST_SWEEP + 1)
-        if len(content) > LARGEST_SWEEP:
-            raise ValueError(f"it has over {LARGEST_SWEEP:,} bytes")
-        document = json.loads(content)
+        document = json.loads(read_bounded(path, LARGEST_SWEEP))
         if not isinstance(document, dict):
             raise ValueError("it is no object")
     except (ValueError, RecursionError) as problem:

@@ -100,7 +100,17 @@ class Patches:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Full:
+class _Unfactorised:
+    """One matrix, or none."""
+
+    @property
+    def inner_size(self) -> int | None:
+        """Dimensions between two factors: there are none."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Full(_Unfactorised):
     """One matrix.
 
     `Full` and `Factorised` are different architectures even when they have the same rank: a
@@ -108,11 +118,6 @@ class Full:
     """
 
     TAG: ClassVar[str] = "full"
-
-    @property
-    def inner_size(self) -> int | None:
-        """Dimensions between two factors; None for one matrix."""
-        return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,15 +141,10 @@ class Factorised:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rotary:
+class Rotary(_Unfactorised):
     """Positions as angles by which queries and keys are turned (Su et al. 2021): no table."""
 
     TAG: ClassVar[str] = "rotary"
-
-    @property
-    def inner_size(self) -> int | None:
-        """Dimensions between two factors; there is no table to have any."""
-        return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

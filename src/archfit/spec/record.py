@@ -61,26 +61,44 @@ class Timing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Steps that were made by other threads, devices or versions than the last ones of a run."""
+
+    steps: int  # made when they ended, from the start of the run
+    device: str  # of a CPU with its threads
+    devices: int
+    archfit: str
+    python: str
+    torch: str
+    numerics: int
+
+    def __post_init__(self) -> None:
+        check_at_least(0, steps=self.steps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
     """Where it ran; differs from machine to machine."""
 
-    device: str
+    device: str  # of a CPU with its threads
     devices: int  # processes that shared the batch
     micro_batch_sequences: int  # rows that a device takes at once; the batch is the sum of several
     archfit: str  # version and commit
     python: str
     torch: str
     numerics: int = 1  # of the code that trained; see NUMERICS
+    history: tuple[Stretch, ...] = ()  # where the run was before, if it was elsewhere
 
     @staticmethod
     def shortened(document: dict[str, object]) -> dict[str, object]:
-        """The JSON of 0.1, which knew of no versions."""
-        return {name: part for name, part in document.items() if (name, part) != ("numerics", 1)}
+        """The JSON of 0.1, which knew of neither versions nor history."""
+        usual = {"numerics": 1, "history": []}
+        return {name: part for name, part in document.items() if part != usual.get(name)}
 
     @staticmethod
     def completed(document: Mapping[str, object]) -> dict[str, object]:
-        """The same with its version."""
-        return {"numerics": 1, **document}
+        """The same with what was left out."""
+        return {"numerics": 1, "history": [], **document}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

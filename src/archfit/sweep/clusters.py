@@ -128,6 +128,7 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
                     watch.ended(cell, str(event.get("reason", event["event"])))
                 watch.passes()
                 raise_noted()
+                runner.check_is_there(options.out)
         finally:  # with the end of its task Ray kills a worker at once, and it must save first
             for reference in running:
                 ray.cancel(reference)

@@ -18,6 +18,7 @@ from archfit.sweep.runner import (
     RunnerOptions,
     SweepWatcher,
     Worker,
+    check_is_there,
     noted_signals,
 )
 
@@ -108,6 +109,7 @@ def run_here(
             while pool.assign_cells() or (wait and cells.elsewhere):
                 pool.listen()
                 raise_noted()
+                check_is_there(options.out)
         finally:
             pool.end()
 

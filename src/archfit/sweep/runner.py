@@ -24,7 +24,7 @@ from pathlib import Path
 
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.errors import check_at_least, check_choice, check_real
-from archfit.spec.files import discard_checkpoints, is_done, is_held
+from archfit.spec.files import SWEEP, discard_checkpoints, is_done, is_held
 from archfit.spec.signals import stop_requests
 
 DEVICES = ("auto", "cuda", "mps", "cpu")
@@ -161,6 +161,14 @@ def noted_signals() -> Iterator[Callable[[], None]]:
                 raise SweepStopped(request.signal_number)
 
         yield raise_noted
+
+
+def check_is_there(out: Path) -> None:
+    """Refuse to go on where the folder of the sweep was deleted, or another took its place."""
+    if not (out / SWEEP).is_file():
+        raise ValueError(
+            f"{out} was deleted while the sweep ran, so it ends here; the same command begins anew"
+        )
 
 
 # ---- workers

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Inputs = ParamSpec("Inputs")
 Function = TypeVar("Function", bound=Callable[..., object])
-Kind: TypeAlias = Literal["whole", "word", "plan"]
+Kind: TypeAlias = Literal["whole", "word", "plan", "flag", "numbers", "segments"]
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
 DIGITS = 20
@@ -76,8 +76,16 @@ INPUTS: dict[str, Input] = {
     "upper": Input("upper", kind="word"),
     "plan": Input("plan", kind="plan"),
     "entry": Input("entry", Range(0, 10**9)),
+    "prefix": Input("n_A", COUNT),
+    "continuation": Input("n_B", COUNT),
+    "residual": Input("residual", kind="flag"),
+    "statistics": Input("stats", kind="numbers"),
+    "degrees": Input("k", kind="numbers"),
+    "segments": Input("segments", kind="segments"),
+    "chains": Input("chains", Range(1, 10**6)),
 }
 LETTERS = {word: given.letter for word, given in INPUTS.items()}
+ALIASES = {"d": "d_x", "da": "d_a", "vocab": "V"}  # letters, where no other input is called so
 
 
 def check_sizes(**sizes: int) -> None:
@@ -100,11 +108,15 @@ def check_heads_fit(heads: int, **width: int) -> None:
             raise InvalidValue("heads", heads, rule, f"use at most {size} heads")
 
 
-def catalogued(name: str) -> Callable[[Function], Function]:
-    """Give a function its name in the catalogue, where a table says what it rests on."""
+def catalogued(name: str, takes: type | None = None) -> Callable[[Function], Function]:
+    """Give a function its name in the catalogue, where a table says what it rests on.
+
+    Its inputs are its parameters, or the fields of the one value that it takes.
+    """
 
     def named(function: Function) -> Function:
         function.catalogue_name = name  # type: ignore[attr-defined]  # read by the catalogue
+        function.takes = takes  # type: ignore[attr-defined]  # the same
         return function
 
     return named
@@ -126,9 +138,11 @@ class Certified(Generic[Inputs]):
         return self._formula(*args, **kwargs)
 
 
-def certified(name: str) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
+def certified(
+    name: str, takes: type | None = None
+) -> "Callable[[Callable[Inputs, arb]], Certified[Inputs]]":
     """A real function of the catalogue with proved digits."""
-    return lambda formula: catalogued(name)(Certified(formula))
+    return lambda formula: catalogued(name, takes)(Certified(formula))
 
 
 class TooManyDigitsError(ValueError):

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
+from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import (
     check_heads_fit,
     check_sizes,
@@ -14,14 +15,24 @@ from archfit.theory.arithmetic import (
     log3,
     symmetric_entries,
 )
-from archfit.theory.catalogue import ENTRIES, NETWORK, Json, Status, as_json_value, quantity
+from archfit.theory.catalogue import (
+    CAUSAL_NETWORK,
+    ENTRIES,
+    NETWORK,
+    Json,
+    Status,
+    as_json_value,
+    as_segments,
+    quantity,
+)
+from archfit.theory.causal_bounds import PrefixNetwork, Segment, most_chains, seen_statistics
 from archfit.theory.statistics_bounds import (
     count_variables,
     statistics_upper_bound_log3,
     statistics_upper_bound_positions_log3,
     statistics_upper_bound_vocabulary_log3,
 )
-from archfit.theory.thresholds import corrected_depth_threshold, depth_threshold
+from archfit.theory.thresholds import depth_threshold
 from archfit.theory.vocabulary_bounds import (
     positions_needed,
     vocabulary_lower_bound_log3,
@@ -38,10 +49,8 @@ _FRACTIONS = ("ub_thm2", "ub_residual_thm4", "ub_vocab_proof")
 _WIDEST_FRACTION = 1000
 _LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
 _WITNESS_HEADS = 8  # enough to matter, few enough to cost milliseconds
-SATURATION_IS = (
-    "log3 of the statistics upper bound over its large-depth slope times depth: "
-    "a reading of an upper bound, not advice"
-)
+_MOST_SEGMENTS = 4096
+_HALVES = ("prefix", "first-half", "balanced")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,19 +66,47 @@ class Shape:
     rank: int | None = None  # None: as large as width and vocabulary allow
     position_rank: int = 0
     residual: bool = False
+    causal: bool = False
+    partition: str = "prefix"  # under a mask: prefix, interleaved, or segments such as A:3,B
 
     def __post_init__(self) -> None:
-        sizes = {name: size for name, size in asdict(self).items() if size is not None}
+        sizes = {name: size for name, size in asdict(self).items() if type(size) is int}
         sizes["embedding_rank"] = sizes.pop("rank", 1)
-        check_sizes(**{name: size for name, size in sizes.items() if name != "residual"})
+        check_sizes(**sizes)
         if self.head_dim is None:
             check_heads_fit(self.heads, width=self.width)
+        if self.causal:
+            assert self.segments
+        elif self.partition not in _HALVES:
+            rule = "changes nothing: without a mask all balanced partitions have the same rank"
+            raise InvalidValue("partition", self.partition, rule, "add {causal}, or leave it out")
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The positions up to the output, in order, by runs of one side; the output is last."""
+        N, way_out = self.positions, f"give {{positions}} of 2 to {_MOST_SEGMENTS}"
+        if self.partition in _HALVES:
+            return ("A", N and N // 2), ("B", N and N - N // 2)
+        if self.partition != "interleaved":
+            found = as_segments("partition", self.partition)
+            if N is not None and sum(n or 0 for _, n in found) != N:
+                rule = f"does not have {{positions}}={N} positions"
+                raise InvalidValue("partition", self.partition, rule, "give the number of each")
+            return tuple(found)
+        if N is None or N > _MOST_SEGMENTS:
+            raise InvalidValue("partition", self.partition, "has a segment a position", way_out)
+        return tuple(("AB"[place % 2], 1) for place in range(N))  # type: ignore[misc]  # A or B
 
     @property
     def embedding_rank(self) -> int:
         """r = min(rank, width, vocabulary)."""
         limits = (self.rank, self.width, self.vocab)
         return min(limit for limit in limits if limit is not None)
+
+    @property
+    def reached_rank(self) -> int:
+        """Dimensions that inputs and positions reach together."""
+        return min(self.width, self.embedding_rank + self.position_rank)
 
     @property
     def is_rank_limited(self) -> bool:
@@ -110,10 +147,11 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regime:
-    """Where the depth stands against the two thresholds of the width the inputs can use."""
+    """Where the depth stands against two numbers that the width the inputs can use gives."""
 
     paper_threshold: Decimal
     corrected_threshold: Decimal
+    corrected_is: str
     name: str
 
     def as_json(self) -> dict[str, Json]:
@@ -121,10 +159,11 @@ class Regime:
         return {
             "name": self.name,
             "paper_threshold": str(self.paper_threshold),
-            "paper_threshold_is": "log3(width), where the papers say that depth stops paying",
+            "paper_threshold_is": "log3(width): below it depth beats width, proved; above it the "
+            "papers say that depth stops paying, which is disputed",
             "corrected_threshold": str(self.corrected_threshold),
-            "corrected_threshold_is": "2 log3(width) + log3(2), to where the proved upper bound "
-            "grows doubly exponentially in depth",
+            "corrected_threshold_is": f"{self.corrected_is}: the proved upper bound bends there; "
+            "no threshold of the network, for no lower bound is known to bend with it",
         }
 
 
@@ -136,6 +175,7 @@ class BoundsReport:
     regime: Regime
     bounds: tuple[Bound, ...]  # the best proved pair first
     saturation: Decimal
+    saturation_is: str
 
     @property
     def lower(self) -> Bound:
@@ -152,12 +192,12 @@ class BoundsReport:
         return {
             "inputs": asdict(self.shape),
             "embedding_rank": self.shape.embedding_rank,
-            "network": NETWORK,
+            "network": CAUSAL_NETWORK if self.shape.causal else NETWORK,
             "regime": self.regime.as_json(),
             "lower": self.lower.as_json(),
             "upper": self.upper.as_json(),
             "bounds": [bound.as_json() for bound in self.bounds],
-            "saturation": {"share": f"{self.saturation:.6g}", "is": SATURATION_IS},
+            "saturation": {"share": f"{self.saturation:.6g}", "is": self.saturation_is},
             "notes": list(notes(self.shape)),
         }
 
@@ -175,29 +215,52 @@ def bounds_report(shape: Shape, witness_tries: int = 4) -> BoundsReport:
         (bound for bound in found if bound is not lower and bound is not upper),
         key=lambda bound: (bound.status == "disputed", bound.side, bound.log3),
     )
+    share, of = _saturation(shape, upper)
     return BoundsReport(
         shape=shape,
-        regime=regime(shape.depth, shape.embedding_rank),
+        regime=regime(shape),
         bounds=(lower, upper, *rest),
-        saturation=_saturation(shape),
+        saturation=share,
+        saturation_is=f"{of}: a reading of an upper bound, not advice",
     )
 
 
-def regime(depth: int, width: int) -> Regime:
-    """Where `depth` stands for a network that can use `width` dimensions."""
-    if 3**depth < width:
-        name = "below both thresholds: the bounds grow doubly exponentially in depth"
-    elif 3**depth < 2 * width**2:
-        name = (
-            "between the thresholds: past log3(width) of the papers, below the point where the "
-            "proved upper bound levels off"
+def regime(shape: Shape) -> Regime:
+    """Where the depth stands for a network that can use so many dimensions as its inputs have."""
+    width, bend, formula = shape.embedding_rank, 2 * shape.embedding_rank**2, "2 log3(d) + log3(2)"
+    growth = "linearly in depth"
+    if shape.causal:
+        bend, formula = (
+            4 * seen_statistics(_masked(shape))[0],
+            "log3(4 m_0), m_0 the numbers a layer sees",
         )
+        growth = "with the square of depth"
+    if 3**shape.depth < width:
+        name = "below log3(width): the bounds grow doubly exponentially in depth"
+    elif 3**shape.depth < bend:
+        name = "past log3(width) of the papers, below where the proved upper bound bends"
     else:
-        name = "above both thresholds: the proved upper bound grows linearly in depth"
+        name = f"above where the proved upper bound bends: it grows {growth}"
     return Regime(
         paper_threshold=depth_threshold(width),
-        corrected_threshold=corrected_depth_threshold(width),
+        corrected_threshold=digits(lambda: log3(bend)),
+        corrected_is=formula,
         name=name,
+    )
+
+
+def _masked(shape: Shape) -> PrefixNetwork:
+    """The network of vectors, for what is asked of a prefix."""
+    (_, before), *_, (_, after) = shape.segments
+    return PrefixNetwork(
+        depth=shape.depth,
+        width=shape.width,
+        heads=shape.heads,
+        head_dim=shape.head_dim,
+        embedding_rank=shape.reached_rank,
+        residual=shape.residual,
+        prefix=before,
+        continuation=after,
     )
 
 
@@ -210,7 +273,9 @@ def notes(shape: Shape) -> Iterator[str]:
         )
     if shape.positions is None:
         yield "upper bounds hold for every length; lower bounds for sequences long enough"
-    if shape.vocab is not None:
+    if shape.causal:
+        yield "a mask can raise the rank: bounds of the unmasked network do not hold under it"
+    elif shape.vocab is not None:
         yield (
             "lower bounds for a vocabulary need one far larger than its rank, or long sequences "
             "(lb_vocab_min_V, lemma7_N); those whose condition is not met are left out"
@@ -219,9 +284,12 @@ def notes(shape: Shape) -> Iterator[str]:
         yield "the papers' bounds for residual networks need --positions"
 
 
-def _saturation(shape: Shape) -> Decimal:
-    """log3 of the statistics bound over (its number of statistics) times depth."""
+def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
+    """log3 of the upper bound over what it grows like at large depth, and in words."""
     L, r = shape.depth, shape.embedding_rank
+    if shape.causal:
+        growth = Decimal(max(1, seen_statistics(_masked(shape))[0])) * L**2 / 2
+        return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
         slope = count_variables(shape.vocab, r) - 1
         log = statistics_upper_bound_vocabulary_log3(L, shape.vocab, r)
@@ -231,7 +299,8 @@ def _saturation(shape: Shape) -> Decimal:
     else:
         slope = symmetric_entries(r)
         log = statistics_upper_bound_log3(L, r)
-    return log / (max(slope, 1) * L)
+    words = "log3 of the statistics upper bound over its large-depth slope times depth"
+    return log / (max(slope, 1) * L), words
 
 
 def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
@@ -245,17 +314,37 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
         status_line="proved",
         source="a function that is not zero",
     )
-    if shape.vocab is not None:
+    if shape.causal:
+        yield from _causal_lower_bounds(shape)
+    elif shape.vocab is not None:
         yield from _vocabulary_lower_bounds(shape, shape.vocab)
+    else:
+        yield from _continuous_lower_bounds(shape, witness_tries)
+
+
+def _causal_lower_bounds(shape: Shape) -> Iterator[Bound]:
+    if shape.vocab is not None or shape.depth < 2:
         return
-    L, (h, b) = shape.depth, shape.blocks
-    r = shape.embedding_rank
+    net = replace(_masked(shape), embedding_rank=shape.embedding_rank)
+    if len(shape.segments) == 2 and (chains := most_chains(net)):
+        yield _bound("lb_causal_chain", L=shape.depth, chains=chains)
+    yield from _sphere_lower_bounds(shape, "lb_sphere")
+
+
+def _sphere_lower_bounds(shape: Shape, *names: str) -> Iterator[Bound]:
+    """Those by witnesses that need heads of two coordinates."""
+    (h, b), r = shape.blocks, shape.embedding_rank
+    if shape.depth > 1 and b > 1 and r > 1:
+        yield from (_bound(name, L=shape.depth, d_x=h * b, H=h, r=r) for name in names)
+
+
+def _continuous_lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
+    L, (h, b), r = shape.depth, shape.blocks, shape.embedding_rank
     if shape.positions is None or shape.positions >= 2 * shape.width:
         yield _best_monomial_witness(shape, witness_tries)
+    yield from _sphere_lower_bounds(shape, "lb_sphere", "lb_strong")
     if L < 2 or b < 2 or r < 2:
         return
-    network = {"L": L, "d_x": h * b, "H": h}
-    yield _bound("lb_strong", r=r, **network)
     if shape.is_rank_limited:
         usable = min(r, h + _halves(shape))
         if usable - h >= 2:
@@ -266,7 +355,7 @@ def lower_bounds(shape: Shape, witness_tries: int) -> Iterator[Bound]:
     needs = {"lb": 2, "lb_relaxA": 2, "lb_thm1_closed": 2, "lb_relaxB": 4, "lb_thm2_closed": 4}
     for name, least in needs.items():
         if free >= least and (free % 2 == 0 or "closed" not in name):
-            yield _bound(name, **network)
+            yield _bound(name, L=L, d_x=h * b, H=h)
 
 
 def _halves(shape: Shape) -> int:
@@ -305,6 +394,11 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
 def upper_bounds(shape: Shape) -> Iterator[Bound]:
     """Every upper bound that speaks of the shape, the disputed ones among them."""
     L, d, r, r_e = shape.depth, shape.width, shape.embedding_rank, shape.position_rank
+    if shape.vocab is not None and shape.positions is not None:
+        yield _bound("ub_fill", V=shape.vocab, N=shape.positions)
+    if shape.causal:
+        yield _causal_upper_bound(shape)
+        return
     if not shape.residual:
         d_a = {} if shape.head_dim is None else {"d_a": shape.head_dim}
         yield _bound("ub_thm1", L=L, d_x=d, H=shape.heads, **d_a)
@@ -315,10 +409,12 @@ def upper_bounds(shape: Shape) -> Iterator[Bound]:
         yield _bound("ub_vocab_proof", L=L, r=r, r_e=r_e)
     elif d < 3**L and not shape.residual:
         yield _bound("ub_thm2_closed", L=L, d_x=d)
-    if shape.residual and shape.positions is not None and shape.heads <= d:
-        network = {"L": L, "d_x": d, "H": shape.heads, "N": shape.positions}
-        for form in ("recursion", "product_corrected", "product_paper", "closed_paper"):
-            yield _bound(f"ub_residual_{form}", **network)
+    if shape.residual and shape.heads <= d:
+        network = {"L": L, "d_x": d, "H": shape.heads}
+        yield _bound("ub_residual_doubled", **network)
+        forms = ("recursion", "product_corrected", "product_paper", "closed_paper")
+        for form in forms if shape.positions is not None else ():
+            yield _bound(f"ub_residual_{form}", **network, N=shape.positions)
 
 
 def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
@@ -334,8 +430,23 @@ def _statistics_upper_bounds(shape: Shape) -> Iterator[Bound]:
     elif shape.positions is not None and shape.positions // 2 < used:
         with suppress(ValueError):  # a sum too long for this depth: ub_stat stands
             yield _worst_split(shape, "ub_stat_N", L=L, d_x=used)
-    if shape.vocab is not None and shape.positions is not None:
-        yield _bound("ub_fill", V=shape.vocab, N=shape.positions)
+    if L == 3 and shape.heads == 1 and not shape.residual:
+        yield _bound("ub_stat_one_head_depth3", d_x=used)
+
+
+def _causal_upper_bound(shape: Shape) -> Bound:
+    """The best for these segments; tokens are also vectors, and positions add to their rank."""
+    given: dict[str, object] = {"L": shape.depth, "d_x": shape.width, "H": shape.heads}
+    given |= {"d_a": shape.head_dim, "r": shape.reached_rank, "residual": shape.residual}
+    name = "ub_causal_segments"
+    if len(shape.segments) == 2:
+        name, ((_, before), (_, after)) = "ub_causal_prefix", shape.segments
+        given |= {"n_A": before, "n_B": after}
+    else:
+        given["segments"] = list(shape.segments)
+    vocabs = {None, None if shape.position_rank else shape.vocab}
+    found = [_bound(name, **given, V=vocab) for vocab in vocabs]
+    return min(found, key=lambda bound: bound.log3)
 
 
 def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
@@ -347,15 +458,16 @@ def _worst_split(shape: Shape, name: str, **inputs: int) -> Bound:
     return max(found, key=lambda bound: bound.log3)
 
 
-def _bound(name: str, **inputs: object) -> Bound:
+def _bound(name: str, **inputs: Any) -> Bound:
     """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
     found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
     if name in ENTRIES and isinstance(found.value, Decimal):
-        widths = (int(str(inputs.get(letter, 0))) for letter in ("d_x", "r", "r_e"))
+        widths = (inputs.get(letter) or 0 for letter in ("d_x", "r", "r_e"))
         is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
         if found.value < EXACT_LOG3_SHOWN and not is_long_fraction:
-            found = quantity(name, **inputs)
+            with suppress(ValueError):  # sums of integers that take too long
+                found = quantity(name, **inputs)
     value = found.value
     assert isinstance(value, int | Fraction | Decimal)
     return Bound(

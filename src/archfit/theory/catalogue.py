@@ -7,30 +7,35 @@ row in resources/quantities.toml. Its inputs are its parameters, read as `INPUTS
 import difflib
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
-from inspect import signature
+from inspect import Parameter, signature
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue
 from archfit.theory import (
     arithmetic,
+    causal_bounds,
     continuous_bounds,
     statistics_bounds,
     thresholds,
     vocabulary_bounds,
     witness_formula,
 )
-from archfit.theory.arithmetic import INPUTS, LETTERS, Kind, check_sizes
+from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
+Value: TypeAlias = Number | Mapping[str, Number] | list[int]
 Json: TypeAlias = "int | str | bool | list[Json] | dict[str, Json] | None"
 
-NETWORK = "unmasked analysed network (linear attention; no softmax, norm or feed-forward)"
+ANALYSED = "analysed network (linear attention; no softmax, norm or feed-forward)"
+NETWORK, CAUSAL_NETWORK = f"unmasked {ANALYSED}", f"causal {ANALYSED}"
 LARGEST_JSON_INTEGER = 2**53
 MOST_DIGITS_READ = 4300  # Python reads no longer integers unless it is told to
 
@@ -59,20 +64,34 @@ class Entry:
         return cast("Status", word)
 
     @property
+    def network(self) -> str:
+        """Which network it speaks of: unmasked, causal, or both."""
+        return {"causal": CAUSAL_NETWORK, "any": ANALYSED}.get(self.row.get("mask", ""), NETWORK)
+
+    @property
     def meaning(self) -> str:
         """What comes back, in a line; empty where Python was told to drop docstrings (-OO)."""
         return (self.function.__doc__ or "").partition("\n")[0]
 
     @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Its inputs, by our words for them."""
+        return signature(getattr(self.function, "takes", None) or self.function).parameters
+
+    @cached_property
     def words(self) -> dict[str, str]:
         """Our word for each letter that it takes."""
-        return {INPUTS[word].letter: word for word in signature(self.function).parameters}
+        return {INPUTS[word].letter: word for word in self.parameters}
 
     @cached_property
     def letters(self) -> dict[str, bool]:
         """The letters that it takes, True where one must be given."""
-        taken = signature(self.function).parameters
-        return {INPUTS[word].letter: p.default is p.empty for word, p in taken.items()}
+        return {INPUTS[word].letter: p.default is p.empty for word, p in self.parameters.items()}
+
+    def value(self, **inputs: Any) -> object:
+        """What it is for these inputs, by our words for them."""
+        takes = getattr(self.function, "takes", None)
+        return self.function(takes(**inputs)) if takes else self.function(**inputs)
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -91,6 +110,7 @@ MODULES = (
     continuous_bounds,
     vocabulary_bounds,
     statistics_bounds,
+    causal_bounds,
     witness_formula,
     thresholds,
 )
@@ -108,10 +128,11 @@ class Quantity:
 
     name: str
     inputs: Mapping[str, object]
-    value: Number | Mapping[str, Number]
+    value: Value
     status: Status
     status_line: str  # the status with its reason or conditions
     source: str
+    network: str
 
     def as_json(self) -> dict[str, Json]:
         """The document that `archfit theory NAME … --json` prints."""
@@ -122,7 +143,7 @@ class Quantity:
             "status": self.status,
             "status_line": self.status_line,
             "source": self.source,
-            "network": NETWORK,
+            "network": self.network,
         }
 
 
@@ -133,14 +154,19 @@ def quantity(name: str, **inputs: object) -> Quantity:
         close = difflib.get_close_matches(name, ENTRIES, n=1, cutoff=0.4)
         hint = f"did you mean {close[0]}? " if close else ""
         raise ValueError(f"{name!r} is no quantity; {hint}`archfit theory` lists them all")
+    inputs = {
+        letter if letter in entry.letters else ALIASES.get(letter, letter): value
+        for letter, value in inputs.items()
+        if value is not None or entry.letters.get(letter)
+    }
     _check_names(entry, inputs)
     words = entry.words
     try:
         given = {words[letter]: _read(words[letter], value) for letter, value in inputs.items()}
-        value = entry.function(**given)
+        value = entry.value(**given)
     except InvalidValue as problem:
         raise problem.named(LETTERS) from problem
-    assert isinstance(value, int | Fraction | Decimal | dict)
+    assert isinstance(value, int | Fraction | Decimal | dict | list)
     is_disputed = tuple(entry.row.get("disputed_with", ())) in given.items()
     return Quantity(
         name=name,
@@ -149,6 +175,7 @@ def quantity(name: str, **inputs: object) -> Quantity:
         status="disputed" if is_disputed else entry.status,
         status_line=entry.status_line,
         source=entry.row["source"],
+        network=entry.network,
     )
 
 
@@ -168,7 +195,7 @@ def _check_names(entry: Entry, inputs: Mapping[str, object]) -> None:
 def _read(word: str, value: object) -> object:
     """The input as its function takes it, refused where it cannot be one."""
     read = READERS[INPUTS[word].kind](word, value)
-    if isinstance(read, int):
+    if INPUTS[word].kind == "whole" and isinstance(read, int):
         check_sizes(**{word: read})
     return read
 
@@ -209,11 +236,50 @@ def as_plan(word: str, value: object) -> witness_formula.Plan:
     return plan
 
 
+def _flag(word: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValue(word, value, "is not true or false", f"give one, as {{{word}}}=true")
+    return value
+
+
+def _numbers(word: str, value: object) -> list[int]:
+    """Whole numbers, one a layer: a list, a single one, or the text 3,1,0."""
+    listed: Any = value.split(",") if isinstance(value, str) else value
+    numbers: list[Any] = listed if isinstance(listed, list) else [listed]
+    with suppress(ValueError):
+        numbers = [int(part) if isinstance(part, str) else part for part in numbers]
+    if not all(type(part) is int and part >= 0 for part in numbers) or not numbers:
+        way_out = f"give a number for each layer, as {{{word}}}=3,1,0"
+        raise InvalidValue(word, value, "is no list of whole numbers", way_out)
+    return numbers
+
+
+def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
+    """Sides in order with their positions, as a list of pairs or the text A:3,B (B: any number)."""
+    pairs: Any = value
+    if isinstance(value, str):
+        parts = (part.partition(":") for part in value.split(","))
+        pairs = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
+    way_out = f"give sides in turn, with or without their positions, as {{{word}}}=A:3,B"
+    try:
+        found = [(side, n) for side, n in pairs]
+    except (TypeError, ValueError) as problem:
+        raise InvalidValue(word, value, "has another shape", way_out) from problem
+    sides = [side for side, _ in found]
+    alternate = len(sides) > 1 and all({*pair} == {"A", "B"} for pair in pairwise(sides))
+    if not alternate or any(n is not None and (type(n) is not int or n < 1) for _, n in found):
+        raise InvalidValue(word, value, "does not alternate between A and B", way_out)
+    return found
+
+
 # How each kind of input is read; one more kind is one more reader.
 READERS: dict[Kind, Callable[[str, object], object]] = {
     "whole": _whole_number,
     "word": _word,
     "plan": as_plan,
+    "flag": _flag,
+    "numbers": _numbers,
+    "segments": as_segments,
 }
 
 
@@ -228,7 +294,7 @@ def as_json_value(value: object) -> Json:
         return {str(key): as_json_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [as_json_value(part) for part in value]
-    return str(value)
+    return value if value is None or isinstance(value, bool) else str(value)
 
 
 def _integer_string(value: int) -> str:

@@ -176,12 +176,32 @@ def strong_lower_bound_log3(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> "arb":
     """Logarithm base 3 of the stronger lower bound."""
-    n, lam = _strong_terms(depth, width, heads, embedding_rank)
-    if n < 1:
-        rule = f"in {{width}}={width} leave no free coordinate: the bound is 0, without logarithm"
-        way_out = "use fewer heads than {width} and an {embedding_rank} of at least 2"
-        raise InvalidValue("heads", heads, rule, way_out)
-    return log3_from_ln(ln_multiset(n, lam))
+    return log3_from_ln(ln_multiset(*_strong_terms(depth, width, heads, embedding_rank, least=1)))
+
+
+@catalogued("lb_sphere")
+def sphere_lower_bound(
+    depth: int, width: int, heads: int, embedding_rank: int | None = None
+) -> int:
+    """Almost all weights reach this with any mask or none, wherever the output sees both sides.
+
+        multiset(n + 1, lam) + multiset(n + 1, lam - 1),   n = d_x - H, lam = 3^(L-2)
+
+    With a continuous embedding of rank r, n = min(r - 1, d_x - H). The witness of lb_strong gives
+    polynomials in |a|^2, <a, b> and |b|^2 that have every monomial of degree lam.
+    """
+    n, lam = _strong_terms(depth, width, heads, embedding_rank, least=1)
+    return multiset(n + 1, lam) + multiset(n + 1, lam - 1)
+
+
+@certified("lb_sphere_log3")
+def sphere_lower_bound_log3(
+    depth: int, width: int, heads: int, embedding_rank: int | None = None
+) -> "arb":
+    """Logarithm base 3 of the lower bound for any mask."""
+    n, lam = _strong_terms(depth, width, heads, embedding_rank, least=1)
+    # The second multiset is lam / (n + lam) of the first.
+    return log3_from_ln(ln_multiset(n + 1, lam) + ln(1 + Fraction(lam, n + lam)))
 
 
 def doubled_degree(depth: int) -> int:
@@ -206,12 +226,14 @@ def _terms(depth: int, width: int, heads: int, *, least: int = 0) -> tuple[int, 
 
 
 def _strong_terms(
-    depth: int, width: int, heads: int, embedding_rank: int | None
+    depth: int, width: int, heads: int, embedding_rank: int | None, *, least: int = 0
 ) -> tuple[int, int]:
     check_heads_fit(heads, width=width)
-    free = width - heads
-    if embedding_rank is not None:
-        free = min(free, embedding_rank - 1)
+    free = min(width - heads, (embedding_rank or width) - 1)
+    if free < least:
+        rule = f"in {{width}}={width} leave no free coordinate, and the bound says nothing"
+        way_out = "use fewer heads than {width} and an {embedding_rank} of at least 2"
+        raise InvalidValue("heads", heads, rule, way_out)
     return free, doubled_degree(depth)
 
 
@@ -311,6 +333,15 @@ def _cubed_layer_factors(depth: int) -> "arb":
         return total
     rest = arb(cut + 2) * 3
     return (total + arb(rest / 2, rest / 2)) * fmpz(3 ** (depth - cut))
+
+
+@certified("ub_residual_doubled_log3")
+def residual_doubled_log3(depth: int, width: int, heads: int) -> "arb":
+    """2^L times the bound of theorem 1, which the author response announces without a proof.
+
+    L log3 2 + C(L) log3(d_x + H)
+    """
+    return log3(2) * depth + every_depth_upper_bound_log3.ball(depth, width, heads)
 
 
 @catalogued("ub_residual_thm4")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from flint import arb
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
+_WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
 
 Partition = tuple[int, ...]
 
@@ -127,10 +128,13 @@ def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: i
     return sum(degree_upper_bounds(depth, width, inside, outside))
 
 
-def degree_upper_bounds(depth: int, width: int, inside: int, outside: int) -> tuple[int, ...]:
+def degree_upper_bounds(
+    depth: int, width: int, inside: int, outside: int, *, one_head: bool = False
+) -> tuple[int, ...]:
     """min( D_P(k), D_Q(C - k) ) for k = 0..C: bounds on the part of degree k in S_P.
 
-    Without residual connections the parts have ranks of their own, which add up.
+    Without residual connections the parts have ranks of their own, which add up; those of three
+    layers and one head miss the isotropic deficit.
     """
     C = interaction_count(depth)
     short_sides = [n for n in (inside, outside) if n < width]
@@ -140,8 +144,11 @@ def degree_upper_bounds(depth: int, width: int, inside: int, outside: int) -> tu
             f"a side of {min(short_sides)} positions, shorter than a width of {width}, makes this "
             "sum over partitions too long at this depth; use ub_stat, which holds for every length"
         )
+    missing = _deficit(width) if one_head and depth == 3 else 0
     return tuple(
-        min(_with_own_vector(width, inside, k), _without(width, outside, C - k))
+        min(
+            _with_own_vector(width, inside, k), _without(width, outside, C - k) - missing * (k == 6)
+        )
         for k in range(C + 1)
     )
 
@@ -203,6 +210,34 @@ def _partition_count(total: int, parts: int) -> int:
         for size in range(part, total + 1):
             counts[size] += counts[size - part]
     return sum(counts)
+
+
+@catalogued("isotropic_deficit")
+def isotropic_deficit(width: int) -> int:
+    """What three layers of one head miss, at least, of the part of degree 6 in S_P and 7 in S_Q.
+
+        [t^14] (1 + t)^2 / (1 - t)^(d-3)
+
+    Forms v v^T with u v = b(v, v) = D(v, v) = 0 kill that part, as long as Q limits it.
+    """
+    if width > _WIDEST_LIMITED_BY_Q:
+        rule = f"is over {_WIDEST_LIMITED_BY_Q}, where the other side limits that part"
+        raise InvalidValue("width", width, rule, f"use {{width}} <= {_WIDEST_LIMITED_BY_Q}")
+    return _deficit(width)
+
+
+def _deficit(d: int) -> int:
+    n = max(0, d - 3)
+    return multiset(n, 14) + 2 * multiset(n, 13) + multiset(n, 12)
+
+
+@catalogued("ub_stat_one_head_depth3")
+def one_head_upper_bound(width: int) -> int:
+    """No network of three layers and one head has a larger separation rank.
+
+    ub_stat with the part of degree 7 in S_Q lowered by the isotropic deficit
+    """
+    return sum(degree_upper_bounds(3, width, width, width, one_head=True))
 
 
 @catalogued("ub_stat_vocab")

@@ -12,7 +12,7 @@ import platform
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -20,7 +20,7 @@ import torch
 from archfit.data.loader import Loader
 from archfit.data.prepared import PreparedData
 from archfit.model import Transformer, initialise, parametrisation
-from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Timing
+from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, Stretch, Timing
 from archfit.spec.files import discard_checkpoints
 from archfit.spec.record import NUMERICS
 from archfit.train import hardware, run_files
@@ -141,7 +141,16 @@ class TrainingRun:
         called = hardware.distribute(self.model, self.group, context.settings.sharding)
         optimiser = build_optimiser(self.model, spec.recipe, numbers, device)
         self.tensors = NamedTensors(self.model, optimiser, shapes)
-        self.state = run_files.load_newest_checkpoint(self.folder, self.tensors, spec) or START
+        self.here = Stretch(
+            steps=0,
+            device=hardware.device_name(device),
+            devices=self.group.world,
+            archfit=context.settings.code_version,
+            python=platform.python_version(),
+            torch=torch.__version__,
+            numerics=NUMERICS,
+        )
+        self.state = self._state_at_start()
         self.group.barrier()  # all have read before anybody writes
         if self.group.is_main:
             run_files.write_log(self.folder, self.state.evaluations)
@@ -154,6 +163,22 @@ class TrainingRun:
         self.unread = torch.zeros(0)  # losses still on their device
         self.since = self.last_save = time.monotonic()
         self.is_cold = True  # the first step plans, compiles and is recorded; it is not timed
+
+    def _state_at_start(self) -> RunState:
+        """That of the newest checkpoint; with a word where it was written elsewhere."""
+        state = run_files.load_newest_checkpoint(self.folder, self.tensors, self.spec) or START
+        before, history = state.made_by, state.history
+        if before is not None and before != self.here:
+            now, then = asdict(self.here), asdict(before)
+            changes = [
+                f"{name} {then[name]}, now {now[name]}" for name in now if now[name] != then[name]
+            ]
+            self.watch.notice(
+                f"steps up to {state.step} were made elsewhere ({'; '.join(changes)}), so losses "
+                "may differ in their last digits; the record says so"
+            )
+            history = (*history, replace(before, steps=state.step))
+        return replace(state, made_by=self.here, history=history)
 
     @property
     def steps_made(self) -> int:
@@ -228,6 +253,7 @@ class TrainingRun:
 
     def _evaluate(self) -> Generator[Pause, None, int | None]:
         """Add an evaluation; the step if its loss is no loss."""
+        self.context.data.check_unchanged()  # what it reads may be on the GPU already
         state = self.state
         if self.evaluation is None:
             loss = heldout_loss(self.model, self._heldout())
@@ -278,15 +304,9 @@ class TrainingRun:
             full_context = FullContext(
                 tokens=tokens, heldout_nats_per_token=loss, heldout_bits_per_byte=bits
             )
-        machine = Machine(
-            device=hardware.device_name(self.group.device),
-            devices=self.group.world,
-            micro_batch_sequences=self.stepper.micro_rows,
-            archfit=self.context.settings.code_version,
-            python=platform.python_version(),
-            torch=torch.__version__,
-            numerics=NUMERICS,
-        )
+        here = {name: part for name, part in asdict(self.here).items() if name != "steps"}
+        rows, history = self.stepper.micro_rows, self.state.history
+        machine = Machine(**here, micro_batch_sequences=rows, history=history)
         record = RunRecord(
             spec=self.spec,
             status="finished" if diverged_at is None else "diverged",

@@ -1,9 +1,10 @@
 """What a run leaves on disk, whole or not at all: its lock, spec, log, checkpoints and record.
 
-`checkpoint/step-000000120/` holds model.safetensors, optimiser.safetensors and state.json, which
-has the hashes of both: weights, moments and the losses so far, in files that can never run code. It
-is written under another name and renamed when complete; the newest two are kept. Tensors are stored
-whole, so a run may go on with another number of processes.
+`checkpoint/step-000000120/` holds model.safetensors, optimiser.safetensors and state.json: weights,
+moments and the losses so far, in files that can never run code. The first line of state.json has
+the hashes of both other files, its second line is the hash of the first. A checkpoint is written
+under another name and renamed when complete; the newest two are kept. Tensors are stored whole, so
+a run may go on with another number of processes.
 """
 
 import contextlib
@@ -21,9 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from archfit.data.prepared import sha256
 from archfit.model import Transformer
 from archfit.model.padding import part_inside
-from archfit.spec import Evaluation, RunRecord, RunSpec, canonical_json, files
+from archfit.spec import Evaluation, RunRecord, RunSpec, Stretch, canonical_json, files, loads
 from archfit.spec.errors import check_at_least, check_real
 from archfit.spec.files import CHECKPOINTS, LOG, RECORD, WEIGHTS, flush_folder, write_whole
 from archfit.train.hardware import ProcessGroup, fill, gathered
@@ -112,6 +114,8 @@ class RunState:
     evaluations: tuple[Evaluation, ...]
     timed_seconds: float
     timed_steps: int
+    made_by: Stretch | None = None  # where its last steps were made; its `steps` say nothing yet
+    history: tuple[Stretch, ...] = ()  # where earlier ones were made, if elsewhere
 
     def __post_init__(self) -> None:
         check_at_least(0, step=self.step, timed_steps=self.timed_steps)
@@ -185,7 +189,7 @@ def save_checkpoint(
         model_sha256=_write_tensors(unfinished / MODEL, model),
         optimiser_sha256=_write_tensors(unfinished / OPTIMISER, moments),
     )
-    _write_lines(unfinished / STATE, document)
+    _write_lines(unfinished / STATE, document, sha256(canonical_json(document)))
     finished = folder / f"step-{state.step:09}"
     if finished.exists():  # written by a process that was killed before it could go on
         shutil.rmtree(finished)
@@ -241,7 +245,7 @@ def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
 def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
     if checkpoint.is_symlink():
         raise ValueError("it is a link, not a folder")
-    state = files.load_file(CheckpointState, checkpoint / STATE, most_bytes=files.LARGEST_RECORD)
+    state = _read_state(checkpoint / STATE)
     if state.spec_hash != spec.hash:
         raise ValueError(f"it belongs to another run, {state.spec_hash[:16]}")
     _check_steps(state.saved, spec, named=_step(checkpoint))
@@ -256,6 +260,15 @@ def _load(checkpoint: Path, tensors: NamedTensors, spec: RunSpec) -> RunState:
     for path, _, places in parts:
         _read_tensors(path, places)
     return state.saved
+
+
+def _read_state(path: Path) -> CheckpointState:
+    """What the first line says, if the second is its hash."""
+    content = files.read_bounded(path, files.LARGEST_RECORD)
+    first, _, second = content.decode().partition("\n")
+    if second != f"{canonical_json(sha256(first))}\n":
+        raise ValueError(f"{STATE} is not what was written, or was written by archfit 0.1")
+    return loads(CheckpointState, first)
 
 
 def _check_steps(state: RunState, spec: RunSpec, *, named: int) -> None:

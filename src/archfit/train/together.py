@@ -178,6 +178,8 @@ def serve(
         runs = SideBySide(group.device)
 
         def begin(spec: RunSpec) -> TrainingSteps:
+            if not out.is_dir():  # a run would make it again, and nobody would look there
+                raise ValueError(f"{out} was deleted, so {spec.name} is not trained")
             data = data_for(spec, datasets)
             context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
             return training_steps(spec, context, EventWatcher(spec, say))

@@ -77,10 +77,15 @@ def panel(
 
 
 def facets(
-    name: str, rows: Rows, frame: Frame, layout: Layout, panels: Sequence[str]
+    name: str,
+    rows: Rows,
+    frame: Frame,
+    layout: Layout,
+    panels: Sequence[str],
+    names: Sequence[object] = (),
 ) -> altair.FacetChart:
     """The panel of this name once for each of these panels, by the name that rows have for it."""
-    about, layers = _layers(name, {}, frame, layout, ())
+    about, layers = _layers(name, {}, frame, layout, names)
     look: dict[str, Any] = {}
     if "header" in about:
         look["header"] = altair.Header(**about["header"])

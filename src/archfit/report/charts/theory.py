@@ -17,6 +17,7 @@ from archfit.theory.bounds import Shape, bounds_report, regime
 
 MOST_DEPTHS = 32  # points on a curve
 UPPER, LOWER, DISPUTED = written("charts")["bounds"]["series"]["names"]
+UNMASKED = "best upper bound without the mask"  # in its place under a mask
 LINES: list[str] = written("charts")["growth-bounds"]["series"]["names"]
 
 
@@ -37,15 +38,15 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
     title = altair.TitleParams(
         f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
         subtitle=[
-            f"Unmasked network with linear attention. Solid vertical rule: depth {shape.depth}. "
-            "Dotted rules: log3(d) of the papers,",
-            "and 2 log3(d) + log3(2), up to where the proved upper bound grows doubly "
-            "exponentially.",
+            f"{'Causal' if shape.causal else 'Unmasked'} network with linear attention. Solid "
+            f"vertical rule: depth {shape.depth}. Dotted rules: log3(d) of the papers,",
+            "and where the proved upper bound bends, up to where it grows doubly exponentially.",
         ],
         anchor="start",
     )
     said = f"Lower and upper bounds over depth for widths {widths}"
-    facets = look.facets("bounds", rows, Frame(), layout, list(panels))
+    compared = UNMASKED if shape.causal else DISPUTED
+    facets = look.facets("bounds", rows, Frame(), layout, list(panels), [UPPER, LOWER, compared])
     chart: altair.FacetChart = facets.resolve_scale(x="shared", y="shared").properties(
         title=title, description=said
     )
@@ -53,10 +54,17 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
 
 
 def _depths(shape: Shape, widest: int) -> list[int]:
-    """Depths from 1 to well past the shape's and past the thresholds."""
-    last_threshold = regime(shape.depth, widest).corrected_threshold
-    last = max(math.ceil(shape.depth * 1.3), math.ceil(last_threshold) + 3)
+    """Depths from 1 to well past the shape's and past where bounds bend."""
+    bend = regime(_at(shape, widest, shape.depth)).corrected_threshold
+    last = max(math.ceil(shape.depth * 1.3), math.ceil(bend) + 3)
     return list(range(1, last + 1, max(1, last // MOST_DEPTHS)))
+
+
+def _at(shape: Shape, width: int, depth: int) -> Shape:
+    """The shape at another width and depth; for any length where its partition allows that."""
+    positions = shape.positions if shape.partition == "interleaved" else None
+    heads = min(shape.heads, width)
+    return replace(shape, depth=depth, width=width, heads=heads, positions=positions)
 
 
 def _inputs(shape: Shape) -> str:
@@ -72,17 +80,21 @@ def _inputs(shape: Shape) -> str:
 def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterator[Row]:
     """The points of the curves, and the rules, of one panel."""
     for depth in depths:
-        at = replace(shape, depth=depth, width=width, heads=min(shape.heads, width), positions=None)
+        at = _at(shape, width, depth)
         report = bounds_report(at, witness_tries=1)
-        formula = min(b.log3 for b in report.bounds if b.status == "disputed")
-        values = {UPPER: report.upper.log3, LOWER: report.lower.log3, DISPUTED: formula}
+        values = {UPPER: report.upper.log3, LOWER: report.lower.log3}
+        if shape.causal:
+            unmasked = replace(at, causal=False, partition="prefix")
+            values[UNMASKED] = bounds_report(unmasked, witness_tries=1).upper.log3
+        else:
+            values[DISPUTED] = min(b.log3 for b in report.bounds if b.status == "disputed")
         for curve, log3 in values.items():
             if log3 > 0:  # the axis is logarithmic
                 yield {"panel": panel, "depth": depth, "log3": float(log3), "curve": curve}
-    where = regime(shape.depth, replace(shape, width=width, heads=1).embedding_rank)
+    where = regime(_at(shape, width, shape.depth))
     yield {"panel": panel, "rule": float(where.paper_threshold), "label": "log3(d)"}
-    corrected = float(where.corrected_threshold)
-    yield {"panel": panel, "rule": corrected, "label": "2 log3(d) + log3(2)"}
+    label = "log3(4 m_0)" if shape.causal else "2 log3(d) + log3(2)"
+    yield {"panel": panel, "rule": float(where.corrected_threshold), "label": label}
     yield {"panel": panel, "chosen": shape.depth}
 
 

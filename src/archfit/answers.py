@@ -1,0 +1,341 @@
+"""The questions that archfit answers, as functions; the command line shows what they return.
+
+Sizes may be numbers or words such as "125M". What is refused is a ValueError in one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from archfit.data.sources import SAMPLE
+from archfit.report.answer import Answer
+from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.sizes import parse_bytes, parse_size
+from archfit.sweep.local import usual_slots
+from archfit.sweep.runner import DEVICES, SweepWatcher
+
+if TYPE_CHECKING:
+    from archfit.advise.advice import Advice
+    from archfit.advise.backtest import Backtest
+    from archfit.advise.measure import Measuring
+    from archfit.advise.plan_request import PlanOptions, PlanRequest
+    from archfit.advise.planner import Plan
+    from archfit.advise.source import Source
+    from archfit.audit.auditor import AuditResult
+    from archfit.data.prepared import PreparedData
+    from archfit.exact.measure import Measurement
+    from archfit.fit.atlas import Atlas
+    from archfit.theory.bounds import BoundsReport
+
+Options = TypeVar("Options")
+Reading = Callable[[str, int, int], None]  # stage, done and total
+BUDGETS = ("params", "flops", "minutes", "bytes", "tokens")
+USUAL_MINUTES = {True: 2.0, False: 5.0}  # of measuring, with a GPU and without
+USUAL_PARAMS = 10_000_000
+REPORT, MODEL = "report.html", "model"
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    """For those who do not watch."""
+
+
+def plan(
+    *,
+    data: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    reading: Reading = _silent,
+    **options: object,
+) -> Answer[Plan]:
+    """The shape for a budget (`params`, `flops`, `minutes`, …) and your data; trains nothing.
+
+    `data` is a file, a folder, or what `archfit data prepare` made; options are those of
+    `archfit plan`, with underscores.
+    """
+    from archfit.advise.plan_request import PlanOptions
+    from archfit.advise.planner import make_plan
+    from archfit.report.plan_document import plan_document
+
+    given = {"vocab": options.get("vocab"), "tokenizer": tokenizer, "data": data}
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
+    if tokenizer is not None:
+        from archfit.data.kinds import tokenizer_rows
+
+        options["vocab"] = tokenizer_rows(Path(tokenizer))
+    wanted = options_of(PlanOptions, options)
+    made = make_plan(wanted.request() if data is None else _request(wanted, str(data), reading))
+    return Answer(value=made, tell=lambda: plan_document(made), rows=_under("advisers"))
+
+
+def _request(options: PlanOptions, data: str, reading: Reading) -> PlanRequest:
+    """What is asked about a source, which is read for its facts and not kept."""
+    from archfit.advise.source import Source, facts_of, prepared_source, vocabulary_of
+    from archfit.data.prepared import open_prepared
+
+    source = Source(words=data, kind="", vocab=None, heldout=None, field=None)
+    if source.is_prepared or not Path(data).exists():
+        prepared = open_prepared(Path(data))
+        return options.request(vocabulary_of(prepared), facts_of(prepared))
+    with tempfile.TemporaryDirectory(prefix="archfit-") as folder:
+        prepared = prepared_source(source, Path(folder) / "data", reading)
+        facts = replace(facts_of(prepared, data), folder=f"{source.name}-data")
+        return options.request(vocabulary_of(prepared), facts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watching:
+    """Who watches while advice is measured; by default nobody."""
+
+    reading: Callable[[], AbstractContextManager[Reading]] = lambda: nullcontext(_silent)
+    training: Callable[[], AbstractContextManager[SweepWatcher]] = lambda: nullcontext(
+        SweepWatcher()
+    )
+    say: Callable[[str], None] = lambda _sentence: None
+    command: str = "archfit.advise"  # how to ask again
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdviseOptions:
+    """How a source is read and measured; None and empty: as it is usual."""
+
+    minutes_to_measure: float | None = None
+    no_measure: bool = False
+    device: str = "auto"
+    workers: int | None = None
+    kind: str = ""
+    vocab: int | None = None
+    heldout: str = ""
+    field: str = ""
+
+    def check(self, minutes: object) -> None:
+        """Refuse what cannot be meant, before anything is read; `minutes` are a budget."""
+        if minutes is not None and self.minutes_to_measure is None and not self.no_measure:
+            raise ValueError(
+                f"--minutes {minutes} is the time of the training that you plan; say how long to "
+                "measure by --minutes-to-measure M, or --no-measure"
+            )
+        if self.minutes_to_measure is not None:
+            if self.no_measure:
+                raise ValueError("--minutes-to-measure and --no-measure are given; give one")
+            check_real(0.1, 1e5, minutes_to_measure=self.minutes_to_measure)
+        check_choice(DEVICES, device=self.device)
+        if self.workers is not None:
+            check_at_least(1, workers=self.workers)
+
+    def source(self, words: str) -> Source:
+        """The data that these words name."""
+        from archfit.advise.source import Source
+
+        heldout, field = self.heldout or None, self.field or None
+        return Source(words=words, kind=self.kind, vocab=self.vocab, heldout=heldout, field=field)
+
+    def can_train(self, say: Callable[[str], None]) -> bool:
+        """Whether something is to be measured and torch is there; else what to install is said."""
+        if self.no_measure:
+            return False
+        if find_spec("torch") is not None:
+            if self.device not in ("auto", "cpu"):  # those need not be asked for
+                from archfit.train.hardware import choose_device
+
+                choose_device(self.device)
+            return True
+        say(
+            "archfit: torch is missing, so nothing is measured and the atlas answers; "
+            "pip install 'archfit[train]'"
+        )
+        return False
+
+    def measuring(self, data: PreparedData, folder: Path, watching: Watching) -> Measuring:
+        """What trains small networks on the data, and for how long."""
+        from archfit.advise.measure import LADDER, LadderRunner, Measuring
+
+        runner = LadderRunner(
+            folder=folder / LADDER,
+            device=self.device,
+            where=lambda: usual_slots(self.device, self.workers, threads=1),
+            watch=watching.training,
+            say=watching.say,
+        )
+        minutes = self.minutes_to_measure or USUAL_MINUTES[runner.scale == "small"]
+        return Measuring(runner=runner, data=data, seconds=60 * minutes)
+
+
+def advise(
+    source: str | Path = SAMPLE,
+    *,
+    out: str | Path | None = None,
+    watching: Watching | None = None,
+    **options: object,
+) -> Answer[Advice]:
+    """Measure small networks on the data, decide, and write report and config into `out`.
+
+    Options are those of `archfit advise`, with underscores.
+    """
+    from archfit.advise.advice import AdviceRequest, advised
+    from archfit.advise.plan_request import PlanOptions
+    from archfit.advise.source import DATA, prepared_source
+    from archfit.advise.stored import check_place
+    from archfit.journey import check_replaceable
+
+    watched, own = watching or Watching(), {each.name for each in fields(AdviseOptions)}
+    how = options_of(AdviseOptions, {name: options.pop(name) for name in own & options.keys()})
+    how.check(options.get("minutes"))
+    if all(options.get(name) is None for name in BUDGETS):
+        options["params"] = USUAL_PARAMS
+    named, wanted = how.source(str(source)), options_of(PlanOptions, options)
+    measures = how.can_train(watched.say)
+    if not measures:
+        wanted.request()  # refuses minutes that are those of no machine
+    folder = Path(out or f"advice-{named.name}")
+    check_place(folder, (REPORT, MODEL))  # refuses one in which something else would be lost
+    check_replaceable(folder / MODEL)
+    with watched.reading() as reading:
+        data = prepared_source(named, folder / DATA, reading)
+    folder.mkdir(parents=True, exist_ok=True)
+    measuring = how.measuring(data, folder, watched) if measures else None
+    found = advised(AdviceRequest(source=named, options=wanted), data, folder, measuring)
+    return _written(found, wanted, folder, watched.command)
+
+
+def _written(found: Advice, options: PlanOptions, folder: Path, command: str) -> Answer[Advice]:
+    """The advice with its files, and a document that names them."""
+
+    from archfit.advise.stored import store
+    from archfit.journey import advice_of, write_config
+    from archfit.report.document import NEXT, Section
+    from archfit.report.fit_document import page_document
+    from archfit.report.page import save_report
+
+    store(folder, found, options, command)  # first: it says whose the other files are
+    files = [str(file) for file in write_config(found.plan, found.data, folder / MODEL)]
+    document, page = advice_of(found, command=command), folder / REPORT
+    written, told = None, f"The report: {page}; the config: {files[0]}."
+    if find_spec("altair") is None:  # a bare checkout, where nothing can be drawn
+        told = f"The config: {files[0]}. No report is drawn: pip install altair vl-convert-python."
+    else:
+        written = page_document(page, save_report(document, page)).data
+    assert isinstance(document.data, dict)
+    data = document.data | {"export": {"files": files}, "report": written}
+    told_all = replace(document, sections=(*document.sections, Section.of(NEXT, told)), data=data)
+    return Answer(value=found, tell=lambda: told_all, rows=_under("ladder"))
+
+
+def audit(
+    *targets: object, weights: bool = False, download: bool = False
+) -> Answer[tuple[AuditResult, ...]]:
+    """What the shapes of models waste, with evidence and a fix.
+
+    A target is a config.json, a folder, a checkpoint, a name of the built-in table, or a config or
+    model of transformers; with `download` also an org/name of Hugging Face.
+    """
+    from archfit.audit.auditor import audit_config, audit_target
+    from archfit.report.audit_document import audit_document
+
+    if not targets:
+        raise ValueError("no target is given; name a model, such as archfit.audit('gpt2')")
+    found = tuple(
+        audit_target(str(target), measure=weights, environment=os.environ, download=download)
+        if isinstance(target, str | Path)
+        else audit_config(target)
+        for target in targets
+    )
+    return Answer(value=found, tell=lambda: audit_document(found))
+
+
+def bounds(*, counterexample: bool = False, **shape: object) -> Answer[BoundsReport]:
+    """All bounds on the separation rank of one architecture (`depth`, `width`, `heads`, …).
+
+    `counterexample` searches for weights that exceed the disputed one.
+    """
+    from archfit.report.theory_document import bounds_document
+    from archfit.theory.bounds import Shape, bounds_report
+    from archfit.theory.counterexample import refute_for_shape
+
+    report = bounds_report(options_of(Shape, shape))
+    if counterexample and report.shape.causal:
+        raise ValueError("--counterexample: the papers say nothing of --causal; leave out one")
+    verdict = refute_for_shape(report) if counterexample else None
+    rows = _under("bounds")
+    return Answer(value=report, tell=lambda: bounds_document(report, verdict), rows=rows)
+
+
+def measure(
+    *,
+    device: str = "cpu",
+    limit: float = 10.0,
+    primes: Sequence[int] = (),
+    progress: Reading = _silent,
+    **options: object,
+) -> Answer[Measurement]:
+    """The separation rank of a network (`depth`, `width`, …), exactly, in `limit` minutes."""
+    from archfit.exact.measuring import Machine, MeasureOptions
+    from archfit.report.measure_document import measure_document
+
+    experiment = options_of(MeasureOptions, options).experiment()
+    found = Machine(device, limit, tuple(primes)).measure(experiment, progress)
+    return Answer(
+        value=found,
+        tell=lambda: measure_document(found),
+        rows=lambda data: [{key: value for key, value in data.items() if not _is_list(value)}],
+    )
+
+
+def atlas() -> Answer[Atlas]:
+    """The runs that ship with archfit, on many kinds of data; `to_frame()` is their table."""
+    from archfit.fit.atlas import read_atlas
+    from archfit.report.atlas_document import atlas_document
+
+    found = read_atlas()
+    return Answer(value=found, tell=lambda: atlas_document(found), rows=lambda _: found.rows())
+
+
+def backtest(grid: str | None = None) -> Answer[tuple[Backtest, ...]]:
+    """What rules, `plan` and `advise` lose on data left out; on one grid, or on all."""
+    from archfit.advise import backtest as backtests
+    from archfit.fit.atlas import read_atlas
+    from archfit.report.backtest_document import backtest_document
+    from archfit.spec.errors import check_choice
+
+    grids = backtests.all_grids()
+    if grid is not None:
+        check_choice(grids, grid=grid)
+    found = backtests.backtest(read_atlas(), grids if grid is None else (grid,))
+    return Answer(value=found, tell=lambda: backtest_document(found), rows=_rule_rows)
+
+
+def _rule_rows(data: Any) -> list[dict[str, object]]:
+    return [
+        {"grid": grid["name"], **{key: value for key, value in rule.items() if not _is_list(value)}}
+        for grid in data["grids"]
+        for rule in grid["rules"]
+    ]
+
+
+def _under(name: str) -> Callable[[Any], list[dict[str, object]]]:
+    return lambda data: data[name]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | dict)
+
+
+def options_of(kind: type[Options], given: Mapping[str, object]) -> Options:
+    """The options as the value that they describe; sizes may be words."""
+    names, types = [each.name for each in fields(kind)], get_type_hints(kind)  # type: ignore[arg-type]  # a dataclass
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(f"{unknown[0]!r} is no option; use {', '.join(names)}")
+
+    def read(name: str, value: object) -> object:
+        if not isinstance(value, str) or types[name] not in (int, int | None):
+            return value
+        return parse_bytes(value) if name == "bytes" else parse_size(value)
+
+    return kind(**{name: read(name, value) for name, value in given.items()})
