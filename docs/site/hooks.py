@@ -3,6 +3,7 @@
 mkdocs calls the two `on_` functions (mkdocs.yml names this file).
 """
 
+import base64
 import json
 import posixpath
 import re
@@ -18,7 +19,7 @@ from archfit.cli.app import program
 
 COMMANDS_PAGE = "reference/commands.md"
 NOTEBOOKS = "notebooks"
-LINK_UP = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)#]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
 MARKS = re.compile(r"<!-- /?session.*?-->\n?")
 
 
@@ -32,14 +33,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Say a file of the repository that is not on the site by its path, without a link."""
-    folder = posixpath.dirname(page.file.src_uri)
+    """Say a folder, or a file that is not on the site, by its path in the repository."""
+    here = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
+    root = Path(config.docs_dir).parent
 
     def said(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join("docs", folder, found[2]))
-        return found[0] if target.startswith("docs/") else f"{found[1]} (`{target}`)"
+        path = posixpath.normpath(posixpath.join(here, found[2]))
+        is_there = (root / path).exists()
+        on_site = files.get_file_from_path(path.removeprefix("docs/")) is not None
+        return f"{found[1]} (`{path}`)" if is_there and not on_site else found[0]
 
-    return MARKS.sub("", LINK_UP.sub(said, markdown))
+    return MARKS.sub("", LINK.sub(said, markdown))
 
 
 def commands_page() -> str:
@@ -87,21 +91,11 @@ def _last(panel: tuple[str, list[str]]) -> bool:
 
 
 def _option_row(option: Any, context: Any) -> str:
-    flags = option.opts + option.secondary_opts if option.opts[0].startswith("-") else []
-    value = option.metavar if option.metavar is not None else _kind_of(option)
-    called = ", ".join(f"`{flag}`" for flag in flags) or f"`{option.name.upper()}`"
-    told = (getattr(option, "help", "") or "").replace("|", "\\|").replace("<", "&lt;")
-    default = option.get_default(context)
-    given = "" if default in (None, False, "", (), []) or callable(default) else f" Default: {default}."
-    return f"| {called} {f'*{value}*' if value and flags else ''} | {told}{given} |"
-
-
-def _kind_of(option: Any) -> str:
-    if getattr(option, "is_flag", False):
-        return ""
-    return {"integer": "number", "float": "number", "text": "word", "file": "path"}.get(
-        option.type.name, option.type.name
-    )
+    called, told = option.get_help_record(context)
+    cells = (" ".join(called.split()), " ".join(told.split()))
+    named, said = (cell.replace("|", "\\|").replace("<bool>", "").strip() for cell in cells)
+    said = said.replace("<", "&lt;").replace("[", "\\[")
+    return f"| `{named}` | {said} |"
 
 
 def notebook_page(file: Path) -> str:
@@ -124,5 +118,8 @@ def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     if "text/html" in data:
         return f'<div class="answer">{"".join(data["text/html"])}</div>'
+    if "image/svg+xml" in data:
+        coded = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        return f'<p><img alt="The chart that this code draws" src="data:image/svg+xml;base64,{coded}"></p>'
     text = "".join(output.get("text", data.get("text/plain", "")))
     return f"```text\n{text.rstrip()}\n```" if text else ""
