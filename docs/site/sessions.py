@@ -1,6 +1,6 @@
 """Run the sessions that pages show, and write what was printed into them.
 
-    python docs/site/sessions.py README.md docs/tutorials/text.md …
+    python docs/site/sessions.py [PAGE…]    # without a page: all of them
 
 A session is a block of code after a line `<!-- session -->`: of Python, which is run, or of a
 terminal, whose lines `$ archfit …` are run and followed by their output. The blocks of one page
@@ -17,7 +17,14 @@ import tempfile
 from pathlib import Path
 
 SESSION = re.compile(r"(<!-- session -->\n+```(console|python)\n)(.*?)(\n```)", re.DOTALL)
+ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def pages() -> list[Path]:
+    """The pages with sessions that can be run."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in found if SESSION.search(page.read_text(encoding="utf-8"))]
 
 
 def fresh(page: str, folder: Path) -> str:
@@ -50,9 +57,9 @@ def _printed(words: list[str], folder: Path) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
 
 
-def main(pages: list[Path]) -> None:
+def main(named: list[Path]) -> None:
     """Bring these pages up to date."""
-    for page in pages:
+    for page in named or pages():
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(fresh(page.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
 
