@@ -78,7 +78,8 @@ def _command_parts(name: str, command: Any) -> list[str]:
         panel = getattr(option, "rich_help_panel", None) or "General"
         panels.setdefault(panel, []).append(_option_row(option, context))
     rows = [
-        f"| **{panel}** | |\n" + "\n".join(lines) for panel, lines in sorted(panels.items(), key=_last)
+        f"| **{panel}** | |\n" + "\n".join(lines)
+        for panel, lines in sorted(panels.items(), key=_last)
     ]
     table = "\n".join(["| option | what it says |", "| --- | --- |", *rows])
     examples = [line.strip() for line in (command.epilog or "").splitlines()[1:] if line.strip()]
@@ -120,6 +121,6 @@ def _output(output: dict[str, Any]) -> str:
         return f'<div class="answer">{"".join(data["text/html"])}</div>'
     if "image/svg+xml" in data:
         coded = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
-        return f'<p><img alt="The chart that this code draws" src="data:image/svg+xml;base64,{coded}"></p>'
+        return f'<img alt="What this code draws" src="data:image/svg+xml;base64,{coded}">'
     text = "".join(output.get("text", data.get("text/plain", "")))
     return f"```text\n{text.rstrip()}\n```" if text else ""

@@ -1,15 +1,10 @@
 """The notebooks run, and print what they hold."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site"))  # programs of the site, not of the package
-
 import notebooks
+import pytest
 
 nbformat = pytest.importorskip("nbformat")
 QUICK = "figure-1"

@@ -1,18 +1,14 @@
 """What README, CITATION.cff and the pages say is there, and is what the program prints."""
 
 import re
-import sys
 import tomllib
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site"))  # programs of the site, not of the package
-
 import sessions
 
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 BUILT = {"reference/commands.md"}  # by the site's hooks, with the pages of notebooks
@@ -54,9 +50,7 @@ def test_readme_is_short_and_says_its_limits() -> None:
 
 
 def test_badges_say_what_the_project_says() -> None:
-    versions = [
-        each.split()[-1] for each in PROJECT["classifiers"] if "Python :: 3." in each
-    ]
+    versions = [each.split()[-1] for each in PROJECT["classifiers"] if "Python :: 3." in each]
     python = (ROOT / "docs" / "site" / "python.svg").read_text()
     licence = (ROOT / "docs" / "site" / "licence.svg").read_text()
     assert f">{' | '.join(versions)}</text>" in python

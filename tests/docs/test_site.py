@@ -1,4 +1,4 @@
-"""The site builds without a warning, asks nothing of other machines, and can be searched offline."""
+"""The site builds without a warning, asks nobody for anything, and can be searched offline."""
 
 import os
 import re
@@ -55,7 +55,9 @@ def test_every_command_is_described(site: Path) -> None:
 
 
 def test_nothing_of_a_page_comes_from_elsewhere(site: Path) -> None:
-    loaded = re.compile(r"<(?:script|img|iframe|link)[^>]+(?:src|href)=\"?(?:https?:)?//", re.IGNORECASE)
+    loaded = re.compile(
+        r"<(?:script|img|iframe|link)[^>]+(?:src|href)=\"?(?:https?:)?//", re.IGNORECASE
+    )
     pages = [page for page in site.rglob("*.html") if "examples" not in page.parts]
     assert len(pages) > 40
     for page in pages:
