@@ -1,6 +1,6 @@
 """What the site has besides docs/*.md: the commands, the notebooks, and links that lead outside.
 
-mkdocs calls the two `on_` functions (mkdocs.yml names this file).
+mkdocs calls the `on_` functions (mkdocs.yml names this file).
 """
 
 import base64
@@ -44,6 +44,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{found[1]} (`{path}`)" if is_there and not on_site else found[0]
 
     return MARKS.sub("", LINK.sub(said, markdown))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Give the theme's search a name that a screen reader can say."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def commands_page() -> str:
