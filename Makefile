@@ -54,7 +54,7 @@ sessions: .venv/.test-ready
 # Wheel and source archive, in dist, as they would be uploaded.
 dist: .venv/.test-ready
 	rm -f dist/*.whl dist/*.tar.gz
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --sdist --wheel --outdir dist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 
 # Both stamps use one virtual environment; a change of settings installs again.
