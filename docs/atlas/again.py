@@ -2,7 +2,7 @@
 
     python docs/atlas/again.py
 
-Thirty cells, drawn by random.Random(20261118), were trained once more with seed 11. Each is compared
+Thirty cells, drawn by random.Random(20261118), were trained again with seed 11. Each is compared
 with the 90 % prediction interval of its curve, made without any run of that seed.
 """
 
