@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return MARKS.sub("", LINK.sub(said, markdown))
 
 
-def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+def on_post_page(output: str, **_: object) -> str:
     """Give the theme's search a name that a screen reader can say."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 

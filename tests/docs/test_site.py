@@ -19,8 +19,16 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 AXE = (ROOT / "tests" / "browser" / "axe.min.js").read_text()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-SHOWN = """index quick-start tutorials/text atlas backtest reference/commands reference/python
-notebooks/choose-a-shape""".split()
+SHOWN = [
+    "index",
+    "quick-start",
+    "tutorials/text",
+    "atlas",
+    "backtest",
+    "reference/commands",
+    "reference/python",
+    "notebooks/choose-a-shape",
+]
 WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
 
 
