@@ -275,6 +275,7 @@ def _rank_panels(
 def _rank_chart(
     panels: Sequence[RankPanel], page: Layout, *, has_widths: bool
 ) -> altair.ConcatChart:
+    """Loss over ranks, and beside each panel, where that is asked for, over widths."""
     layout = page if has_widths else page.for_panels(len(panels))
     names = sorted({name for panel in panels for name in panel.tables})
     charts = []

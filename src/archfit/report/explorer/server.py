@@ -133,6 +133,7 @@ class Explorer:
 
 
 def _has_failed(asking: "asyncio.Future[Response]") -> bool:
+    """Whether it has ended without a good answer."""
     if not asking.done():
         return False
     is_broken = asking.cancelled() or asking.exception() is not None
