@@ -34,6 +34,7 @@ PINNED_JSON = {
 PINNED_TEXT = {".yaml", ".yml", ".sh", ".toml", ".py"}
 PINNED_BYTES = {".bin", ".txt"}
 Json = dict[str, object]
+NOISE = "noise"  # in place of a singular value
 
 
 def commands() -> dict[str, list[str]]:
@@ -152,7 +153,7 @@ def _stripped(value: Json) -> Json:
 def _above_noise(spectrum: Mapping[str, Any]) -> Mapping[str, Any]:
     """Singular values below the tolerance it names are of this machine's linear algebra alone."""
     values = [
-        each if each["singular_value"] > spectrum["tolerance"] else "noise"
+        each if each != NOISE and each["singular_value"] > spectrum["tolerance"] else NOISE
         for each in spectrum["singular_values"]
     ]
     rank = float(f"{spectrum['effective_rank']:.5g}")
