@@ -28,6 +28,7 @@ from archfit.report.theory_document import (
     witness_document,
 )
 from archfit.spec.architecture import head_dim_of
+from archfit.spec.errors import InvalidValue
 from archfit.spec.sizes import parse_size
 from archfit.theory.bounds import bounds_report
 from archfit.theory.catalogue import as_plan, quantity
@@ -57,7 +58,10 @@ def theory(
     given = dict(map(parse_input, inputs or []))
     if len(given) < len(inputs or []):
         raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
-    result = quantity(name, **given)
+    try:
+        result = quantity(name, **given)
+    except InvalidValue as problem:  # by the letters that were typed, not as options
+        raise ValueError(str(problem)) from problem
     verdict = refute_formula(name, result.inputs) if counterexample else None
     return show(quantity_document(result, verdict), as_json=as_json)
 
