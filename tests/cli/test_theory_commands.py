@@ -143,6 +143,7 @@ SHAPE = ("--width", "8", "--heads", "2")
         (("theory", "ub_thm2", "L=2", "--counterexample"), "needs d_x"),
         (("theory", "lb", "L=1000000", "d_x=1000000", "H=2"), "_log3"),
         (("theory", "", "L=3"), "'' is no quantity"),
+        (("theory", "lb_log3", "L=4", "d_x=4", "H=4"), "d_x=4 with H=4 leaves floor((d_x - H)"),
         (("theory", "multiset", "n=1e400", "k=1e400"), "more than 1,000,000 digits"),
         (("theory", "C", "L=1e999999999"), "is not a whole number"),
         (("theory", "required_width", "lower=[1]"), "needs L_deep"),

@@ -23,6 +23,7 @@ from archfit.report.theory_document import (
     quantity_document,
     witness_document,
 )
+from archfit.spec.errors import InvalidValue
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula
@@ -47,7 +48,10 @@ def theory(
     given = dict(map(parse_input, inputs or []))
     if len(given) < len(inputs or []):
         raise ValueError(f"an input is given twice in {' '.join(inputs or [])!r}; give each once")
-    result = quantity(name, **given)
+    try:
+        result = quantity(name, **given)
+    except InvalidValue as problem:  # by the letters that were typed, not as options
+        raise ValueError(str(problem)) from problem
     verdict = refute_formula(name, result.inputs) if counterexample else None
     return show(quantity_document(result, verdict))
 
