@@ -42,6 +42,21 @@ evidence: .venv/.demo-ready
 	$(BIN)/python docs/evidence/write.py
 	$(BIN)/python docs/papers/write.py
 
+# The site, in dist/site; a warning is an error.
+docs: .venv/.test-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Open dist/site/index.html in a browser."
+
+# What the pages show of the program, run again.
+sessions: .venv/.test-ready
+	$(BIN)/python docs/site/sessions.py
+
+# Wheel and source archive, in dist, as they would be uploaded.
+dist: .venv/.test-ready
+	rm -f dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m build --sdist --wheel --outdir dist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+
 # Both stamps use one virtual environment; a change of settings installs again.
 .venv/.demo-ready: $(SETTINGS) | .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train]'
@@ -55,4 +70,4 @@ evidence: .venv/.demo-ready
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv $(OUT) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv dist $(OUT) .mypy_cache .ruff_cache .pytest_cache

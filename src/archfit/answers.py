@@ -264,8 +264,9 @@ def bounds(*, counterexample: bool = False, **shape: object) -> Answer[BoundsRep
     `counterexample` searches for weights that exceed the disputed one.
     """
     from archfit.report.theory_document import bounds_document
-    from archfit.theory.bounds import Shape, bounds_report
+    from archfit.theory.bounds import bounds_report
     from archfit.theory.counterexample import refute_for_shape
+    from archfit.theory.shape import Shape
 
     report = bounds_report(options_of(Shape, shape))
     if counterexample and report.shape.causal:

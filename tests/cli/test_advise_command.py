@@ -122,10 +122,12 @@ def test_the_report_answers_first_and_has_every_chart(unmeasured: Advised) -> No
     page = unmeasured.page
     assert "Which Transformer fits the English sample?" in page
     text = page[page.index("<body>") : page.index('id="charts"')]
-    order = [text.index(words) for words in ('class="answer"', "Expected to lose", "<h2>Depths")]
+    order = [
+        text.index(words) for words in ('class="answer"', "worse than the best depth", "<h2>Depths")
+    ]
     assert order == sorted(order)
     names = [one["name"] for one in unmeasured.document["report"]["figures"]]
-    assert names == ["depths", "bounds"]
+    assert names == ["prior", "depths"]
     for name in names:
         assert f'id="{name}" role="img" aria-label="' in text
         assert (unmeasured.out / f"report-{name}.png").stat().st_size > 5000

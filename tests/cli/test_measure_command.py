@@ -77,7 +77,7 @@ def test_people_read_the_rank_the_certificate_and_the_network() -> None:
     assert "separation rank = 43\n" in text
     assert "no more with a failure probability of 4.9e-13" in unwrapped(text)
     assert "the proved upper bound is 49" in unwrapped(text)
-    assert "unmasked network, linear attention" in text
+    assert "Unmasked network, linear attention" in text
     assert "separation rank = 49 (exact)" in run("--depth", "2", "--width", "3").stdout
 
 

@@ -21,7 +21,7 @@ from archfit.report.document import (
     loaded,
 )
 from archfit.report.theory_document import bounds_figure
-from archfit.theory.bounds import Shape
+from archfit.theory.shape import Shape
 
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"
