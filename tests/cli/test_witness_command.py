@@ -112,7 +112,7 @@ def test_a_witness_that_fails_ends_with_status_one(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--depth", "3", "--width", "8", "--heads", "2", "--kind", "base"), "use width=10"),
+        (("--depth", "3", "--width", "8", "--heads", "2", "--kind", "base"), "use --width=10"),
         ((*SIZES, "--prime", "1073741825"), "is composite"),
         ((*SIZES, "--kind", "monomial", "--plan", "no"), "a plan is a list of layers"),
         ((*SIZES, "--kind", "monomial", "--plan", "[" * 5000), "nested too deeply"),
