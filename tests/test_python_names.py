@@ -102,7 +102,7 @@ def test_a_config_or_model_of_transformers_is_audited_as_its_file_is(tmp_path: P
         assert {key: value for key, value in of_object.items() if key not in free} == {
             key: value for key, value in of_file.items() if key not in free
         }
-    with pytest.raises(ValueError, match="int is no path, name, config or model"):
+    with pytest.raises(ValueError, match="nothing of type int can be audited"):
         ARCHFIT.audit(3)
 
 
@@ -112,6 +112,12 @@ def test_a_config_or_model_of_transformers_is_audited_as_its_file_is(tmp_path: P
         (lambda: archfit.plan(parms="10M"), "'parms' is no option; use params, "),
         (lambda: archfit.plan(params="ten"), "ten"),
         (lambda: archfit.plan(params="10M", vocab=3, data="x"), "each give a vocabulary"),
+        (lambda: archfit.plan(params="10M", data="nowhere"), "no file or folder 'nowhere'"),
+        (lambda: archfit.plan(params=float("nan")), "params=nan is not a whole number; use one"),
+        (lambda: archfit.plan(params=True), "params=True is not a whole number"),
+        (lambda: archfit.plan(params=[10]), "params=a list of 1 is not a whole number"),
+        (lambda: archfit.bounds(depth=2.5, width=4, heads=1), "depth=2.5 is not a whole number"),
+        (lambda: archfit.bounds(depth=2), "width and heads must be given"),
         (lambda: ARCHFIT.audit(), "no target is given"),
         (lambda: archfit.backtest("nowhere"), "nowhere"),
     ],
@@ -119,6 +125,18 @@ def test_a_config_or_model_of_transformers_is_audited_as_its_file_is(tmp_path: P
 def test_what_is_wrong_is_one_sentence(ask: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         ask()
+
+
+def test_whole_numbers_may_be_written_as_reals() -> None:
+    assert archfit.bounds(depth=2.0, width=4, heads="1").to_dict() == (
+        archfit.bounds(**NETWORK).to_dict()
+    )
+
+
+def test_the_questions_are_offered_by_name() -> None:
+    assert {"plan", "advise", "audit", "measure", "bounds", "atlas", "backtest"} <= set(
+        dir(archfit)
+    )
 
 
 def test_other_names_are_not_there() -> None:

@@ -23,6 +23,11 @@ def __getattr__(name: str) -> Any:
     return import_module(f"archfit.{name}") if name in ROOMS else _function(name)
 
 
+def __dir__() -> list[str]:
+    """What there is to ask, for those who press the tab key."""
+    return sorted({*globals(), *__all__, *ROOMS})
+
+
 def _function(name: str) -> Any:
     return getattr(import_module("archfit.answers"), name)
 

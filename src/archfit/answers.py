@@ -6,17 +6,18 @@ Sizes may be numbers or words such as "125M". What is refused is a ValueError in
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from archfit.data.sources import SAMPLE
 from archfit.report.answer import Answer
-from archfit.spec.errors import check_at_least, check_choice, check_real
+from archfit.spec.errors import InvalidValue, check_at_least, check_choice, check_real
 from archfit.spec.sizes import parse_bytes, parse_size
 from archfit.sweep.local import usual_slots
 from archfit.sweep.runner import DEVICES, SweepWatcher
@@ -81,7 +82,7 @@ def _request(options: PlanOptions, data: str, reading: Reading) -> PlanRequest:
     from archfit.data.prepared import open_prepared
 
     source = Source(words=data, kind="", vocab=None, heldout=None, field=None)
-    if source.is_prepared or not Path(data).exists():
+    if source.is_prepared:
         prepared = open_prepared(Path(data))
         return options.request(vocabulary_of(prepared), facts_of(prepared))
     with tempfile.TemporaryDirectory(prefix="archfit-") as folder:
@@ -181,6 +182,7 @@ def advise(
     """
     from archfit.advise.advice import AdviceRequest, advised
     from archfit.advise.plan_request import PlanOptions
+    from archfit.advise.shapes import BudgetTooSmall
     from archfit.advise.source import DATA, prepared_source
     from archfit.advise.stored import check_place
     from archfit.journey import check_replaceable
@@ -194,14 +196,20 @@ def advise(
     measures = how.can_train(watched.say)
     if not measures:
         wanted.request()  # refuses minutes that are those of no machine
-    folder = Path(out or f"advice-{named.name}")
+    asked, folder = AdviceRequest(source=named, options=wanted), Path(out or f"advice-{named.name}")
     check_place(folder, (REPORT, MODEL))  # refuses one in which something else would be lost
     check_replaceable(folder / MODEL)
+    is_new = not folder.exists()
     with watched.reading() as reading:
         data = prepared_source(named, folder / DATA, reading)
     folder.mkdir(parents=True, exist_ok=True)
     measuring = how.measuring(data, folder, watched) if measures else None
-    found = advised(AdviceRequest(source=named, options=wanted), data, folder, measuring)
+    try:
+        found = advised(asked, data, folder, measuring)
+    except BudgetTooSmall:  # for the vocabulary of the data, which nobody knew before
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return _written(found, wanted, folder, watched.command)
 
 
@@ -256,8 +264,9 @@ def bounds(*, counterexample: bool = False, **shape: object) -> Answer[BoundsRep
     `counterexample` searches for weights that exceed the disputed one.
     """
     from archfit.report.theory_document import bounds_document
-    from archfit.theory.bounds import Shape, bounds_report
+    from archfit.theory.bounds import bounds_report
     from archfit.theory.counterexample import refute_for_shape
+    from archfit.theory.shape import Shape
 
     report = bounds_report(options_of(Shape, shape))
     if counterexample and report.shape.causal:
@@ -333,9 +342,21 @@ def options_of(kind: type[Options], given: Mapping[str, object]) -> Options:
     if unknown := [name for name in given if name not in names]:
         raise ValueError(f"{unknown[0]!r} is no option; use {', '.join(names)}")
 
+    needed = [each.name for each in fields(kind) if each.default is each.default_factory is MISSING]  # type: ignore[arg-type]
+    if missing := [name for name in needed if name not in given]:
+        raise ValueError(f"{' and '.join(missing)} must be given; use {missing[0]}=4 or the like")
+
     def read(name: str, value: object) -> object:
-        if not isinstance(value, str) or types[name] not in (int, int | None):
+        if types[name] not in (int, int | None) or value is None:
             return value
-        return parse_bytes(value) if name == "bytes" else parse_size(value)
+        if isinstance(value, str):
+            return parse_bytes(value) if name == "bytes" else parse_size(value)
+        try:
+            whole = int(value)  # type: ignore[call-overload]  # what cannot is refused
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+        if isinstance(value, bool) or whole != value:
+            raise InvalidValue(name, value, "is not a whole number", "use one such as 12 or '125M'")
+        return whole
 
     return kind(**{name: read(name, value) for name, value in given.items()})

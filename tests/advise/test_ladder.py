@@ -38,6 +38,17 @@ def limits(
     return LadderLimits(budget=budget, deepest=DEEPEST, depths=lambda _: DEPTHS, price=price)
 
 
+def half_of(budget: int) -> tuple[Callable[[Rung], float], list[float]]:
+    """Prices where half of what a network of the budget costs is there; append what is spent."""
+    spent = list[float]()
+
+    def price(rung: Rung) -> float:
+        cost = len(rung.depths) * (rung.size / budget) ** 2
+        return cost / max(0.5 - math.fsum(spent), 1e-9)
+
+    return price, spent
+
+
 def up_to(size: int) -> Callable[[Rung], float]:
     """Whatever is no larger takes all that is left."""
     return lambda rung: 1.0 if rung.size <= size else 2.0
@@ -127,16 +138,18 @@ def test_depths_are_spread_over_where_the_best_may_be(prior: FamilyPrior) -> Non
 
 
 def test_no_size_is_above_the_budget_and_no_network_is_trained_twice(prior: FamilyPrior) -> None:
-    loss, runs = planted(1, SIZES[:4]), list[LadderRun]()
+    budget, runs = SIZES[3], list[LadderRun]()
+    loss, (price, spent) = planted(1, SIZES[:4]), half_of(budget)
 
     def train(rung: Rung) -> list[LadderRun]:
-        found = trained(rung, loss)
-        runs.extend(found)
-        assert len(runs) < 200
+        assert rung.size <= budget
+        spent.append(price(rung) * (0.5 - math.fsum(spent)))
+        runs.extend(found := trained(rung, loss))
         return found
 
-    climbed(prior, (), limits(budget=1_000_000), train)
-    assert max(run.size for run in runs) == 1_000_000
+    climbed(prior, (), limits(budget=budget, price=price), train)
+    assert max(run.size for run in runs) == budget // 2
+    assert 0.3 < math.fsum(spent) <= 0.5
     cells = [(run.size, run.depth, run.seed) for run in runs]
     assert len(set(cells)) == len(cells)
 
@@ -189,9 +202,18 @@ def test_a_ladder_on_planted_data_loses_less_than_the_prior_alone(prior: FamilyP
     sizes, prior_lost, ladder_lost = SIZES[:4], list[float](), list[float]()
     budget = sizes[-1]
     for seed in range(8):
-        loss = planted(seed, sizes)
-        small = limits(budget=budget, price=up_to(budget // 2))
-        runs = climbed(prior, (), small, lambda rung, loss=loss: trained(rung, loss))  # type: ignore[misc]
+        loss, (price, spent) = planted(seed, sizes), half_of(budget)
+
+        def train(
+            rung: Rung,
+            loss: Loss = loss,
+            price: Callable[[Rung], float] = price,
+            spent: list[float] = spent,
+        ) -> list[LadderRun]:
+            spent.append(price(rung) * (0.5 - math.fsum(spent)))
+            return trained(rung, loss)
+
+        runs = climbed(prior, (), limits(budget=budget, price=price), train)
         assert runs
         prior_lost.append(lost(Knowledge.of_prior(prior), loss, budget))
         ladder_lost.append(lost(knowledge(prior, runs), loss, budget))

@@ -73,7 +73,7 @@ def test_a_config_of_16_megabytes_is_read_and_a_larger_one_is_not(tmp_path: Path
     (tmp_path / "config.json").write_text(text.ljust(16_000_000))
     assert audit_target(str(tmp_path), measure=False, environment={}).model.depth == 3
     (tmp_path / "config.json").write_text(text.ljust(16_000_001))
-    with pytest.raises(ValueError, match=r"config\.json has over 16,000,000 bytes"):
+    with pytest.raises(ValueError, match=r"config\.json cannot be read: it has over 16,000,000"):
         audit_target(str(tmp_path), measure=False, environment={})
 
 

@@ -122,10 +122,12 @@ def test_the_report_answers_first_and_has_every_chart(unmeasured: Advised) -> No
     page = unmeasured.page
     assert "Which Transformer fits the English sample?" in page
     text = page[page.index("<body>") : page.index('id="charts"')]
-    order = [text.index(words) for words in ('class="answer"', "Expected to lose", "<h2>Depths")]
+    order = [
+        text.index(words) for words in ('class="answer"', "worse than the best depth", "<h2>Depths")
+    ]
     assert order == sorted(order)
     names = [one["name"] for one in unmeasured.document["report"]["figures"]]
-    assert names == ["depths", "bounds"]
+    assert names == ["prior", "depths"]
     for name in names:
         assert f'id="{name}" role="img" aria-label="' in text
         assert (unmeasured.out / f"report-{name}.png").stat().st_size > 5000
@@ -314,8 +316,8 @@ def test_a_source_of_a_few_kilobytes_is_answered_and_said_to_be_too_small(tmp_pa
         ("--minutes 10 --gpu abacus --no-measure", "is none that was timed; use h200, cpu"),
         ("--gpu h200 --no-measure", "says whose minutes; give --minutes, too"),
         ("--minutes-to-measure 1 --no-measure", "--minutes-to-measure and --no-measure are given"),
-        ("--minutes-to-measure 0", "minutes_to_measure=0.0 is not in 0.1"),
-        ("--minutes-to-measure nan", "minutes_to_measure=nan is not in 0.1"),
+        ("--minutes-to-measure 0", "--minutes-to-measure=0.0 is not in 0.1"),
+        ("--minutes-to-measure nan", "--minutes-to-measure=nan is not in 0.1"),
         ("--family tea", "is no family of the atlas; use "),
         ("--device abacus", "device='abacus' is unknown"),
         ("--workers 0", "workers=0 is below 1"),
@@ -348,6 +350,34 @@ def test_a_budget_below_its_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.fa").write_text(proteins(40))
     words = ("small.fa", "--params", "5k", "--context", "2048", "--no-measure")
     assert "does not pay for one layer" in advise(*words, cwd=tmp_path).refusal()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["small.fa"]
+
+
+@pytest.mark.parametrize("files", [3, 101])  # 101 are too many for data.json to name
+def test_a_folder_of_source_code_is_advised_by_code(files: int, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for number in range(files):
+        text = "\n".join(f"def f{n}(x):\n    return x + {n * number}" for n in range(20))
+        (tmp_path / "src" / f"part{number}.py").write_text(text)
+    (tmp_path / "src" / "notes.toml").write_text("a = 1\n")
+    words = ("plan", "--params", "1M", "--data")
+    found: Any = said(*words, "src", "--json", cwd=tmp_path).document()
+    assert found["question"]["family"] == "code"
+    said("data", "prepare", "src", "--out", "made", cwd=tmp_path)
+    again: Any = said(*words, "made", "--json", cwd=tmp_path).document()
+    assert again["question"]["family"] == "code"
+    commands = [repair["command"] for repair in again["repairs"]]
+    assert not any(" files" in command for command in commands)  # which is no name of a source
+
+
+def test_a_budget_below_the_tables_of_the_data_leaves_no_folder(tmp_path: Path) -> None:
+    """Two tokens would be paid for, and 22 are not: that is known once the data are read."""
+    (tmp_path / "small.fa").write_text(proteins(40))
+    words = ("small.fa", "--params", "3900", "--context", "16", "--no-measure", "--out", "out")
+    refusal = advise(*words, cwd=tmp_path).refusal()
+    assert "does not pay for one layer of width 16; use a larger budget (" in refusal
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["small.fa"]
+    assert "--rank" not in refusal  # which advise does not have
 
 
 @pytest.mark.parametrize("name", ["report.html", "model/weights.bin"])

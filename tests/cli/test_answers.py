@@ -53,10 +53,12 @@ COMMAND_LINES = {  # and what stands in the first two lines of the answer
     "sweep train.toml --data bytes --out slurm --slurm job.sh": r"job.sh: 8 tasks for 2 runs",
     "fit runs/wies-rank": r"redundant",
     "fit runs/levine-depth": r"[Dd]epth",
-    "fit --evidence": r"Of \d+ findings of the papers: \d+ confirmed",
+    "papers": r"\d+ proved",
+    "papers figure 1 wies": r"002 Figure 1",
+    "fit --evidence": r"Of \d+ findings of the papers: .*\d+ confirmed",
     "fit --atlas": r"[\d,]+ runs on \d+ kinds of data: best depths of ",
     "report runs/wies-rank --out page.html": r"page.html: \d+ charts",
-    "backtest": r"archfit plan is 0\.\d+ bits per byte or symbol worse than the best depth",
+    "backtest --grid gadre": r"archfit plan is 0\.\d+ nats per token worse than the best depth",
     "serve --port 0": r"http://127\.0\.0\.1:\d+/",
 }
 

@@ -77,7 +77,7 @@ def test_people_read_the_rank_the_certificate_and_the_network() -> None:
     assert "separation rank = 43\n" in text
     assert "no more with a failure probability of 4.9e-13" in unwrapped(text)
     assert "the proved upper bound is 49" in unwrapped(text)
-    assert "unmasked network, linear attention" in text
+    assert "Unmasked network, linear attention" in text
     assert "separation rank = 49 (exact)" in run("--depth", "2", "--width", "3").stdout
 
 
@@ -104,12 +104,12 @@ def test_no_more_is_promised_than_is_known(monkeypatch: pytest.MonkeyPatch) -> N
         ("--depth 2 --width 3 --output-position first", "'first' is not a size; write a whole"),
         ("--depth 2 --width 3 --positions 1", "positions=1 cannot be divided"),
         ("--depth 2 --width 3 --positions 5000", "positions=5000 is over 4096"),
-        ("--depth 2 --width 3 --heads 2", "width=3 is not a multiple of heads=2"),
+        ("--depth 2 --width 3 --heads 2", "--width=3 is not a multiple of --heads=2"),
         ("--depth 2 --width 3 --heads 0", "heads=0 is below 1"),
         ("--depth 0 --width 3", "depth=0 is below 1"),
         ("--depth 8 --width 3", "depth=8 is over 7"),
         ("--depth 2 --width 65", "width=65 is over 64"),
-        ("--depth 2 --width 3 --rank 4", "rank=4 is above width=3"),
+        ("--depth 2 --width 3 --rank 4", "--rank=4 is above --width=3"),
         ("--depth 2 --width 3 --vocab 4 --patch 2", "--vocab and --patch are given"),
         ("--depth 2 --width 3 --vocab 1e9", "vocab=1000000000 is over 1,000,000"),
         ("--depth 2 --width 3 --heads 1e9 --head-dim 1", "use fewer"),

@@ -158,6 +158,16 @@ def test_why_tells_what_others_advise_and_what_speaks_against_us() -> None:
     assert "archfit export" in short.stdout
 
 
+def test_the_next_command_names_the_data(tmp_path: Path) -> None:
+    (tmp_path / "my notes.txt").write_text("the quick brown fox " * 500)
+    asked = ("plan", "--params", "1M", "--data", "my notes.txt")
+    said_of = unwrapped(archfit(*asked, cwd=tmp_path).stdout)
+    assert "archfit advise 'my notes.txt' --params 1000000 " in said_of
+    assert "0.0 tokens a parameter" not in said_of
+    masked = plan("--params", "1M", "--vocab", "30", "--objective", "masked").stdout
+    assert " advise " not in masked  # which measures causal networks alone
+
+
 @pytest.mark.parametrize("asked", ["--block-params 10M", "--minutes 30 --gpu cpu", "--tokens 1M"])
 def test_the_command_that_measures_is_one_that_works(asked: str, tmp_path: Path) -> None:
     """It is refused for its data, which is missing, and for nothing before."""
@@ -260,6 +270,8 @@ def test_the_chart_is_written(tmp_path: Path) -> None:
         (("--bytes", "16"), "does not pay for one layer"),
         (("--bytes", "a lot"), "'a lot' is not a size"),
         (("--bytes", "0"), "bytes=0 holds no network"),
+        (("--params", "1M", "--tokens-per-param", "0"), "--tokens-per-param=0.0 is not in"),
+        (("--params", "1M", "--data", "nowhere"), "there is no file or folder 'nowhere'"),
         (("--bytes", "1MB", "--weight-bits", "3"), "use one of 4, 8, 16, 32"),
         (("--tokens", "0"), "tokens=0 at 20 a parameter feed no network"),
         (("--minutes", "30"), "are those of no machine; name a machine that was timed"),
@@ -275,16 +287,15 @@ def test_the_chart_is_written(tmp_path: Path) -> None:
         (("--params", "1M", "--patch", "0x3"), "patch=0 is below 1"),
         (("--params", "1M", "--patch", "1x1x1x1x1"), "has 5 sides"),
         (("--params", "1M", "--rank", "-1"), "rank=-1 is below 1"),
-        (("--params", "1M", "--max-depth", "0"), "max_depth=0 is below 1"),
+        (("--params", "1M", "--max-depth", "0"), "--max-depth=0 is below 1"),
         (("--params", "1M", "--tokens-per-param", "nan"), "is not in (0, 10^6]"),
         (("--params", "1M", "--tokenizer", "missing.json"), "missing.json"),
-        (("--params", "1M", "--data", "missing"), "not a prepared data set"),
         (("--params", "1M", "--chart", "plan.txt"), "ends in '.txt'"),
         (("--params", "many"), "is not a size"),
         (("--params", "1M", "--block", "t5"), "block='t5' is unknown; use one of gpt2, llama"),
         (("--params", "1M", "--objective", "x"), "use one of causal, masked"),
         (("--params", "1M", "--patch", "4", "--objective", "masked"), "hides single tokens"),
-        (("--params", "1M", "--block", "llama", "--multiple-of", "7"), "multiple_of=7 is odd"),
+        (("--params", "1M", "--block", "llama", "--multiple-of", "7"), "--multiple-of=7 is odd"),
     ],
 )
 def test_bad_input_is_one_sentence_and_status_two(arguments: tuple[str, ...], words: str) -> None:

@@ -92,7 +92,7 @@ def test_words_of_files_are_shown_and_never_run(made: Made) -> None:
     assert {tag for tag, _ in elements.found} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "ul", "li"),
         *("figure", "div", "figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td"),
-        *("pre", "code", "script", "noscript"),
+        *("pre", "code", "script", "noscript", "main"),
     }
     assert "<h1>&lt;/script&gt;&lt;script&gt;alert(1)" in made.page
     assert "{{ 7*7 }}" in made.page

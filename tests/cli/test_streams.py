@@ -34,12 +34,12 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
     "words",
     [
         "plan --params 10M --why",
-        "audit --all --why",
-        "audit T5-11B",
+        pytest.param("audit --all --why", marks=pytest.mark.slow),
+        pytest.param("audit T5-11B", marks=pytest.mark.slow),
         "audit --all --json",
         "theory --why",
         "bounds --depth 12 --width 768 --heads 12",
-        "fit --evidence --why",
+        pytest.param("fit --evidence --why", marks=pytest.mark.slow),
         "sweep levine-depth --dry-run --why",
         "plan --help",
         "--help",
@@ -57,6 +57,7 @@ def test_a_finding_still_counts_when_nobody_reads_it(tmp_path: Path) -> None:
     assert shell(line, tmp_path).stdout == "1\n"
 
 
+@pytest.mark.slow
 def test_work_goes_on_where_standard_error_is_closed(tmp_path: Path) -> None:
     """A file that were opened as number 2 would be written to by all who complain."""
     options = "--depth 1 --width 8 --heads 2 --context 12 --steps 4 --batch 4 --device cpu"
@@ -74,7 +75,12 @@ def test_work_goes_on_where_standard_error_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
 @pytest.mark.parametrize(
     "words",
-    ["plan --params 10M --why", "audit --all --why", "backtest --grid gadre", "plan --help"],
+    [
+        "plan --params 10M --why",
+        pytest.param("audit --all --why", marks=pytest.mark.slow),
+        pytest.param("backtest --grid gadre", marks=pytest.mark.slow),
+        "plan --help",
+    ],
 )
 def test_an_encoding_without_dashes_fails_nobody(words: str, encoding: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -185,7 +185,10 @@ def test_slurm_writes_a_batch_file_and_trains_nothing(
         ((NAMES, "--out", "OUT", "--workers", "0"), "workers=0 is below 1"),
         (("FILE", "--out", "OUT", "--threads", "0"), "threads=0 is below 1"),
         (("FILE", "--out", "OUT", "--device", "tpu"), "device='tpu' is unknown"),
-        (("FILE", "--out", "OUT", "--checkpoint-seconds", "-1"), "checkpoint_seconds=-1.0 is not"),
+        (
+            ("FILE", "--out", "OUT", "--checkpoint-seconds", "-1"),
+            "--checkpoint-seconds=-1.0 is not",
+        ),
         (
             ("FILE", "--out", "OUT", "--slurm", "OUT/no/job.sh"),
             "is in a folder that does not exist",

@@ -200,7 +200,7 @@ def has_evaluated(run: Path) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("--heads 3", "width=8 is not a multiple of heads=3"),
+        ("--heads 3", "--width=8 is not a multiple of --heads=3"),
         ("--heads 0", "heads=0"),
         ("--context 1000", "has 505 tokens, too few for context=1000; use a shorter context"),
         ("--patch 4 --context 200", "too few for context=803"),
@@ -212,16 +212,16 @@ def has_evaluated(run: Path) -> bool:
         ("--sharding some", "--sharding some is unknown; use one of auto, replicate, shard"),
         ("--track nobody", "track='nobody' is unknown"),
         ("--head big", "head='big' is unknown; use full, tied, or an inner size"),
-        ("--feed-forward big", "feed_forward='big' is neither a number of units nor attention"),
+        ("--feed-forward big", "--feed-forward='big' is neither a number of units nor attention"),
         ("--feed-forward 9 --feed-forward-multiple 4", "say the same twice; give one of them"),
         ("--block t5", "block='t5' is unknown; use one of gpt2, llama"),
-        ("--qk-norm", "qk_norm=True is not in GPT-2's block; use block llama"),
+        ("--qk-norm", "--qk-norm=True is not in GPT-2's block; use --block llama"),
         ("--block llama --heads 8", "head-dim=1 is odd, and rotary positions"),
-        ("--block llama --heads 4 --kv-heads 3", "kv_heads=3 does not divide heads=4"),
+        ("--block llama --heads 4 --kv-heads 3", "--kv-heads=3 does not divide --heads=4"),
         ("--objective blank", "objective='blank' is unknown; use one of causal, masked"),
         ("--seeds 0", "--seeds 0 is not in 1..1000; each of them is a run"),
         ("--seed -1", "seed"),
-        ("--warmup 5", "--warmup=5 exceeds steps=4"),
+        ("--warmup 5", "--warmup=5 exceeds --steps=4"),
         ("--learning-rate nan", "--learning-rate=nan is not in 0..10"),
         ("--checkpoint-seconds -1", "--checkpoint-seconds -1.0 is below 0"),
         ("--checkpoint-seconds nan", "--checkpoint-seconds nan is below 0"),
@@ -327,7 +327,7 @@ def test_a_batch_that_processes_cannot_share_is_refused(
         "archfit.train.together.joined_process_group", lambda _: contextlib.nullcontext(group)
     )
     monkeypatch.setattr(ProcessGroup, "sums", lambda _, values: values)
-    assert "use a world that divides the batch" in train().refusal()
+    assert "use a world that divides the --batch" in train().refusal()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"spec":1'])

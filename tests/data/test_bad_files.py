@@ -120,8 +120,9 @@ def hidden(folder: Path) -> list[str]:
 def test_a_report_takes_away_what_a_killed_one_left_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".archfit-mine").mkdir()  # somebody's
     page = tmp_path / "report.html"
-    program = "from archfit.report.page import _finished_at\n"
-    program += "with _finished_at(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    program = "from archfit.spec.files import write_whole\n"
+    program += "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+    program += "write_whole(Path(sys.argv[1]), b'half')"
     killed(program, str(page))
     assert len(hidden(tmp_path)) == 2
     save_page(Document(title="t", headline="h", sections=(), data={}), page)

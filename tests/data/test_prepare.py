@@ -424,6 +424,6 @@ def test_very_many_files_are_counted_and_not_listed(tmp_path: Path) -> None:
         (tmp_path / "texts" / f"{number}.txt").write_text(f"text number {number}")
     data = made(tmp_path / "texts", tmp_path / "data", DataSettings(kind="text")).data
     (listed,) = json.loads(json.dumps(data.description["input"]))
-    assert listed["name"] == "150 files"
+    assert listed["name"] == "150 files, most of them .txt"
     assert data.description["documents"] == 150
     assert made(tmp_path / "texts", tmp_path / "data", DataSettings(kind="text")).already_there

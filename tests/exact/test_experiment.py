@@ -6,6 +6,7 @@ import pytest
 
 from archfit.exact.experiment import degree_bounds, divided, lower_bound, upper_bound
 from archfit.theory import quantity
+from archfit.theory.catalogue import as_json_value
 from tests_experiments import experiment
 
 
@@ -40,13 +41,13 @@ def test_what_cannot_be_measured_is_refused(settings: dict[str, Any], words: str
 def test_the_upper_bound_is_the_one_of_the_theory(
     settings: dict[str, Any], name: str, inputs: dict[str, int]
 ) -> None:
-    found = quantity(name, L=settings["L"], **inputs).as_json()["value"]
+    found = as_json_value(quantity(name, L=settings["L"], **inputs).value)
     assert upper_bound(experiment(**settings)) == found
 
 
 def test_a_sum_too_long_for_its_depth_leaves_the_bound_for_any_length() -> None:
     wide = experiment(7, 40, N=40)
-    assert str(upper_bound(wide)) == quantity("ub_stat", L=7, d_x=40).as_json()["value"]
+    assert str(upper_bound(wide)) == as_json_value(quantity("ub_stat", L=7, d_x=40).value)
 
 
 def test_bounds_by_degree_add_up_to_the_bound() -> None:
@@ -56,7 +57,7 @@ def test_bounds_by_degree_add_up_to_the_bound() -> None:
 
 
 def test_one_lower_bound_is_for_any_partition_and_mask() -> None:
-    strong = quantity("lb_strong", L=3, d_x=3, H=1).as_json()["value"]
+    strong = as_json_value(quantity("lb_strong", L=3, d_x=3, H=1).value)
     found = lower_bound(experiment(3, 3, N=4))
     assert found is not None
     assert found >= int(str(strong)) > 1

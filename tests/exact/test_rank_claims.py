@@ -8,6 +8,7 @@ from archfit.exact.experiment import Experiment
 from archfit.exact.measure import estimate, measure
 from archfit.exact.rank_claims import RankClaim, claims, failures, growth_bounds, growth_experiments
 from archfit.theory import quantity
+from archfit.theory.catalogue import as_json_value
 from tests_experiments import NUMPY, measured, silent
 
 CLAIMS = {claim.name: claim for claim in claims()}
@@ -82,7 +83,7 @@ def test_bounds_of_growth_are_those_of_the_theory(L: int, d: int, N: int) -> Non
         "lb_strong": {"H": 1},
     }
     for name, more in inputs.items():
-        assert str(at[name]) == str(quantity(name, L=L, d_x=d, **more).as_json()["value"])
+        assert str(at[name]) == str(as_json_value(quantity(name, L=L, d_x=d, **more).value))
     assert growth_bounds(1, d, N)["lb"] is None
 
 

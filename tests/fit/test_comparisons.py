@@ -79,7 +79,7 @@ def test_sides_of_the_same_rank_are_compared() -> None:
 def test_sentences_say_which_side_hurts_and_which_rank_of_positions_is_enough() -> None:
     said = "\n".join(conclusions(tables()))
     assert "A low rank costs more on the embedding than on the head (rank 2 at depth 4" in said
-    assert "Positions of rank 8 are within 2 standard deviations of full ones" in said
+    assert "Position embeddings of rank 8 are within 2 standard deviations of full ones" in said
 
 
 def test_what_is_undecided_says_how_many_seeds_would_settle_it() -> None:
@@ -104,7 +104,7 @@ def test_without_full_tables_the_control_is_what_a_limit_costs_against() -> None
     assert {item.second.positions for item in costs} == {Factorised(inner=64)}
     assert costs[0].difference.estimate.value == pytest.approx(0.01 / 2 - 0.01 / 64, abs=3e-4)
     said = "\n".join(conclusions(found))
-    assert "Against factorised but unlimited tables, depth 4, width 64, positions: rank 2" in said
+    assert "Against factorised but unlimited embeddings, 4 x 64, positions: rank 2" in said
 
 
 TRUTH = (2.0, 2.0, 2.05, 1.9, 2.4)  # bits per byte

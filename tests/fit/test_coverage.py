@@ -31,6 +31,7 @@ def test_of_sixty_intervals_about_ninety_percent_hold_the_truth(name: str) -> No
         assert abs(found.bias) < 0.15
 
 
+@pytest.mark.slow
 def test_in_fifty_trials_equal_curves_hardly_ever_cross() -> None:
     truth = EQUAL_CURVES["quadratics, 5 sizes"]
     assert no_crossing_share(truth, seeds=3, trials=50) >= 0.9

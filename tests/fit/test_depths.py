@@ -82,7 +82,7 @@ def test_a_crossing_out_of_range_says_on_which_side(place: float, verdict: str, 
 def test_equal_curves_are_undecided_and_carry_the_seeds_that_would_tell() -> None:
     found = fitted(records(SHALLOW))
     assert crossing(found).verdict == "undecided"
-    assert conclusions(found)[0].startswith("No crossing of depth 6 and depth 12 can be told in ")
+    assert conclusions(found)[0].startswith("No crossing of depth 6 and depth 12 is clear in ")
     assert "seeds would" in conclusions(found)[0]
 
 

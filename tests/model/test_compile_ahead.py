@@ -78,6 +78,7 @@ def _is_running(process: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_elsewhere_into_the_cache(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")

@@ -26,7 +26,7 @@ def _fuse(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"archfit.train.{room}.is_fused", lambda *_: True)
 
 
-@pytest.mark.parametrize("block", ["gpt2", "llama"])
+@pytest.mark.parametrize("block", [pytest.param("gpt2", marks=pytest.mark.slow), "llama"])
 def test_a_run_and_its_resumption_are_those_of_plain_torch_and_files_hold_the_network_inside(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import lzma
+from collections.abc import Collection
 from importlib import resources
 
 from archfit.spec import RunRecord, from_json, to_json
@@ -12,9 +13,12 @@ PACKED = resources.files("archfit.resources").joinpath("evidence") / "records.js
 HASHES_OF_0_1 = "85d8ee1c098dc467a6e139304d56eb807b8d8c9f55fb28c72b476d97cc9e3811"
 
 
-def _records() -> list[dict[str, object]]:
-    text = lzma.decompress(PACKED.read_bytes()).decode()
-    return [json.loads(line)["record"] for line in text.splitlines()]
+LATER = {"fair-depth"}  # sweeps that 0.1 had not
+
+
+def _records(but: Collection[str] = ()) -> list[dict[str, object]]:
+    lines = map(json.loads, lzma.decompress(PACKED.read_bytes()).decode().splitlines())
+    return [line["record"] for line in lines if line["sweep"] not in but]
 
 
 def test_every_shipped_spec_has_the_hash_of_its_own_json() -> None:
@@ -27,5 +31,5 @@ def test_every_shipped_spec_has_the_hash_of_its_own_json() -> None:
 
 
 def test_the_hashes_are_those_of_version_0_1() -> None:
-    hashes = {from_json(RunRecord, document).spec.hash for document in _records()}
+    hashes = {from_json(RunRecord, document).spec.hash for document in _records(but=LATER)}
     assert hashlib.sha256("\n".join(sorted(hashes)).encode()).hexdigest() == HASHES_OF_0_1

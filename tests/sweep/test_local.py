@@ -11,6 +11,7 @@ import pytest
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
+from archfit.spec.files import SWEEP
 from archfit.spec.gpu_cost import device_bytes, gpu_share
 from archfit.sweep.local import (
     SHARE_OF_MEMORY,
@@ -48,6 +49,7 @@ def test_cells_that_fail_stop_nobody_and_those_done_are_skipped(
     refused = tiny_spec(data, context=10**6)  # longer than the data
     out, diary = tmp_path / "out", Diary()
     record_of(before, data, out)
+    (out / SWEEP).write_text("{}")
     written = os.stat(out / before.name / "record.json").st_mtime_ns
     (out / in_the_way.name).write_text("a file where its folder should be")
     for name, word in crashing(crashes.name, tmp_path / "hook").items():
@@ -73,6 +75,7 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
     child = f'print(subprocess.Popen(["sleep", "600"]).pid, file=open({str(note)!r}, "a"))'
     for name, word in crashing(crashes.name, tmp_path / "hook", child).items():
         monkeypatch.setenv(name, word)
+    (tmp_path / SWEEP).write_text("{}")
     cells = CellQueue([crashes], tmp_path)
     run_here(
         cells,
@@ -105,6 +108,7 @@ def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_p
 
 
 def test_where_no_worker_can_start_the_reason_is_said(data: PreparedData, tmp_path: Path) -> None:
+    (tmp_path / SWEEP).write_text("{}")
     cells = CellQueue(tiny_specs(data, 2), tmp_path)
     nowhere = RunnerOptions(
         out=tmp_path,

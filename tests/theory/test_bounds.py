@@ -7,17 +7,12 @@ import pytest
 from flint import arb, ctx
 
 from archfit.theory import quantity
-from archfit.theory.bounds import (
-    Bound,
-    Shape,
-    _bound,
-    bounds_report,
-    lower_bounds,
-    notes,
-    regime,
-    upper_bounds,
-)
+from archfit.theory.bounds import bounds_report, notes, regime
 from archfit.theory.counterexample import refute_for_shape
+from archfit.theory.lower_bounds import lower_bounds
+from archfit.theory.shape import Bound, Shape
+from archfit.theory.shape import bound as bound_of
+from archfit.theory.upper_bounds import upper_bounds
 
 
 def _listed(**sizes: object) -> dict[str, Bound]:
@@ -304,8 +299,8 @@ def test_fractions_over_powers_of_a_wide_width_are_not_written_out(
 
 def test_exact_values_end_where_python_stops_reading_integers() -> None:
     """V^(N/2) is shown while its log3 is below 9,000."""
-    shown = _bound("ub_fill", V=3**20, N=2 * 449)
-    hidden = _bound("ub_fill", V=3**20, N=2 * 450)
+    shown = bound_of("ub_fill", V=3**20, N=2 * 449)
+    hidden = bound_of("ub_fill", V=3**20, N=2 * 450)
     assert (shown.log3, shown.exact) == (Decimal(8980), 3**8980)
     assert (hidden.log3, hidden.exact) == (Decimal(9000), None)
 

@@ -7,14 +7,16 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from archfit.report.theory_document import quantity_document
 from archfit.theory import quantity
 from archfit.theory.arithmetic import LETTERS, multiset_log3
 from archfit.theory.catalogue import ENTRIES, as_json_value
-from archfit.theory.continuous_bounds import every_depth_upper_bound_log3
-from archfit.theory.statistics_bounds import statistics_upper_bound_log3
+from archfit.theory.continuous_bounds import every_depth_upper_bound
+from archfit.theory.statistics_bounds import statistics_upper_bound
 
 DEEP: dict[str, object] = {"L_deep": 3, "d_deep": 9, "H": 1}
 NOTATION = Path(__file__).parents[2] / "docs" / "notation.md"
@@ -41,7 +43,7 @@ def test_every_letter_is_explained_in_the_notation() -> None:
 
 
 def test_the_document_has_the_keys_of_the_contract() -> None:
-    document = quantity("ub_thm1", L=3, d_x=12, H=4).as_json()
+    document: Any = quantity_document(quantity("ub_thm1", L=3, d_x=12, H=4), None).data
     assert document["quantity"] == "ub_thm1"
     assert document["inputs"] == {"L": 3, "d_x": 12, "H": 4}
     assert document["value"] == 4503599627370496
@@ -56,20 +58,22 @@ def test_a_quantity_is_the_same_where_python_drops_docstrings() -> None:
         for flags in ([], ["-OO"])
     )
     assert (
-        json.loads(stripped) == json.loads(plain) == quantity("ub_thm1", L=2, d_x=6, H=3).as_json()
+        json.loads(stripped)
+        == json.loads(plain)
+        == quantity_document(quantity("ub_thm1", L=2, d_x=6, H=3), None).data
     )
 
 
 def test_large_integers_fractions_and_reals_are_strings() -> None:
-    assert quantity("ub_thm1", L=4, d_x=12, H=4).as_json()["value"] == str(16**40)
-    assert quantity("ub_residual_thm4", L=1, d_x=3).as_json()["value"] == "1000/3"
-    real = quantity("depth_threshold", d_x=1000).as_json()["value"]
+    assert as_json_value(quantity("ub_thm1", L=4, d_x=12, H=4).value) == str(16**40)
+    assert as_json_value(quantity("ub_residual_thm4", L=1, d_x=3).value) == "1000/3"
+    real = as_json_value(quantity("depth_threshold", d_x=1000).value)
     assert isinstance(real, str)
     assert len(real.replace(".", "")) >= 15
 
 
 def test_half_a_million_digits_are_written_out() -> None:
-    value = quantity("C", L=10**6).as_json()["value"]
+    value = as_json_value(quantity("C", L=10**6).value)
     assert isinstance(value, str)
     assert (len(value), value[:6], value[-4:]) == (477121, "898855", "0000")
 
@@ -156,7 +160,7 @@ def test_wrong_inputs_get_one_sentence(name: str, inputs: dict[str, object], sen
 
 
 def test_inputs_are_echoed_as_the_integers_they_mean() -> None:
-    assert quantity("params_12", L=2.0, d_x=Decimal("1e3")).as_json()["inputs"] == {
+    assert as_json_value(quantity("params_12", L=2.0, d_x=Decimal("1e3")).inputs) == {
         "L": 2,
         "d_x": 1000,
     }
@@ -260,7 +264,7 @@ def test_the_shallow_network_of_the_corollary_is_the_least() -> None:
     assert isinstance(value, dict)
     beta, depth = int(value["beta2"]), int(value["L_shallow"])
     assert depth == 3 + beta
-    deep = min(every_depth_upper_bound_log3(9, 27, 3), statistics_upper_bound_log3(9, 27))
+    deep = min(every_depth_upper_bound.log3(9, 27, 3), statistics_upper_bound.log3(9, 27))
 
     def lower(beta: int) -> Decimal:
         return multiset_log3((3**beta * 27 - 3) // 2, 3 ** (3 + beta - 2))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from archfit.theory import quantity
-from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.bounds import bounds_report
 from archfit.theory.counterexample import disputed_bounds, refute_for_shape, refute_formula
+from archfit.theory.shape import Shape
 from archfit.theory.witness_formula import (
     Plan,
     example_plan,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from archfit.theory.arithmetic import interaction_count, multiset, symmetric_entries
-from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.bounds import bounds_report
+from archfit.theory.shape import Shape
 from archfit.theory.statistics_bounds import (
     best_split,
     degree_upper_bounds,

@@ -12,7 +12,13 @@ from archfit.advise.measure import (
     measured,
     tokens_to_try,
 )
-from archfit.advise.plan_request import USUAL_VOCABS, DataFacts, PlanOptions, PlanRequest
+from archfit.advise.plan_request import (
+    USUAL_VOCABS,
+    DataFacts,
+    PlanOptions,
+    PlanRequest,
+    VocabularySize,
+)
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import FAR, TEXT, family_prior
 from archfit.advise.shapes import best_shape
@@ -42,7 +48,7 @@ class AdviceRequest:
     def __post_init__(self) -> None:
         """Refuse before any data is prepared what no plan could be made for."""
         if self.options.minutes is None or self.options.gpu:
-            self.options.request()
+            best_shape(self.options.request(VocabularySize(size=2, used=2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -66,6 +66,11 @@ class DataFacts:
     bytes_per_token: float
     cooccurrence_rank: int  # dimensions that hold 99.9 % of the normalised co-occurrence
 
+    @property
+    def place(self) -> str:
+        """What finds the data again: its source where the path is known, else the folder."""
+        return self.source if self.knows_path and self.source else self.folder
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRequest:

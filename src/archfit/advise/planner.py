@@ -229,7 +229,7 @@ def _data_warnings(request: PlanRequest, sizes: Parts) -> Iterator[str]:
         yield (
             f"the data has {data.tokens:,} tokens, and a network of this size wants {wanted:,.0f}; "
             f"read {EPOCHS} times they feed about {fed:,.0f} parameters, and the depth is chosen "
-            f"for {EPOCHS * data.tokens / sizes.total:.1f} tokens a parameter"
+            f"for {EPOCHS * data.tokens / sizes.total:.2g} tokens a parameter"
         )
 
 

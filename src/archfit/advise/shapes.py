@@ -135,10 +135,11 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     known = knowledge or Knowledge.of_family(request.family)
     sized, slowness = _sized_by_time(request, known)
     least = _least_width(sized)
-    if cost(sized, 1, least) > sized.budget.params:  # type: ignore[union-attr]
+    needed = cost(sized, 1, least)
+    if needed > sized.budget.params:  # type: ignore[union-attr]
         raise BudgetTooSmall(
-            f"the budget of {request.budget} does not pay for one layer of width {least}; "
-            "use a larger budget, a smaller vocabulary, --rank or --tied"
+            f"the budget of {request.budget} does not pay for one layer of width {least}; use a "
+            f"larger budget ({needed:,.0f} parameters), a smaller vocabulary or a smaller --context"
         )
     deepest = min(sized.max_depth, _deepest(sized))
     size = _size(sized, min(8.0, deepest))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from archfit.advise.plan_request import DataFacts, VocabularySize
 from archfit.data.kinds import detect_kind
-from archfit.data.prepare import OtherDataError, prepare
+from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec import files
@@ -93,7 +93,7 @@ def family_of(kind: str, vocab: int, names: Sequence[str]) -> str | None:
     """The family of the atlas that data are of, by their kind and the names of their files."""
     if kind in LETTERS:
         return "DNA" if vocab <= DNA_ROWS else "protein"
-    if kind == "text" and names and all(_suffix(name) in CODE for name in names):
+    if kind in ("text", "bytes") and 2 * sum(_suffix(name) in CODE for name in names) > len(names):
         return "code"
     return FAMILIES.get(kind)
 
@@ -109,7 +109,7 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     described = data.description
     train, files = described["train"], described.get("input")
     names = [str(file["name"]) for file in files] if isinstance(files, list) else []
-    name_alone = names[0] if len(names) == 1 else None
+    name_alone = names[0] if len(names) == 1 and not MANY_FILES.fullmatch(names[0]) else None
     try:
         ranks = described["cooccurrence"]["normalised"]  # type: ignore[index]
         cooccurrence = next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)

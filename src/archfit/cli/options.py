@@ -86,7 +86,7 @@ def _option_names(problem: InvalidValue, options: Mapping[str, object]) -> dict[
     """Which option stands for each field; where several may, that of the refused value."""
     names = {}
     for field in problem.fields:
-        given = [name for name in NAMES_OF_FIELD.get(field, ()) if name in options]
+        given = [name for name in NAMES_OF_FIELD.get(field, (field,)) if name in options]
         given.sort(key=lambda name: str(options[name]) != str(problem.value))
         if given:
             names[field] = f"--{given[0].replace('_', '-')}"

@@ -24,9 +24,9 @@ from archfit.report.theory_document import (
     witness_document,
 )
 from archfit.spec.sizes import parse_size
-from archfit.theory.bounds import Shape
 from archfit.theory.catalogue import as_plan, quantity
 from archfit.theory.counterexample import refute_formula
+from archfit.theory.shape import Shape
 
 if TYPE_CHECKING:
     from archfit.report.document import Document

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ from archfit.spec.lazy_numpy import NDArray
 
 TRAINING_BYTES = 128 << 20  # a tokenizer sees at most this much; its table of words stays small
 LISTED_FILES = 100
+MANY_FILES = re.compile(r"\d+ files(, most of them \.\w+)?")  # the name that stands for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,10 @@ def _listed(files: list[InputFile]) -> list[dict[str, object]]:
     """Each file, or of very many only how many they are, with one hash over theirs."""
     if len(files) > LISTED_FILES:
         size, hashes = sum(file.bytes for file in files), "".join(file.sha256 for file in files)
-        files = [InputFile(f"{len(files)} files", size, sha256(hashes))]
+        ends = [Path(file.name.lower()).suffix for file in files]
+        usual = max(ends, key=ends.count)
+        most = f", most of them {usual}" if usual and 2 * ends.count(usual) > len(ends) else ""
+        files = [InputFile(f"{len(files)} files{most}", size, sha256(hashes))]
     return [dataclasses.asdict(file) for file in files]
 
 

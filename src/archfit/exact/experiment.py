@@ -8,26 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from archfit.spec.errors import InvalidValue, check_at_least
+from archfit.spec.errors import check_at_least
+from archfit.theory import causal_bounds as causal
+from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count
-from archfit.theory.bounds import Shape, bounds_report
-from archfit.theory.causal_bounds import (
-    PrefixNetwork,
-    Segment,
-    SegmentedNetwork,
-    causal_chain_lower_bound,
-    causal_prefix_upper_bound,
-    causal_segments_upper_bound,
-    most_chains,
-    side_series,
-)
+from archfit.theory.bounds import bounds_report
+from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
-from archfit.theory.statistics_bounds import (
-    degree_upper_bounds,
-    statistics_upper_bound,
-    statistics_upper_bound_positions,
-    statistics_upper_bound_vocabulary,
-)
+from archfit.theory.refusal import refusal, refuse_if
+from archfit.theory.shape import Shape
 
 MOST_DIGITS = 18  # bounds that a matrix could have as its rank
 WIDEST = 64  # sums over the width stay exact
@@ -50,19 +39,16 @@ class AnalysedNetwork:
     is_causal: bool
 
     def __post_init__(self) -> None:
-        check_at_least(
-            1, depth=self.depth, width=self.width, heads=self.heads, head_dim=self.head_dim
-        )
-        if self.width > WIDEST:
-            rule = f"is over {WIDEST}, and no rank of that size can be measured"
-            raise InvalidValue("width", self.width, rule, "use a smaller width")
-        if self.depth > DEEPEST:
-            rule = f"is over {DEEPEST}, and no rank of that size can be measured"
-            raise InvalidValue("depth", self.depth, rule, "use less depth")
-        if self.heads * self.head_dim > MOST_INNER:
-            rule = f"of {self.head_dim} are over {MOST_INNER:,} dimensions"
-            way_out = "more than width^2 heads add nothing, use fewer"
-            raise InvalidValue("heads", self.heads, rule, way_out)
+        check_at_least(1, **self.sizes)
+        refuse_if(self.width > WIDEST, "unmeasurable-width", self.width, most=WIDEST)
+        refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
+        is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
+        refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Its sizes by their names."""
+        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
 
     @property
     def multiplications(self) -> int:
@@ -84,29 +70,21 @@ class Partition:
     def __post_init__(self) -> None:
         both = sorted(self.inside + self.outside)
         if both != list(range(len(both))) or not self.inside or not self.outside:
-            raise ValueError(
-                f"the sides {self.inside} and {self.outside} do not cover positions "
-                f"0..{max(both, default=0)} each once, or one is empty; give other positions"
-            )
-        if self.output not in self.inside:
-            raise ValueError(f"output position {self.output} is not on its own side {self.inside}")
+            sides = {"inside": self.inside, "outside": self.outside}
+            raise refusal("sides-do-not-cover", **sides, last=max(both, default=0))
+        is_other = self.output not in self.inside
+        refuse_if(is_other, "output-on-other-side", output=self.output, inside=self.inside)
 
 
 def divided(
     positions: int, side: tuple[int, ...] | None = None, output: int | Literal["last"] = 0
 ) -> Partition:
     """Positions divided into `side` (the first half if None) and the rest, the output in either."""
-    if positions < 2:
-        raise InvalidValue("positions", positions, "cannot be divided", "use 2 or more")
-    if positions > MOST_POSITIONS:
-        way_out = "no rank grows beyond 2 x width"
-        raise InvalidValue("positions", positions, f"is over {MOST_POSITIONS}", way_out)
+    refuse_if(positions < 2, "indivisible", positions)
+    is_over = positions > MOST_POSITIONS
+    refuse_if(is_over, "too-many-positions", positions, most=MOST_POSITIONS)
     at = positions - 1 if output == "last" else output
-    if not 0 <= at < positions:
-        raise ValueError(
-            f"output position {at} is not in 0..{positions - 1}; use one of them, or more "
-            "--positions"
-        )
+    refuse_if(not 0 <= at < positions, "no-such-output", at=at, last=positions - 1)
     chosen = tuple(range(positions // 2)) if side is None else side
     rest = tuple(place for place in range(positions) if place not in chosen)
     inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
@@ -134,22 +112,14 @@ class Experiment:
     entry: int = 0  # coordinate of the output
 
     def __post_init__(self) -> None:
-        network, rank, vocab = self.network, self.rank, self.vocab
+        width, rank, vocab = self.network.width, self.rank, self.vocab
         check_at_least(1, rank=rank)
         if vocab is not None:
             check_at_least(2, vocab=vocab)
-            if rank > vocab:
-                rule = f"is above {{vocab}}={vocab}"
-                raise InvalidValue("rank", rank, rule, "a table has no more rank than rows")
-        if vocab is not None and vocab > LARGEST_TABLE:
-            rule = f"is over {LARGEST_TABLE:,}"
-            raise InvalidValue("vocab", vocab, rule, "no rank needs so many tokens, use fewer")
-        if rank > network.width:
-            rule = f"is above {{width}}={network.width}"
-            raise InvalidValue("rank", rank, rule, "vectors of that width have no more rank")
-        if not 0 <= self.entry < network.width:
-            rule = f"is not in 0..{network.width - 1}"
-            raise InvalidValue("entry", self.entry, rule, "these are the output's coordinates")
+            refuse_if(rank > vocab, "rank-over-tokens", rank, vocab=vocab)
+            refuse_if(vocab > LARGEST_TABLE, "too-many-tokens", vocab, most=f"{LARGEST_TABLE:,}")
+        refuse_if(rank > width, "rank-over-width", rank, width=width)
+        refuse_if(not 0 <= self.entry < width, "no-such-coordinate", self.entry, last=width - 1)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -204,28 +174,34 @@ def upper_bound(experiment: Experiment) -> int:
 def _upper_bounds(experiment: Experiment) -> Iterator[int]:
     network, rank, vocab = experiment.network, experiment.rank, experiment.vocab
     inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
-    yield statistics_upper_bound(network.depth, network.width)
+    yield statistics.statistics_upper_bound(network.depth, network.width)
     every_depth = network.heads * (network.head_dim + 1)
     is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
     if is_small and not network.has_residual:  # its proof has none
         yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
     if vocab is not None:
         if experiment.position_rank == 0:
-            yield statistics_upper_bound_vocabulary(network.depth, vocab, rank, inside, outside)
+            yield statistics.statistics_upper_bound_vocabulary(
+                network.depth, vocab, rank, inside, outside
+            )
         yield vocab ** min(inside, outside, 64)
     elif experiment.position_rank == 0 or rank == network.width:
-        yield statistics_upper_bound(network.depth, rank)
+        yield statistics.statistics_upper_bound(network.depth, rank)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
             yield sum(_unmasked_degree_bounds(experiment))
     else:
-        yield statistics_upper_bound_positions(network.depth, rank, experiment.position_rank)
+        yield statistics.statistics_upper_bound_positions(
+            network.depth, rank, experiment.position_rank
+        )
 
 
 def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     network, partition = experiment.network, experiment.partition
     sides = len(partition.inside), len(partition.outside)
     has_deficit = network.heads == 1 and not network.has_residual
-    return degree_upper_bounds(network.depth, experiment.rank, *sides, one_head=has_deficit)
+    return statistics.degree_upper_bounds(
+        network.depth, experiment.rank, *sides, one_head=has_deficit
+    )
 
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
@@ -235,9 +211,9 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
         yield 1
         return
     for tokens in {None, None if experiment.position_rank else vocab}:
-        yield causal_segments_upper_bound(_segmented(experiment, tokens))
+        yield causal.causal_segments_upper_bound(_segmented(experiment, tokens))
         if len(segments) == 2:
-            yield causal_prefix_upper_bound(_prefixed(experiment, tokens))
+            yield causal.causal_prefix_upper_bound(_prefixed(experiment, tokens))
     if vocab is not None:
         seen = [sum(n or 0 for side, n in segments if side == name) for name in "AB"]
         yield vocab ** min(*seen, 64)
@@ -246,8 +222,8 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
 def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
     network, rank = experiment.network, experiment.rank + experiment.position_rank
-    sizes = {name: getattr(network, name) for name in ("depth", "width", "heads", "head_dim")}
-    return sizes | {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+    more = {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
+    return network.sizes | more
 
 
 def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
@@ -264,7 +240,7 @@ def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     if not experiment.network.is_causal:
         return _unmasked_degree_bounds(experiment)
     net = _segmented(experiment)
-    outside, inside = side_series(net, net.segments)
+    outside, inside = causal.side_series(net, net.segments)
     return tuple(map(min, reversed(outside), inside))
 
 
@@ -280,25 +256,17 @@ def _lower_bounds(experiment: Experiment) -> Iterator[int]:
     """
     network, partition = experiment.network, experiment.partition
     segments, half = experiment.segments, len(partition.outside)
-    shape = Shape(
-        depth=network.depth,
-        width=network.width,
-        heads=network.heads,
-        head_dim=network.head_dim,
-        positions=2 * half,
-        vocab=experiment.vocab,
-        rank=experiment.rank,
-        position_rank=experiment.position_rank,
-        residual=network.has_residual,
-    )
+    more = {name: getattr(experiment, name) for name in ("vocab", "rank", "position_rank")}
+    sizes = network.sizes | {"residual": network.has_residual, "positions": 2 * half}
+    shape = Shape(**sizes, **more)
     h, b = shape.blocks
     if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
         if b > 1 and experiment.rank > 1:
             yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
         if network.is_causal and len(segments) == 2:
             net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
-            if chains := most_chains(net):
-                yield causal_chain_lower_bound(network.depth, chains)
+            if chains := causal.most_chains(net):
+                yield causal.causal_chain_lower_bound(network.depth, chains)
     has_halves = not network.is_causal and len(partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:
         exact = bounds_report(shape).lower.exact

@@ -26,13 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archfit.exact.elimination import modular_inverse
-from archfit.exact.experiment import (
-    MOST_LISTED,
-    AnalysedNetwork,
-    Experiment,
-    Partition,
-    fillings,
-)
+from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, Partition, fillings
 from archfit.exact.prime_field import Array, PrimeField
 
 if TYPE_CHECKING:
@@ -92,8 +86,12 @@ class Evaluator:
 
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
-        field, network = self.field, self.network
-        square, moments, f = _square(s, network.width), s, None  # F_0 = I
+        field, network, width = self.field, self.network, self.network.width
+        rows, columns = upper_triangle(width)
+        places = {pair: index for index, pair in enumerate(zip(rows, columns, strict=True))}
+        order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
+        square = s[order].reshape(width, width, *s.shape[1:])  # the symmetric matrix
+        moments, f = s, None  # F_0 = I
         for layer in range(network.depth - 1):
             grown = self._mixed(layer, moments)
             if f is not None:
@@ -103,7 +101,7 @@ class Evaluator:
                 f = grown
                 for i in range(network.width if network.has_residual else 0):
                     f[i, i] += 1
-            moments = self._moments(f, square)
+            moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
         row = self._mixed(network.depth - 1, moments, self.entry)
         output = product(field, row, own)[0, 0]
@@ -127,12 +125,6 @@ class Evaluator:
                 new.append(mixed)
             columns = new
         return columns[-1][0]
-
-    def _moments(self, f: Array, s: Array) -> Array:
-        """The upper triangle of F S F^T."""
-        fs = product(self.field, f, s)
-        rows, columns = upper_triangle(self.network.width)
-        return dot(self.field, fs[rows], f[columns])
 
     def _mixed(self, layer: int, moments: Array, row: int | None = None) -> Array:
         """sum_h A_h G B_h of a layer, or one row of it."""
@@ -158,13 +150,6 @@ def dot(field: PrimeField, left: Array, right: Array) -> Array:
             total = field.arrays.add_product_(total, limb[:, k], right[:, k])
         sums.append(total)
     return field.joined(tuple(sums))
-
-
-def _square(s: Array, width: int) -> Array:
-    """The symmetric matrix of which the upper triangle is given."""
-    places = {pair: index for index, pair in enumerate(zip(*upper_triangle(width), strict=True))}
-    order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
-    return s[order].reshape(width, width, *s.shape[1:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

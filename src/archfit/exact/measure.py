@@ -8,7 +8,6 @@ upper bound it is exact, whatever the chance.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -29,6 +28,7 @@ from archfit.exact.matrix import (
     whole_matrix,
 )
 from archfit.exact.prime_field import Arrays, PrimeField
+from archfit.theory.refusal import refusal
 
 SMALL_PRIMES = (8_388_593, 8_388_587)  # below 2^23: fast
 LARGE_PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)  # below 2^31: sure
@@ -100,15 +100,12 @@ class Measurement:
 
 
 def measure(
-    experiment: Experiment,
-    arrays: Arrays,
-    *,
-    primes: tuple[int, ...] = (),
-    progress: Progress,
+    experiment: Experiment, arrays: Arrays, *, primes: tuple[int, ...] = (), progress: Progress
 ) -> Measurement:
     """The generic separation rank, under two primes and seeds.
 
     Small primes come first: if the rank meets the upper bound, it is exact and they were enough.
+    Else two large ones are taken, or three.
     """
     upper = upper_bound(experiment)
 
@@ -116,24 +113,16 @@ def measure(
         field = PrimeField(prime=prime, arrays=arrays)
         return _trial(experiment, field, seed, upper + MARGIN, progress)
 
-    if primes:
-        trials = [trial(seed, prime) for seed, prime in enumerate(primes)]
-    else:
-        trials = _usual_trials(trial, upper)
+    trials = [trial(seed, prime) for seed, prime in enumerate(primes or SMALL_PRIMES[:1])]
+    if not primes and trials[0].rank == upper:
+        trials.append(trial(1, SMALL_PRIMES[1]))
+    elif not primes:
+        trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
+        if trials[0].rank != trials[1].rank:  # one of them was unlucky
+            trials.append(trial(2, LARGE_PRIMES[2]))
     return Measurement(
         experiment=experiment, trials=tuple(trials), upper=upper, lower=lower_bound(experiment)
     )
-
-
-def _usual_trials(trial: Callable[[int, int], RankTrial], upper: int) -> list[RankTrial]:
-    """Two small primes where the first meets the upper bound, else two large ones, or three."""
-    first = trial(0, SMALL_PRIMES[0])
-    if first.rank == upper:
-        return [first, trial(1, SMALL_PRIMES[1])]
-    trials = [trial(seed, prime) for seed, prime in enumerate(LARGE_PRIMES[:2])]
-    if trials[0].rank != trials[1].rank:  # one of them was unlucky
-        trials.append(trial(2, LARGE_PRIMES[2]))
-    return trials
 
 
 def _trial(
@@ -233,11 +222,10 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
         f"{amount:,.1f}" if amount < 1e6 else "a million or more"
         for amount in (cost.gigabytes, cost.seconds / 60)
     )
-    raise ValueError(
-        f"depth={network.depth}, width={network.width} would take about {needed} GB and "
-        f"{minutes} minutes, over the limit of {gigabytes:,.1f} GB and {seconds / 60:,.1f} "
-        f"minutes; {_what_fits(experiment, device, seconds, gigabytes)}"
-    )
+    limits = {"most_gigabytes": f"{gigabytes:,.1f}", "most_minutes": f"{seconds / 60:,.1f}"}
+    way_out = _what_fits(experiment, device, seconds, gigabytes)
+    takes = {"needed": needed, "minutes": minutes, "way_out": way_out}
+    raise refusal("takes-too-much", depth=network.depth, width=network.width, **takes, **limits)
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:

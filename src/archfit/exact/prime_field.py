@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from archfit.spec.errors import InvalidValue
+from archfit.theory.refusal import refuse_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -213,9 +213,8 @@ class PrimeField:
 
 def check_prime(prime: int) -> None:
     """Refuse what is no odd prime below 2^31."""
-    if not 3 <= prime < LARGEST or not is_prime(prime):
-        way_out = f"use {SMALL_PRIME}, or leave it out"
-        raise InvalidValue("prime", prime, "is not an odd prime below 2^31", way_out)
+    is_good = 3 <= prime < LARGEST and is_prime(prime)
+    refuse_if(not is_good, "not-odd-prime", prime, small=SMALL_PRIME)
 
 
 @cache
@@ -226,17 +225,10 @@ def is_prime(number: int) -> bool:
 
 def check_witness_prime(prime: int) -> None:
     """Refuse a number that is no prime, has no root of -1 or is out of range."""
-    rule = ""
-    if not _LEAST_WITNESS_PRIME < prime < LARGEST:
-        rule = (
-            "is not between 2^20 and 2^31, where sums are exact and ranks do not fall by accident"
-        )
-    elif not is_prime(prime):
-        rule = "is composite"
-    elif prime % 4 != 1:
-        rule = "is 3 mod 4, so -1 has no square root"
-    if rule:
-        raise InvalidValue("prime", prime, rule, f"use {WITNESS_PRIME}")
+    in_range = _LEAST_WITNESS_PRIME < prime < LARGEST
+    refuse_if(not in_range, "witness-prime-out-of-range", prime, usual=WITNESS_PRIME)
+    refuse_if(not is_prime(prime), "witness-prime-composite", prime, usual=WITNESS_PRIME)
+    refuse_if(prime % 4 != 1, "witness-prime-without-root", prime, usual=WITNESS_PRIME)
 
 
 def root_of_minus_one(prime: int) -> int:

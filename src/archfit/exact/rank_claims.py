@@ -7,16 +7,12 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import resources
 from itertools import pairwise, product
 from typing import Any
 
-from archfit.exact.experiment import (
-    AnalysedNetwork,
-    Experiment,
-    divided,
-)
+from archfit.exact.experiment import AnalysedNetwork, Experiment, divided
 from archfit.exact.measure import estimate
+from archfit.spec.files import packed_file
 from archfit.theory.continuous_bounds import (
     deep_upper_formula,
     every_depth_upper_bound,
@@ -51,7 +47,7 @@ class RankClaim:
 
 def claims() -> tuple[RankClaim, ...]:
     """All that can be run by name."""
-    file = resources.files("archfit.resources").joinpath("rank_claims.toml")
+    file = packed_file("rank_claims.toml")
     return tuple(
         RankClaim(
             name=name,

@@ -12,7 +12,6 @@ from archfit.exact.prime_field import residue_rank
 from archfit.exact.witness_kinds import MOST_MULTIPLICATIONS
 from archfit.exact.witness_network import run
 from archfit.exact.witness_promise import InnerProductPower, Witness
-from archfit.theory.catalogue import Json, as_json_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,25 +44,6 @@ class WitnessCheck:
         ranks = self.measured_rank in (None, self.witness.expected_rank)
         embedding = self.measured_embedding_rank == self.witness.expected_embedding_rank
         return self.entries_checked > 0 and self.entries_wrong == 0 and ranks and embedding
-
-    def as_json(self) -> dict[str, Json]:
-        """The check as `archfit witness --json` prints it."""
-        witness = self.witness
-        return {
-            "kind": witness.kind,
-            "expected_rank": as_json_value(witness.expected_rank),
-            "measured_rank": self.measured_rank,
-            "bound": {"id": witness.bound_id, "value": as_json_value(witness.bound)},
-            "verified": self.verified,
-            "formula": witness.promise.formula,
-            "size": list(self.size),
-            "entries_checked": self.entries_checked,
-            "entries_wrong": self.entries_wrong,
-            "extent": self.extent,
-            "embedding_rank": self.measured_embedding_rank,
-            "prime": witness.prime,
-            "inputs": as_json_value(witness.inputs),
-        }
 
 
 def check_witness(witness: Witness) -> WitnessCheck:

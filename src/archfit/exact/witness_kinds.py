@@ -13,25 +13,17 @@ of the weights.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archfit.exact import witness_network as weights
 from archfit.exact.prime_field import (
     WITNESS_PRIME,
     check_witness_prime,
     residue_product,
     root_of_minus_one,
 )
-from archfit.exact.witness_network import (
-    MOST_ROWS,
-    NetworkShape,
-    base_network,
-    chain_network,
-    filler,
-    monomial_network,
-    simplified_network,
-    templates,
-    unit_rows,
-)
+from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.exact.witness_promise import (
     ChainProduct,
     MomentMonomial,
@@ -39,22 +31,11 @@ from archfit.exact.witness_promise import (
     Witness,
     promised_power,
 )
-from archfit.spec.errors import InvalidValue, check_at_least, check_choice
-from archfit.theory.arithmetic import multiset
+from archfit.spec.errors import check_at_least, check_choice
+from archfit.theory import continuous_bounds as continuous
+from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory.causal_bounds import causal_chain_lower_bound, chain_layers
-from archfit.theory.continuous_bounds import (
-    doubled_degree,
-    lower_bound,
-    sphere_lower_bound,
-    strong_lower_bound,
-)
-from archfit.theory.vocabulary_bounds import (
-    long_sequence_lower_bound,
-    positions_needed,
-    smallest_full_rank_sphere,
-    vocabulary_lower_bound,
-    vocabulary_needed,
-)
+from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import (
     Plan,
     check_plan,
@@ -100,13 +81,11 @@ class WitnessRequest:
 
     def __post_init__(self) -> None:
         check_choice(list(KINDS), kind=self.kind)
-        for name in sorted({name for options, _ in KINDS.values() for name in options}):
+        for name in sorted({name for kind in KINDS.values() for name in kind.takes}):
             is_given = getattr(self, name) is not None and getattr(self, name) is not False
-            if is_given and name not in KINDS[self.kind][0]:
-                takers = " or ".join(
-                    kind for kind, (options, _) in KINDS.items() if name in options
-                )
-                raise ValueError(f"the {self.kind} kind takes no {name}; use --kind {takers}")
+            takers = [kind for kind, about in KINDS.items() if name in about.takes]
+            is_bad, said = is_given and self.kind not in takers, " or ".join(takers)
+            refuse_if(is_bad, "kind-takes-none", kind=self.kind, name=name, takers=said)
 
     def shape(self, positions: int = _POSITIONS) -> NetworkShape:
         """The network, with this length unless another was asked for."""
@@ -124,7 +103,7 @@ def build_witness(request: WitnessRequest, *, prime: int = WITNESS_PRIME) -> Wit
     Where nothing was said of a size, it is the smallest that the kind allows.
     """
     check_witness_prime(prime)
-    return KINDS[request.kind][1](request, prime)
+    return KINDS[request.kind].build(request, prime)
 
 
 def _base(request: WitnessRequest, prime: int) -> Witness:
@@ -132,10 +111,10 @@ def _base(request: WitnessRequest, prime: int) -> Witness:
     shape = request.shape()
     shape.check_halves()
     shape.check_fits(shape.heads * shape.half)
-    vectors = _unit_vectors(shape, shape.heads * shape.half, prime)
-    inputs = [_side(shape, chosen) for chosen in _both_halves(shape, vectors)]
-    bound = lower_bound(shape.depth, shape.width, shape.heads)
-    return _power("base", shape, prime, vectors, inputs, bound_id="lb", bound=bound)
+    vectors = weights.unit_vectors(shape, shape.heads * shape.half, prime)
+    inputs = [weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors)]
+    bound = continuous.lower_bound(shape.depth, shape.width, shape.heads)
+    return _witness(request, shape, prime, bound, inputs, vectors)
 
 
 def _simplified(request: WitnessRequest, prime: int) -> Witness:
@@ -143,11 +122,14 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
     shape, J = request.shape(), root_of_minus_one(prime)
     _check_constant(shape)
     shape.check_fits(shape.width - shape.heads)
-    vectors = _unit_vectors(shape, shape.width - shape.heads, prime)
+    vectors = weights.unit_vectors(shape, shape.width - shape.heads, prime)
     free = shape.places(0, shape.head_dim - 1)
-    inputs = [_side(shape, templates(shape, factor * vectors % prime, free)) for factor in (1, J)]
-    bound = strong_lower_bound(shape.depth, shape.width, shape.heads)
-    return _power("simplified", shape, prime, vectors, inputs, bound_id="lb_strong", bound=bound)
+    inputs = [
+        weights.side(shape, weights.templates(shape, factor * vectors % prime, free))
+        for factor in (1, J)
+    ]
+    bound = continuous.strong_lower_bound(shape.depth, shape.width, shape.heads)
+    return _witness(request, shape, prime, bound, inputs, vectors)
 
 
 def _sphere(request: WitnessRequest, prime: int) -> Witness:
@@ -155,32 +137,21 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     shape = request.shape()
     _check_constant(shape)
     shape.check_run()
-    bound = sphere_lower_bound(shape.depth, shape.width, shape.heads)
+    bound = continuous.sphere_lower_bound(shape.depth, shape.width, shape.heads)
     shape.check_rows(bound + SURPLUS, "of this width", "use less depth, less width or more heads")
-    free = shape.places(0, shape.head_dim - 1)
+    free, causal = shape.places(0, shape.head_dim - 1), request.causal
     size = (bound + SURPLUS, len(free))
     drawn = (np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2))
-    inside, outside = (_side(shape, templates(shape, vectors, free)) for vectors in drawn)
-    return Witness(
-        kind="sphere",
-        shape=shape,
-        prime=prime,
-        network=simplified_network(shape, prime, share=False),
-        inside=inside,
-        outside=outside,
-        promise=PowersOfNorms(
-            formula=f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2",
-            depth=shape.depth,
-            free=free,
-            causal=request.causal,
-        ),
-        expected_rank=bound,
-        bound_id="lb_sphere",
-        bound=bound,
-        inputs=asdict(shape) | {"causal": request.causal},
-        output=shape.positions - 1,
-        causal=request.causal,
-    )
+    sides = [weights.side(shape, weights.templates(shape, vectors, free)) for vectors in drawn]
+    network = weights.simplified_network(shape, prime, share=False)
+    formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
+    promise = PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
+    more: dict[str, Any] = {
+        "sizes": {"causal": causal},
+        "output": shape.positions - 1,
+        "causal": causal,
+    }
+    return _witness(request, shape, prime, bound, sides, network=network, promise=promise, **more)
 
 
 def _chain(request: WitnessRequest, prime: int) -> Witness:
@@ -191,12 +162,11 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     layers = chain_layers(request.depth, min(chains, MOST_ROWS))
     shape = request.shape(2 * layers)
     shape.check_run()
-    if min(shape.width, shape.heads) <= 4 * chains:
-        rule = f"are fewer than the {4 * chains + 1} that {{chains}}={chains} take"
-        raise InvalidValue("heads", shape.heads, rule, f"use {4 * chains + 1} of them or more")
+    is_narrow, least = min(shape.width, shape.heads) <= 4 * chains, 4 * chains + 1
+    refuse_if(is_narrow, "too-few-for-chains", shape.heads, chains=chains, least=least)
     if shape.side < layers:
-        rule = f"leaves {shape.side} on a side, and {layers} layers of a chain need as many"
-        raise InvalidValue("positions", shape.positions, rule, f"use {2 * layers} or more")
+        needs = {"side": shape.side, "layers": layers, "least": 2 * layers}
+        raise refusal("too-short-for-chains", shape.positions, **needs)
     bound = causal_chain_lower_bound(shape.depth, chains)
     shape.check_rows(bound + SURPLUS, f"with {{chains}}={chains}", "use less depth or fewer chains")
     inside, outside = np.zeros((2, bound + SURPLUS, shape.width, shape.side), np.int64)
@@ -207,73 +177,65 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     outside[:, :, -1] = 0
     constants = [0, *(at for k in range(chains) for at in (3 + 4 * k, 4 + 4 * k))]
     outside[:, constants, -1] = 1
-    return Witness(
-        kind="causal-chain",
-        shape=shape,
-        prime=prime,
-        network=chain_network(shape, chains),
-        inside=inside,
-        outside=outside,
-        promise=ChainProduct(
-            formula=f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))",
-            chains=chains,
-            layers=layers,
-        ),
-        expected_rank=bound,
-        bound_id="lb_causal_chain",
-        bound=bound,
-        inputs=asdict(shape) | {"chains": chains},
-        entry=3,
-        output=shape.positions - 1,
-        causal=True,
-    )
+    formula = f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))"
+    parts: dict[str, Any] = {
+        "network": weights.chain_network(shape, chains),
+        "promise": ChainProduct(formula=formula, chains=chains, layers=layers),
+        "sizes": {"chains": chains},
+        "output": shape.positions - 1,
+    }
+    return _witness(request, shape, prime, bound, [inside, outside], entry=3, causal=True, **parts)
 
 
 def _convolution(request: WitnessRequest, prime: int) -> Witness:
     """The base weights behind a kernel that spreads each patch over the active coordinates."""
     shape, r = request.shape(), request.rank or request.width
-    patch, active = request.patch, _active_coordinates(shape, r)
-    patch = _PATCH if patch is None else patch
+    columns, hd = used_columns(shape, r), shape.half
+    # The coordinates that templates use: the constants, and so many of either half.
+    halves = (shape.places(at, at + hd)[:columns] for at in (0, hd))
+    active = sorted(chain(shape.places(2 * hd, shape.head_dim), *halves))
+    patch = _PATCH if request.patch is None else request.patch
     channels = -(-len(active) // max(1, patch)) if request.channels is None else request.channels
     check_at_least(1, patch=patch, channels=channels)
-    held = patch * channels
-    rule = f"with {{channels}}={channels} holds {held} numbers, "
-    if held < len(active):
-        rule += f"and an embedding of rank {len(active)} needs as many"
-        raise InvalidValue("patch", patch, rule, f"use {{channels}}={-(-len(active) // patch)}")
-    if held > MOST_PATCH_NUMBERS:
-        rule += f"over the {MOST_PATCH_NUMBERS} of a patch here"
-        raise InvalidValue("patch", patch, rule, f"{len(active)} are enough")
-    vectors = _unit_vectors(shape, used_columns(shape, r), prime)
+    held, rank = patch * channels, len(active)
+    numbers = {"channels": channels, "held": held, "rank": rank}
+    refuse_if(held < rank, "patch-too-small", patch, **numbers, enough=-(-rank // patch))
+    most = MOST_PATCH_NUMBERS
+    refuse_if(held > most, "patch-too-large", patch, **numbers, most=most)
+    vectors = weights.unit_vectors(shape, columns, prime)
     kernel = np.zeros((shape.width, held), np.int64)
-    kernel[active, range(len(active))] = 1
+    kernel[active, range(rank)] = 1
 
     def embedded(x_BDN: "Residues") -> "Residues":
         """The same samples, from the numbers of the patches that the kernel makes them of."""
         patches = np.zeros((len(x_BDN), held, shape.side), np.int64)
-        patches[:, : len(active)] = x_BDN[:, active]
+        patches[:, :rank] = x_BDN[:, active]
         return residue_product(kernel, patches, prime)
 
-    inputs = [embedded(_side(shape, chosen)) for chosen in _both_halves(shape, vectors)]
-    more = _embedding(shape, r, kernel, len(active), patch=patch, channels=channels)
-    return _power("convolution", shape, prime, vectors, inputs, **more)
+    inputs = [
+        embedded(weights.side(shape, chosen)) for chosen in weights.both_halves(shape, vectors)
+    ]
+    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
+    more = _embedding(r, kernel, rank, patch=patch, channels=channels)
+    return _witness(request, shape, prime, bound, inputs, vectors, **more)
 
 
 def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     """The base weights over a table of row templates, column templates and the filler."""
     shape, r = request.shape(), request.rank or request.width
     columns = used_columns(shape, r)
-    needed = vocabulary_needed(shape.depth, shape.width, shape.heads, r)
+    needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
+    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
     vocab = _checked_vocab(request.vocab, needed)
-    vectors = _unit_vectors(shape, columns, prime)
-    table = np.repeat(filler(shape), vocab, axis=1)
-    table[:, : 2 * len(vectors)] = np.concatenate(_both_halves(shape, vectors)).T
+    vectors = weights.unit_vectors(shape, columns, prime)
+    table = np.repeat(weights.filler(shape), vocab, axis=1)
+    table[:, : 2 * len(vectors)] = np.concatenate(weights.both_halves(shape, vectors)).T
     tokens = np.full((2 * len(vectors), shape.side), 2 * len(vectors))
     tokens[:, 0] = range(len(tokens))
-    inputs = np.split(_looked_up(table, tokens), 2)
+    inputs = np.split(table[:, tokens].transpose(1, 0, 2), 2)
     # The constants are equal rows of the table.
-    more = _embedding(shape, r, table, 2 * columns + 1, vocab=vocab)
-    return _power("vocabulary", shape, prime, vectors, inputs, **more)
+    more = _embedding(r, table, 2 * columns + 1, vocab=vocab)
+    return _witness(request, shape, prime, bound, inputs, vectors, **more)
 
 
 def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
@@ -285,17 +247,16 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     """
     r = request.rank or request.width + 1
     d = _spelled_columns(request.shape(), r)
-    needed = positions_needed(request.depth, request.heads, r)
+    needed = vocabulary.positions_needed(request.depth, request.heads, r)
     shape = request.shape(needed)
     shape.check_run()
-    if shape.positions < needed:
-        way_out = f"use {{positions}}={needed} or more"
-        raise InvalidValue("positions", shape.positions, "cannot spell every vector", way_out)
+    is_short = shape.positions < needed
+    refuse_if(is_short, "too-short-to-spell", shape.positions, needed=needed)
     vocab = _checked_vocab(request.vocab, 2 * d + 1)
-    sphere = smallest_full_rank_sphere(d, doubled_degree(shape.depth))
+    sphere = vocabulary.smallest_full_rank_sphere(d, continuous.doubled_degree(shape.depth))
     points, E = np.array(sphere.points), sphere.largest_entry
-    table = np.repeat(filler(shape), vocab, axis=1)
-    one_hots = _both_halves(shape, np.eye(d, dtype=np.int64))
+    table = np.repeat(weights.filler(shape), vocab, axis=1)
+    one_hots = weights.both_halves(shape, np.eye(d, dtype=np.int64))
     table[:, 1 : 1 + 2 * d] = np.concatenate(one_hots).T
     places = np.arange(E) < points[:, :, None]
 
@@ -303,11 +264,11 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
         tokens = np.zeros((len(points), shape.side), np.int64)
         own = places * np.arange(first, first + d)[:, None]
         tokens[:, : d * E] = own.reshape(len(points), -1)
-        return _looked_up(table, tokens)
+        return table[:, tokens].transpose(1, 0, 2)
 
-    more = _embedding(shape, r, table, 2 * d + 1, is_long=True, vocab=vocab)
-    inputs = [spelled(1), spelled(1 + d)]
-    return _power("vocabulary-long", shape, prime, points, inputs, **more)
+    bound = vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    more = _embedding(r, table, 2 * d + 1, vocab=vocab)
+    return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
 
 
 def _monomial(request: WitnessRequest, prime: int) -> Witness:
@@ -325,84 +286,68 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     entry = entry if request.entry is None else request.entry
     check_plan(*sizes, plan, entry)
     if shape.side < shape.heads:
-        rule = (
-            f"leaves {shape.side} on a side, and the moments of {shape.heads} heads are "
-            f"independent from {shape.heads}"
-        )
-        way_out = f"use {{positions}}={2 * shape.heads} or more"
-        raise InvalidValue("positions", shape.positions, rule, way_out)
+        needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
+        raise refusal("dependent-moments", shape.positions, **needs)
     expected = monomial_witness(*sizes, plan, entry)
     wanted = expected + SURPLUS
     fits = wanted <= MOST_ROWS and wanted**2 * shape.multiplications <= MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
-    inside, outside = (np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2))
-    return Witness(
-        kind="monomial",
-        shape=shape,
-        prime=prime,
-        network=monomial_network(shape, plan),
-        inside=inside,
-        outside=outside,
-        promise=MomentMonomial(
-            formula="x_h prod S_ab^E_ab, S = X X^T",
-            exponents=tuple(tuple(final_exponents(*sizes, plan, h)) for h in range(shape.heads)),
-        ),
-        entry=entry,
-        expected_rank=expected,
-        bound_id="monomial_witness",
-        bound=expected,
-        inputs=asdict(shape) | {"plan": plan, "entry": entry},
-    )
+    sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
+    exponents = tuple(tuple(final_exponents(*sizes, plan, h)) for h in range(shape.heads))
+    promise = MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
+    more: dict[str, Any] = {
+        "sizes": {"plan": plan, "entry": entry},
+        "entry": entry,
+        "promise": promise,
+    }
+    network = weights.monomial_network(shape, plan)
+    return _witness(request, shape, prime, expected, sides, network=network, **more)
 
 
-# Each kind: the options that it takes besides depth, width, heads and positions, and its builder.
-KINDS: dict[str, tuple[tuple[str, ...], Callable[[WitnessRequest, int], Witness]]] = {
-    "base": ((), _base),
-    "simplified": ((), _simplified),
-    "convolution": (("rank", "patch", "channels"), _convolution),
-    "vocabulary": (("rank", "vocab"), _vocabulary),
-    "vocabulary-long": (("rank", "vocab"), _long_vocabulary),
-    "monomial": (("plan", "entry"), _monomial),
-    "sphere": (("causal",), _sphere),
-    "causal-chain": (("chains",), _chain),
+class WitnessKind(NamedTuple):
+    """What a kind takes besides depth, width, heads and positions, its builder and its bound."""
+
+    takes: tuple[str, ...]
+    build: Callable[[WitnessRequest, int], Witness]
+    bound_id: str
+
+
+KINDS = {
+    "base": WitnessKind((), _base, "lb"),
+    "simplified": WitnessKind((), _simplified, "lb_strong"),
+    "convolution": WitnessKind(("rank", "patch", "channels"), _convolution, "lb_vocab"),
+    "vocabulary": WitnessKind(("rank", "vocab"), _vocabulary, "lb_vocab"),
+    "vocabulary-long": WitnessKind(("rank", "vocab"), _long_vocabulary, "lb_vocab_long"),
+    "monomial": WitnessKind(("plan", "entry"), _monomial, "monomial_witness"),
+    "sphere": WitnessKind(("causal",), _sphere, "lb_sphere"),
+    "causal-chain": WitnessKind(("chains",), _chain, "lb_causal_chain"),
 }
 
 
 def _checked_vocab(vocab: int | None, needed: int) -> int:
     """The tokens asked for; too few are refused, and so many copies that they fill memory."""
     vocab = needed if vocab is None else vocab
-    if not needed <= vocab <= MOST_TOKENS:
-        rule = (
-            f"is not in {needed}..{MOST_TOKENS}: this witness uses {needed} tokens and the others "
-            "change nothing"
-        )
-        raise InvalidValue("vocab", vocab, rule, f"use {{vocab}}={needed}")
+    is_bad = not needed <= vocab <= MOST_TOKENS
+    refuse_if(is_bad, "unused-tokens", vocab, needed=needed, most=MOST_TOKENS)
     return vocab
 
 
 def _check_constant(shape: NetworkShape) -> None:
     """Refuse heads that have no coordinate besides their constant."""
-    doubled_degree(shape.depth)
+    continuous.doubled_degree(shape.depth)
     shape.check_depth()
-    if shape.head_dim < 2:
-        rule = (
-            f"with {{heads}}={shape.heads} makes heads of dimension 1, and this witness needs "
-            "a constant and one more"
-        )
-        way_out = f"use {{width}}={2 * shape.heads}, or the monomial kind"
-        raise InvalidValue("width", shape.width, rule, way_out)
+    numbers = {"heads": shape.heads, "enough": 2 * shape.heads}
+    refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 
 
 def used_columns(shape: NetworkShape, embedding_rank: int) -> int:
     """n' = floor((r - H) / 2), refused where nothing is left of it."""
     shape.check_halves()
-    columns = (embedding_rank - shape.heads) // 2
+    columns, heads = (embedding_rank - shape.heads) // 2, shape.heads
     if columns < 1:
-        rule = f"with {{heads}}={shape.heads} leaves no coordinate to the vectors"
-        way_out = f"use {shape.heads + 2} or more"
-        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
+        raise refusal("no-coordinate-for-vectors", embedding_rank, heads=heads, least=heads + 2)
     shape.check_fits(columns)
-    vocabulary_lower_bound(shape.depth, shape.width, shape.heads, embedding_rank)
+    vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, embedding_rank)
     return columns
 
 
@@ -411,85 +356,42 @@ def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:
     shape.check_halves()
     d = (embedding_rank - 1 - shape.heads) // 2
     shape.check_fits(max(1, d))
-    long_sequence_lower_bound(shape.depth, shape.heads, embedding_rank)
+    vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, embedding_rank)
     if d > shape.heads * shape.half:
-        most = shape.width + 1
-        rule = f"is over {most}, which fills {{width}}={shape.width}"
-        raise InvalidValue("embedding_rank", embedding_rank, rule, f"use {most} or less")
+        ends = {"most": shape.width + 1, "width": shape.width}
+        raise refusal("rank-over-halves", embedding_rank, **ends)
     return d
 
 
-def _active_coordinates(shape: NetworkShape, embedding_rank: int) -> list[int]:
-    """The coordinates that templates use, in order: the constants and n' of either half."""
-    columns, hd = used_columns(shape, embedding_rank), shape.half
-    constants = shape.places(2 * hd, shape.head_dim)
-    return sorted([*constants, *shape.places(0, hd)[:columns], *shape.places(hd, 2 * hd)[:columns]])
-
-
-def _unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> "Residues":
-    """As many as there are forms of degree 3^(L-2) in so many variables: the expected rank."""
-    return unit_rows(multiset(dimension, doubled_degree(shape.depth)), dimension, prime)
-
-
-def _both_halves(shape: NetworkShape, vectors: "Residues") -> list["Residues"]:
-    """The templates with these vectors in the row halves, and those in the column halves."""
-    hd = shape.half
-    return [templates(shape, vectors, shape.places(at, at + hd)) for at in (0, hd)]
-
-
-def _side(shape: NetworkShape, chosen: "Residues") -> "Residues":
-    """Samples (B, D, N): one of the chosen vectors first, the filler at all other positions."""
-    samples = np.tile(filler(shape), (len(chosen), 1, shape.side))
-    samples[:, :, 0] = chosen
-    return samples
-
-
-def _looked_up(table: "Residues", tokens: "Residues") -> "Residues":
-    return table[:, tokens].transpose(1, 0, 2)
-
-
-def _embedding(
-    shape: NetworkShape,
-    r: int,
-    embedding: "Residues",
-    rank: int,
-    *,
-    is_long: bool = False,
-    **sizes: int,
-) -> dict[str, Any]:
+def _embedding(r: int, embedding: "Residues", rank: int, **sizes: int) -> dict[str, Any]:
     """What a witness behind this embedding, of the papers' rank r, has more than the base one."""
-    bound = (
-        long_sequence_lower_bound(shape.depth, shape.heads, r)
-        if is_long
-        else vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
-    )
-    return {
-        "bound_id": "lb_vocab_long" if is_long else "lb_vocab",
-        "bound": bound,
-        "embedding": embedding,
-        "expected_embedding_rank": rank,
-        "inputs": asdict(shape) | {"embedding_rank": r} | sizes,
-    }
+    inputs = {"embedding_rank": r} | sizes
+    return {"embedding": embedding, "expected_embedding_rank": rank, "sizes": inputs}
 
 
-def _power(
-    kind: str,
+def _witness(
+    request: WitnessRequest,
     shape: NetworkShape,
     prime: int,
-    vectors: "Residues",
+    bound: int,
     sides: Sequence["Residues"],
+    vectors: "Residues | None" = None,
     **more: Any,
 ) -> Witness:
-    """The simplified or the base weights with these inputs, inside and outside."""
-    (inside, outside), has_halves = sides, kind != "simplified"
-    return Witness(
-        kind=kind,
-        shape=shape,
-        prime=prime,
-        network=(base_network if has_halves else simplified_network)(shape, prime),
-        inside=inside,
-        outside=outside,
-        promise=promised_power(shape, vectors, prime, has_halves=has_halves),
-        expected_rank=len(vectors),
-        **({"inputs": asdict(shape)} | more),
-    )
+    """The witness of these parts; of vectors, the simplified or the base weights and their power.
+
+    It has the rank of its bound, unless another is expected.
+    """
+    about: dict[str, Any] = {
+        "expected_rank": bound,
+        "inputs": asdict(shape) | more.pop("sizes", {}),
+    }
+    if vectors is not None:
+        has_halves = request.kind != "simplified"
+        network = weights.base_network if has_halves else weights.simplified_network
+        promise = promised_power(shape, vectors, prime, has_halves=has_halves)
+        about |= {"network": network(shape, prime), "promise": promise}
+        about["expected_rank"] = len(vectors)
+    about |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
+    inside, outside = sides
+    return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **(about | more))

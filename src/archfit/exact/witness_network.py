@@ -35,10 +35,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.exact.prime_field import residue_product, root_of_minus_one
-from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import check_sizes, multiset, rough
 from archfit.theory.causal_bounds import chain_layers
 from archfit.theory.continuous_bounds import doubled_degree
+from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import Plan
 
 if TYPE_CHECKING:
@@ -67,12 +67,10 @@ class NetworkShape:
     def __post_init__(self) -> None:
         check_sizes(depth=self.depth, width=self.width, heads=self.heads, positions=self.positions)
         if self.width % self.heads:
-            rule = f"do not divide {{width}}={self.width}, and a witness needs heads of equal size"
             least = -(-self.width // self.heads) * self.heads
-            raise InvalidValue("heads", self.heads, rule, f"use {{width}}={least}")
-        if self.positions % 2:
-            rule = "is odd, and the two sides of the partition have as many"
-            raise InvalidValue("positions", self.positions, rule, f"use {self.positions + 1}")
+            raise refusal("unequal-heads", self.heads, width=self.width, least=least)
+        is_odd = self.positions % 2 == 1
+        refuse_if(is_odd, "unequal-sides", self.positions, even=self.positions + 1)
 
     @property
     def head_dim(self) -> int:
@@ -101,14 +99,10 @@ class NetworkShape:
     def check_run(self) -> None:
         """Refuse more layers than a witness is built of, and a run that takes too long."""
         self.check_depth()
-        if self.multiplications > MOST_RUN_MULTIPLICATIONS:
-            rule = (
-                f"with {{width}}={self.width} and {{positions}}={self.positions} takes "
-                f"{rough(self.multiplications)} multiplications (about "
-                f"{self.multiplications / 10**8:.1g} s) for one entry of the matrix, over the "
-                f"{MOST_RUN_MULTIPLICATIONS:,} allowed"
-            )
-            raise InvalidValue("depth", self.depth, rule, "use less of the three")
+        work, most = self.multiplications, MOST_RUN_MULTIPLICATIONS
+        sizes = {"width": self.width, "positions": self.positions, "most": f"{most:,}"}
+        takes = {"count": rough(work), "seconds": f"{work / 10**8:.1g}"}
+        refuse_if(work > most, "run-too-long", self.depth, **sizes, **takes)
 
     def check_fits(self, dimension: int) -> None:
         """Refuse a witness whose multiset(dimension, 3^(depth-2)) rows or runs take too long."""
@@ -130,31 +124,20 @@ class NetworkShape:
 
     def check_rows(self, rows: int, what: str, way_out: str) -> None:
         """Refuse a matrix of more rows than are built."""
-        if rows > MOST_ROWS:
-            rule = (
-                f"{what} makes a matrix of {rough(rows)} rows or more, over the {MOST_ROWS} that "
-                "are built"
-            )
-            raise InvalidValue("depth", self.depth, rule, way_out)
+        said = {"what": what, "rows": rough(rows), "most": MOST_ROWS, "instead": way_out}
+        refuse_if(rows > MOST_ROWS, "matrix-too-large", self.depth, **said)
 
     def check_halves(self) -> None:
         """Refuse heads that do not split into two halves and a constant."""
         doubled_degree(self.depth)
         self.check_depth()
-        if self.head_dim % 2 == 0 or self.head_dim < 3:
-            rule = (
-                f"with {{heads}}={self.heads} makes heads of dimension {self.head_dim}, and this "
-                "witness splits each into two halves and a constant"
-            )
-            more = self.heads * max(3, self.head_dim + 1)
-            way_out = f"use {{width}}={more}, or the simplified kind"
-            raise InvalidValue("width", self.width, rule, way_out)
+        is_bad, a = self.head_dim % 2 == 0 or self.head_dim < 3, self.head_dim
+        sizes = {"heads": self.heads, "head_dim": a, "enough": self.heads * max(3, a + 1)}
+        refuse_if(is_bad, "heads-without-halves", self.width, **sizes)
 
     def check_depth(self) -> None:
         """Refuse more layers than a witness is built of."""
-        if self.depth > MOST_DEPTH:
-            rule = f"is over the {MOST_DEPTH} layers that a witness is built of"
-            raise InvalidValue("depth", self.depth, rule, f"use {{depth}} <= {MOST_DEPTH}")
+        refuse_if(self.depth > MOST_DEPTH, "witness-too-deep", self.depth, most=MOST_DEPTH)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -312,3 +295,21 @@ def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
             scale = pow(q + 1, -1, prime)
             points.append([x * scale % prime for x in (*(2 * x for x in t), q - 1)])
     return np.array(points)
+
+
+def unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> "Residues":
+    """As many as there are forms of degree 3^(L-2) in so many variables: the expected rank."""
+    return unit_rows(multiset(dimension, doubled_degree(shape.depth)), dimension, prime)
+
+
+def both_halves(shape: NetworkShape, vectors: "Residues") -> list["Residues"]:
+    """The templates with these vectors in the row halves, and those in the column halves."""
+    hd = shape.half
+    return [templates(shape, vectors, shape.places(at, at + hd)) for at in (0, hd)]
+
+
+def side(shape: NetworkShape, chosen: "Residues") -> "Residues":
+    """Samples (B, D, N): one of the chosen vectors first, the filler at all other positions."""
+    samples = np.tile(filler(shape), (len(chosen), 1, shape.side))
+    samples[:, :, 0] = chosen
+    return samples

@@ -8,7 +8,7 @@ number of tokens a parameter; in it every size has its depths.
 import math
 import re
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -182,14 +182,13 @@ class Atlas:
 def plain_of_kinds(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, Series]:
     """For each kind, its plain series that has most runs."""
 
-    def runs(series: Series) -> int:
-        return sum(len(point.losses) for curve in curves[series] for point in curve.points)
-
-    plain: dict[str, list[Series]] = {kind.name: [] for kind in atlas.kinds}
-    for series in curves:
-        if series.is_plain and curves[series]:
-            plain[series.kind].append(series)
-    return {kind: max(found, key=runs) for kind, found in plain.items() if found}
+    runs = {
+        series: sum(len(point.losses) for curve in own for point in curve.points)
+        for series, own in curves.items()
+        if series.is_plain and own
+    }
+    plain = {kind.name: [s for s in runs if s.kind == kind.name] for kind in atlas.kinds}
+    return {kind: max(found, key=lambda s: runs[s]) for kind, found in plain.items() if found}
 
 
 def foretold_by_fingerprints(
@@ -223,22 +222,9 @@ def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
 
 def atlas_json(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, object]:
     """Everything that the runs say, kind by kind."""
-    return {
-        "runs": len(atlas.runs),
-        "kinds": [
-            {
-                **asdict(kind),
-                "runs": sum(run.kind == kind.name for run in atlas.runs),
-                "series": [_series_json(s, curves[s]) for s in curves if s.kind == kind.name],
-            }
-            for kind in atlas.kinds
-        ],
-    }
-
-
-def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, object]:
-    return {name: fact for name, fact in asdict(series).items() if name != "kind"} | {
-        "sizes": [
+    found: dict[str, list[dict[str, object]]] = {kind.name: [] for kind in atlas.kinds}
+    for series, own in curves.items():
+        sizes = [
             {
                 "params": curve.size,
                 "best_depth": curve.best.row(),
@@ -251,9 +237,16 @@ def _series_json(series: Series, curves: Iterable[DepthCurve]) -> dict[str, obje
                     for p in curve.points
                 ],
             }
-            for curve in curves
+            for curve in own
         ]
-    }
+        facts = asdict(series)
+        found[facts.pop("kind")].append(facts | {"sizes": sizes})
+    runs = Counter(run.kind for run in atlas.runs)
+    kinds = [
+        {**asdict(kind), "runs": runs[kind.name], "series": found[kind.name]}
+        for kind in atlas.kinds
+    ]
+    return {"runs": len(atlas.runs), "kinds": kinds}
 
 
 def with_own(
@@ -271,7 +264,20 @@ def with_own(
         (name,) = kinds
         labels = {each: known[each][1] for each in hashes}
     else:
-        _check_new_kind(atlas, name, is_mixed=bool(kinds))
+        check_kind_name(name)
+        taken = [kind.family for kind in atlas.kinds if kind.name == name]
+        if kinds:
+            raise ValueError(
+                f"runs of {name} are on data of the atlas and on others; give each a folder of its "
+                "own"
+            )
+        if taken == [OWN]:
+            raise ValueError(f"two folders are called {name}; rename one of them")
+        if taken:
+            raise ValueError(
+                f"{name} is a kind of the atlas, and these runs were trained on other data; "
+                "rename the folder, or give the sweep another --kind"
+            )
     runs = {(run.kind, run.spec): run for run in atlas.runs}
     for record in records:
         label = labels.get(record.spec.data_hash, "as given")
@@ -286,22 +292,6 @@ def check_kind_name(name: str) -> None:
     if not KIND_NAME.fullmatch(name):
         rule = "is no name of a kind"
         raise InvalidValue("kind", name, rule, "use letters, digits, spaces, dots and dashes")
-
-
-def _check_new_kind(atlas: Atlas, name: str, *, is_mixed: bool) -> None:
-    check_kind_name(name)
-    if is_mixed:
-        raise ValueError(
-            f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
-        )
-    taken = [kind.family for kind in atlas.kinds if kind.name == name]
-    if taken == [OWN]:
-        raise ValueError(f"two folders are called {name}; rename one of them")
-    if taken:
-        raise ValueError(
-            f"{name} is a kind of the atlas, and these runs were trained on other data; rename "
-            "the folder, or give the sweep another --kind"
-        )
 
 
 @cache

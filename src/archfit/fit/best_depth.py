@@ -12,18 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from archfit.fit.curves import (
-    CUBIC,
-    QUADRATIC,
-    QUARTIC,
-    RESAMPLES,
-    FormFits,
-    Reals,
-    fit_form,
-    fit_forms,
-    generator,
-    scales,
-)
+from archfit.fit import curves
+from archfit.fit.curves import CUBIC, QUADRATIC, QUARTIC, FormFits, Reals, fit_form
 from archfit.fit.noise import LEAST_DEGREES, TAIL
 from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
@@ -82,14 +72,6 @@ class DepthCurve:
         """The loss of a depth, by the curve."""
         return float(np.interp(math.log(depth), np.log(self.depths), self.losses))
 
-    def brought(self, point: DepthPoint) -> float:
-        """The mean loss of a depth, brought to the size."""
-        return point.mean - self.slope * math.log(point.params / self.size)
-
-    def regret(self, depth: float) -> float:
-        """What a depth loses against the best one, by the curve."""
-        return self.at(depth) - self.least
-
     def predicted(self, depth: float, params: int) -> Estimate:
         """The loss of one more run of a network of about this size."""
         from scipy.special import stdtrit
@@ -99,36 +81,42 @@ class DepthCurve:
         half = float(stdtrit(self.degrees, 1 - TAIL)) * math.hypot(error, self.scatter)
         return Estimate(value=middle, low=middle - half, high=middle + half)
 
+    def brought(self, point: DepthPoint) -> float:
+        """The mean loss of a depth, brought to the size."""
+        return point.mean - self.slope * math.log(point.params / self.size)
+
+    def regret(self, depth: float) -> float:
+        """What a depth loses against the best one, by the curve."""
+        return self.at(depth) - self.least
+
 
 def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[DepthCurve, ...]:
     """A curve for each size of one kind of data that has depths and seeds enough.
 
     `name` seeds the resamples.
     """
-    noise = _noises(sizes)
-    known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in sorted(noise)}
-    flat = {size: _fit(points, size, 0.0, noise[size]) for size, points in known.items()}
-    slopes = _slopes({size: float(fit.curve(fit.grid).min()) for size, fit in flat.items()})
+    noises = {size: found for size in sizes if (found := _noise(sizes[size])) is not None}
+    if not noises:
+        return ()
+    # Where it cannot be known, the noise is that of the nearest size.
+    noise = {
+        size: noises[min(noises, key=lambda other: abs(math.log(other / size)))]
+        for size in sorted(sizes)
+        if len(sizes[size]) >= LEAST_DEPTHS
+    }
+    known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in noise}
+    flat = [_fit(points, size, 0.0, noise[size]) for size, points in known.items()]
+    least = np.array([float(fit.curve(fit.grid).min()) for fit in flat])
+    # The change of the least loss over ln size, around each size, at equally many tokens.
+    slopes = SHARE_OF_SIZE * np.gradient(least, np.log([*known])) if len(flat) > 1 else 0 * least
     return tuple(
-        _curve(f"{name}/{size}", size, points, slopes[size], noise[size])
-        for size, points in known.items()
+        _curve(f"{name}/{size}", size, points, float(slope), noise[size])
+        for (size, points), slope in zip(known.items(), slopes, strict=True)
     )
 
 
-def _noises(sizes: Mapping[int, Sequence[DepthPoint]]) -> dict[int, tuple[float, int]]:
-    """Standard deviation of a run and its degrees of freedom, for each size; where it cannot be
-    known, those of the nearest size."""
-    known = {size: found for size, points in sizes.items() if (found := _noise(points)) is not None}
-    if not known:
-        return {}
-    return {
-        size: known[min(known, key=lambda other: abs(math.log(other / size)))]
-        for size, points in sizes.items()
-        if len(points) >= LEAST_DEPTHS
-    }
-
-
 def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
+    """Standard deviation of a run and its degrees of freedom; None where it cannot be known."""
     degrees = sum(len(point.losses) - 1 for point in points)
     if degrees >= LEAST_DEGREES:
         std = math.sqrt(math.fsum(point.squares for point in points) / degrees)
@@ -141,14 +129,6 @@ def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     weights = np.array(seeds, dtype=float)
     _, left = fit_form(QUARTIC, logs - logs.mean(), np.array([losses]), weights)
     return max(math.sqrt(float(left[0]) / spare), LEAST_NOISE), spare
-
-
-def _slopes(least: Mapping[int, float]) -> dict[int, float]:
-    """The change of the least loss over ln size, around each size, at equally many tokens."""
-    if len(least) < 2:
-        return dict.fromkeys(least, 0.0)
-    slopes = SHARE_OF_SIZE * np.gradient(np.array([*least.values()]), np.log([*least]))
-    return dict(zip(least, map(float, slopes), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +153,7 @@ def _fit(points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[flo
     losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
     precisions = np.array([len(point.losses) / std**2 for point in points])
     forms = tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if len(points) >= f.free + 2)
-    fits = fit_forms(forms, u, losses, precisions, degrees)
+    fits = curves.fit_forms(forms, u, losses, precisions, degrees)
     grid = np.linspace(u[0], u[-1], GRID)
     return _Fit(u=u, grid=grid, losses=losses, precisions=precisions, fits=fits)
 
@@ -184,52 +164,42 @@ def _polynomials(rows: Reals, u: Reals) -> Reals:
     return np.array([level, slope, *higher]).T @ np.vander(u, len(higher) + 2, increasing=True).T
 
 
-def _resampled(fit: _Fit, name: str) -> Reals:
-    """Curves on the grid that chance might have given instead."""
-    spread = np.sqrt(fit.fits.inflation / fit.precisions)
-    errors = np.outer(scales(name, fit.fits.degrees), spread)
-    noises, parts = generator(name).standard_normal(errors.shape) * errors, []
-    for form, row, some in fit.fits.shares(np.arange(RESAMPLES)):
-        drawn, _ = fit_form(form, fit.u, _polynomials(row, fit.u) + noises[some], fit.precisions)
-        parts.append(_polynomials(drawn, fit.grid))
-    return np.concatenate(parts)
-
-
 def _curve(
     name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
 ) -> DepthCurve:
-    fit, std = _fit(points, size, slope, noise), noise[0]
-    resampled, curve = _resampled(fit, name), fit.curve(fit.grid)
+    """The curve, and the best depths of curves that chance might have given instead."""
+    fit = _fit(points, size, slope, noise)
+    curve, precisions, forms = fit.curve(fit.grid), fit.precisions, fit.fits
     depths = np.exp(fit.grid + float(np.log([point.depth for point in points]).mean()))
     depths[0], depths[-1] = points[0].depth, points[-1].depth  # whatever rounding made of them
-    value, spare = float(depths[curve.argmin()]), max(1, len(points) - QUADRATIC.free)
-    drawn = depths[resampled.argmin(axis=1)]
-    low, high = (float(end) for end in np.quantile(drawn, [TAIL, 1 - TAIL]))
-    best = Estimate(  # an end of the interval that is an end of the grid is open, but for depth 1
-        value=value,
-        low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
-        high=max(high, value) if high < depths[-1] else None,
-    )
+    errors = np.outer(curves.scales(name, forms.degrees), np.sqrt(forms.inflation / precisions))
+    noises, drawn = curves.generator(name).standard_normal(errors.shape) * errors, []
+    for form, row, some in forms.shares(np.arange(curves.RESAMPLES)):
+        rows, _ = fit_form(form, fit.u, _polynomials(row, fit.u) + noises[some], precisions)
+        drawn.append(_polynomials(rows, fit.grid))
+    resampled, value = np.concatenate(drawn), float(depths[curve.argmin()])
+    bests = depths[resampled.argmin(axis=1)]
+    low, high = (float(end) for end in np.quantile(bests, [TAIL, 1 - TAIL]))
+    # Squares that depths differ by, and that the curve leaves, both without the seeds' part.
+    middle = (fit.losses * precisions).sum() / precisions.sum()
+    total = float(((fit.losses - middle) ** 2 * precisions).sum()) - (len(points) - 1)
+    left = float(((fit.losses - fit.curve(fit.u)) ** 2 * precisions).sum())
+    left -= max(1, len(points) - QUADRATIC.free)
     return DepthCurve(
         size=size,
         points=points,
         depths=depths,
         losses=curve,
         errors=resampled.std(axis=0),
-        best=best,
+        best=Estimate(  # an end that is an end of the grid is open, but for depth 1
+            value=value,
+            low=min(low, value) if low > depths[0] or depths[0] == 1 else None,
+            high=max(high, value) if high < depths[-1] else None,
+        ),
         least=float(curve.min()),
         slope=slope,
-        noise=std,
-        scatter=std * math.sqrt(fit.fits.inflation),
-        degrees=fit.fits.degrees,
-        explained=_explained(fit, spare),
+        noise=noise[0],
+        scatter=noise[0] * math.sqrt(forms.inflation),
+        degrees=forms.degrees,
+        explained=1 - max(0.0, left) / total if total > 0 else 1.0,
     )
-
-
-def _explained(fit: _Fit, free: int) -> float:
-    """1 less what the curve leaves, over what depths differ by, both without the seeds' part."""
-    losses, precisions = fit.losses, fit.precisions
-    middle = (losses * precisions).sum() / precisions.sum()
-    total = float(((losses - middle) ** 2 * precisions).sum()) - (len(losses) - 1)
-    left = float(((losses - fit.curve(fit.u)) ** 2 * precisions).sum()) - free
-    return 1 - max(0.0, left) / total if total > 0 else 1.0

@@ -56,19 +56,14 @@ def redundancies(
             same = [curve for curve in curves if curve.family.key == key.with_full_tables]
             found += _of_family("rank", family, same, noise)
         if key.attention_step:  # curves of any depth, with heads as wide as the stream
-            usual = _with_usual_heads(key)
+            plain = replace(key, attention_step=0).any_depth
+            # The feed-forward layer is the same, or shrinks with the heads, as units do in T5.
+            fewer = round(key.feed_forward_multiple / math.exp(key.attention_step * RATIO_STEP))
+            usual = plain, replace(plain, feed_forward_multiple=fewer)
             same = [curve for curve in curves if curve.family.key.any_depth in usual]
             found += _of_family("attention", family, same, noise)
     order = attrgetter("kind", "bottleneck", "family.depth", "ratio", "cell.size")
     return tuple(sorted(_with_best_depths(found), key=order))
-
-
-def _with_usual_heads(key: FamilyKey) -> tuple[FamilyKey, ...]:
-    """The family without wide attention: of its feed-forward layer, or of one that shrinks with it,
-    where hidden units go with the heads as in T5."""
-    plain = replace(key, attention_step=0).any_depth
-    narrower = round(key.feed_forward_multiple / math.exp(key.attention_step * RATIO_STEP))
-    return plain, replace(plain, feed_forward_multiple=narrower)
 
 
 def _of_family(

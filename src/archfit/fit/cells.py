@@ -2,11 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from archfit.spec import Architecture, Factorised, Full, Recipe, RunRecord, RunSpec, parts
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
+
+Item = TypeVar("Item")
 
 RATIO_STEP = math.log(2) / 14  # 5 %: widths that heads do not divide miss their ratio by a little
 TABLES = ("embedding", "positions", "head")
@@ -246,3 +249,16 @@ def families_of(cells: Iterable[CellResult]) -> tuple[WidthFamily, ...]:
         for key, cells in members.items()
     ]
     return tuple(sorted(found, key=lambda family: (family.key.depth, repr(family.key))))
+
+
+def of_one_size(
+    items: Iterable[Item], size: Callable[[Item], int], tolerance: float
+) -> list[list[Item]]:
+    """Items that come smallest first, in groups that are within the tolerance of their first."""
+    groups: list[list[Item]] = []
+    for item in items:
+        if groups and size(item) <= size(groups[-1][0]) * (1 + tolerance):
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return groups

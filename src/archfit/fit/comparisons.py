@@ -6,12 +6,13 @@ k-mers, patches) compare in bits per byte of the source. The tokens of a patch a
 once, so a patch starts with a handicap that more depth or a larger vocabulary does not have.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from archfit.fit.cells import CellResult, FamilyKey, key_of, without_rate
+from archfit.fit.cells import CellResult, FamilyKey, key_of, of_one_size, without_rate
 from archfit.fit.noise import TAIL, Noise, noise_among, seeds_needed, tail_of_best
 from archfit.spec import Architecture, Factorised, Full, Rotary
 from archfit.spec.estimate import Estimate
@@ -72,12 +73,12 @@ def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]
         full = with_full(shape, names)
         unlimited = by_shape.get(full, controls.get((full, names)))
         if unlimited is not None and unlimited is not cell:
-            found.append(contrast("cost", _difference(cell, unlimited, noise), noise.std))
+            found.append(contrast("cost", difference_of(cell, unlimited, noise), noise.std))
         if names == ("embedding",):  # the other tables with the rank that the embedding has
             others = [replace(full, head=shape.embedding)]
             if not isinstance(shape.positions, Rotary):
                 others.append(replace(full, positions=shape.embedding))
-            sides = [_difference(cell, by_shape[o], noise) for o in others if o in by_shape]
+            sides = [difference_of(cell, by_shape[o], noise) for o in others if o in by_shape]
             found += [contrast("side", side, noise.std) for side in sides]
     return tuple(sorted(found, key=lambda c: (c.kind, c.first.factorised, c.width, c.rank)))
 
@@ -94,14 +95,14 @@ def _controls(cells: Iterable[CellResult]) -> dict[tuple[Architecture, Names], C
     It stands in where full tables were not trained; of several, that of the least inner size.
     """
     found: dict[tuple[Architecture, Names], CellResult] = {}
-    for cell in sorted(cells, key=_inner):
+    for cell in sorted(cells, key=rank_of):
         names = key_of(cell).factorised
-        if names and _inner(cell) >= cell.architecture.width:
+        if names and rank_of(cell) >= cell.architecture.width:
             found.setdefault((with_full(cell.architecture, names), names), cell)
     return found
 
 
-def _inner(cell: CellResult) -> int:
+def rank_of(cell: CellResult) -> int:
     """The least inner size of its factorised tables; 0 where all are full."""
     tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
     return min((table.inner for table in tables if isinstance(table, Factorised)), default=0)
@@ -115,13 +116,13 @@ def contrast(kind: Literal["cost", "side"], difference: CellDifference, std: flo
         first=key_of(first),
         second=key_of(second),
         width=first.architecture.width,
-        rank=_inner(first),
+        rank=rank_of(first),
         difference=difference,
         stds=(first.mean - second.mean) / std,
     )
 
 
-def _difference(
+def difference_of(
     first: CellResult,
     second: CellResult,
     noise: Noise,
@@ -130,6 +131,7 @@ def _difference(
     tail: float = TAIL,  # that decides
     interval_tail: float = TAIL,
 ) -> CellDifference:
+    """The loss of the first less that of the second, whose runs have this noise."""
     both, value = (first, second), first.mean - second.mean
     if per_byte:
         both = in_bits(first), in_bits(second)
@@ -157,7 +159,7 @@ def differences(
     """
     noise, tail = noise_among([in_bits(cell) for cell in pooled]), TAIL / among
     return tuple(
-        _difference(other, reference, noise, per_byte=True, tail=tail, interval_tail=tail)
+        difference_of(other, reference, noise, per_byte=True, tail=tail, interval_tail=tail)
         for other in others
     )
 
@@ -165,34 +167,21 @@ def differences(
 def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     """Every set of networks of equal size that differ in what they read."""
     groups: dict[object, list[CellResult]] = defaultdict(list)
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell))):
         shape = cell.architecture
         groups[without_rate(cell.recipe), shape.context, shape.objective].append(cell)
+    sizes = (of_one_size(g, lambda c: c.architecture.params, TOLERANCE) for g in groups.values())
     found = []
-    for matched in (matched for group in groups.values() for matched in _matched(group)):
-        if len({(cell.data_hash, cell.architecture.input) for cell in matched}) > 1:
-            noise = noise_among([in_bits(cell) for cell in matched])
-            found += [_ranking(matched, noise)] if noise.is_enough else []
+    for matched in itertools.chain.from_iterable(sizes):
+        noise = noise_among([in_bits(cell) for cell in matched])
+        readings = {(cell.data_hash, cell.architecture.input) for cell in matched}
+        if len(readings) > 1 and noise.is_enough:
+            # Worse than the best is what is so although that is the best of several by luck, too.
+            ranked = sorted(matched, key=lambda cell: cell.bits_per_byte)
+            tail = tail_of_best(len(ranked))
+            against = (difference_of(c, ranked[0], noise, per_byte=True, tail=tail) for c in ranked)
+            found.append(Ranking(results=tuple(against), degrees=noise.degrees))
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
-
-
-def _matched(cells: Sequence[CellResult]) -> Iterable[list[CellResult]]:
-    """Runs of cells, by size, that are all within the tolerance of their smallest."""
-    together: list[CellResult] = []
-    for cell in sorted(cells, key=lambda cell: (cell.architecture.params, repr(cell))):
-        params = cell.architecture.params
-        if together and params > (1 + TOLERANCE) * together[0].architecture.params:
-            yield together
-            together = []
-        together.append(cell)
-    yield together
-
-
-def _ranking(cells: Sequence[CellResult], noise: Noise) -> Ranking:
-    """Worse than the best is what is so although that is the best of several by luck, too."""
-    ranked, tail = sorted(cells, key=lambda cell: cell.bits_per_byte), tail_of_best(len(cells))
-    results = [_difference(cell, ranked[0], noise, per_byte=True, tail=tail) for cell in ranked]
-    return Ranking(results=tuple(results), degrees=noise.degrees)
 
 
 def in_bits(cell: CellResult) -> CellResult:

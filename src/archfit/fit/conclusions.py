@@ -30,6 +30,7 @@ def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
     """The same by subject, what the papers ask for first; empty subjects are left out."""
     several = len(fits.data_hashes) > 1
     sides = [item for item in fits.contrasts if item.kind == "side" and item.rank < item.width]
+    spreads = [f"{_named(c)} {c.std:.2e} ({_counted(c.seeds)})" for c in fits.repeated]
     groups: dict[str, Iterable[str]] = {
         "Depth against size": (
             *(_crossing(item, several) for item in fits.crossings),
@@ -42,7 +43,11 @@ def subjects(fits: Fits) -> dict[str, tuple[str, ...]]:
         "Best depth": _best_depths(fits.best_depth, several),
         "Vocabularies and patches": map(_ranking, fits.rankings),
         "Size laws": (_law(item) for item in fits.laws if item.kind == "size"),
-        "Seeds": (*_spreads(fits.repeated), *map(_noise, fits.noise), *_notes(fits)),
+        "Seeds": (
+            *([_say("spreads", spreads="; ".join(spreads))] if spreads else []),
+            *map(_noise, fits.noise),
+            *_notes(fits),
+        ),
     }
     found = {name: tuple(sentences) for name, sentences in groups.items()}
     return {name: sentences for name, sentences in found.items() if sentences}
@@ -199,15 +204,12 @@ def _best_depths(found: Sequence[BestDepth], several: bool) -> Iterable[str]:
     for key, items in questions.items():
         parts = [
             f"{item.family.depth} at {short_size(item.size)}"
-            + (_say("tied", ties=_listed(item.ties)) if item.ties else "")
+            + (_say("tied", ties=", ".join(map(str, item.ties))) if item.ties else "")
             for item in items
         ]
-        depths = _listed(sorted({depth for item in items for depth in item.depths}))
-        yield _say("best-depths", depths=depths, what=_with(key, several), parts="; ".join(parts))
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+        every = map(str, sorted({depth for item in items for depth in item.depths}))
+        words = {"depths": ", ".join(every), "what": _with(key, several)}
+        yield _say("best-depths", parts="; ".join(parts), **words)
 
 
 def _law(item: Law) -> str:
@@ -216,31 +218,23 @@ def _law(item: Law) -> str:
         best, *rest = item.forms
         others = ", ".join(f"{other.form} {other.held_out_error:.2g}" for other in rest)
         forms = _say("law-forms", best=best, others=others)
-    numbers = ", ".join(_parameter(*pair) for pair in item.parameters.items())
+    numbers = []
+    for parameter, found in item.parameters.items():
+        is_open = found.low is None and found.high is None
+        ends = "" if is_open else f" (90 %: {_ends(found, '{:.4g}'.format)})"
+        numbers.append(f"{parameter} = {found.value:.4g}{ends}")
     name = _say("size-law", item, what=_with(item.family, False))
     times = math.sqrt(item.inflation)
     return _say(
         "law",
         item,
         name=name if is_size else "Transition law",
-        numbers=numbers or _say("no-law"),
+        numbers=", ".join(numbers) or _say("no-law"),
         points="sizes" if is_size else "crossings",
         warning="" if is_size or item.parameters["a"].is_bounded else _say("law-needs"),
         scatter=_say("law-scatter", times=times) if item.inflation > 1 else "",
         forms=forms,
     )
-
-
-def _parameter(name: str, estimate: Estimate) -> str:
-    if estimate.low is None and estimate.high is None:
-        return f"{name} = {estimate.value:.4g}"
-    return f"{name} = {estimate.value:.4g} (90 %: {_ends(estimate, '{:.4g}'.format)})"
-
-
-def _spreads(cells: Sequence[CellResult]) -> Iterable[str]:
-    """The standard deviation of each cell of many seeds."""
-    spreads = [f"{_named(cell)} {cell.std:.2e} ({_counted(cell.seeds)})" for cell in cells]
-    return [_say("spreads", spreads="; ".join(spreads))] if spreads else []
 
 
 def _named(cell: CellResult) -> str:

@@ -8,25 +8,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from archfit.fit.cells import CellResult, cells_of
-from archfit.fit.depths import Crossing
-from archfit.fit.evidence import (
-    EvidenceFinding,
-    Measure,
-    all_larger,
-    claim_table,
-    depth_at,
-    evidence_fits,
-    evidence_records,
-    finding,
-    loss_difference,
-    size_of,
-    verdict_of,
-    width_of,
-    within,
-)
+from archfit.fit import evidence
+from archfit.fit.cells import cells_of
+from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, evidence_records, finding
 from archfit.fit.fitted import Fits
 from archfit.fit.noise import TAIL
 from archfit.spec import Architecture
@@ -38,10 +24,11 @@ NEAR = 1.5  # "about" a number: within this factor
 SAME_SIZE = 0.06  # of ln N, by which pairs of figure 1 differ at most
 LAW = (5.039, 0.0555)  # Levine et al. 2020: ln width = a + b depth
 PAIR, FAIR_PAIR = (2, 8), (6, 12)  # depths that several sweeps compare
-CAPS, FAIR_CAPS = (16, 64), (32, 64, 128)  # ranks of the embedding
+CAPS: tuple[int, ...] = (16, 64)  # ranks of the embedding
+FAIR_CAPS = (32, 64, 128)
 FAIR = ("fair-depth", "fair-depth-third")
 GAP = "8 less 2 layers"
-Shape: TypeAlias = tuple[int, int]
+Shape: TypeAlias = tuple[int, int]  # depth and width
 
 
 def shapes_of(fits: Fits, depths: Iterable[int]) -> list[Architecture]:
@@ -50,43 +37,39 @@ def shapes_of(fits: Fits, depths: Iterable[int]) -> list[Architecture]:
     return [cell.architecture for cell in fits.cells if cell.architecture.depth in wanted]
 
 
-def _pair(
-    fits: Fits, vocab: int, cap: int | None = None, depths: tuple[int, int] = PAIR
-) -> Crossing:
-    """The comparison of two depths for this vocabulary, the embedding's rank capped or not."""
-    return next(
+def _crossing(
+    fits: Fits,
+    what: str,
+    unit: Literal["width", "block parameters"],
+    vocab: int = BPE,
+    cap: int | None = None,
+    depths: tuple[int, int] = PAIR,
+) -> Measure:
+    """Where two depths cross for this vocabulary, the embedding's rank capped or not."""
+    found = next(
         crossing
         for crossing in fits.crossings
         if (crossing.shallow.depth, crossing.deep.depth) == depths
-        and crossing.shallow.input.vocab == vocab
-        and crossing.shallow.embedding.inner_size == cap
+        and (crossing.shallow.input.vocab, crossing.shallow.embedding.inner_size) == (vocab, cap)
     )
+    return evidence.crossing_at(found, what, unit)
 
 
 def crossing_findings() -> Iterator[EvidenceFinding]:
     """Does a small vocabulary or rank let the deeper network win sooner, and at that width?"""
-    vocab, capped = evidence_fits("wies-vocab"), evidence_fits("wies-lowrank")
-    by_vocab = [
-        width_of(_pair(vocab, size), f"V = {size} ({name})")
-        for size, name in ((BYTES, "bytes"), (BPE, "BPE"))
-    ]
-    by_rank = [width_of(_pair(capped, BPE, cap), f"rank {cap}") for cap in CAPS]
-    by_rank.append(width_of(_pair(capped, BPE), "full rank"))
-    yield from _sooner("vocabulary", by_vocab, (BYTES,), shapes_of(vocab, PAIR))
-    yield from _sooner("low-rank", by_rank, CAPS, shapes_of(capped, PAIR))
+    vocabs, ranks = evidence_fits("wies-vocab"), evidence_fits("wies-lowrank")
+    names = {BYTES: f"V = {BYTES} (bytes)", BPE: f"V = {BPE} (BPE)"}
+    asked = [("", PAIR, vocabs, names, ranks, CAPS)]
     if evidence_records(FAIR[0]):
-        fair = evidence_fits(*FAIR)
-        by_vocab = [
-            width_of(_pair(fair, size, None, FAIR_PAIR), f"V = {size}")
-            for size in (BYTES, BPE_500, BPE)
-        ]
-        by_rank = [
-            width_of(_pair(fair, BPE, cap, FAIR_PAIR), f"rank {cap}" if cap else "full rank")
-            for cap in (*FAIR_CAPS, None)
-        ]
-        shapes = shapes_of(fair, FAIR_PAIR)
-        yield from _sooner("fair-vocabulary", by_vocab, (BYTES, BPE_500), shapes)
-        yield from _sooner("fair-low-rank", by_rank, FAIR_CAPS, shapes)
+        fair, names = evidence_fits(*FAIR), {v: f"V = {v}" for v in (BYTES, BPE_500, BPE)}
+        asked.append(("fair-", FAIR_PAIR, fair, names, fair, FAIR_CAPS))
+    for fair_or_not, depths, vocabs, names, ranks, caps in asked:
+        by_vocab = [_crossing(vocabs, names[v], "width", v, depths=depths) for v in names]
+        capped = {cap: f"rank {cap}" for cap in caps} | {None: "full rank"}
+        by_rank = [_crossing(ranks, capped[c], "width", cap=c, depths=depths) for c in capped]
+        small = [vocab for vocab in names if vocab != BPE]
+        yield from _sooner(f"{fair_or_not}vocabulary", by_vocab, small, shapes_of(vocabs, depths))
+        yield from _sooner(f"{fair_or_not}low-rank", by_rank, caps, shapes_of(ranks, depths))
     for size in (BYTES, BPE_500):
         if evidence_records(f"figure-one-{size}"):
             yield _figure_one(size)
@@ -97,8 +80,8 @@ def _sooner(
 ) -> Iterator[EvidenceFinding]:
     """Widths at the crossings, the last without a limit: in which order, and where."""
     *limited, free = widths
-    there = within(limited, [(limit / NEAR, limit * NEAR) for limit in limits])
-    larger = all_larger((free, width) for width in limited)
+    there = evidence.within(limited, [(limit / NEAR, limit * NEAR) for limit in limits])
+    larger = evidence.all_larger((free, width) for width in limited)
     yield finding(f"{claim}-sooner", widths, larger, shapes)
     free_width = free.estimate.value or free.estimate.low or free.estimate.high or math.nan
     yield finding(f"{claim}-width", limited, there, shapes, free=free_width, near=NEAR)
@@ -110,13 +93,16 @@ def _figure_one(vocab: int) -> EvidenceFinding:
     shallow, deep = ([c for c in cells if c.architecture.depth == depth] for depth in (24, 48))
     half, first, last = single_run_error(shallow[0].data_hash), shallow[0], shallow[-1]
     slope = (last.mean - first.mean) / max(last.log_size - first.log_size, 1e-9)  # nats an e-fold
-    measures = [
-        _single(below, above, slope, half)
-        for above, below in itertools.product(shallow, deep)
-        if abs(above.log_size - below.log_size) < SAME_SIZE
-    ]
+    measures = []
+    for above, below in itertools.product(shallow, deep):
+        if abs(off := below.log_size - above.log_size) < SAME_SIZE:  # to be brought to one size
+            value, width = below.mean - (above.mean + slope * off), above.architecture.width
+            ends = (None, None) if half is None else (value - half, value + half)
+            more = Estimate(value=value, low=ends[0], high=ends[1])
+            seeds, what = min(below.seeds, above.seeds), f"width {width}"
+            measures.append(Measure(what=what, at=width, estimate=more, unit="nats", seeds=seeds))
     beyond = [m.estimate for m in measures if m.at and m.at > vocab]
-    verdict = verdict_of((e.is_below(0) for e in beyond), (e.is_above(0) for e in beyond))
+    verdict = evidence.verdict_of((e.is_below(0) for e in beyond), (e.is_above(0) for e in beyond))
     id_, shapes = f"figure-one-{vocab}", [cell.architecture for cell in cells]
     return finding("figure-one", measures, verdict, shapes, id_=id_, vocab=vocab)
 
@@ -129,15 +115,6 @@ def single_run_error(data_hash: str) -> float | None:
     if noise is None or not noise.is_enough:
         return None
     return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
-
-
-def _single(deep: CellResult, shallow: CellResult, slope: float, half: float | None) -> Measure:
-    """What the deep one loses more than the shallow one would at its size, a few per cent off."""
-    at_its_size = shallow.mean + slope * (deep.log_size - shallow.log_size)
-    value, width = deep.mean - at_its_size, shallow.architecture.width
-    low, high = (None, None) if half is None else (value - half, value + half)
-    estimate, seeds = Estimate(value=value, low=low, high=high), min(deep.seeds, shallow.seeds)
-    return Measure(what=f"width {width}", at=width, estimate=estimate, unit="nats", seeds=seeds)
 
 
 def depth_findings() -> Iterator[EvidenceFinding]:
@@ -157,7 +134,7 @@ def _law_width(depth: float) -> float:
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
-    measures = [depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
+    measures = [evidence.depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
     law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
         bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
         for item in items
@@ -168,7 +145,7 @@ def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
         for measure, wanted in zip(measures, law, strict=True)
         if wanted >= 2
     ]
-    verdict = verdict_of(confirmed=holds, refuted=(not held for held in holds))
+    verdict = evidence.verdict_of(confirmed=holds, refuted=(not held for held in holds))
     nearest = f"among the best at {sum(holds)} of {len(holds)} sizes"
     words = {"tried": ", ".join(map(str, tried)), "law": ", ".join(f"{one:.1f}" for one in law)}
     return finding(claim, measures, verdict, shapes_of(fits, tried), nearest=nearest, **words)
@@ -178,9 +155,12 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
     """Crossings of neighbouring depths, beside the law of the paper."""
     found = [crossing for crossing in fits.crossings if crossing.neighbours]
     neighbours = {f"{item.shallow.depth} and {item.deep.depth}": item for item in found}
-    sizes = [size_of(item, f"depth {depths}") for depths, item in neighbours.items()]
+    sizes = [
+        evidence.crossing_at(item, f"depth {depths}", "block parameters")
+        for depths, item in neighbours.items()
+    ]
     widths = {
-        depths: width_of(item, f"width, {depths}")
+        depths: evidence.crossing_at(item, f"width, {depths}", "width")
         for depths, item in neighbours.items()
         if item.is_crossing
     }
@@ -191,7 +171,7 @@ def _law_of_crossings(fits: Fits) -> EvidenceFinding:
     ]
     at_two, at_four = widths["2 and 4"].estimate, widths["4 and 8"].estimate
     one, two, four = map(_law_width, (1, 2, 4))
-    verdict = verdict_of(
+    verdict = evidence.verdict_of(
         confirmed=(at_two.contains(two), at_four.contains(four)),
         refuted=(at_two.is_above(NEAR * two), at_four.is_above(NEAR * four)),
     )
@@ -207,7 +187,7 @@ def _trainings(usual: Fits) -> Iterator[EvidenceFinding]:
     """
     rates, short = evidence_fits("depth-rates"), evidence_fits("depth-lengths")
     sizes = [
-        size_of(_pair(fits, BPE), f"crossing of 2 and 8 layers, {name}")
+        _crossing(fits, f"crossing of 2 and 8 layers, {name}", "block parameters")
         for name, fits in (("CompleteP", usual), ("standard rates", rates))
     ]
     gaps = [
@@ -230,7 +210,7 @@ def _gap(
     trained = [cell for cell in fits.cells if cell.recipe.steps == steps]
     found = {(cell.architecture.depth, cell.architecture.width): cell for cell in trained}
     first, second = (found[shape] for shape in shapes)
-    return loss_difference(fits, first, second, what, at)
+    return evidence.loss_difference(fits, first, second, what, at)
 
 
 def _seeds(depth: Fits) -> EvidenceFinding:
@@ -251,6 +231,6 @@ def _seeds(depth: Fits) -> EvidenceFinding:
         std = Estimate(value=pool.std, low=low, high=high)
         seeds = min(cell.seeds for cell in pool.cells)
         measures.append(Measure(what=what, estimate=std, unit="nats, one run", seeds=seeds))
-    printed = [std for table in claim_table()["printed_stds"].values() for std in table]
+    printed = [std for table in evidence.claim_table()["printed_stds"].values() for std in table]
     times = median(m.estimate.value or 0.0 for m in measures) / median(printed)
     return finding("seeds", measures, "new", (), times=times)

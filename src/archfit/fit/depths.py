@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from archfit.fit.cells import CellResult, FamilyKey, WidthFamily
+from archfit.fit.cells import FamilyKey, WidthFamily, of_one_size
 from archfit.fit.curves import ONE_SIGMA, Curve, Reals, ResampledDifference
 from archfit.fit.noise import Noise, seeds_needed, tail_of_best
 from archfit.spec import lazy_numpy as np
@@ -222,14 +222,8 @@ def _from_cells(families: Sequence[WidthFamily], noise: Noise) -> list[BestDepth
     """The best of each cluster of cells of about one size that has several depths."""
     members = [(cell, family.key) for family in families for cell in family.cells]
     members.sort(key=lambda member: member[0].size)
-    clusters: list[list[tuple[CellResult, FamilyKey]]] = []
-    for member in members:
-        if clusters and member[0].size <= clusters[-1][0][0].size * (1 + SAME_SIZE):
-            clusters[-1].append(member)
-        else:
-            clusters.append([member])
     found = []
-    for cluster in clusters:
+    for cluster in of_one_size(members, lambda member: member[0].size, SAME_SIZE):
         ordered = sorted(cluster, key=lambda member: member[0].mean)
         by_depth = {key.depth: cell for cell, key in reversed(ordered)}  # the best of each
         if len(by_depth) < 2:

@@ -8,18 +8,18 @@ mean in words, and what is assumed, is in `resources/evidence/claims.toml`.
 
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, cells_of
+from archfit.fit.comparisons import difference_of
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.evidence_points import OUTSIDE
 from archfit.fit.fitted import Fits, fitted
-from archfit.fit.hypotheses import CheckedHypothesis, checked
-from archfit.fit.noise import LEAST_DEGREES, Noise
+from archfit.fit.noise import LEAST_DEGREES
 from archfit.spec import Architecture, RunRecord, loads
 from archfit.spec.estimate import Estimate
 from archfit.spec.files import packed_file, packed_lines
@@ -151,6 +151,43 @@ class Measure:
         return f"at most {high}" if high else "unknown"
 
 
+# What hypotheses of claims are about; claims.toml has the range that each claim was made for.
+QUANTITIES: Mapping[str, Callable[[Architecture], float]] = {
+    "depth": lambda shape: shape.depth,
+    "width": lambda shape: shape.width,
+    "positions": lambda shape: shape.context,
+    "block weights": lambda shape: shape.block_params,
+    "depth less log3 of the width": lambda shape: shape.depth - math.log(shape.width, 3),
+    "rank less heads": lambda shape: shape.embedding_rank - shape.heads,
+    "width less rank": lambda shape: shape.width - shape.embedding_rank,
+    "hidden units over attention": lambda s: s.feed_forward / (s.heads * s.head_dim),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckedHypothesis:
+    """What a claim assumes, and the first of the networks that are to decide it but are not so."""
+
+    says: str
+    holds: bool
+    outside: str  # empty where it holds
+
+    def __str__(self) -> str:
+        return f"{self.says}: {'holds' if self.holds else f'not so for {self.outside}'}"
+
+
+def checked_hypotheses(claim: str, shapes: Sequence[Architecture]) -> tuple[CheckedHypothesis, ...]:
+    """All that the claim assumes, for these networks; those outside neither confirm nor refute."""
+    found = []
+    for name in claim_table()["claims"][claim]["assumes"]:
+        about = claim_table()["hypotheses"][name]
+        of, low, high = QUANTITIES[about["quantity"]], about["least"], about["most"]
+        out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
+        words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
+        found.append(CheckedHypothesis(says=about["says"], holds=out is None, outside=words))
+    return tuple(found)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvidenceFinding:
     """One thing that the runs say."""
@@ -180,8 +217,7 @@ def finding(
     `shapes` are the networks that decide; where a hypothesis does not hold for one, nothing does.
     """
     text, deciding = claim_table()["claims"][claim], tuple(shapes)
-    known = claim_table()["hypotheses"]
-    hypotheses = tuple(checked(known[name], deciding) for name in text["assumes"])
+    hypotheses = checked_hypotheses(claim, deciding)
     is_inside = bool(deciding) and all(one.holds for one in hypotheses)
     return EvidenceFinding(
         id=id_ or claim,
@@ -196,8 +232,7 @@ def finding(
 
 def is_inside(claim: str, *shapes: Architecture) -> bool:
     """Whether all of these networks are what the claim is about."""
-    known, names = claim_table()["hypotheses"], claim_table()["claims"][claim]["assumes"]
-    return all(checked(known[name], shapes).holds for name in names)
+    return all(one.holds for one in checked_hypotheses(claim, shapes))
 
 
 @cache
@@ -240,24 +275,15 @@ def share_of(item: MeasuredRedundancy, what: str, series: str = "") -> Measure:
     return Measure(what=what, at=at, estimate=estimate, unit="share", seeds=seeds, series=series)
 
 
-def width_of(item: Crossing, what: str) -> Measure:
-    """The shallow width at a crossing; beyond the range it is a limit."""
-    limit = _limit(item).rising(lambda size: math.sqrt(size / (12 * item.shallow.depth)))
-    estimate = item.width if item.is_crossing else limit
-    return Measure(what=what, estimate=estimate, unit="width", seeds=item.seeds)
-
-
-def size_of(item: Crossing, what: str) -> Measure:
-    """The size at a crossing; beyond the range it is a limit."""
-    size = item.size if item.is_crossing else _limit(item)
-    return Measure(what=what, estimate=size, unit="block parameters", seeds=item.seeds)
-
-
-def _limit(item: Crossing) -> Estimate:
-    """The end of the range that a crossing would lie beyond, where that is known."""
-    smallest, largest = item.range
-    low, high = item.beyond == "above", item.beyond == "below"
-    return Estimate(value=None, low=largest if low else None, high=smallest if high else None)
+def crossing_at(item: Crossing, what: str, unit: Literal["width", "block parameters"]) -> Measure:
+    """The size at a crossing, or the shallow width; beyond the range it is a limit."""
+    (smallest, largest), low, high = item.range, item.beyond == "above", item.beyond == "below"
+    found = {"width": item.width, "block parameters": item.size}[unit]
+    if not item.is_crossing:
+        found = Estimate(value=None, low=largest if low else None, high=smallest if high else None)
+        if unit == "width":
+            found = found.rising(lambda size: math.sqrt(size / (12 * item.shallow.depth)))
+    return Measure(what=what, estimate=found, unit=unit, seeds=item.seeds)
 
 
 def depth_at(item: BestDepth, what: str) -> Measure:
@@ -269,13 +295,5 @@ def loss_difference(
     fits: Fits, first: CellResult, second: CellResult, what: str, at: float | None = None
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
-    noise = noise_about(fits, first)
-    half = noise.t(first, second) * noise.error(first, second)
-    value, seeds = first.mean - second.mean, min(first.seeds, second.seeds)
-    estimate = Estimate(value=value, low=value - half, high=value + half)
-    return Measure(what=what, at=at, estimate=estimate, unit="nats", seeds=seeds)
-
-
-def noise_about(fits: Fits, cell: CellResult) -> Noise:
-    """The noise of the data set and recipe of a cell."""
-    return next(noise for noise in fits.noise if cell in noise.cells)
+    found = difference_of(first, second, fits.noise_about(first))
+    return Measure(what=what, at=at, estimate=found.estimate, unit="nats", seeds=found.seeds)

@@ -39,7 +39,18 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
     Data sets that a sweep names together are of one source. Where there is no sweep to say so,
     the runs on each are fitted on their own.
     """
-    folders = {path: _records(path) for path in paths}
+    folders = {}
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(
+                f"{path} is no folder; give a folder of runs, as archfit train --out has"
+            )
+        folders[path] = read_records(path)
+        if not folders[path]:
+            raise ValueError(
+                f"{path} has no finished run (a folder in it with record.json); run archfit sweep "
+                f"or archfit train with --out {path} first"
+            )
     named = {path: _named_data(path) for path in paths}
     data = {
         path: named[path] or frozenset(record.spec.data_hash for record in records)
@@ -65,18 +76,6 @@ def read_folders(paths: Sequence[Path]) -> FolderRuns:
         records=tuple(found[name][1] for name in sorted(found)),
         is_one_source=all(named[path] or len(data[path]) == 1 for path in paths),
     )
-
-
-def _records(path: Path) -> tuple[RunRecord, ...]:
-    if not path.is_dir():
-        raise ValueError(f"{path} is no folder; give a folder of runs, as archfit train --out has")
-    records = read_records(path)
-    if not records:
-        raise ValueError(
-            f"{path} has no finished run (a folder in it with record.json); run archfit sweep or "
-            f"archfit train with --out {path} first"
-        )
-    return records
 
 
 def _named_data(folder: Path) -> frozenset[str]:
@@ -118,6 +117,10 @@ class Fits:
     def cells(self) -> tuple[CellResult, ...]:
         """All that finished, one for each shape."""
         return tuple(cell for noise in self.noise for cell in noise.cells)
+
+    def noise_about(self, cell: CellResult) -> Noise:
+        """The noise of the data set and recipe of a cell."""
+        return next(noise for noise in self.noise if cell in noise.cells)
 
     @property
     def data_hashes(self) -> tuple[str, ...]:

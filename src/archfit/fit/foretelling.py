@@ -106,32 +106,26 @@ def _left_out(
     kinds: Sequence[KindCurves], families: Sequence[str], feature: str | None
 ) -> dict[str, tuple[Reals, Reals]]:
     """For each family, fitted to the others: regrets, and squared errors of ln depth."""
-    found, every = {}, [(kind, curve) for kind in kinds for curve in kind.curves]
+    every = [(kind, curve) for kind in kinds for curve in kind.curves]
+    facts = [
+        [1.0, math.log(curve.size), *([kind.features[feature]] if feature else [])]
+        for kind, curve in every
+    ]
+    design, bests = np.array(facts), [curve.best.value or math.nan for _, curve in every]
+    weights, targets, found = np.sqrt([_weight(curve) for _, curve in every]), np.log(bests), {}
     for family in families:
-        known = [each for each in every if each[0].family != family]
-        asked = [each for each in every if each[0].family == family]
-        weights = np.sqrt([_weight(curve) for _, curve in known])
-        targets = np.log([_best(curve) for _, curve in known])
-        design = np.array([_row(*each, feature) for each in known])
-        solved = np.linalg.lstsq(design * weights[:, None], targets * weights, rcond=None)[0]
-        logs = np.array([_row(*each, feature) for each in asked]) @ solved
+        is_asked = np.array([kind.family == family for kind, _ in every])
+        known, weight = design[~is_asked], weights[~is_asked]
+        goal = targets[~is_asked] * weight
+        solved = np.linalg.lstsq(known * weight[:, None], goal, rcond=None)[0]
         regrets, squares = [], []
-        for log, (_, curve) in zip(logs, asked, strict=True):
+        for at, log in zip(np.flatnonzero(is_asked), design[is_asked] @ solved, strict=True):
+            curve = every[at][1]
             depth = min(max(math.exp(log), float(curve.depths[0])), float(curve.depths[-1]))
             regrets.append(curve.regret(depth))
-            squares.append((math.log(depth) - math.log(_best(curve))) ** 2)
+            squares.append((math.log(depth) - math.log(bests[at])) ** 2)
         found[family] = np.array(regrets), np.array(squares)
     return found
-
-
-def _row(kind: KindCurves, curve: DepthCurve, feature: str | None) -> list[float]:
-    plain = [1.0, math.log(curve.size)]
-    return plain if feature is None else [*plain, kind.features[feature]]
-
-
-def _best(curve: DepthCurve) -> float:
-    assert curve.best.value is not None  # of every curve
-    return curve.best.value
 
 
 def _weight(curve: DepthCurve) -> float:

@@ -10,36 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from archfit.fit import depth_findings, evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import differences
-from archfit.fit.depth_findings import (
-    CAPS,
-    PAIR,
-    crossing_findings,
-    depth_findings,
-    shapes_of,
-    single_run_error,
-)
-from archfit.fit.evidence import (
-    EvidenceFinding,
-    Measure,
-    Verdict,
-    all_above,
-    all_larger,
-    claim_table,
-    depth_at,
-    evidence_fits,
-    evidence_records,
-    finding,
-    is_inside,
-    loss_difference,
-    noise_about,
-    share_of,
-    verdict_of,
-    within,
-)
+from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
+from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, evidence_records, finding
 from archfit.fit.fitted import Fits
-from archfit.spec import Architecture, Tokens
+from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
 
 WORTH = 0.05  # a share of the parameters that a reader of the papers' figures could not tell from 0
@@ -62,10 +39,10 @@ def all_findings() -> tuple[EvidenceFinding, ...]:
         _rank_and_depth(capped, ranks),
         _rank_or_ratio(capped),
         *_rank_long(),
-        *crossing_findings(),
+        *depth_findings.crossing_findings(),
         *_attention(),
         *_position_ranks(evidence_fits("wies-positions")),
-        *depth_findings(),
+        *depth_findings.depth_findings(),
         _side(evidence_fits(SIDE)),
         *_other_data(),
     )
@@ -88,7 +65,7 @@ def _by_rank(
     """At each rank: the loss of the first of two cells less that of the second."""
     cells = _by_inner_sizes(fits)
     return {
-        rank: loss_difference(fits, cells[first], cells[second], what.format(rank), rank)
+        rank: evidence.loss_difference(fits, cells[first], cells[second], what.format(rank), rank)
         for rank in ranks
         for first, second in (tables(rank),)
     }
@@ -99,30 +76,30 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
     for claim, tables in (("rank", ("embedding", "positions")), ("rank-of-tokens", ("embedding",))):
         items = [item for item in fits.redundancy if item.bottleneck == tables and item.ratio < 1]
         shares = {
-            rank: share_of(item, f"rank {rank} of {WIDTH}")
+            rank: evidence.share_of(item, f"rank {rank} of {WIDTH}")
             for item in items
             for rank in (item.family.embedding.inner_size,)
         }
         shapes = [item.cell.architecture for item in items]
-        yield finding(claim, shares.values(), all_above(WORTH, shares[16]), shapes)
+        yield finding(claim, shares.values(), evidence.all_above(WORTH, shares[16]), shapes)
     control = _by_rank(fits, "inner size {}", (256, 384), lambda r: ((r, r, None), FULL)).values()
     cells, ranks, bands = _by_inner_sizes(fits), (8, 16, 32, 64, 128), []
     whole = [cells[FULL].architecture, *(cells[r, r, None].architecture for r in (256, 384))]
-    same = within(control, [(-SAME, SAME)] * 2)
+    same = evidence.within(control, [(-SAME, SAME)] * 2)
     yield finding("rank-control", control, same, whole, same=SAME)
     tokens = _by_rank(fits, "rank {}", ranks, lambda r: ((r, None, None), (r, r, None))).values()
     for rank in ranks:
         pair = cells[rank, None, None], cells[rank, rank, None]
-        std = max(noise_about(fits, cell).pool(cell).std for cell in pair)
+        std = max(fits.noise_about(cell).pool(cell).std for cell in pair)
         bands.append((-2 * std, 2 * std))
     capped = [cells[rank, rank, None].architecture for rank in ranks]
-    yield finding("rank-with-full-positions", tokens, within(tokens, bands), capped)
+    yield finding("rank-with-full-positions", tokens, evidence.within(tokens, bands), capped)
 
 
 def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
     """What rank 16 wastes at widths of 250 to 300, by depth."""
     found = [
-        (item.cell.architecture, share_of(item, f"{depth} x {width}"))
+        (item.cell.architecture, evidence.share_of(item, f"{depth} x {width}"))
         for fits, depth, width in ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
         for item in fits.redundancy
         if (item.family.depth, item.cell.architecture.width) == (depth, width)
@@ -130,8 +107,8 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
         and item.family.embedding.inner_size == CAPS[0]
     ]
     claim, measures = "rank-and-depth", [measure for _, measure in found]
-    inside = [(shape, measure) for shape, measure in found if is_inside(claim, shape)]
-    verdict = all_larger(itertools.pairwise(measure for _, measure in inside))
+    inside = [(shape, measure) for shape, measure in found if evidence.is_inside(claim, shape)]
+    verdict = evidence.all_larger(itertools.pairwise(measure for _, measure in inside))
     return finding(claim, measures, verdict, [shape for shape, _ in inside])
 
 
@@ -143,7 +120,7 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     """
     shares = {
         (depth, cap): [
-            share_of(
+            evidence.share_of(
                 item,
                 f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
                 series=f"{depth} layers, rank {cap}",
@@ -162,7 +139,7 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
         if small.at and large.at and 1 <= small.at / large.at < ALIKE
     )
     measures = itertools.chain.from_iterable(shares.values())
-    verdict: Verdict = "refuted" if is_refuted else "undecided"
+    verdict: evidence.Verdict = "refuted" if is_refuted else "undecided"
     return finding("rank-or-ratio", measures, verdict, shapes_of(fits, (deep,)))
 
 
@@ -170,7 +147,7 @@ def _rank_long() -> Iterator[EvidenceFinding]:
     """At each quarter of a long training: the share of blocks that a full rank saves."""
     if len(records := evidence_records("rank-long")) < 3:  # the low rank, and a line of full ones
         return
-    half = single_run_error(records[0].spec.data_hash)
+    half = depth_findings.single_run_error(records[0].spec.data_hash)
     measures = []
     for quarter in range(1, 5):
         losses = {}
@@ -179,16 +156,18 @@ def _rank_long() -> Iterator[EvidenceFinding]:
             losses[record.spec.architecture] = at.heldout_nats_per_token
         (capped,) = (shape for shape in losses if shape.embedding.inner_size)
         full = {shape.block_params: loss for shape, loss in losses.items() if shape != capped}
-        low, value, high = (
-            1 - _size_of_loss(full, losses[capped] + off) / capped.block_params
-            for off in (-(half or 0.0), 0.0, half or 0.0)
+        own = capped.block_params
+        value, low, high = (
+            None if off is None else 1 - _size_of_loss(full, losses[capped] + off) / own
+            for off in (0.0, None if half is None else -half, half)
         )
-        ends = (None, None) if half is None else (low, high)
         tokens = records[0].spec.training_tokens * quarter / 4
-        what = f"after {tokens / 1e6:.0f}M tokens"
-        estimate = Estimate(value=value, low=ends[0], high=ends[1])
+        what, estimate = (
+            f"after {tokens / 1e6:.0f}M tokens",
+            Estimate(value=value, low=low, high=high),
+        )
         measures.append(Measure(what=what, at=tokens, estimate=estimate, unit="share", seeds=1))
-    verdict = within(measures[-1:], [PAPERS_SHARE])
+    verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
     yield finding("rank-long", measures, verdict, [record.spec.architecture for record in records])
 
 
@@ -216,9 +195,9 @@ def _position_ranks(fits: Fits) -> Iterator[EvidenceFinding]:
     against = _by_rank(fits, words, (16, 32, 64), lambda r: ((None, 1, None), (r, None, None)))
     eighth, quarter = against[32].estimate, against[64].estimate
     is_worse = eighth.is_above(0) and quarter.is_above(0)
-    verdict = verdict_of((eighth.is_below(0), quarter.is_below(0)), (is_worse,))
+    verdict = evidence.verdict_of((eighth.is_below(0), quarter.is_below(0)), (is_worse,))
     cost = alone[16].estimate
-    as_good = verdict_of((cost.is_below(SAME),), (cost.is_above(SAME),))
+    as_good = evidence.verdict_of((cost.is_below(SAME),), (cost.is_above(SAME),))
     shapes = shapes_of(fits, (6,))
     yield finding("position-rank", alone.values(), as_good, shapes)
     yield finding("position-rank-one", against.values(), verdict, shapes)
@@ -232,28 +211,26 @@ def _attention() -> Iterator[EvidenceFinding]:
     """
     sweep = "wies-attention" if evidence_records("wies-attention") else "wide-attention"
     fits = evidence_fits(sweep)
-    largest, tried = (
-        max(cell.size for cell in fits.cells),
-        {c.architecture.depth for c in fits.cells},
-    )
+    largest = max(cell.size for cell in fits.cells)
+    tried = {cell.architecture.depth for cell in fits.cells}
     cells, depths = {}, []
     for ratio in RATIOS:  # at the depth of the least loss, since of some only limits are known
         wide = [cell for cell in fits.cells if round(cell.architecture.attention_ratio) == ratio]
         cells[ratio] = min((c for c in wide if c.size > 0.9 * largest), key=lambda cell: cell.mean)
         best = [d for d in fits.best_depth if round(2 ** (d.family.attention_step / 14)) == ratio]
-        depths.append(depth_at(max(best, key=lambda item: item.size), f"ratio {ratio}"))
+        depths.append(evidence.depth_at(max(best, key=lambda item: item.size), f"ratio {ratio}"))
     rises = [
-        loss_difference(fits, cells[wide], cells[narrow], f"ratio {wide} less {narrow}")
+        evidence.loss_difference(fits, cells[wide], cells[narrow], f"ratio {wide} less {narrow}")
         for narrow, wide in itertools.pairwise(RATIOS)
     ]
     least, most = depths[0].estimate, depths[-1].estimate
     sooner = (most.is_below(max(tried)), least.is_above(min(tried)))
-    shallow = verdict_of(sooner, (most.is_above(min(tried)),))
+    shallow = evidence.verdict_of(sooner, (most.is_above(min(tried)),))
     shares, shapes = _attention_shares(fits), shapes_of(fits, tried)
     words = {"sweep": sweep, "tried": " and ".join(map(str, sorted(tried)))}
-    paper = all_above(WORTH, shares[4], shares[16])  # the ratios of the paper
+    paper = evidence.all_above(WORTH, shares[4], shares[16])  # the ratios of the paper
     yield finding("attention", shares.values(), paper, shapes, **words)
-    yield finding("attention-rises", rises, all_above(0, *rises), shapes, **words)
+    yield finding("attention-rises", rises, evidence.all_above(0, *rises), shapes, **words)
     yield finding("attention-depth", depths, shallow, shapes, **words)
     usual = _attention_shares(evidence_fits("wide-attention"))
     yield finding("wide-attention", usual.values(), "new", ())
@@ -266,14 +243,14 @@ def _attention_shares(fits: Fits) -> dict[int, Measure]:
         for ratio in RATIOS[1:]
     }
     return {
-        ratio: share_of(min(items, key=lambda item: item.cell.mean), f"ratio {ratio}")
+        ratio: evidence.share_of(min(items, key=lambda item: item.cell.mean), f"ratio {ratio}")
         for ratio, items in wasted.items()
     }
 
 
 def _other_data() -> Iterator[EvidenceFinding]:
     """On each kind of data: does depth beat a text-shaped network, and do repairs beat depth?"""
-    for kind, words in claim_table()["kinds"].items():
+    for kind, words in evidence.claim_table()["kinds"].items():
         cells = _named(f"repairs-{kind}")
         deeper = {name: own for name, own in _against_text(cells).items() if "layers" in name}
         wanted = TEXT[0] * (TEXT[1] / words["tokens"]) ** 2  # layers of width V, as many blocks
@@ -282,7 +259,9 @@ def _other_data() -> Iterator[EvidenceFinding]:
         verdict = _better(deeper[f"{nearest} layers"])
         facts = {**words, "kind": kind, "wanted": wanted, "nearest": nearest}
         plain = [cell for name, cell in cells.items() if "layers" in name]
-        shapes = [_of_tokens(cell.architecture, words["tokens"]) for cell in plain]
+        # The network as it reads the tokens that occur: others are rows that it never uses.
+        read = Tokens(vocab=words["tokens"])
+        shapes = [replace(cell.architecture, input=read) for cell in plain]
         measures = deeper.values()
         yield finding("depth-of-data", measures, verdict, shapes, id_=f"depth-{kind}", **facts)
         best = min(plain, key=lambda cell: cell.bits_per_byte)
@@ -291,7 +270,7 @@ def _other_data() -> Iterator[EvidenceFinding]:
         repairs = _in_bits(best, others, cells, among=len(others) * len(plain)).values()
         facts["best"] = best.architecture.depth
         verdict, id_ = _better(*repairs), f"repairs-{kind}"
-        limited = [_of_tokens(best.architecture, words["tokens"])]  # what the repairs are to beat
+        limited = [replace(best.architecture, input=read)]  # what the repairs are to beat
         yield finding("repairs-of-data", repairs, verdict, limited, id_=id_, **facts)
     # One of them was trained once more from nothing by the same command.
     first, again = (_against_text(_named(name)) for name in ("repairs-dna", "again-dna"))
@@ -299,12 +278,7 @@ def _other_data() -> Iterator[EvidenceFinding]:
     yield finding("again", again.values(), "new", (), inside=sum(inside), all=len(inside))
 
 
-def _of_tokens(shape: Architecture, tokens: int) -> Architecture:
-    """The network as it reads the tokens that occur: others are rows that it never uses."""
-    return replace(shape, input=Tokens(vocab=tokens))
-
-
-def _better(*measures: Measure) -> Verdict:
+def _better(*measures: Measure) -> evidence.Verdict:
     """Confirmed where one is better beyond doubt, refuted where all are worse."""
     if any(measure.estimate.is_below(0) for measure in measures):
         return "confirmed"

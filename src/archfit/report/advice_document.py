@@ -72,7 +72,8 @@ def _answer(advice: Advice) -> Iterator[str]:
     if second.lost > 0:
         yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
     if not advice.runs:
-        yield "Nothing was trained on your data; more --minutes-to-measure does that."
+        nothing = "No depth was measured" if advice.trials else "Nothing was trained"
+        yield f"{nothing} on your data; more --minutes-to-measure does that."
     yield total_words(advice.plan)
 
 

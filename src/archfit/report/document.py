@@ -43,14 +43,18 @@ class Template(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """The value, or what stands behind the bar, if there is one, for None and for no words.
 
-        `list` and `and` are formats of several values, `yes` is one of what is or is not.
+        `list` and `and` are formats of several values, `yes` is one of what is or is not, and
+        `count layer` writes 1 layer and 2 layers.
         """
         form, bar, unknown = format_spec.partition("|")
         if form == "yes":
             return "yes" if value else "no"
         if form in ("list", "and"):
             return (", " if form == "list" else " and ").join(map(str, value))
-        return unknown if bar and value in (None, "") else format(value, form)
+        if bar and value in (None, ""):
+            return unknown
+        _, counts, noun = form.rpartition("count ")
+        return counted(value, noun) if counts else format(value, form)
 
 
 def json_of(name: str, item: object, **more: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
-from archfit.report.document import Document, Section, counted
+from archfit.report.document import Document, Section, counted, json_of
 from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
@@ -92,29 +92,23 @@ def sweep_json(evidence: Evidence, sweep: ShippedSweep) -> dict[str, Any]:
     busy = [(t.flop_utilisation, t.training_seconds) for t in timings]
     used = [share * seconds for share, seconds in busy if share is not None]
     tokens = sum(record.spec.training_tokens for record in trained)
-    return {
-        "name": sweep.name,
-        "command": sweep.command,
-        "prepare": list(sweep.prepare),
-        "date": sweep.date,
-        "data": sorted({evidence.labels[record.spec.data_hash] for record in records}),
-        **{
-            name: ", ".join(sorted({getattr(record.machine, name) for record in records}))
-            for name in ("device", "archfit", "torch")
-        },
-        "runs": len(records),
-        "reuses": list(sweep.reuses),
-        "trained": len(trained),
-        "workers": sweep.workers,
-        "sweeps_at_once": sweep.sweeps_at_once,
-        "wall_seconds": sweep.wall_seconds,
-        "training_seconds": seconds,
-        "overhead": sweep.wall_seconds / seconds,  # below 1 where runs overlap
-        "tokens": tokens,
-        "tokens_per_second": tokens / sweep.wall_seconds,
-        "utilisation": math.fsum(used) / sweep.wall_seconds if used else None,  # of the GPU's peak
-        "note": sweep.note,
+    machines = {
+        name: ", ".join(sorted({getattr(record.machine, name) for record in records}))
+        for name in ("device", "archfit", "torch")
     }
+    return json_of(
+        "evidence-sweep",
+        sweep,
+        data=sorted({evidence.labels[record.spec.data_hash] for record in records}),
+        **machines,
+        runs=len(records),
+        trained=len(trained),
+        training_seconds=seconds,
+        overhead=sweep.wall_seconds / seconds,  # below 1 where runs overlap
+        tokens=tokens,
+        tokens_per_second=tokens / sweep.wall_seconds,
+        utilisation=math.fsum(used) / sweep.wall_seconds if used else None,  # of the GPU's peak
+    )
 
 
 def assumed(finding: EvidenceFinding) -> list[str]:

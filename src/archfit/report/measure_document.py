@@ -18,9 +18,10 @@ Json = dict[str, object]
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
     experiment, network = measured.experiment, measured.experiment.network
-    partition, mask = experiment.partition, "causal" if network.is_causal else "unmasked"
+    partition, mask = experiment.partition, "Causal" if network.is_causal else "Unmasked"
     residual = ", residual" if network.has_residual else ""
     positions = f"{len(partition.inside)} + {len(partition.outside)} positions"
+    said = certificate(measured)
     lower = "none" if measured.lower is None else f"{measured.lower:,}"
     title = (
         f"Separation rank at depth {network.depth}, width {network.width}, heads {network.heads}"
@@ -31,7 +32,7 @@ def measure_document(measured: Measurement) -> Document:
         sections=(
             Section.of(
                 "",
-                f"{certificate(measured)}.",
+                f"{said[0].upper()}{said[1:]}.",
                 f"Proved bounds: {lower} (lower), {measured.upper:,} (upper).",
                 *_reason(measured),
                 f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",
@@ -39,17 +40,14 @@ def measure_document(measured: Measurement) -> Document:
             Section.of("", Table.of("trial-primes", measured.trials, title=title), is_why=True),
             Section.of("", *_parts(measured), is_why=True),
         ),
-        data={
-            "separation_rank": measured.rank,
-            "exact": measured.is_exact,
-            "samples": measured.trials[-1].samples,
-            "primes": [trial.prime for trial in measured.trials],
-            "ranks": [trial.rank for trial in measured.trials],
-            **{name: getattr(measured, name) for name in ("upper", "lower", "failure_probability")},
-            "certificate": certificate(measured),
-            "parts_by_degree": measured.trials[-1].parts,
-            "seconds": round(measured.seconds, 3),
-        },
+        data=json_of(
+            "measurement",
+            measured,
+            last=measured.trials[-1],
+            primes=[trial.prime for trial in measured.trials],
+            ranks=[trial.rank for trial in measured.trials],
+            certificate=said,
+        ),
     )
 
 

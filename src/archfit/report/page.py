@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHARTS = (".svg", ".png")
 PAGE = ".html"
+LAYOUTS = {"wide": WIDE, "narrow": NARROW}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -143,9 +144,8 @@ def spec_of(figure: Figure, layout: Layout) -> dict[str, Any]:
 
 def _chart_specs(figures: Sequence[Figure]) -> str:
     """The charts as JSON that no word in it can leave: it holds no `<`."""
-    layouts = {"wide": WIDE, "narrow": NARROW}
     specs = {
-        figure.name: {name: spec_of(figure, layout) for name, layout in layouts.items()}
+        figure.name: {name: spec_of(figure, layout) for name, layout in LAYOUTS.items()}
         for figure in figures
     }
     return json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")

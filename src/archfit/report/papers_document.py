@@ -116,48 +116,30 @@ def papers_document(words: Sequence[str] = ()) -> Document:
             f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` has "
             "all of them"
         )
-    detail = [Section.of(item.name, *_sentences(item)) for item in found]
+    sections: list[Section] = []
+    columns: tuple[str, ...] = ("item", "command")
+    rows: list[tuple[str, ...]] = []
+    for item in found:
+        told = f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
+        sections.append(Section.of(item.name, *told, is_why=not asked or len(found) > 1))
     if not asked:
-        sections = [Section.of("", _overview(every)), *_as_why(detail)]
+        columns = ("", "document", "entries")
+        counts = Counter(item.document for item in every)
+        documents = papers_table()["documents"].items()
+        rows = [(document, title, f"{counts[document]}") for document, title in documents]
         statuses = Counter(item.status for item in every).most_common()
         counted = ", ".join(f"{count} {status}" for status, count in statuses)
         headline = f"{counted}. `archfit papers figure 1 wies` finds one, --why tells all."
     elif len(found) == 1:
-        sections, headline = detail, f"{found[0].name}: {found[0].status}"
+        headline = f"{found[0].name}: {found[0].status}"
     else:
-        listed = found[:SHOWN]
         more = f"; the first {SHOWN}, --why has all" if len(found) > SHOWN else ""
-        table = Table(
-            title="",
-            columns=("item", "command"),
-            rows=tuple((f"{item.document} {item.items[0]}", item.command) for item in listed),
-        )
+        rows = [(f"{one.document} {one.items[0]}", one.command) for one in found[:SHOWN]]
         headline = f"{len(found)} entries{more}"
-        sections = [Section.of("", table), *_as_why(detail)]
+    table = Table(title="", columns=columns, rows=tuple(rows))
     return Document(
         title="The papers, item by item",
         headline=headline,
-        sections=tuple(sections),
-        data={
-            "items": [
-                json_of("paper-item", item, authors=item.authors, ours=our_number(item))
-                for item in found
-            ]
-        },
+        sections=(Section.of("", table), *sections),
+        data={"items": [json_of("paper-item", one, ours=our_number(one)) for one in found]},
     )
-
-
-def _sentences(item: PaperItem) -> tuple[str, ...]:
-    return f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
-
-
-def _as_why(sections: Sequence[Section]) -> list[Section]:
-    return [Section.of(part.title, *part.sentences, is_why=True) for part in sections]
-
-
-def _overview(items: Sequence[PaperItem]) -> Table:
-    """How many entries each document has."""
-    counts = Counter(item.document for item in items)
-    documents = papers_table()["documents"].items()
-    rows = tuple((document, title, f"{counts[document]}") for document, title in documents)
-    return Table(title="", columns=("", "document", "entries"), rows=rows)

@@ -21,7 +21,7 @@ from archfit.report.document import (
     loaded,
 )
 from archfit.report.theory_document import bounds_figure
-from archfit.theory.bounds import Shape
+from archfit.theory.shape import Shape
 
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"
@@ -89,8 +89,10 @@ def _next(plan: Plan) -> Iterator[str]:
     data = plan.request.data
     if data is not None and data.knows_path and data.source and not Path(data.folder).exists():
         yield Command(f"archfit data prepare {shlex.quote(data.source)} --out {data.folder}")
-    if plan.basis.source == "prior" and plan.request.patch is None:
-        yield Command(f"archfit advise YOUR-DATA {_advised_budget(plan)}  # measures on your data")
+    is_like_advised = plan.request.patch is None and plan.request.objective == "causal"
+    if plan.basis.source == "prior" and is_like_advised:
+        source = "YOUR-DATA" if data is None else shlex.quote(data.place)
+        yield Command(f"archfit advise {source} {_advised_budget(plan)}  # measures on your data")
     if plan.export_command is not None:
         yield Command(plan.export_command)
 

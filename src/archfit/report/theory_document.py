@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
-from archfit.theory import catalogue
 from archfit.theory.arithmetic import TooManyDigitsError
-from archfit.theory.bounds import Bound, BoundsReport, Shape, notes
-from archfit.theory.catalogue import ANALYSED, ENTRIES, Quantity
+from archfit.theory.bounds import BoundsReport, notes
+from archfit.theory.catalogue import ANALYSED, ENTRIES, Quantity, as_json_value, quantity
 from archfit.theory.counterexample import Refutation
+from archfit.theory.shape import Bound, Shape
 
 if TYPE_CHECKING:
     from archfit.exact.witness import WitnessCheck
@@ -18,12 +18,32 @@ if TYPE_CHECKING:
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 MOST_LISTED = 20  # numbers in a line
 LARGEST_WRITTEN = 10**9
+PAPER_THRESHOLD_IS = (
+    "log3(width): below it depth beats width, proved; above it the papers say that depth stops "
+    "paying, which is disputed"
+)
 Json = dict[str, object]
+
+
+def bounds_json(report: BoundsReport) -> Json:
+    """All bounds of one architecture, for programs."""
+    return _data(
+        "bounds",
+        report,
+        paper_threshold_is=PAPER_THRESHOLD_IS,
+        share=f"{report.saturation:.6g}",
+        notes=list(notes(report.shape)),
+    )
+
+
+def _data(name: str, item: object, **more: object) -> Json:
+    """The object of this name in json.toml; nothing about nothing. Numbers keep their digits."""
+    return {} if item is None else dict(as_json_value(json_of(name, item, **more)))  # type: ignore[arg-type]  # an object
 
 
 def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Document:
     """All bounds of one architecture, the best proved pair first."""
-    shape, regime, data = report.shape, report.regime, dict(report.as_json())
+    shape, regime, data = report.shape, report.regime, bounds_json(report)
     lower, upper = _size(report.lower), _size(report.upper)
     network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
     table = Table.of(
@@ -63,7 +83,7 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
             about,
             Section.of("", bounds_figure(shape), is_detail=True),
         ),
-        data=data | ({} if verdict is None else verdict.as_json()),
+        data=data | _data("refutation", verdict),
     )
 
 
@@ -86,7 +106,7 @@ def bounds_figure(shape: Shape) -> Figure:
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     """One quantity of the papers with its status; a witness beside the formula it may exceed."""
-    data: Json = dict(result.as_json())
+    data = _data("value", result)
     compared = _compared_with_formula(result) if result.name in WITNESSES else {}
     inputs = data["inputs"]
     assert isinstance(inputs, dict)
@@ -108,7 +128,7 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
         title=result.name,
         headline=f"{result.name}({given}) = {_text(data['value'])}",
         sections=(about, *_verdict_sections(verdict)),
-        data=data | compared | ({} if verdict is None else verdict.as_json()),
+        data=data | compared | _data("refutation", verdict),
     )
 
 
@@ -122,22 +142,15 @@ def _compared_with_formula(witness: Quantity) -> Json:
     is_narrow = isinstance(shape["d_x"], int) and shape["d_x"] <= 1000
     with suppress(TooManyDigitsError):
         if witness.name == "monomial_witness" and is_narrow:
-            return _comparison(witness, catalogue.quantity("ub_thm2", **shape))
-    logarithm = catalogue.quantity("monomial_witness_log3", **witness.inputs)
-    return _comparison(logarithm, catalogue.quantity("ub_thm2_log3", **shape))
+            return _comparison(witness, quantity("ub_thm2", **shape))
+    logarithm = quantity("monomial_witness_log3", **witness.inputs)
+    return _comparison(logarithm, quantity("ub_thm2_log3", **shape))
 
 
 def _comparison(witness: Quantity, formula: Quantity) -> Json:
     assert isinstance(witness.value, int | Decimal)
     assert isinstance(formula.value, int | Fraction | Decimal)
-    return {
-        "compared_with": {
-            "quantity": formula.name,
-            "value": catalogue.as_json_value(formula.value),
-            "status": formula.status,
-        },
-        "exceeds_formula": witness.value > formula.value,
-    }
+    return _data("comparison", formula, exceeds_formula=witness.value > formula.value)
 
 
 def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
@@ -209,7 +222,7 @@ def witness_document(check: "WitnessCheck") -> Document:
         title=title,
         headline=_witness_verdict(check, expected),
         sections=(said, Section.of("", table, is_why=True)),
-        data=check.as_json(),
+        data=_data("witness", check),
     )
 
 
@@ -228,9 +241,11 @@ def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
 
 
 def short_real(value: Decimal) -> str:
-    """A real as a person wants it in a table: six digits."""
+    """A real as a person wants it in a table: six digits, or all of a whole number of nine."""
     if value == 0:
         return "0"
+    if 6 <= value.adjusted() < 9:
+        return f"{value:,.0f}"
     if -4 <= value.adjusted() < 9:
         return f"{value:.6g}"
     return f"{value:.5e}".replace("e+", "e")

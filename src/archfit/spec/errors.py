@@ -24,9 +24,9 @@ class InvalidValue(ValueError):
         self._names: Mapping[str, str] = {}
 
     def named(self, names: Mapping[str, str]) -> "InvalidValue":
-        """The same refusal with fields called by other names; those not in `names` keep theirs."""
+        """The same refusal with fields called by other names; one that has a name keeps it."""
         renamed = InvalidValue(self.field, self.value, self.rule, self.way_out)
-        renamed._names = dict(names)
+        renamed._names = {**names, **self._names}
         return renamed
 
     @property

@@ -39,7 +39,6 @@ NAMES_OF_FIELD = {
     "embedding_rank": ("rank",),
     "size": ("patch",),
     "encoding": ("patch_encoding",),
-    "head_dim": ("head_dim",),  # which a way out proposes
     "batch_sequences": ("batch",),
     "warmup_steps": ("warmup",),
     "peak_learning_rate": ("learning_rate",),

@@ -10,12 +10,14 @@ numbers in the ball round to the same decimals.
 
 import functools
 import math
+import tomllib
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from archfit.spec.errors import InvalidValue
+from archfit.spec.files import packed_file
+from archfit.theory.refusal import refusal, refuse_if
 
 if TYPE_CHECKING:
     from flint import arb
@@ -45,45 +47,10 @@ class Input(NamedTuple):
     kind: Kind = "whole"
 
 
-# A depth of 10^6 makes 3^depth half a million digits long; a width of 10^9 is a thousandfold
-# any network's. Beyond them no question about a network is left.
-DEPTH = Range(1, 10**6)
-WIDTH = Range(1, 10**9)
-COUNT = Range(1, 10**12)
-SIZE = Range(108, 10**18)  # 108 = 12 log3(3) 3^2: one layer
-
-# Our words for the papers' letters; docs/notation.md explains them.
-INPUTS: dict[str, Input] = {
-    "depth": Input("L", DEPTH),
-    "width": Input("d_x", WIDTH),
-    "heads": Input("H", WIDTH),
-    "head_dim": Input("d_a", WIDTH),
-    "positions": Input("N", Range(2, 10**12)),
-    "vocab": Input("V", COUNT),
-    "embedding_rank": Input("r", WIDTH),
-    "position_rank": Input("r_e", Range(0, 10**9)),
-    "inside": Input("n_P", COUNT),
-    "outside": Input("n_Q", COUNT),
-    "n": Input("n"),
-    "k": Input("k"),
-    "dimension": Input("d", Range(1, 12)),
-    "degree": Input("lambda", Range(1, 81)),
-    "size": Input("size", SIZE),
-    "deep_depth": Input("L_deep", DEPTH),
-    "deep_width": Input("d_deep", WIDTH),
-    "shallow_depth": Input("L_shallow", DEPTH),
-    "lower": Input("lower", kind="word"),
-    "upper": Input("upper", kind="word"),
-    "plan": Input("plan", kind="plan"),
-    "entry": Input("entry", Range(0, 10**9)),
-    "prefix": Input("n_A", COUNT),
-    "continuation": Input("n_B", COUNT),
-    "residual": Input("residual", kind="flag"),
-    "statistics": Input("stats", kind="numbers"),
-    "degrees": Input("k", kind="numbers"),
-    "segments": Input("segments", kind="segments"),
-    "chains": Input("chains", Range(1, 10**6)),
-}
+_ROWS = tomllib.loads(packed_file("inputs.toml").read_text(encoding="utf-8"))
+_RANGES = {word: Range(*row.pop("range")) for word, row in _ROWS.items() if "range" in row}
+INPUTS = {word: Input(range=_RANGES.get(word), **row) for word, row in _ROWS.items()}
+WIDTH, SIZE = _RANGES["width"], _RANGES["size"]
 LETTERS = {word: given.letter for word, given in INPUTS.items()}
 ALIASES = {"d": "d_x", "da": "d_a", "vocab": "V"}  # letters, where no other input is called so
 
@@ -92,20 +59,16 @@ def check_sizes(**sizes: int) -> None:
     """Refuse a size that is no whole number or lies outside its range, naming the nearest."""
     for name, value in sizes.items():
         least, most = INPUTS[name].range or (value, value)
-        if isinstance(value, bool) or not isinstance(value, int):
-            way_out = f"give one from {least} to {most}"
-            raise InvalidValue(name, value, "is not a whole number", way_out)
-        if not least <= value <= most:
-            way_out = f"the nearest is {min(max(value, least), most)}"
-            raise InvalidValue(name, value, f"is not in {least}..{most}", way_out)
+        if type(value) is not int:
+            raise refusal("not-whole", value, word=name, example=f"from {least} to {most}")
+        nearest, ends = min(max(value, least), most), {"least": least, "most": most}
+        refuse_if(nearest != value, "out-of-range", value, word=name, nearest=nearest, **ends)
 
 
 def check_heads_fit(heads: int, **width: int) -> None:
     """Refuse more heads than coordinates: the network would have heads of no dimension."""
     for name, size in width.items():
-        if heads > size:
-            rule = f"exceeds {{{name}}}={size}, so a head has no dimension"
-            raise InvalidValue("heads", heads, rule, f"use at most {size} heads")
+        refuse_if(heads > size, "more-heads-than-width", heads, word=name, size=size)
 
 
 def catalogued(name: str, takes: type | None = None) -> Callable[[Function], Function]:
@@ -176,8 +139,7 @@ def multiset(n: int, k: int) -> int:
 
     1 for k = 0 (also when n = 0), 0 for k < 0, and 0 for n = 0 < k.
     """
-    if n < 0:
-        raise InvalidValue("n", n, "is negative", "multiset(n, k) counts sums of n >= 0 terms")
+    refuse_if(n < 0, "negative-terms", n)
     if k <= 0 or n == 0:
         return int(k == 0)
     return binomial(n + k - 1, min(k, n - 1))
@@ -189,18 +151,16 @@ def binomial(n: int, k: int) -> int:
     log10_ratio = math.log10(n) - math.log10(k) if k else 0.0
     if k > 4 * EXACT_DIGITS or k * log10_ratio > EXACT_DIGITS:
         raise TooManyDigitsError(what)
-    value = math.comb(n, k) if k < _FLINT_FROM else _binomial_by_flint(n, k)
+    if k < _FLINT_FROM:
+        value = math.comb(n, k)
+    else:
+        from flint import fmpz
+
+        is_short, factors = n < 2**63, fmpz(n - k + 1)
+        value = int(fmpz.bin_uiui(n, k) if is_short else factors.rising(k) // fmpz.fac_ui(fmpz(k)))
     if value.bit_length() * math.log10(2) > EXACT_DIGITS + 1:
         raise TooManyDigitsError(what)
     return value
-
-
-def _binomial_by_flint(n: int, k: int) -> int:
-    from flint import fmpz
-
-    if n < 2**63:
-        return int(fmpz.bin_uiui(n, k))
-    return int(fmpz(n - k + 1).rising(k) // fmpz.fac_ui(fmpz(k)))
 
 
 def power(base: int, exponent: int) -> int:
@@ -314,6 +274,5 @@ def ln_binomial(n: int, k: int) -> "arb":
 @certified("multiset_log3")
 def multiset_log3(n: int, k: int) -> "arb":
     """Logarithm base 3 of multiset(n, k), for n >= 1 and k >= 0."""
-    if n < 1 or k < 0:
-        raise InvalidValue("n", n, f"with {{k}}={k} has no logarithm", "use n >= 1 and k >= 0")
+    refuse_if(n < 1 or k < 0, "no-logarithm", n, k=k)
     return log3_from_ln(ln_multiset(n, k))

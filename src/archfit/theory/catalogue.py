@@ -1,33 +1,28 @@
 """Every quantity by its name in the notation of the papers, with its status and source.
 
-A quantity is one function with `@catalogued(name)` or `@certified(name)` in one of MODULES, and its
-row in resources/quantities.toml. Its inputs are its parameters, read as `INPUTS` says of each.
+A quantity is one function with `@catalogued(name)`, `@certified(name)` or, with its logarithm,
+`@factored(name, …)` in one of MODULES, and its row in resources/quantities.toml. Its inputs are its
+parameters, read as `INPUTS` says of each.
 """
 
 import difflib
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
-from importlib import resources
+from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from archfit.spec.errors import InvalidValue
-from archfit.theory import (
-    arithmetic,
-    causal_bounds,
-    continuous_bounds,
-    statistics_bounds,
-    thresholds,
-    vocabulary_bounds,
-    witness_formula,
-)
+from archfit.spec.files import packed_file
+from archfit.theory import causal_bounds, witness_formula
 from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
+from archfit.theory.refusal import refusal, refuse_if
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
 Number: TypeAlias = int | Fraction | Decimal
@@ -71,7 +66,8 @@ class Entry:
     @property
     def meaning(self) -> str:
         """What comes back, in a line; empty where Python was told to drop docstrings (-OO)."""
-        return (self.function.__doc__ or "").partition("\n")[0]
+        said = self.row.get("log3") if self.name.endswith("_log3") else None
+        return said or (self.function.__doc__ or "").partition("\n")[0]
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -101,23 +97,18 @@ class Entry:
 
 @cache
 def _rows() -> dict[str, dict[str, Any]]:
-    file = resources.files("archfit.resources").joinpath("quantities.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return tomllib.loads(packed_file("quantities.toml").read_text(encoding="utf-8"))
 
 
 MODULES = (
-    arithmetic,
-    continuous_bounds,
-    vocabulary_bounds,
-    statistics_bounds,
-    causal_bounds,
-    witness_formula,
-    thresholds,
+    *("arithmetic", "continuous_bounds", "vocabulary_bounds", "statistics_bounds"),
+    *("causal_bounds", "witness_formula", "thresholds"),
 )
 ENTRIES = {
     name: Entry(name=name, function=function)
     for module in MODULES
-    for function in vars(module).values()
+    for value in vars(import_module(f"archfit.theory.{module}")).values()
+    for function in (value, getattr(value, "log3", value))
     if isinstance(name := getattr(function, "catalogue_name", None), str)
 }
 
@@ -134,18 +125,6 @@ class Quantity:
     source: str
     network: str
 
-    def as_json(self) -> dict[str, Json]:
-        """The document that `archfit theory NAME … --json` prints."""
-        return {
-            "quantity": self.name,
-            "inputs": {letter: as_json_value(value) for letter, value in self.inputs.items()},
-            "value": as_json_value(self.value),
-            "status": self.status,
-            "status_line": self.status_line,
-            "source": self.source,
-            "network": self.network,
-        }
-
 
 def quantity(name: str, **inputs: object) -> Quantity:
     """The quantity of this name, for example quantity("ub_thm1", L=2, d_x=6, H=3)."""
@@ -153,7 +132,7 @@ def quantity(name: str, **inputs: object) -> Quantity:
     if entry is None:
         close = difflib.get_close_matches(name, ENTRIES, n=1, cutoff=0.4)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise ValueError(f"{name!r} is no quantity; {hint}`archfit theory` lists them all")
+        raise refusal("unknown-quantity", name=repr(name), hint=hint)
     inputs = {
         letter if letter in entry.letters else ALIASES.get(letter, letter): value
         for letter, value in inputs.items()
@@ -184,12 +163,10 @@ def _check_names(entry: Entry, inputs: Mapping[str, object]) -> None:
     for letter in inputs:
         if letter not in entry.letters:
             hint = f" ({letter} is written {LETTERS[letter]})" if letter in LETTERS else ""
-            raise ValueError(f"{entry.name} has no input {letter!r}{hint}; it takes {takes}")
-    missing = [
-        letter for letter, needed in entry.letters.items() if needed and letter not in inputs
-    ]
-    if missing:
-        raise ValueError(f"{entry.name} needs {', '.join(missing)}; it takes {takes}")
+            said = f"{letter!r}{hint}"
+            raise refusal("unknown-input", name=entry.name, letter=said, takes=takes)
+    missing = ", ".join(at for at, needed in entry.letters.items() if needed and at not in inputs)
+    refuse_if(bool(missing), "missing-input", name=entry.name, missing=missing, takes=takes)
 
 
 def _read(word: str, value: object) -> object:
@@ -204,21 +181,12 @@ def _whole_number(word: str, value: object) -> int:
     """The integer that an input means, which may have come as 2.0 or as 1e3."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if (
-        isinstance(value, Decimal)
-        and value.adjusted() < MOST_DIGITS_READ
-        and value == value.to_integral_value()
-    ):
-        return int(value)  # 1e999999999 is a Decimal of one digit, and no integer to have
+    # 1e999999999 is a Decimal of one digit, and no integer to have.
+    is_short = isinstance(value, Decimal) and value.adjusted() < MOST_DIGITS_READ
+    if isinstance(value, Decimal) and is_short and value == value.to_integral_value():
+        return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(word, value, "is not a whole number", f"give one, as {{{word}}}=3")
-    return value
-
-
-def _word(word: str, value: object) -> str:
-    """One of a few words, which the formula knows."""
-    if not isinstance(value, str):
-        raise InvalidValue(word, value, "is not a word", "docs/notation.md lists them")
+        raise refusal("not-whole", value, word=word, example=f"as {{{word}}}=3")
     return value
 
 
@@ -226,20 +194,24 @@ def as_plan(word: str, value: object) -> witness_formula.Plan:
     """The plan that a list of lists of pairs, or the word example, stands for."""
     if value == "example":
         return witness_formula.example_plan()
-    way_out = "a plan is a list of layers, each a list of pairs [p, q], or the word example"
     try:
         plan = tuple(tuple((p, q) for p, q in layer) for layer in value)  # type: ignore[attr-defined]  # the except below
     except (TypeError, ValueError) as problem:
-        raise InvalidValue(word, value, "has another shape", way_out) from problem
+        raise refusal("not-a-plan", value, word=word, problem="has another shape") from problem
     if not all(type(n) is int for layer in plan for pair in layer for n in pair):
-        raise InvalidValue(word, value, "holds something that is no whole number", way_out)
+        said = "holds something that is no whole number"
+        raise refusal("not-a-plan", value, word=word, problem=said)
     return plan
 
 
-def _flag(word: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidValue(word, value, "is not true or false", f"give one, as {{{word}}}=true")
-    return value
+def _instance(kind: type, name: str) -> Callable[[str, object], object]:
+    """A reader of words or flags, which refuses by this name what is none."""
+
+    def read(word: str, value: object) -> object:
+        refuse_if(not isinstance(value, kind), name, value, word=word)
+        return value
+
+    return read
 
 
 def _numbers(word: str, value: object) -> list[int]:
@@ -248,9 +220,8 @@ def _numbers(word: str, value: object) -> list[int]:
     numbers: list[Any] = listed if isinstance(listed, list) else [listed]
     with suppress(ValueError):
         numbers = [int(part) if isinstance(part, str) else part for part in numbers]
-    if not all(type(part) is int and part >= 0 for part in numbers) or not numbers:
-        way_out = f"give a number for each layer, as {{{word}}}=3,1,0"
-        raise InvalidValue(word, value, "is no list of whole numbers", way_out)
+    are_sizes = all(type(part) is int and part >= 0 for part in numbers) and numbers
+    refuse_if(not are_sizes, "not-numbers", value, word=word)
     return numbers
 
 
@@ -260,31 +231,33 @@ def as_segments(word: str, value: object) -> list[causal_bounds.Segment]:
     if isinstance(value, str):
         parts = (part.partition(":") for part in value.split(","))
         pairs = [(side, int(n) if n.isdecimal() else n or None) for side, _, n in parts]
-    way_out = f"give sides in turn, with or without their positions, as {{{word}}}=A:3,B"
     try:
         found = [(side, n) for side, n in pairs]
     except (TypeError, ValueError) as problem:
-        raise InvalidValue(word, value, "has another shape", way_out) from problem
+        raise refusal("not-segments", value, word=word, problem="has another shape") from problem
     sides = [side for side, _ in found]
     alternate = len(sides) > 1 and all({*pair} == {"A", "B"} for pair in pairwise(sides))
     if not alternate or any(n is not None and (type(n) is not int or n < 1) for _, n in found):
-        raise InvalidValue(word, value, "does not alternate between A and B", way_out)
+        said = "does not alternate between A and B"
+        raise refusal("not-segments", value, word=word, problem=said)
     return found
 
 
 # How each kind of input is read; one more kind is one more reader.
 READERS: dict[Kind, Callable[[str, object], object]] = {
     "whole": _whole_number,
-    "word": _word,
+    "word": _instance(str, "not-a-word"),
     "plan": as_plan,
-    "flag": _flag,
+    "flag": _instance(bool, "not-a-flag"),
     "numbers": _numbers,
     "segments": as_segments,
 }
 
 
 def as_json_value(value: object) -> Json:
-    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", the rest as it is."""
+    """Integers above 2^53 and reals as decimal strings, fractions as "p/q", values by fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Fraction) and value.denominator != 1:
         return f"{_integer_string(value.numerator)}/{_integer_string(value.denominator)}"
     if isinstance(value, Fraction | int) and not isinstance(value, bool):
@@ -299,8 +272,6 @@ def as_json_value(value: object) -> Json:
 
 def _integer_string(value: int) -> str:
     """The decimal digits of an integer, also beyond the length at which `str` refuses."""
-    if abs(value) < 10**4000:
-        return str(value)
     from flint import fmpz
 
     return str(fmpz(value))

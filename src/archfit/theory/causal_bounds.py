@@ -17,7 +17,6 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
-from archfit.spec.errors import InvalidValue
 from archfit.spec.search import bisect_rising, first_whole
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
@@ -33,6 +32,7 @@ from archfit.theory.arithmetic import (
     power,
     symmetric_entries,
 )
+from archfit.theory.refusal import refuse_if
 
 if TYPE_CHECKING:
     from flint import arb
@@ -153,9 +153,8 @@ def prefix_monomials(statistics: Sequence[int]) -> Series:
 
 
 def _check_exact(depth: int, segments: int = 2) -> None:
-    if depth > _DEEPEST or segments * interaction_count(depth) ** 2 > _MOST_PRODUCTS:
-        rule = f"with {segments} segments makes the exact sums of this bound take minutes"
-        raise InvalidValue("depth", depth, rule, "use ub_causal_prefix_log3, or fewer segments")
+    is_long = depth > _DEEPEST or segments * interaction_count(depth) ** 2 > _MOST_PRODUCTS
+    refuse_if(is_long, "sums-too-long", depth, segments=segments)
 
 
 def _times(left: Series, right: Series) -> Series:
@@ -179,14 +178,12 @@ def _words(letters: Series, most: int | None) -> Series:
     return found
 
 
-def _smaller(left: Series, right: Series) -> Series:
-    return list(map(min, left, right))
-
-
 def _first(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     """D_A of a segment that nothing stands before."""
     monomials = prefix_monomials(seen_statistics(net))
-    return monomials if positions is None else _smaller(monomials, _words(letters, positions))
+    if positions is None:
+        return monomials
+    return list(map(min, monomials, _words(letters, positions)))
 
 
 def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
@@ -195,7 +192,7 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     found = [rho * ways for ways in _words(letters, positions)]
     if positions is not None:  # the output's position apart: odd monomials there
         odd = [multiset(r, 2 * place + 1) for place in places]
-        found = _smaller(found, _times(odd, _words(letters, positions - 1)))
+        found = list(map(min, found, _times(odd, _words(letters, positions - 1))))
     if rho < r:  # vectors behind layer 1 have rho linear parts and r_1 of degree 3
         behind, r_1 = [0] * len(letters), net.layer_ranks[1]
         for place in places[1:]:
@@ -203,7 +200,7 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
             ways = (multiset(rho, 2 * place - 3 * k) * multiset(r_1, k) for k in cubes)
             behind[place] = sum(ways)
         own = _times([rho, r_1] + [0] * len(places[2:]), _words(behind, None))
-        found = _smaller(found, own)
+        found = list(map(min, found, own))
     return found
 
 
@@ -224,7 +221,7 @@ def side_series(net: MaskedNetwork, segments: Sequence[Segment]) -> tuple[Series
 def _met(net: MaskedNetwork, outside: Series, inside: Series) -> int:
     """sum_w min(D_A(w), D_B(C - w)); where degrees mix, a cut between the sides at the best w."""
     if not net.residual and net.vocab is None:
-        return sum(_smaller(outside, inside[::-1]))
+        return sum(map(min, outside, inside[::-1]))
     below, above = [0, *accumulate(outside)], [0, *accumulate(inside)]
     return min(a + b for a, b in zip(below, reversed(above), strict=True))
 
@@ -238,19 +235,15 @@ def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
     D_A is `prefix_monomials`. It holds for every N; n_A and n_B, if given, can lower it.
     """
     outside, inside = side_series(net, (("A", net.prefix), ("B", net.continuation)))
-    if net.depth == 2 and net.heads == 1:
-        outside[2] = min(outside[2], _one_head_quadratics(net))
+    if net.depth == 2 and net.heads == 1:  # quadratic forms of T_0 that one head sees
+        m, r = seen_statistics(net)[0], net.rank
+        v = min(net.inner, r, m)
+        others = multiset(m - v, 2)
+        seen = multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
+        outside[2] = min(outside[2], seen)
     sides, V = (net.prefix, net.continuation), net.vocab
     fillings = [power(V, n) for n in sides if V is not None and n is not None]
     return min([_met(net, outside, inside), *fillings])
-
-
-def _one_head_quadratics(net: MaskedNetwork) -> int:
-    """Quadratic forms of T_0 that two layers of one head see: docs/theory.md counts them."""
-    m, r = seen_statistics(net)[0], net.rank
-    v = min(net.inner, r, m)
-    others = multiset(m - v, 2)
-    return multiset(m, 2) - others + min(others, (r - 1) ** 2 if net.inner >= r else v * v)
 
 
 @catalogued("ub_causal_segments", SegmentedNetwork)
@@ -265,13 +258,10 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
     if net.depth != 2 or net.vocab is not None:
         return _met(net, outside, inside)
     # Of two layers the part w = 2 grows linearly with the number of segments.
-    moments, output = {"A": 0, "B": 0}, segments[-1][0]
+    moments, output, m_0 = {"A": 0, "B": 0}, segments[-1][0], seen_statistics(net)[0]
     for place, (side, _) in enumerate(segments):
-        moments[side] += symmetric_entries(net.rank) if place else seen_statistics(net)[0]
-    part = (
-        seen_statistics(net)[0] * moments["BA"[output == "B"]]
-        + net.layer_ranks[1] * moments[output]
-    )
+        moments[side] += symmetric_entries(net.rank) if place else m_0
+    part = m_0 * moments["BA"[output == "B"]] + net.layer_ranks[1] * moments[output]
     if net.residual:
         return min(_met(net, outside, inside), sum(outside[:2]) + part + sum(inside[:2]))
     return _met(net, [*outside[:2], min(outside[2], part), *outside[3:]], inside)
@@ -291,9 +281,7 @@ def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
     """
     from flint import arb, fmpz
 
-    if net.depth > _DEEPEST:
-        rule = "makes the search for the best cut take minutes"
-        raise InvalidValue("depth", net.depth, rule, f"use {{depth}} <= {_DEEPEST}")
+    refuse_if(net.depth > _DEEPEST, "search-too-long", net.depth, most=_DEEPEST)
     cut, s, u = _best_cut(net)
     count_A, count_B = arb(0), ln(net.own_forms)
     if s:
@@ -391,9 +379,8 @@ def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> "arb":
 def chain_layers(depth: int, chains: int) -> int:
     """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
     joining = next(layers for layers in range(chains) if 3**layers >= chains) if chains > 1 else 0
-    if depth - joining < 2:
-        rule = f"leaves {{chains}}={chains} fewer than the two layers that each needs"
-        raise InvalidValue("depth", depth, rule, f"use {{depth}} >= {joining + 2}")
+    is_shallow, least = depth - joining < 2, joining + 2
+    refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
     return depth - joining
 
 

@@ -18,7 +18,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import (
     EXACT_DIGITS,
     TooManyDigitsError,
@@ -27,13 +26,12 @@ from archfit.theory.arithmetic import (
     check_heads_fit,
     interaction_count,
     ln,
-    ln_multiset,
     log3,
     log3_from_ln,
     log3_of_one_plus,
-    multiset,
-    power,
 )
+from archfit.theory.factored import Product, factored
+from archfit.theory.refusal import refusal, refuse_if
 
 if TYPE_CHECKING:
     from flint import arb
@@ -41,40 +39,27 @@ if TYPE_CHECKING:
 _RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 
 
-@catalogued("ub_thm1")
-def every_depth_upper_bound(depth: int, width: int, heads: int, head_dim: int | None = None) -> int:
+@factored("ub_thm1", int)
+def every_depth_upper_bound(
+    depth: int, width: int, heads: int, head_dim: int | None = None
+) -> Product:
     """No network of this shape has a larger separation rank, for any partition and weights.
 
     (H (d_a + 1))^C(L),   which is (d_x + H)^C(L) when d_a = d_x / H
     """
     base = width + heads if head_dim is None else heads * (head_dim + 1)
-    return power(base, interaction_count(depth))
+    return Product(powers=[(base, interaction_count(depth))])
 
 
-@certified("ub_thm1_log3")
-def every_depth_upper_bound_log3(
-    depth: int, width: int, heads: int, head_dim: int | None = None
-) -> "arb":
-    """Logarithm base 3 of the upper bound for every depth, C(L) log3(d_x + H)."""
-    base = width + heads if head_dim is None else heads * (head_dim + 1)
-    return log3(base) * interaction_count(depth)
-
-
-@catalogued("ub_thm2")
-def deep_upper_formula(depth: int, width: int) -> Fraction:
+@factored("ub_thm2", Fraction)
+def deep_upper_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep networks; not a bound.
 
     d_x (C + 1) multiset(d_x, 2C) (2C / d_x + 1)^d_x
     """
     d, C = width, interaction_count(depth)
-    return d * (C + 1) * multiset(d, 2 * C) * Fraction(power(2 * C + d, d), power(d, d))
-
-
-@certified("ub_thm2_log3")
-def deep_upper_formula_log3(depth: int, width: int) -> "arb":
-    """Logarithm base 3 of the papers' formula for deep networks; not a bound."""
-    d, C = width, interaction_count(depth)
-    return log3_from_ln(ln(d * (C + 1)) + ln_multiset(d, 2 * C) + ln(Fraction(2 * C + d, d)) * d)
+    powers = (d * (C + 1), 1), (Fraction(2 * C + d, d), d)
+    return Product(powers=powers, multisets=[(d, 2 * C)])
 
 
 @certified("ub_thm2_closed_log3")
@@ -98,19 +83,14 @@ def deep_upper_closed_preprint_log3(depth: int, width: int) -> "arb":
     return (2 * d + 1) * L + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
 
 
-@catalogued("lb")
-def lower_bound(depth: int, width: int, heads: int) -> int:
+@factored("lb", int)
+def lower_bound(depth: int, width: int, heads: int) -> Product:
     """Almost all weights reach at least this separation rank; 0 when H = d_x says nothing.
 
     multiset(n, 3^(L-2)),   n = floor((d_x - H) / 2)
     """
-    return multiset(*_terms(depth, width, heads))
-
-
-@certified("lb_log3")
-def lower_bound_log3(depth: int, width: int, heads: int) -> "arb":
-    """Logarithm base 3 of the lower bound."""
-    return log3_from_ln(ln_multiset(*_terms(depth, width, heads, least=1)))
+    zero = _too_narrow(width, heads, 1)
+    return Product(multisets=[_terms(depth, width, heads)], if_zero=zero)
 
 
 @certified("lb_relaxA_log3")
@@ -156,10 +136,10 @@ def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> "arb":
     return (d * L - L * (H + 2) - 2 * d - log3(Fraction(d - H, 2)) * d) / 2
 
 
-@catalogued("lb_strong")
+@factored("lb_strong", int)
 def strong_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
-) -> int:
+) -> Product:
     """Almost all weights reach at least this separation rank; 0 when H = d_x says nothing.
 
         multiset(d_x - H, 3^(L-2)),   with a continuous embedding of rank r
@@ -168,21 +148,14 @@ def strong_lower_bound(
     Templates that may be complex need no complement halves, so all d_x - H coordinates that
     are not a head's constant carry the inner product (docs/theory.md).
     """
-    return multiset(*_strong_terms(depth, width, heads, embedding_rank))
+    terms = _strong_terms(depth, width, heads, embedding_rank)
+    return Product(multisets=[terms], if_zero=refusal("no-free-coordinate", heads, width=width))
 
 
-@certified("lb_strong_log3")
-def strong_lower_bound_log3(
-    depth: int, width: int, heads: int, embedding_rank: int | None = None
-) -> "arb":
-    """Logarithm base 3 of the stronger lower bound."""
-    return log3_from_ln(ln_multiset(*_strong_terms(depth, width, heads, embedding_rank, least=1)))
-
-
-@catalogued("lb_sphere")
+@factored("lb_sphere", int)
 def sphere_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
-) -> int:
+) -> Product:
     """Almost all weights reach this with any mask or none, wherever the output sees both sides.
 
         multiset(n + 1, lam) + multiset(n + 1, lam - 1),   n = d_x - H, lam = 3^(L-2)
@@ -190,25 +163,15 @@ def sphere_lower_bound(
     With a continuous embedding of rank r, n = min(r - 1, d_x - H). The witness of lb_strong gives
     polynomials in |a|^2, <a, b> and |b|^2 that have every monomial of degree lam.
     """
-    n, lam = _strong_terms(depth, width, heads, embedding_rank, least=1)
-    return multiset(n + 1, lam) + multiset(n + 1, lam - 1)
-
-
-@certified("lb_sphere_log3")
-def sphere_lower_bound_log3(
-    depth: int, width: int, heads: int, embedding_rank: int | None = None
-) -> "arb":
-    """Logarithm base 3 of the lower bound for any mask."""
-    n, lam = _strong_terms(depth, width, heads, embedding_rank, least=1)
+    n, lam = _strong_terms(depth, width, heads, embedding_rank)
+    refuse_if(n < 1, "no-free-coordinate", heads, width=width)
     # The second multiset is lam / (n + lam) of the first.
-    return log3_from_ln(ln_multiset(n + 1, lam) + ln(1 + Fraction(lam, n + lam)))
+    return Product(powers=[(1 + Fraction(lam, n + lam), 1)], multisets=[(n + 1, lam)])
 
 
 def doubled_degree(depth: int) -> int:
     """lam = 3^(L-2), the power to which the witnesses raise an inner product."""
-    if depth < 2:
-        rule = "is too shallow for this lower bound"
-        raise InvalidValue("depth", depth, rule, "use {depth} >= 2")
+    refuse_if(depth < 2, "too-shallow", depth)
     return int(3 ** (depth - 2))
 
 
@@ -217,24 +180,21 @@ def _terms(depth: int, width: int, heads: int, *, least: int = 0) -> tuple[int, 
     check_heads_fit(heads, width=width)
     n = (width - heads) // 2
     if n < least:
-        rule = (
-            f"with {{heads}}={heads} leaves floor(({{width}} - {{heads}}) / 2) = {n}, and this "
-            f"bound needs at least {least}"
-        )
-        raise InvalidValue("width", width, rule, f"use {{width}} >= {heads + 2 * least}")
+        raise _too_narrow(width, heads, least)
     return n, doubled_degree(depth)
 
 
+def _too_narrow(width: int, heads: int, least: int) -> ValueError:
+    n, enough = (width - heads) // 2, heads + 2 * least
+    return refusal("too-narrow", width, heads=heads, n=n, least=least, enough=enough)
+
+
 def _strong_terms(
-    depth: int, width: int, heads: int, embedding_rank: int | None, *, least: int = 0
+    depth: int, width: int, heads: int, embedding_rank: int | None
 ) -> tuple[int, int]:
+    """The coordinates that are free for the vectors, and lam."""
     check_heads_fit(heads, width=width)
-    free = min(width - heads, (embedding_rank or width) - 1)
-    if free < least:
-        rule = f"in {{width}}={width} leave no free coordinate, and the bound says nothing"
-        way_out = "use fewer heads than {width} and an {embedding_rank} of at least 2"
-        raise InvalidValue("heads", heads, rule, way_out)
-    return free, doubled_degree(depth)
+    return min(width - heads, (embedding_rank or width) - 1), doubled_degree(depth)
 
 
 def layer_growth(width: int, heads: int, positions: int) -> Fraction:
@@ -341,20 +301,15 @@ def residual_doubled_log3(depth: int, width: int, heads: int) -> "arb":
 
     L log3 2 + C(L) log3(d_x + H)
     """
-    return log3(2) * depth + every_depth_upper_bound_log3.ball(depth, width, heads)
+    return log3(2) * depth + every_depth_upper_bound.log3.ball(depth, width, heads)
 
 
-@catalogued("ub_residual_thm4")
-def residual_deep_formula(depth: int, width: int) -> Fraction:
+@factored("ub_residual_thm4", Fraction)
+def residual_deep_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep residual networks; not a bound.
 
     d_x (C + 1)^2 multiset(d_x, 2C) (2C / d_x + 1)^d_x
     """
-    return (interaction_count(depth) + 1) * deep_upper_formula(depth, width)
-
-
-@certified("ub_residual_thm4_log3")
-def residual_deep_formula_log3(depth: int, width: int) -> "arb":
-    """Logarithm base 3 of the papers' formula for deep residual networks; not a bound."""
-    extra_factor = log3_from_ln(ln(interaction_count(depth) + 1))
-    return extra_factor + deep_upper_formula_log3.ball(depth, width)
+    d, C = width, interaction_count(depth)
+    powers = (d * (C + 1) ** 2, 1), (Fraction(2 * C + d, d), d)
+    return Product(powers=powers, multisets=[(d, 2 * C)])

@@ -15,9 +15,11 @@ from archfit.theory.arithmetic import (
     log3,
     symmetric_entries,
 )
-from archfit.theory.bounds import Bound, BoundsReport
+from archfit.theory.bounds import BoundsReport
 from archfit.theory.catalogue import ENTRIES, quantity
-from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness_log3
+from archfit.theory.refusal import refusal
+from archfit.theory.shape import Bound
+from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
 
 if TYPE_CHECKING:
     from flint import arb
@@ -42,27 +44,11 @@ class Refutation:
     plan: Plan = ()
     entry: int = 0
 
-    def as_json(self) -> dict[str, object]:
-        """What `--counterexample --json` adds to a document."""
-        return {
-            "refuted": self.refuted,
-            "counterexample": {
-                "reason": self.reason,
-                "formula_log3": str(self.formula_log3),
-                "witness_log3": None if self.witness_log3 is None else str(self.witness_log3),
-                "plan": [[list(pair) for pair in layer] for layer in self.plan],
-                "entry": self.entry,
-            },
-        }
-
 
 def disputed_bounds() -> list[str]:
     """The names of the bounds whose proofs have a gap."""
-    return [
-        name
-        for name, entry in ENTRIES.items()
-        if name.startswith("ub_") and entry.status == "disputed"
-    ]
+    bounds = (entry for name, entry in ENTRIES.items() if name.startswith("ub_"))
+    return [entry.name for entry in bounds if entry.status == "disputed"]
 
 
 def refute_formula(
@@ -74,9 +60,7 @@ def refute_formula(
     theirs to survive. With an embedding of rank r the network may as well have width r.
     """
     if name not in disputed_bounds():
-        raise ValueError(
-            f"{name} is no disputed bound; --counterexample takes {', '.join(disputed_bounds())}"
-        )
+        raise refusal("not-disputed", name=name, names=", ".join(disputed_bounds()))
     entry = ENTRIES[name if "_log3" in name else f"{name}_log3"]
     formula = entry.function
     assert isinstance(formula, Certified)
@@ -98,14 +82,9 @@ def refute_for_shape(report: BoundsReport) -> Refutation:
     if shape.is_rank_limited or shape.vocab is not None:
         targets = {"ub_vocab_statement"}
     target = next(bound for bound in report.bounds if bound.id in targets)
-    if report.upper.log3 <= target.log3:
-        return _not_refuted(target, f"it holds here, because {report.upper.id} is below it")
-    if shape.vocab is not None and shape.vocab <= symmetric_entries(shape.embedding_rank):
-        return _not_refuted(target, f"no witness is known for a vocabulary of only {shape.vocab}")
-    if shape.vocab is not None and shape.positions is not None:
-        return _not_refuted(target, "over a vocabulary the witness needs sequences of any length")
-    if shape.positions is not None and shape.positions < 2 * shape.width:
-        return _not_refuted(target, f"the witness needs {2 * shape.width} positions or more")
+    if reason := _reason_against(report, target):
+        said = f"{target.id}: {reason}"
+        return Refutation(refuted=False, reason=said, formula_log3=target.log3)
     inputs: dict[str, object] = {"L": shape.depth}
     if target.id == "ub_vocab_statement":
         inputs |= {"r": shape.embedding_rank, "r_e": shape.position_rank}
@@ -117,8 +96,18 @@ def refute_for_shape(report: BoundsReport) -> Refutation:
     return verdict
 
 
-def _not_refuted(target: Bound, reason: str) -> Refutation:
-    return Refutation(refuted=False, reason=f"{target.id}: {reason}", formula_log3=target.log3)
+def _reason_against(report: BoundsReport, target: Bound) -> str:
+    """Why no search is made; empty where one is."""
+    shape = report.shape
+    if report.upper.log3 <= target.log3:
+        return f"it holds here, because {report.upper.id} is below it"
+    if shape.vocab is not None and shape.vocab <= symmetric_entries(shape.embedding_rank):
+        return f"no witness is known for a vocabulary of only {shape.vocab}"
+    if shape.vocab is not None and shape.positions is not None:
+        return "over a vocabulary the witness needs sequences of any length"
+    if shape.positions is not None and shape.positions < 2 * shape.width:
+        return f"the witness needs {2 * shape.width} positions or more"
+    return ""
 
 
 def _find_counterexample(
@@ -140,7 +129,7 @@ def _find_counterexample(
     deadline = time.monotonic() + SEARCH_SECONDS
     while tries == 0 or time.monotonic() <= deadline:
         plan, entry = grow_plan(depth, active, seed=tries)
-        witness_log3 = monomial_witness_log3(depth, width, len(plan[0]), plan, entry)
+        witness_log3 = monomial_witness.log3(depth, width, len(plan[0]), plan, entry)
         if witness_log3 > formula_log3:
             return Refutation(
                 refuted=True,

@@ -17,24 +17,23 @@ occurs.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.spec.errors import InvalidValue
 from archfit.spec.search import first_whole
 from archfit.theory.arithmetic import (
     TooManyDigitsError,
     catalogued,
-    certified,
     interaction_count,
     ln,
     ln_multiset,
-    log3,
     log3_from_ln,
     multiset,
-    power,
     symmetric_entries,
 )
+from archfit.theory.factored import Product, factored
+from archfit.theory.refusal import refusal, refuse_if
 
 if TYPE_CHECKING:
     from flint import arb
@@ -45,21 +44,54 @@ _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
 Partition = tuple[int, ...]
 
 
-@catalogued("ub_stat")
-def statistics_upper_bound(depth: int, width: int) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """factor multiset(v, k0) + multiset(v, C - 1 - k0), or the ways to fill a side with tokens."""
+
+    factor: int
+    variables: int  # v
+    total: int  # C
+    fillings: tuple[Product, ...] = ()
+
+    def exact(self) -> int:
+        """At the best k0, or the least filling."""
+        fillings, q, C = [], self.variables, self.total
+        for ways in self.fillings:
+            with suppress(TooManyDigitsError):  # something smaller must be found anyway
+                fillings.append(int(ways.exact()))
+        # Whether even the best split is larger is seen from logarithms, for its integers may be
+        # huge: one below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on
+        # one side, one above on the other; and binom(n, j) >= (n / j)^j.
+        k = (C - 1) // 2
+        n, j = q + k - 1, min(k, q - 1)
+        if fillings and j > 0 and j * (math.log(n) - math.log(j)) > math.log(min(fillings)):
+            return min(fillings)
+        return min([best_split(self.factor, q, C), *fillings])
+
+    def log3(self) -> "arb":
+        """Its logarithm base 3, with the split in the middle, k0 = floor((C - 1) / 2).
+
+        The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
+        a small fraction.
+        """
+        v, k = self.variables, (self.total - 1) // 2
+        other_over_this = Fraction(1) if self.total % 2 else Fraction(v + k, k + 1)
+        best = log3_from_ln(ln_multiset(v, k) + ln(self.factor + other_over_this))
+        for ways in self.fillings:
+            best = best.min(ways.log3())
+        return best
+
+
+@factored("ub_stat", int, "ub_stat_simple_log3")
+def statistics_upper_bound(depth: int, width: int) -> Split:
     """No network of this shape has a larger separation rank, for any N, partition and weights.
 
         min_{k0 = -1..C} [ d multiset(m + 1, k0) + multiset(m + 1, C - 1 - k0) ],   m = d(d+1)/2
 
     With a continuous embedding of rank r and no positions, r takes the place of d.
     """
-    return best_split(width, symmetric_entries(width) + 1, interaction_count(depth))
-
-
-@certified("ub_stat_simple_log3")
-def statistics_upper_bound_log3(depth: int, width: int) -> "arb":
-    """Logarithm base 3 of the same with the split in the middle, k0 = floor((C - 1) / 2)."""
-    return _middle_split_log3(width, symmetric_entries(width) + 1, interaction_count(depth))
+    variables = symmetric_entries(width) + 1
+    return Split(factor=width, variables=variables, total=interaction_count(depth))
 
 
 def best_split(factor: int, variables: int, total: int) -> int:
@@ -103,17 +135,6 @@ def _split_guess(factor: int, variables: int, total: int) -> int:
         return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
 
 
-def _middle_split_log3(factor: int, variables: int, total: int) -> "arb":
-    """log3 of factor multiset(v, k) + multiset(v, C - 1 - k) at k = floor((C - 1) / 2).
-
-    The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
-    a small fraction.
-    """
-    k = (total - 1) // 2
-    other_over_this = Fraction(1) if total % 2 else Fraction(variables + k, k + 1)
-    return log3_from_ln(ln_multiset(variables, k) + ln(factor + other_over_this))
-
-
 @catalogued("ub_stat_N")
 def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: int) -> int:
     """No network on n_P + n_Q positions, the output among the n_P, has a larger separation rank.
@@ -140,10 +161,7 @@ def degree_upper_bounds(
     short_sides = [n for n in (inside, outside) if n < width]
     factors = sum(min(n * width, 2 * C + 1) * _partition_count(C, n) for n in short_sides)
     if factors > _MOST_FACTORS:
-        raise ValueError(
-            f"a side of {min(short_sides)} positions, shorter than a width of {width}, makes this "
-            "sum over partitions too long at this depth; use ub_stat, which holds for every length"
-        )
+        raise refusal("partitions-too-many", side=min(short_sides), width=width)
     missing = _deficit(width) if one_head and depth == 3 else 0
     return tuple(
         min(
@@ -164,15 +182,15 @@ def _with_own_vector(d: int, n: int, k: int) -> int:
     """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
     if n >= d:
         return d * multiset(symmetric_entries(d), k)
-    return sum(_weyl_dimension(mu, d) for la in _partitions(k, n, k) for mu in _one_box_more(la, n))
-
-
-def _one_box_more(la: Partition, rows: int) -> Iterator[Partition]:
-    filled = min(rows, len(la) + 1)  # a box can only go one row below the last filled one
-    doubled = [2 * part for part in la] + [0] * (filled - len(la))
-    for row in range(filled):
-        if row == 0 or doubled[row - 1] > doubled[row]:
-            yield tuple(part + (index == row) for index, part in enumerate(doubled))
+    total = 0
+    for la in _partitions(k, n, k):
+        filled = min(n, len(la) + 1)  # a box can only go one row below the last filled one
+        doubled = [2 * part for part in la] + [0] * (filled - len(la))
+        for row in range(filled):
+            if row == 0 or doubled[row - 1] > doubled[row]:
+                mu = tuple(part + (index == row) for index, part in enumerate(doubled))
+                total += _weyl_dimension(mu, d)
+    return total
 
 
 def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
@@ -220,9 +238,8 @@ def isotropic_deficit(width: int) -> int:
 
     Forms v v^T with u v = b(v, v) = D(v, v) = 0 kill that part, as long as Q limits it.
     """
-    if width > _WIDEST_LIMITED_BY_Q:
-        rule = f"is over {_WIDEST_LIMITED_BY_Q}, where the other side limits that part"
-        raise InvalidValue("width", width, rule, f"use {{width}} <= {_WIDEST_LIMITED_BY_Q}")
+    most = _WIDEST_LIMITED_BY_Q
+    refuse_if(width > most, "limited-by-other-side", width, most=most)
     return _deficit(width)
 
 
@@ -240,14 +257,14 @@ def one_head_upper_bound(width: int) -> int:
     return sum(degree_upper_bounds(3, width, width, width, one_head=True))
 
 
-@catalogued("ub_stat_vocab")
+@factored("ub_stat_vocab", int)
 def statistics_upper_bound_vocabulary(
     depth: int,
     vocab: int,
     embedding_rank: int,
     inside: int | None = None,
     outside: int | None = None,
-) -> int:
+) -> Split:
     """No network over V tokens without positions has a larger separation rank.
 
         min( min_{k0} [ r multiset(q, k0) + multiset(q, C - 1 - k0) ],
@@ -256,101 +273,39 @@ def statistics_upper_bound_vocabulary(
     The second moment of one side depends on its token counts alone, whose total is fixed. The
     last two count the ways to fill a side; without n_P and n_Q the bound holds for every N.
     """
-    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
-    fillings = list(_ways_to_fill_a_side(vocab, inside, outside))
-    if fillings and _any_split_exceeds(min(fillings), q, C):
-        return min(fillings)
-    return min([best_split(embedding_rank, q, C), *fillings])
-
-
-def _ways_to_fill_a_side(vocab: int, inside: int | None, outside: int | None) -> Iterator[int]:
-    """Token counts of each side, the output's own token apart; those of over a million digits
-    are left out, since something smaller must be found anyway.
-    """
-    with suppress(TooManyDigitsError):
-        if inside is not None:
-            yield vocab * multiset(vocab, inside - 1)
-    with suppress(TooManyDigitsError):
-        if outside is not None:
-            yield multiset(vocab, outside)
-
-
-def _any_split_exceeds(value: int, q: int, C: int) -> bool:
-    """Whether even the best split is larger, seen from logarithms: its integers may be huge.
-
-    A split below the middle leaves multiset(q, k) with k = floor((C - 1) / 2) or more on one
-    side, one above on the other; and binom(n, j) >= (n / j)^j.
-    """
-    k = (C - 1) // 2
-    n, j = q + k - 1, min(k, q - 1)
-    return j > 0 and j * (math.log(n) - math.log(j)) > math.log(value)
-
-
-@certified("ub_stat_vocab_log3")
-def statistics_upper_bound_vocabulary_log3(
-    depth: int,
-    vocab: int,
-    embedding_rank: int,
-    inside: int | None = None,
-    outside: int | None = None,
-) -> "arb":
-    """Logarithm base 3 of the bound for a vocabulary, split in the middle."""
-    q = count_variables(vocab, embedding_rank)
-    best = _middle_split_log3(embedding_rank, q, interaction_count(depth))
+    fillings = []
     if inside is not None:
-        best = best.min(log3_from_ln(ln(vocab) + ln_multiset(vocab, inside - 1)))
+        fillings.append(Product(powers=[(vocab, 1)], multisets=[(vocab, inside - 1)]))
     if outside is not None:
-        best = best.min(log3_from_ln(ln_multiset(vocab, outside)))
-    return best
+        fillings.append(Product(multisets=[(vocab, outside)]))
+    q, C = count_variables(vocab, embedding_rank), interaction_count(depth)
+    return Split(factor=embedding_rank, variables=q, total=C, fillings=tuple(fillings))
 
 
 def count_variables(vocab: int, embedding_rank: int) -> int:
     """q = min(V, r(r+1)/2 + 1): independent counts, one more than the effective dimension."""
-    if embedding_rank > vocab:
-        way_out = f"a table of {{vocab}}={vocab} rows has no more rank"
-        raise InvalidValue("embedding_rank", embedding_rank, f"is not in 1..{vocab}", way_out)
+    refuse_if(embedding_rank > vocab, "rank-over-vocabulary", embedding_rank, vocab=vocab)
     return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
-@catalogued("ub_fill")
-def filling_upper_bound(vocab: int, positions: int) -> int:
+@factored("ub_fill", int)
+def filling_upper_bound(vocab: int, positions: int) -> Product:
     """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
 
     V^floor(N / 2),   for a balanced partition
     """
-    return power(vocab, positions // 2)
+    return Product(powers=[(vocab, positions // 2)])
 
 
-@certified("ub_fill_log3")
-def filling_upper_bound_log3(vocab: int, positions: int) -> "arb":
-    """Logarithm base 3 of the ways to fill the smaller side."""
-    return log3(vocab) * (positions // 2)
-
-
-@catalogued("ub_stat_pos")
-def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> int:
+@factored("ub_stat_pos", int)
+def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> Split:
     """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
 
         min_{k0} [ (r+1) multiset(m'+1, k0) + multiset(m'+1, C-1-k0) ],   m' = r(r+1)/2 + r r_e
 
-    The bound for the full width holds too; take the smaller.
+    m' counts the second moments in which inputs have a part. The bound for the full width holds
+    too; take the smaller.
     """
-    variables = _moments_with_positions(embedding_rank, position_rank) + 1
-    return best_split(embedding_rank + 1, variables, interaction_count(depth))
-
-
-@certified("ub_stat_pos_log3")
-def statistics_upper_bound_positions_log3(
-    depth: int, embedding_rank: int, position_rank: int
-) -> "arb":
-    """Logarithm base 3 of the bound with positions, split in the middle."""
-    variables = _moments_with_positions(embedding_rank, position_rank) + 1
-    return _middle_split_log3(embedding_rank + 1, variables, interaction_count(depth))
-
-
-def _moments_with_positions(embedding_rank: int, position_rank: int) -> int:
-    """m' = r(r+1)/2 + r r_e, the second moments in which inputs have a part."""
-    if position_rank < 1:
-        way_out = "use {position_rank} >= 1, or the bound without positions"
-        raise InvalidValue("position_rank", 0, "is no positional embedding", way_out)
-    return symmetric_entries(embedding_rank) + embedding_rank * position_rank
+    refuse_if(position_rank < 1, "no-positions", position_rank)
+    variables = symmetric_entries(embedding_rank) + embedding_rank * position_rank + 1
+    return Split(factor=embedding_rank + 1, variables=variables, total=interaction_count(depth))

@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from archfit.spec.errors import InvalidValue, check_choice
+from archfit.spec.errors import check_choice
 from archfit.theory.arithmetic import (
     catalogued,
     certified,
@@ -17,15 +17,15 @@ from archfit.theory.arithmetic import (
     log3_from_ln,
 )
 from archfit.theory.continuous_bounds import (
-    deep_upper_formula_log3,
+    deep_upper_formula,
     doubled_degree,
-    every_depth_upper_bound_log3,
+    every_depth_upper_bound,
     lower_bound,
-    lower_bound_log3,
     lower_bound_wide_closed_log3,
     lower_bound_wide_log3,
 )
-from archfit.theory.statistics_bounds import statistics_upper_bound_log3
+from archfit.theory.refusal import refuse_if
+from archfit.theory.statistics_bounds import statistics_upper_bound
 
 if TYPE_CHECKING:
     from flint import arb
@@ -34,10 +34,10 @@ Lower = Literal["closed", "relaxA", "exact"]
 _LOWER = {
     "closed": lower_bound_wide_closed_log3,
     "relaxA": lower_bound_wide_log3,
-    "exact": lower_bound_log3,
+    "exact": lower_bound.log3,
 }
 Upper = Literal["paper", "stat"]
-_UPPER = {"paper": deep_upper_formula_log3, "stat": statistics_upper_bound_log3}
+_UPPER = {"paper": deep_upper_formula.log3, "stat": statistics_upper_bound.log3}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 
@@ -143,13 +143,11 @@ def shallow_equivalent(
     check_heads_fit(heads, deep_width=deep_width)
     check_choice(list(_UPPER), upper=upper)
     threshold = next(t for t in range(deep_width + 1) if 3**t >= deep_width)
-    if 3**deep_depth <= deep_width:
-        rule = f"is not above log3({{deep_width}}={deep_width}), where the corollary speaks"
-        way_out = f"use {{deep_depth}} >= {threshold + 1}"
-        raise InvalidValue("deep_depth", deep_depth, rule, way_out)
+    is_shallow = 3**deep_depth <= deep_width
+    refuse_if(is_shallow, "below-threshold", deep_depth, width=deep_width, least=threshold + 1)
 
     def limit() -> "arb":
-        every_depth = every_depth_upper_bound_log3.ball(deep_depth, deep_width, heads)
+        every_depth = every_depth_upper_bound.log3.ball(deep_depth, deep_width, heads)
         return every_depth.min(_UPPER[upper].ball(deep_depth, deep_width))
 
     def lower_log3(depth: int, width: int) -> Decimal:

@@ -12,24 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, count
-from typing import TYPE_CHECKING
 
-from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import (
-    catalogued,
-    certified,
-    check_heads_fit,
-    check_sizes,
-    ln,
-    ln_multiset,
-    log3_from_ln,
-    multiset,
-    power,
-)
+from archfit.theory.arithmetic import catalogued, check_heads_fit, check_sizes, multiset
 from archfit.theory.continuous_bounds import doubled_degree
-
-if TYPE_CHECKING:
-    from flint import arb
+from archfit.theory.factored import Product, factored
+from archfit.theory.refusal import refusal, refuse_if
 
 _DEEPEST_SEARCH = 6  # degree 81
 _MOST_MONOMIALS = 250  # exact elimination beyond this takes minutes
@@ -40,98 +27,54 @@ _PRIME = 2**61 - 1
 Point = tuple[int, ...]
 
 
-@catalogued("ub_vocab_statement")
-def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> int:
+@factored("ub_vocab_statement", int)
+def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The formula of the statement; not a bound.
 
     multiset(r + r_e, T) multiset(4, T) (T + 1)^(r + r_e),   T = 3^L
     """
     T, total = int(3**depth), embedding_rank + position_rank
-    return multiset(total, T) * multiset(4, T) * power(T + 1, total)
+    return Product(powers=[(T + 1, total)], multisets=[(total, T), (4, T)])
 
 
-@certified("ub_vocab_statement_log3")
-def vocabulary_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
-    """Logarithm base 3 of the formula of the statement; not a bound."""
-    T, total = int(3**depth), embedding_rank + position_rank
-    return log3_from_ln(ln_multiset(total, T) + ln_multiset(4, T) + ln(T + 1) * total)
-
-
-@catalogued("ub_vocab_proof")
-def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Fraction:
+@factored("ub_vocab_proof", Fraction)
+def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The tighter formula at the end of the proof; not a bound.
 
         multiset(r + r_e, T) multiset(4, T) (T/r + 1)^r (T/r_e + 1)^r_e,   T = 3^L
 
     The last factor is 1 when r_e = 0.
     """
-    T, total = int(3**depth), embedding_rank + position_rank
-    value = Fraction(multiset(total, T) * multiset(4, T))
-    for rank in (embedding_rank, position_rank):
-        if rank > 0:
-            value *= Fraction(power(T + rank, rank), power(rank, rank))
-    return value
+    T, ranks = int(3**depth), [rank for rank in (embedding_rank, position_rank) if rank]
+    powers = [(Fraction(T, rank) + 1, rank) for rank in ranks]
+    return Product(powers=powers, multisets=[(sum(ranks), T), (4, T)])
 
 
-@certified("ub_vocab_proof_log3")
-def vocabulary_proof_formula_log3(depth: int, embedding_rank: int, position_rank: int) -> "arb":
-    """Logarithm base 3 of the tighter formula at the end of the proof; not a bound."""
-    T, total = int(3**depth), embedding_rank + position_rank
-    value = ln_multiset(total, T) + ln_multiset(4, T)
-    for rank in (embedding_rank, position_rank):
-        if rank > 0:
-            value += ln(Fraction(T, rank) + 1) * rank
-    return log3_from_ln(value)
-
-
-@catalogued("lb_vocab")
-def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> int:
+@factored("lb_vocab", int)
+def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
 
         multiset(floor((r - H) / 2), 3^(L-2)),   H < r <= d_x
 
     `vocabulary_needed` says how large; for convolutions the patch needs r dimensions.
     """
-    return multiset(*_lower_terms(depth, width, heads, embedding_rank))
-
-
-@certified("lb_vocab_log3")
-def vocabulary_lower_bound_log3(depth: int, width: int, heads: int, embedding_rank: int) -> "arb":
-    """Logarithm base 3 of the lower bound for vocabulary and convolution embeddings."""
-    n, lam = _lower_terms(depth, width, heads, embedding_rank)
-    if n == 0:
-        rule = f"with {{heads}}={heads} gives the bound 0, which has no logarithm"
-        way_out = f"use {{embedding_rank}} >= {heads + 2}"
-        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
-    return log3_from_ln(ln_multiset(n, lam))
-
-
-def _lower_terms(depth: int, width: int, heads: int, embedding_rank: int) -> tuple[int, int]:
     check_heads_fit(heads, width=width)
-    if not heads < embedding_rank <= width:
-        way_out = (
-            f"this bound needs more rank than {{heads}}={heads} and no more than {{width}}={width}"
-        )
-        rule = f"is not in {heads + 1}..{width}"
-        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
-    return (embedding_rank - heads) // 2, doubled_degree(depth)
+    is_outside, ends = not heads < embedding_rank <= width, {"heads": heads, "least": heads + 1}
+    refuse_if(is_outside, "rank-outside-heads-and-width", embedding_rank, width=width, **ends)
+    zero = refusal("rank-zero", embedding_rank, heads=heads, least=heads + 2)
+    terms = (embedding_rank - heads) // 2, doubled_degree(depth)
+    return Product(multisets=[terms], if_zero=zero)
 
 
-@catalogued("lb_vocab_long")
-def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> int:
+@factored("lb_vocab_long", int)
+def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
 
         multiset(d, 3^(L-2)),   d = floor((r - 1 - H) / 2)
 
     `positions_needed` says how long.
     """
-    return multiset(*_long_terms(depth, heads, embedding_rank))
-
-
-@certified("lb_vocab_long_log3")
-def long_sequence_lower_bound_log3(depth: int, heads: int, embedding_rank: int) -> "arb":
-    """Logarithm base 3 of the lower bound for long sequences over r tokens."""
-    return log3_from_ln(ln_multiset(*_long_terms(depth, heads, embedding_rank)))
+    return Product(multisets=[_long_terms(depth, heads, embedding_rank)])
 
 
 @catalogued("lb_vocab_min_V")
@@ -150,18 +93,13 @@ def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
     3^(L-2) have full rank (`smallest_full_rank_sphere`).
     """
     d, lam = _long_terms(depth, heads, embedding_rank)
-    if depth > _DEEPEST_SEARCH:
-        rule = "needs powers of degree 3^({depth} - 2), beyond this search"
-        raise InvalidValue("depth", depth, rule, f"use {{depth}} <= {_DEEPEST_SEARCH}")
+    refuse_if(depth > _DEEPEST_SEARCH, "degree-too-large", depth, most=_DEEPEST_SEARCH)
     return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
 
 
 def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
     d = (embedding_rank - 1 - heads) // 2
-    if d < 1:
-        rule = f"with {{heads}}={heads} leaves no coordinate"
-        way_out = f"use {{embedding_rank}} >= {heads + 3}"
-        raise InvalidValue("embedding_rank", embedding_rank, rule, way_out)
+    refuse_if(d < 1, "no-coordinate", embedding_rank, heads=heads, least=heads + 3)
     return d, doubled_degree(depth)
 
 
@@ -192,13 +130,9 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
     It is lemma 8 of Wies et al. 2021, made algorithmic here.
     """
     check_sizes(dimension=dimension, degree=degree)
-    wanted, way_out = multiset(dimension, degree), "use a smaller dimension or degree"
-    if wanted > _MOST_MONOMIALS:
-        rule = (
-            f"with {{degree}}={degree} has {wanted} monomials, over the {_MOST_MONOMIALS} that "
-            "this search takes"
-        )
-        raise InvalidValue("dimension", dimension, rule, way_out)
+    wanted, most = multiset(dimension, degree), _MOST_MONOMIALS
+    if wanted > most:
+        raise refusal("too-many-monomials", dimension, degree=degree, wanted=wanted, most=most)
     steps = 0
     for squared_norm in count(1):
         steps += (math.isqrt(squared_norm) + 1) ** (dimension - 1)
@@ -209,8 +143,7 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
             kept = _points_that_raise_the_rank(points, degree)
             if len(kept) == wanted:
                 return Sphere(squared_norm=squared_norm, points=kept)
-    rule = f"with {{degree}}={degree} has no full-rank sphere that a search of seconds reaches"
-    raise InvalidValue("dimension", dimension, rule, way_out)
+    raise refusal("no-sphere", dimension, degree=degree)
 
 
 def points_of_squared_norm(dimension: int, squared_norm: int) -> Iterator[Point]:

@@ -15,21 +15,10 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING
 
-from archfit.spec.errors import InvalidValue
-from archfit.theory.arithmetic import (
-    EXACT_DIGITS,
-    TooManyDigitsError,
-    catalogued,
-    certified,
-    check_heads_fit,
-    ln,
-    log3_from_ln,
-)
-
-if TYPE_CHECKING:
-    from flint import arb
+from archfit.theory.arithmetic import check_heads_fit
+from archfit.theory.factored import Product, factored
+from archfit.theory.refusal import refusal, refuse_if
 
 Pair = tuple[int, int]
 Layer = Sequence[Pair]  # one pair (p, q) for each head
@@ -53,23 +42,14 @@ def example_plan() -> Plan:
     )
 
 
-@catalogued("monomial_witness")
-def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> int:
+@factored("monomial_witness", int)
+def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> Product:
     """The separation rank that these explicit weights have, prod (E_ab + 1).
 
     A plan with fewer layers than the depth repeats its last one.
     """
     exponents = final_exponents(depth, width, heads, plan, entry)
-    if sum(exponent.bit_length() for exponent in exponents) > EXACT_DIGITS * 3.33:
-        raise TooManyDigitsError(f"the witness of depth {depth}")
-    return math.prod(exponent + 1 for exponent in exponents)
-
-
-@certified("monomial_witness_log3")
-def monomial_witness_log3(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> "arb":
-    """Logarithm base 3 of the separation rank that these explicit weights have."""
-    exponents = final_exponents(depth, width, heads, plan, entry)
-    return log3_from_ln(sum((ln(exponent + 1) for exponent in exponents), ln(1)))
+    return Product(powers=[(exponent + 1, 1) for exponent in exponents])
 
 
 def final_exponents(depth: int, width: int, heads: int, plan: Plan, entry: int) -> list[int]:
@@ -108,33 +88,17 @@ def _next_layer(state: list[list[int]], layer: Layer, index: dict[Pair, int]) ->
 def check_plan(depth: int, width: int, heads: int, plan: Plan, entry: int) -> None:
     """Refuse a plan that does not describe weights of this network."""
     check_heads_fit(heads, width=width)
-    if not 0 <= entry < heads:
-        way_out = f"use one of the {heads} heads"
-        raise InvalidValue("entry", entry, f"is not in 0..{heads - 1}", way_out)
+    refuse_if(not 0 <= entry < heads, "no-such-head", entry, last=heads - 1, heads=heads)
     if not plan or len(plan) > depth:
-        raise ValueError(
-            f"the plan has {len(plan)} layers and the network {depth}; "
-            f"give 1 to {depth} layers (the last is repeated)"
-        )
+        raise refusal("plan-of-other-depth", layers=len(plan), depth=depth)
     if depth - len(plan) > _MOST_SINGLE_LAYERS and plan[-1][entry] != (entry, entry):
-        rule = f"repeats the last layer over {_MOST_SINGLE_LAYERS} times"
-        way_out = f"end the plan with the pair ({entry}, {entry}) for head {entry}"
-        raise InvalidValue("depth", depth, rule, way_out)
+        raise refusal("plan-repeats", depth, most=_MOST_SINGLE_LAYERS, entry=entry)
     for number, layer in enumerate(plan):
-        _check_layer(number, layer, heads)
-
-
-def _check_layer(number: int, layer: Layer, heads: int) -> None:
-    if len(layer) != heads:
-        raise ValueError(
-            f"layer {number} of the plan has {len(layer)} pairs; give one for each of {heads} heads"
-        )
-    for p, q in layer:
-        if not 0 <= p <= q < heads:
-            raise ValueError(
-                f"pair ({p}, {q}) in layer {number} of the plan is not 0 <= p <= q < {heads}; "
-                "count heads from zero and put the smaller first"
-            )
+        if len(layer) != heads:
+            raise refusal("layer-of-other-heads", number=number, pairs=len(layer), heads=heads)
+        for p, q in layer:
+            is_pair = 0 <= p <= q < heads
+            refuse_if(not is_pair, "pair-out-of-range", p=p, q=q, number=number, heads=heads)
 
 
 def grow_plan(depth: int, heads: int, *, seed: int) -> tuple[Plan, int]:

@@ -272,14 +272,14 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
     words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
     page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
     for start, end in (
-        ("Expected to lose", ")."),
-        ("It rests on", " data of all kinds."),
-        ("a vocabulary of 33 caps", "a bottleneck"),
+        ("worse than the best depth", "below"),
+        ("Based on", "of all kinds."),
+        ("A vocabulary of 33 limits", "a bottleneck"),
     ):
         sentence = words[words.index(start) :].partition(end)[0] + end
         assert sentence in words
         assert sentence in page
-    assert "Inputs of a higher rank, at the same budget" in page
+    assert "Other inputs for the same budget" in page
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,19 @@ def gallery_chart(models: Sequence[AuditResult], page: Layout) -> altair.VConcat
     beside, names = (altair.hconcat, NAMES) if page.columns > 1 else (altair.vconcat, 0)
     whole = page.for_panels(1)
     room, half = replace(whole, width=whole.width - names), replace(page, width=page.width - names)
+    ranks: list[Row] = []
+    heads: list[Row] = []
+    for audited in models:
+        name, ids = audited.model.name, [found.id for found in audited.findings]
+        if audited.rank_ratio is not None and audited.rank_ratio < 1:
+            limit = _bottleneck(each for each in audited.findings if each.stack == "input")
+            ranks.append({"name": name, "ratio": audited.rank_ratio, "bottleneck": limit})
+        if "attention-bottleneck" in ids:
+            ratio = max(stack.attention_ratio or 0 for stack in audited.model.stacks)
+            heads.append({"name": name, "ratio": ratio, "bottleneck": "attention"})
     bars = beside(
-        _bars(_rank_ratios(models), "embedding rank / width, where below 1", half),
-        _bars(_attention_ratios(models), "heads x head_dim / width, where above 1", half),
+        _bars(ranks, "embedding rank / width, where below 1", half),
+        _bars(heads, "heads x head_dim / width, where above 1", half),
     )
     # One legend is enough, and those that are left out must not be merged with it.
     chart: altair.VConcatChart = altair.vconcat(_shapes(models, room), bars).resolve_legend(
@@ -53,48 +63,18 @@ def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
     lines: list[Row] = [
         {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
     ]
-    rows = {"lines": lines + _good_depths(), "stacks": points}
-    return look.panel("gallery-shapes", rows, Frame(), page, KINDS)
-
-
-def _good_depths() -> list[Row]:
-    """The best depth on text of each size, and the fewest and the most layers that are as good."""
-    rows: list[Row] = []
-    for size, found in good_depths():
+    for size, found in good_depths():  # the best on text, and the fewest and most layers as good
         for line, depth in zip(GOOD, (found.low, found.depth, found.high), strict=True):
             if depth < DEEPEST_TRAINED - 0.5:  # else nobody knows where it ends
                 width = math.sqrt(size / WEIGHTS / depth)
-                rows.append({"line": line, "depth": depth, "width": width})
-    return rows
+                lines.append({"line": line, "depth": depth, "width": width})
+    rows = {"lines": lines, "stacks": points}
+    return look.panel("gallery-shapes", rows, Frame(), page, KINDS)
 
 
 def _bottleneck(findings: Iterable[Finding]) -> str:
     """The severest of these, or the word for none."""
     return next((WORDS[found.id] for found in findings if found.id in WORDS), NOTHING)
-
-
-def _rank_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    return [
-        {
-            "name": audited.model.name,
-            "ratio": audited.rank_ratio,
-            "bottleneck": _bottleneck(each for each in audited.findings if each.stack == "input"),
-        }
-        for audited in models
-        if audited.rank_ratio is not None and audited.rank_ratio < 1
-    ]
-
-
-def _attention_ratios(models: Iterable[AuditResult]) -> list[Row]:
-    return [
-        {
-            "name": audited.model.name,
-            "ratio": max(stack.attention_ratio or 0 for stack in audited.model.stacks),
-            "bottleneck": "attention",
-        }
-        for audited in models
-        if any(found.id == "attention-bottleneck" for found in audited.findings)
-    ]
 
 
 def _bars(rows: list[Row], title: str, page: Layout) -> Panel:

@@ -3,8 +3,6 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 
 import altair
 
@@ -34,7 +32,22 @@ def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) ->
     outlook = plan.best.outlook
     scale = plan.regret.expected / outlook.expected_regret if outlook.expected_regret else 1.0
     curve: list[Row] = [{"depth": d, "lost": scale * lost} for d, lost in outlook.regrets]
-    points = _points(plan, curve)
+
+    def lost_at(depth: float) -> float:
+        nearest = min(curve, key=lambda row: abs(math.log(float(row["depth"]) / depth)))
+        return float(nearest["lost"])
+
+    least, last = float(curve[0]["depth"]) / 1.1, float(curve[-1]["depth"]) * 1.1
+    named = [("archfit", float(plan.shape.depth), MARKS[0])]
+    named += [  # every adviser whose depth was looked at
+        (advice.name, advice.depth, MARKS[1] if advice.in_range else MARKS[2])
+        for advice in plan.advice
+        if advice.depth is not None and least <= advice.depth <= last
+    ]
+    points: list[Row] = [
+        {"name": name, "depth": depth, "lost": lost_at(depth), "mark": mark}
+        for name, depth, mark in named
+    ]
     most = max(HIGHEST * (plan.regret.expected + 0.01), 1.2 * float(points[0]["lost"]))
     low, high = plan.depth_range
     earlier = ((d, scale * lost) for d, lost in (before.regrets if before else ()))
@@ -48,25 +61,6 @@ def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) ->
     unit = {"y": f"expected loss against the best ({plan.regret.unit})"}
     frame = Frame(depths, Ends(0, most), unit)
     return look.panel("plan-depth", rows, frame, page.for_panels(1), MARKS)
-
-
-def _points(plan: Plan, curve: list[Row]) -> list[Row]:
-    """Ours, then every adviser whose depth was looked at."""
-    named = [
-        (advice.name, advice.depth, MARKS[1] if advice.in_range else MARKS[2])
-        for advice in plan.advice
-        if advice.depth is not None
-        and float(curve[0]["depth"]) / 1.1 <= advice.depth <= float(curve[-1]["depth"]) * 1.1
-    ]
-
-    def lost(depth: float) -> float:
-        nearest = min(curve, key=lambda row: abs(math.log(float(row["depth"]) / depth)))
-        return float(nearest["lost"])
-
-    return [
-        {"name": name, "depth": depth, "lost": lost(depth), "mark": mark}
-        for name, depth, mark in [("archfit", float(plan.shape.depth), MARKS[0]), *named]
-    ]
 
 
 def ladder_chart(runs: Sequence[LadderRun], family: str | None, page: Layout) -> Panel:
@@ -86,24 +80,19 @@ def ladder_chart(runs: Sequence[LadderRun], family: str | None, page: Layout) ->
         ]
         means += some
         bests.append(min(some, key=lambda row: float(row["bits"])))
-        fitted = _fitted(known, own).items()
-        curves += ({"size": size_words(size), "depth": d, "bits": b} for d, b in fitted)
+        # Over depth as all that is known has it, at the level of these runs.
+        depths = [float(run.depth) for run in own]
+        grid = np.geomspace(min(depths), max(depths), POINTS)
+        training = Training(known.kind, own[0].tokens_per_param)
+        draws = known.posterior.draws(own[0].size, np.array([*grid, *depths]), DRAWS, training)
+        drawn = draws.mean(axis=0)
+        bits = np.exp(drawn[:POINTS] + np.mean([math.log(r.bits) for r in own] - drawn[POINTS:]))
+        curve = zip(map(float, grid), map(float, bits), strict=True)
+        curves += [{"size": size_words(size), "depth": depth, "bits": bit} for depth, bit in curve]
     rows: dict[str, Rows] = {"means": means, "curves": curves, "bests": bests}
-    bits = look.ends(look.numbers(means + curves, "bits"))
-    frame = Frame(look.log_ticks(look.numbers(means, "depth")), bits)
+    shown = look.ends(look.numbers(means + curves, "bits"))
+    frame = Frame(look.log_ticks(look.numbers(means, "depth")), shown)
     return look.panel("ladder", rows, frame, page.for_panels(1), [*map(size_words, sizes)])
-
-
-def _fitted(known: Knowledge, runs: Sequence[LadderRun]) -> dict[float, float]:
-    """Bits per byte over depth as all that is known has it, at the level of these runs."""
-    depths = [float(run.depth) for run in runs]
-    grid = np.geomspace(min(depths), max(depths), POINTS)
-    training = Training(known.kind, runs[0].tokens_per_param)
-    at = np.array([*grid, *depths])
-    drawn = known.posterior.draws(runs[0].size, at, DRAWS, training).mean(axis=0)
-    level = np.mean([math.log(run.bits) for run in runs] - drawn[POINTS:])
-    bits = np.exp(drawn[:POINTS] + level)
-    return {float(depth): float(loss) for depth, loss in zip(grid, bits, strict=True)}
 
 
 def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
@@ -159,21 +148,16 @@ APART = 1.02  # that points of one size stand apart, so that none hides another
 def kind_chart(curves: Curves, unit: str, page: Layout) -> altair.ConcatChart:
     """Loss over depth, a line a size; beside it the same above the best of its size."""
     layout = page.for_panels(2)
-    names = [size_words(curve.size) for curve in curves]
     titles = {f"held-out loss (bits per {unit})": False, "more than the best": True}
-    panels = [
-        _kind_panel(curves, names, title, layout, above=is_above)
-        for title, is_above in titles.items()
-    ]
+    panels = [_kind_panel(curves, title, layout, above=above) for title, above in titles.items()]
     return look.side_by_side(panels, layout)
 
 
-def _kind_panel(
-    curves: Curves, names: Sequence[str], title: str, layout: Layout, *, above: bool
-) -> Panel:
+def _kind_panel(curves: Curves, title: str, layout: Layout, *, above: bool) -> Panel:
     lines: list[Row] = []
     points: list[Row] = []
     bests: list[Row] = []
+    names = [size_words(curve.size) for curve in curves]
     for name, curve in zip(names, curves, strict=True):
         base = curve.least if above else 0.0
         step = max(1, len(curve.depths) // POINTS)
@@ -211,66 +195,50 @@ def best_depth_chart(
     families: Mapping[str, Mapping[str, Curves]], rules: RuleDepths, page: Layout
 ) -> altair.ConcatChart:
     """Best depth over size, a panel a family of data; in each the rules of others."""
-    shown = [
-        _best_row(curve, {}) for kinds in families.values() for c in kinds.values() for curve in c
+    every = [curve for kinds in families.values() for own in kinds.values() for curve in own]
+    shown = look.log_ends(look.numbers((_best_row(one, {}) for one in every), "low", "high"))
+    sizes, layout = look.log_ends(float(one.size) for one in every), page.for_panels(len(families))
+    lines: list[list[Row]] = [
+        [
+            {"rule": rule, "params": size, "depth": depth}
+            for size, depth in depths.items()
+            if shown.low <= depth <= shown.high
+        ]
+        for rule, depths in rules.items()
     ]
-    depths = look.log_ends(look.numbers(shown, "low", "high"))
-    sizes = [float(c.size) for kinds in families.values() for cs in kinds.values() for c in cs]
-    layout = page.for_panels(len(families))
-    frame = Frame(look.log_ends(sizes), depths)
-    panels = [
-        _family_panel(kinds, rules, replace(frame, titles={"series": family}), layout)
-        for family, kinds in families.items()
-    ]
+    drawn = [line for line in lines if line]
+    rows: dict[str, Rows] = {
+        "rules": [row for line in drawn for row in line],
+        # a point of each line to put its name at: each at another size, since lines meet
+        "names": [line[(1 + at) % len(line)] for at, line in enumerate(drawn)],
+    }
+    panels = []
+    for family, kinds in families.items():
+        rows["bests"] = [
+            _best_row(curve, {"kind": kind, "params": curve.size * APART**at})
+            for at, (kind, curves) in enumerate(kinds.items())
+            for curve in curves
+        ]
+        frame = Frame(sizes, shown, {"series": family})
+        panels.append(look.panel("atlas-best", rows, frame, layout, list(kinds), family))
     chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
         color="independent", shape="independent"
     )
     return chart
 
 
-def _family_panel(
-    kinds: Mapping[str, Curves], rules: RuleDepths, frame: Frame, layout: Layout
-) -> Panel:
-    bests = [
-        _best_row(curve, {"kind": kind, "params": curve.size * APART**at})
-        for at, (kind, curves) in enumerate(kinds.items())
-        for curve in curves
-    ]
-    shown, family = frame.y, frame.titles["series"]
-    assert isinstance(shown, Ends)
-    lines: dict[str, list[Row]] = {
-        rule: [
-            {"rule": rule, "params": size, "depth": depth}
-            for size, depth in depths.items()
-            if shown.low <= depth <= shown.high
-        ]
-        for rule, depths in rules.items()
-    }
-    drawn = [line for line in lines.values() if line]
-    rows: dict[str, Rows] = {
-        "rules": [row for line in drawn for row in line],
-        # a point of each line to put its name at: each at another size, since lines meet
-        "names": [line[(1 + at) % len(line)] for at, line in enumerate(drawn)],
-        "bests": bests,
-    }
-    return look.panel("atlas-best", rows, frame, layout, list(kinds), family)
-
-
 def variant_chart(kinds: Mapping[str, Mapping[str, Curves]], page: Layout) -> altair.ConcatChart:
     """The least loss over size, a panel a kind of data, a line a variant: a vocabulary, a rank."""
     names = list(dict.fromkeys(name for variants in kinds.values() for name in variants))
-    draw = partial(_variant_panel, names)
-    return look.panel_for_each(draw, list(kinds.items()), page)
 
+    def panel(variants: tuple[str, Mapping[str, Curves]], layout: Layout) -> Panel:
+        rows: list[Row] = [
+            {"variant": name, "params": c.size, "bits": c.least, "depth": c.best.value or 0}
+            for name, curves in variants[1].items()
+            for c in curves
+        ]
+        sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
+        frame = Frame(look.log_ends(sizes), look.ends(bits))
+        return look.panel("atlas-variants", {"bests": rows}, frame, layout, names, variants[0])
 
-def _variant_panel(
-    names: Sequence[str], variants: tuple[str, Mapping[str, Curves]], layout: Layout
-) -> Panel:
-    rows: list[Row] = [
-        {"variant": name, "params": curve.size, "bits": curve.least, "depth": curve.best.value or 0}
-        for name, curves in variants[1].items()
-        for curve in curves
-    ]
-    sizes, bits = (look.numbers(rows, field) for field in ("params", "bits"))
-    frame = Frame(look.log_ends(sizes), look.ends(bits))
-    return look.panel("atlas-variants", {"bests": rows}, frame, layout, names, variants[0])
+    return look.panel_for_each(panel, list(kinds.items()), page)

@@ -29,12 +29,7 @@ FULL_TABLES = "full tables"
 PAD = 0.06  # of an axis, on each side of what it shows
 MOST_PANELS = 6
 # The channels that tell series apart, by what charts.toml calls them together.
-BY = {
-    "colour": ("color",),
-    "shape": ("shape",),
-    "points": ("color", "shape"),
-    "lines": ("color", "strokeDash"),
-}
+BY = {"colour": "color", "shape": "shape", "points": "color shape", "lines": "color strokeDash"}
 OF_ROW: dict[str, dict[str, Any]] = {  # each row names its own
     "row colour": {"color": altair.Color("colour:N", scale=None, legend=None)},
     "row shape": {"shape": altair.Shape("shape:N", scale=None, legend=None)},
@@ -72,6 +67,7 @@ def panel(
     """
     about, layers = _layers(name, rows, frame, layout, names)
     height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
+    title = title or about.get("title", "")
     words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
     return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
 
@@ -86,10 +82,8 @@ def facets(
 ) -> altair.FacetChart:
     """The panel of this name once for each of these panels, by the name that rows have for it."""
     about, layers = _layers(name, {}, frame, layout, names)
-    look: dict[str, Any] = {}
-    if "header" in about:
-        look["header"] = altair.Header(**about["header"])
-    facet = altair.Facet("panel:N", title=None, sort=list(panels), **look)
+    header = altair.Header(**about["header"]) if "header" in about else altair.Undefined
+    facet = altair.Facet("panel:N", title=None, sort=list(panels), header=header)
     drawn = altair.layer(*layers, data=altair.InlineData(values=list(rows)))
     sized = drawn.properties(width=layout.width, height=about["height"])
     return sized.facet(facet=facet, columns=layout.columns)
@@ -171,7 +165,7 @@ def _layer(
         shown = [{name: value} for value in values] or [
             {name: row[name]} if name in row else row for row in shown
         ]
-    encoded |= OF_ROW.get(by) or {channel: series[channel] for channel in BY.get(by, ())}
+    encoded |= OF_ROW.get(by) or {channel: series[channel] for channel in BY.get(by, "").split()}
     encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
     if mark == "point":
         look = {"filled": True, "opacity": 1} | look
@@ -179,6 +173,14 @@ def _layer(
     data = data.transform_filter(where) if where else data
     chart: altair.Chart = getattr(data, f"mark_{mark}")(**look).encode(**encoded)
     return chart
+
+
+def heading(name: str, **words: object) -> altair.TitleParams:
+    """The heading of a chart in charts.toml; `words` fill its braces."""
+    about = written("charts")[name]["heading"]
+    below = [line.format(**words) for line in about["below"]]
+    more = about.get("look", {})
+    return altair.TitleParams(about["text"].format(**words), subtitle=below, anchor="start", **more)
 
 
 def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:
@@ -235,28 +237,26 @@ def distinguishing_words(
     keys: Sequence[FamilyKey], labels: Mapping[str, str]
 ) -> dict[FamilyKey, str]:
     """What sets each of these families apart; `labels` names data sets by their hash."""
-    parts = {key: _parts(key, labels) for key in keys}
+    parts = {
+        key: (
+            f"{labels.get(key.data_hash, f'data {key.data_hash[:8]}')}, vocabulary "
+            f"{key.input.vocab:,}",
+            key.words or FULL_TABLES,
+            f"patches of {patch}" if (patch := key.input.tokens_per_position) > 1 else "",
+            "tied head" if isinstance(key.head, Tied) else "",
+            f"context {key.context}",
+            f"{key.recipe.steps:,} steps",
+            f"rule {key.recipe.learning_rate_rule}",
+            key.recipe.precision,
+        )
+        for key in keys
+    }
     columns = list(zip(*parts.values(), strict=True))
     kept = [at for at, column in enumerate(columns) if len(set(column)) > 1]
     return {
         key: ", ".join(words[at] for at in kept if words[at]) or words[1]
         for key, words in parts.items()
     }
-
-
-def _parts(key: FamilyKey, labels: Mapping[str, str]) -> tuple[str, ...]:
-    patch = key.input.tokens_per_position
-    label = labels.get(key.data_hash, f"data {key.data_hash[:8]}")
-    return (
-        f"{label}, vocabulary {key.input.vocab:,}",
-        key.words or FULL_TABLES,
-        f"patches of {patch}" if patch > 1 else "",
-        "tied head" if isinstance(key.head, Tied) else "",
-        f"context {key.context}",
-        f"{key.recipe.steps:,} steps",
-        f"rule {key.recipe.learning_rate_rule}",
-        key.recipe.precision,
-    )
 
 
 def network_words(key: FamilyKey, width: int, words: Mapping[FamilyKey, str]) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 import altair
 
 from archfit.fit.cells import CellResult, FamilyKey, WidthFamily, families_of, key_of, without_rate
-from archfit.fit.comparisons import with_full
+from archfit.fit.comparisons import rank_of, with_full
 from archfit.fit.conclusions import short_size
 from archfit.fit.curves import Curve
 from archfit.fit.depths import Crossing
@@ -18,7 +18,7 @@ from archfit.fit.noise import Noise
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
 from archfit.report.document import Figure, Layout
-from archfit.spec import Factorised
+from archfit.spec import lazy_numpy as np
 
 POINTS = 60  # of a curve
 MOST_CROSSINGS = 8  # in a panel; above it those of neighbouring depths only
@@ -61,16 +61,19 @@ def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
     for curve in fits.curves:
         curves[curve.family.key.any_depth].append(curve)
     families = families_of(fits.cells)
-    words = look.distinguishing_words(list(curves), labels)
-    return tuple(
-        SizePanel(
+    words, panels = look.distinguishing_words(list(curves), labels), []
+    for question in sorted(curves, key=_order):
+        found = [c for c in fits.crossings if c.shallow.any_depth == question and c.is_crossing]
+        if len(found) > MOST_CROSSINGS:
+            found = [crossing for crossing in found if crossing.neighbours]
+        panel = SizePanel(
             title=words[question],
             families=tuple(family for family in families if family.key.any_depth == question),
             curves=tuple(curves[question]),
-            crossings=_drawn_crossings(fits, question),
+            crossings=tuple(found),
         )
-        for question in sorted(curves, key=_order)
-    )
+        panels.append(panel)
+    return tuple(panels)
 
 
 def _order(question: FamilyKey) -> tuple[object, ...]:
@@ -78,13 +81,6 @@ def _order(question: FamilyKey) -> tuple[object, ...]:
     caps = tuple(-getattr(question, name).inner for name in question.factorised)
     steps = question.attention_step, repr(question)
     return -question.input.vocab, question.data_hash, len(caps) > 0, caps, *steps
-
-
-def _drawn_crossings(fits: Fits, question: FamilyKey) -> tuple[Crossing, ...]:
-    found = [c for c in fits.crossings if c.shallow.any_depth == question and c.is_crossing]
-    if len(found) > MOST_CROSSINGS:
-        found = [crossing for crossing in found if crossing.neighbours]
-    return tuple(found)
 
 
 def size_figure(panels: Sequence[SizePanel]) -> Figure:
@@ -108,8 +104,8 @@ def _size_chart(
     losses = [look.ends(panel.losses) for panel in panels]
     if len({panel.families[0].key.data_hash for panel in panels}) == 1:  # they are compared
         losses = [look.ends(loss for p in panels for loss in p.losses)] * len(panels)
-    frames = [Frame(sizes, ends) for ends in losses]
-    drawn = [_panel(p, names, f, layout) for p, f in zip(panels, frames, strict=True)]
+    shown = zip(panels, losses, strict=True)
+    drawn = [_panel(panel, names, Frame(sizes, ends), layout) for panel, ends in shown]
     return look.side_by_side(drawn, layout)
 
 
@@ -118,7 +114,18 @@ def _panel(
 ) -> Panel | altair.VConcatChart:
     """The panel, whose frame are its sizes and losses, above a strip of its crossings."""
     assert frame.x is not None
-    crossings = [_crossing_row(crossing, panel, frame.x) for crossing in panel.crossings]
+    (least, most, _), curves = frame.x, {curve.family.key: curve for curve in panel.curves}
+    crossings: list[Row] = []
+    for crossing in panel.crossings:
+        size, low, high = crossing.size.value or 0, crossing.size.low, crossing.size.high
+        name = f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}"
+        on_curve = float(curves[crossing.shallow].mean(np.array([math.log(size)]))[0])
+        inside = {"low": max(low or least, least), "high": min(high or most, most)}
+        is_open = {
+            "low_is_open": low is None or low < least,
+            "high_is_open": high is None or high > most,
+        }
+        crossings.append({"row": name, "size": size, "loss": on_curve, **inside, **is_open})
     rows = {
         "curves": [row for curve in panel.curves for row in curve_rows(curve)],
         "runs": [
@@ -146,8 +153,6 @@ def _panel(
 
 def curve_rows(curve: Curve) -> list[Row]:
     """Points along a fitted curve with the ends of its band."""
-    import numpy as np
-
     points = np.linspace(*curve.family.log_range, POINTS)
     low, high = curve.band(points)
     return [
@@ -161,24 +166,6 @@ def curve_rows(curve: Curve) -> list[Row]:
         }
         for point, loss, least, most in zip(points, curve.mean(points), low, high, strict=True)
     ]
-
-
-def _crossing_row(crossing: Crossing, panel: SizePanel, sizes: look.Ends) -> Row:
-    """A crossing, its height on the curve of the shallow depth, and its interval in the frame."""
-    import numpy as np
-
-    size, low, high = crossing.size.value, crossing.size.low, crossing.size.high
-    assert size is not None
-    (shallow,) = [curve for curve in panel.curves if curve.family.key == crossing.shallow]
-    return {
-        "row": f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}",
-        "size": size,
-        "loss": float(shallow.mean(np.array([math.log(size)]))[0]),
-        "low": sizes[0] if low is None else max(low, sizes[0]),
-        "high": sizes[1] if high is None else min(high, sizes[1]),
-        "low_is_open": low is None or low < sizes[0],
-        "high_is_open": high is None or high > sizes[1],
-    }
 
 
 Tables = tuple[str, ...]
@@ -213,26 +200,26 @@ class RankPanel:
 
     def losses(self, cells: Sequence[CellResult]) -> Ends:
         """The ends of an axis that shows the runs and intervals of these cells."""
-        means = look.numbers((self.mean(cell) for cell in cells), "low", "high")
-        return look.ends([*means, *(loss for cell in cells for loss in cell.losses)])
+        rows = self.rows(cells)
+        return look.ends(
+            look.numbers(rows["means"], "low", "high") + look.numbers(rows["runs"], "loss")
+        )
 
-    def mean(self, cell: CellResult) -> Row:
-        """The mean of a cell with its 90 % interval, which is a point where noise is not known."""
-        half = self.noise.t(cell) * self.noise.error(cell) if self.noise.is_enough else 0.0
-        half = half if math.isfinite(half) else 0.0
-        interval: Row = {"low": cell.mean - half, "high": cell.mean + half}
-        return _row(cell) | {"loss": cell.mean} | interval
+    def rows(self, cells: Sequence[CellResult]) -> dict[str, Rows]:
+        """Runs, and means with 90 % intervals, which are points where noise is not known."""
+        means: list[Row] = []
+        for cell in cells:
+            half = self.noise.t(cell) * self.noise.error(cell) if self.noise.is_enough else 0.0
+            half = half if math.isfinite(half) else 0.0
+            interval: Row = {"low": cell.mean - half, "high": cell.mean + half}
+            means.append(_row(cell) | {"loss": cell.mean} | interval)
+        runs = [_row(cell) | {"loss": loss} for cell in cells for loss in cell.losses]
+        return {"means": means, "runs": runs}
 
 
 def table_words(cell: CellResult) -> str:
     """The factorised tables of a cell."""
     return " and ".join(key_of(cell).factorised)
-
-
-def rank_of(cell: CellResult) -> int:
-    """The least inner size of its factorised tables; one above the width is a control."""
-    tables = (getattr(cell.architecture, name) for name in key_of(cell).factorised)
-    return min(table.inner for table in tables if isinstance(table, Factorised))
 
 
 def rank_figure(
@@ -245,10 +232,8 @@ def rank_figure(
         name, varied = "position-ranks", "the rank of positions and of the vocabulary"
     else:
         found = _rank_panels(fits, labels, lambda names: names != POSITIONS)
-        varying = (
-            one for one in found if len({cell.architecture.width for cell in one.widths}) > 1
-        )
-        panels = [*varying][: look.MOST_PANELS // 2]
+        varying = [one for one in found if len({c.architecture.width for c in one.widths}) > 1]
+        panels = varying[: look.MOST_PANELS // 2]
         name, varied = "loss-against-rank-and-width", "rank and against width"
     if not panels:
         return None
@@ -281,7 +266,7 @@ def _rank_panels(
             limited=tuple(sorted(limited, key=rank_of)),
             widths=families[key_of(full)].cells,
             curve=tuple(curve for curve in fits.curves if curve.family.key == key_of(full)),
-            noise=next(n for n in fits.noise if full in n.cells),
+            noise=fits.noise_about(full),
         )
         for full, limited in found
     ]
@@ -290,41 +275,28 @@ def _rank_panels(
 def _rank_chart(
     panels: Sequence[RankPanel], page: Layout, *, has_widths: bool
 ) -> altair.ConcatChart:
+    """Loss over ranks, and beside each panel, where that is asked for, over widths."""
     layout = page if has_widths else page.for_panels(len(panels))
     names = sorted({name for panel in panels for name in panel.tables})
     charts = []
     for panel in panels:
+        width, depth = panel.full.architecture.width, panel.full.architecture.depth
         losses = panel.losses((*panel.limited, *(panel.widths if has_widths else [panel.full])))
-        charts.append(_ranks(panel, names, losses, layout))
-        charts += [_widths(panel, losses, layout)] if has_widths else []
+        frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
+        lines: dict[str, Rows] = {
+            "full": [{"loss": panel.full.mean}],
+            "width": [{"rank": float(width)}],
+        }
+        rows = panel.rows(panel.limited) | lines
+        charts.append(look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks"))
+        if has_widths:
+            widths = look.log_ticks([cell.architecture.width for cell in panel.widths])
+            curves: dict[str, Rows] = {
+                "curves": [row for curve in panel.curve for row in curve_rows(curve)]
+            }
+            rows, title = panel.rows(panel.widths) | curves, f"depth {depth}: widths"
+            charts.append(look.panel("widths", rows, Frame(widths, losses), layout, title=title))
     return look.side_by_side(charts, layout)
-
-
-def _ranks(panel: RankPanel, names: Sequence[str], losses: Ends, layout: Layout) -> Panel:
-    width = panel.full.architecture.width
-    frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
-    rows: dict[str, Rows] = {
-        "full": [{"loss": panel.full.mean}],
-        "width": [{"rank": float(width)}],
-        "means": [panel.mean(cell) for cell in panel.limited],
-        "runs": _cell_rows(panel.limited),
-    }
-    return look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks")
-
-
-def _widths(panel: RankPanel, losses: Ends, layout: Layout) -> Panel:
-    frame = Frame(look.log_ticks([cell.architecture.width for cell in panel.widths]), losses)
-    rows: dict[str, Rows] = {
-        "curves": [row for curve in panel.curve for row in curve_rows(curve)],
-        "means": [panel.mean(cell) for cell in panel.widths],
-        "runs": _cell_rows(panel.widths),
-    }
-    title = f"depth {panel.full.architecture.depth}: widths"
-    return look.panel("widths", rows, frame, layout, title=title)
-
-
-def _cell_rows(cells: Sequence[CellResult]) -> list[Row]:
-    return [_row(cell) | {"loss": loss} for cell in cells for loss in cell.losses]
 
 
 def _row(cell: CellResult) -> Row:

@@ -1,8 +1,7 @@
 """The figures of a sweep that its records support; comparisons, seeds, costs of bottlenecks."""
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -87,7 +86,9 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     """How much seeds alone change the loss of each cell; None where nothing was repeated."""
-    repeated = sorted((c for c in fits.cells if c.seeds > 1), key=_std, reverse=True)
+    repeated = sorted(
+        (c for c in fits.cells if c.seeds > 1), key=lambda c: c.std or 0, reverse=True
+    )
     if not repeated:
         return None
     cells = repeated[:MOST_CELLS]
@@ -97,33 +98,21 @@ def spread_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
     noisy = frozenset(cell for noise in fits.noise for cell in noise.noisy.cells)
     pooled = "; ".join(f"{noise.std:.2g} nats" for noise in fits.noise if noise.std > 0)
+    runs: list[Row] = []
+    bars: list[Row] = []
+    for name, cell in zip(names, cells, strict=True):
+        one: Row = {"row": name, "noisy": str(cell in noisy)}
+        runs += [one | {"difference": loss - cell.mean} for loss in cell.losses]
+        bars.append({"row": name, "low": -(cell.std or 0), "high": cell.std or 0})
+    shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
+    rows = {"runs": runs, "bars": bars}
     return Figure.of(
         "spread-of-seeds",
         f"Losses about the means of {len(cells)} cells; standard deviation of one run "
-        f"{pooled or 'zero'}; the noisiest, {names[0]}, has {_std(cells[0]):.2g}.",
-        partial(_spread_chart, dict(zip(names, cells, strict=True)), noisy),
+        f"{pooled or 'zero'}; the noisiest, {names[0]}, has {cells[0].std:.2g}.",
+        lambda page: look.panel("spread", rows, Frame(shown, names), page.for_panels(1)),
         left=len(repeated) - len(cells),
     )
-
-
-def _std(cell: CellResult) -> float:
-    return math.sqrt(cell.squares / (cell.seeds - 1))
-
-
-def _spread_chart(
-    cells: Mapping[str, CellResult], noisy: frozenset[CellResult], layout: Layout
-) -> Panel:
-    runs: list[Row] = [
-        {"row": name, "difference": loss - cell.mean, "noisy": str(cell in noisy)}
-        for name, cell in cells.items()
-        for loss in cell.losses
-    ]
-    bars: list[Row] = [
-        {"row": name, "low": -_std(cell), "high": _std(cell)} for name, cell in cells.items()
-    ]
-    shown = look.ends([*look.numbers(runs, "difference"), *look.numbers(bars, "low", "high")])
-    rows = {"runs": runs, "bars": bars}
-    return look.panel("spread", rows, Frame(shown, list(cells)), layout.for_panels(1))
 
 
 SIDES = {
@@ -132,14 +121,6 @@ SIDES = {
     ("embedding", "head"): "both",
 }
 APART = 9  # pixels between points of one rank or ratio
-
-
-class CostPanel(NamedTuple):
-    """What limited tables cost one network."""
-
-    title: str
-    width: int
-    costs: list[Contrast]
 
 
 def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
@@ -157,16 +138,16 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         return None
     words = look.distinguishing_words([key for key, _ in both], labels)
     panels = [
-        CostPanel(look.network_words(key, width, words), width, items)
+        (look.network_words(key, width, words), width, items)
         for (key, width), items in both.items()
     ][: look.MOST_PANELS]
     said = []
-    for panel in panels:
+    for title, _, items in panels:
         costs = (
             f"{SIDES[item.first.factorised]} rank {item.rank} {item.difference.estimate.value:+.3f}"
-            for item in panel.costs
+            for item in items
         )
-        said.append(f"{panel.title}: {'; '.join(costs)}.")
+        said.append(f"{title}: {'; '.join(costs)}.")
     return Figure.of(
         "input-and-output-rank",
         f"Cost in nats per token: {' '.join(said)}",
@@ -174,30 +155,23 @@ def side_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     )
 
 
-def _cost_panel(panel: CostPanel, layout: Layout) -> Panel:
-    ranks = [*(item.rank for item in panel.costs), panel.width]
-    rows = [_cost_row(item, _step_apart(look.log_ends(ranks), layout)) for item in panel.costs]
+def _cost_panel(panel: tuple[str, int, list[Contrast]], layout: Layout) -> Panel:
+    title, width, costs = panel
+    ranks, rows = [*(item.rank for item in costs), width], []
+    apart = _step_apart(look.log_ends(ranks), layout)
+    for item in costs:
+        place, found = list(SIDES).index(item.first.factorised) - 1, item.difference.estimate
+        row: Row = {"side": SIDES[item.first.factorised], "inner": item.rank}
+        row["rank"] = item.rank * apart**place
+        rows.append(row | {name: value or 0.0 for name, value in found.row("cost").items()})
     frame = Frame(look.log_ticks(ranks), look.ends([0.0, *look.numbers(rows, "low", "high")]))
-    drawn: dict[str, Rows] = {"costs": rows, "width": [{"rank": float(panel.width)}]}
-    return look.panel("cost", drawn, frame, layout, list(SIDES.values()), panel.title)
+    drawn: dict[str, Rows] = {"costs": rows, "width": [{"rank": float(width)}]}
+    return look.panel("cost", drawn, frame, layout, list(SIDES.values()), title)
 
 
 def _step_apart(shown: Ends, layout: Layout) -> float:
     """The factor on a logarithmic axis that sets points a little apart."""
     return float((shown[1] / shown[0]) ** (APART / layout.width))
-
-
-def _cost_row(item: Contrast, apart: float) -> Row:
-    place = list(SIDES).index(item.first.factorised) - 1
-    return {
-        "side": SIDES[item.first.factorised],
-        "inner": item.rank,
-        "rank": item.rank * apart**place,
-        **{name: value or 0.0 for name, value in item.difference.estimate.row("cost").items()},
-    }
-
-
-TITLES = {"rank": "low rank", "attention": "wide attention"}
 
 
 class Share(NamedTuple):
@@ -214,7 +188,16 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
     known = [item for item in fits.redundancy if item.outcome != "unknown"]
     if not known:
         return None
-    shares = list(_shares(known, labels))
+    rest = {item.family.with_full_tables.any_depth for item in known if item.kind == "rank"}
+    apart = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
+    depths, shares = {item.family.depth for item in known}, []
+    for item in known:  # series by what is limited, and by what else differs
+        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
+        more = apart.get(item.family.with_full_tables.any_depth, "")
+        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
+        value = next(number for number in item.estimate.row().values() if number is not None)
+        mark = "share" if item.outcome == "value" else item.outcome
+        shares.append(Share(item, series, mark, value))
     kinds = dict.fromkeys(item.kind for item in known)
     panels = [[share for share in shares if share.item.kind == kind] for kind in kinds]
     names = list(dict.fromkeys(share.series for share in shares))
@@ -228,19 +211,6 @@ def redundancy_figure(fits: Fits, labels: Mapping[str, str]) -> Figure | None:
         partial(look.panel_for_each, partial(_share_panel, names), panels),
         left=len(fits.redundancy) - len(known),
     )
-
-
-def _shares(items: Sequence[MeasuredRedundancy], labels: Mapping[str, str]) -> Iterator[Share]:
-    """Series by what is limited, and by what else differs."""
-    rest = {item.family.with_full_tables.any_depth for item in items if item.kind == "rank"}
-    words = look.distinguishing_words(sorted(rest, key=repr), labels) if len(rest) > 1 else {}
-    depths = {item.family.depth for item in items}
-    for item in items:
-        depth = f"depth {item.family.depth}" if len(depths) > 1 else ""
-        more = words.get(item.family.with_full_tables.any_depth, "")
-        series = ", ".join(filter(None, [" and ".join(item.bottleneck), depth, more]))
-        value = next(number for number in item.estimate.row().values() if number is not None)
-        yield Share(item, series, "share" if item.outcome == "value" else item.outcome, value)
 
 
 def _share_panel(names: Sequence[str], points: Sequence[Share], layout: Layout) -> Panel:
@@ -265,4 +235,4 @@ def _share_panel(names: Sequence[str], points: Sequence[Share], layout: Layout) 
         rows["all"].append(row)
         rows[mark].append(row)
     frame = Frame(ratios, Ends(low, high))
-    return look.panel(f"share-{kind}", rows, frame, layout, names, TITLES[kind])
+    return look.panel(f"share-{kind}", rows, frame, layout, names)

@@ -13,7 +13,8 @@ from archfit.report.charts import DEEPEST_BOUNDS, look
 from archfit.report.charts.look import Ends, Frame, Row
 from archfit.report.document import WIDE, Layout, written
 from archfit.theory.arithmetic import WIDTH
-from archfit.theory.bounds import Shape, bounds_report, regime
+from archfit.theory.bounds import bounds_report, regime
+from archfit.theory.shape import Shape
 
 MOST_DEPTHS = 32  # points on a curve
 UPPER, LOWER, DISPUTED = written("charts")["bounds"]["series"]["names"]
@@ -32,18 +33,14 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
     widths = sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
     mine = {shape.width: " (yours)"}
     panels = {f"width {each}{mine.get(each, '')}": each for each in widths}
-    depths = _depths(shape, widths[-1])
+    # Depths from 1 to well past the shape's and past where bounds bend.
+    bend = regime(_at(shape, widths[-1], shape.depth)).corrected_threshold
+    last = max(math.ceil(shape.depth * 1.3), math.ceil(bend) + 3)
+    depths = range(1, last + 1, max(1, last // MOST_DEPTHS))
     rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
     layout = replace(page, width=min(330, page.width))
-    title = altair.TitleParams(
-        f"What depth can add: bounds on the separation rank, {_inputs(shape)}",
-        subtitle=[
-            f"{'Causal' if shape.causal else 'Unmasked'} network with linear attention. Solid "
-            f"vertical rule: depth {shape.depth}. Dotted rules: log3(d) of the papers,",
-            "and where the proved upper bound bends, up to where it grows doubly exponentially.",
-        ],
-        anchor="start",
-    )
+    network = "Causal" if shape.causal else "Unmasked"
+    title = look.heading("bounds", inputs=_inputs(shape), network=network, depth=shape.depth)
     said = f"Lower and upper bounds over depth for widths {widths}"
     compared = UNMASKED if shape.causal else DISPUTED
     facets = look.facets("bounds", rows, Frame(), layout, list(panels), [UPPER, LOWER, compared])
@@ -51,13 +48,6 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
         title=title, description=said
     )
     return chart
-
-
-def _depths(shape: Shape, widest: int) -> list[int]:
-    """Depths from 1 to well past the shape's and past where bounds bend."""
-    bend = regime(_at(shape, widest, shape.depth)).corrected_threshold
-    last = max(math.ceil(shape.depth * 1.3), math.ceil(bend) + 3)
-    return list(range(1, last + 1, max(1, last // MOST_DEPTHS)))
 
 
 def _at(shape: Shape, width: int, depth: int) -> Shape:
@@ -104,18 +94,18 @@ HIGHEST, HIGHEST_BOUND = 8.0, 16.0  # log10, where curves leave the panels
 
 def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
-    rows = [row for measurement in measured for row in _measured_rows(measurement)]
+    rows: list[Row] = []
+    for each in measured:
+        network, partition = each.experiment.network, each.experiment.partition
+        if len(partition.inside) + len(partition.outside) == 2 * network.width:  # else too few
+            row = _growth_row(network.width, network.depth, each.rank)
+            rows.append(row | {"rank": f"{each.rank:,}"})
     widths = sorted({int(row["width"]) for row in rows})
     bounds = {width: list(_bound_rows(width)) for width in widths}
     proved = [row for some in bounds.values() for row in some if row["line"] == LINES[0]]
     depths = Ends(DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2)
-    by_width = look.panel(
-        "growth",
-        {"bounds": proved, "measured": rows},
-        Frame(depths, Ends(0.0, HIGHEST)),
-        WIDE,
-        widths,
-    )
+    drawn, frame = {"bounds": proved, "measured": rows}, Frame(depths, Ends(0.0, HIGHEST))
+    by_width = look.panel("growth", drawn, frame, WIDE, widths)
     shown = widths[:PANELS]
     marks = [row | {"line": "measured"} for row in rows if row["width"] in shown]
     with_bounds = look.facets(
@@ -125,31 +115,12 @@ def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
         replace(WIDE, width=250),
         [f"width {width}" for width in shown],
     )
-    title = altair.TitleParams(
-        "Separation rank, measured exactly",
-        subtitle=[
-            "Unmasked network with linear attention, one head, balanced partition of 2 x width "
-            "positions.",
-            "Marks are measured; dashed lines go on where only the proved upper bound (ub_stat_N) "
-            "is known.",
-        ],
-        anchor="start",
-        fontSize=16,
-    )
     chart: altair.VConcatChart = (
-        altair.vconcat(by_width, with_bounds, title=title)
+        altair.vconcat(by_width, with_bounds, title=look.heading("growth"))
         .resolve_scale(color="independent", strokeDash="independent", shape="independent")
         .properties(description=f"{len(rows)} measured separation ranks over depth")
     )
     return chart
-
-
-def _measured_rows(measured: Measurement) -> Iterator[Row]:
-    """The measured rank, where there are positions enough."""
-    network, partition = measured.experiment.network, measured.experiment.partition
-    if len(partition.inside) + len(partition.outside) == 2 * network.width:
-        rank: Row = {"rank": f"{measured.rank:,}"}
-        yield _growth_row(network.width, network.depth, measured.rank) | rank
 
 
 def _bound_rows(width: int) -> Iterator[Row]:

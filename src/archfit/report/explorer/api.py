@@ -19,10 +19,12 @@ from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts import DEEPEST_BOUNDS
 from archfit.report.plan_document import plan_document as document_of_plan
+from archfit.report.theory_document import bounds_json
 from archfit.spec.bounded_json import parse_object
 from archfit.spec.files import packed_file
 from archfit.spec.sizes import parse_bytes, parse_size
-from archfit.theory.bounds import Shape, bounds_report
+from archfit.theory.bounds import bounds_report
+from archfit.theory.shape import Shape
 
 Value = int | float | bool | str
 Pairs = Sequence[tuple[str, str]]
@@ -146,22 +148,17 @@ def bounds_document(asked: Question) -> object:
             f"long for the explorer; run {command_line(asked)}"
         )
         raise HTTPException(422, sentence)
-    return bounds_report(shape).as_json()
+    return bounds_json(bounds_report(shape))
 
 
 def audit_document(asked: Question) -> object:
     """As `archfit audit --json`: a list of one, by its name or by the config.json of the body."""
     if not asked.body:
         name = str(read_parameters(asked.query, "/api/audit")["name"])
-        return [audit_json(audited_name(name))]
+        return [audit_json(audit_model(zoo_model(name)))]
     if asked.query:
         raise ValueError("a config.json and parameters are given; give one of them")
     return [audit_json(audited_config(asked.body))]
-
-
-def audited_name(name: str) -> AuditResult:
-    """A model of the built-in table; no other place is looked into."""
-    return audit_model(zoo_model(name))
 
 
 def audited_config(content: bytes) -> AuditResult:

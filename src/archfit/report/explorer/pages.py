@@ -15,19 +15,14 @@ from starlette.responses import Response
 from archfit import __version__
 from archfit.advise.repairs import plan_command
 from archfit.audit.auditor import AuditResult, audit_model, checked_claims
-from archfit.audit.zoo import zoo_models, zoo_names
+from archfit.audit.zoo import zoo_model, zoo_models, zoo_names
 from archfit.fit.atlas import read_atlas
+from archfit.report import audit_document
 from archfit.report.atlas_document import OF_A_KIND, atlas_document
-from archfit.report.audit_document import (
-    gallery_figure,
-    gallery_summary,
-    model_sections,
-    models_table,
-)
-from archfit.report.document import NARROW, WIDE, Document, Figure, Section, written
+from archfit.report.document import Document, Figure, Section, written
 from archfit.report.explorer import api
 from archfit.report.explorer.api import Pairs, Question
-from archfit.report.page import fragment, spec_of, templates
+from archfit.report.page import LAYOUTS, fragment, spec_of, templates
 from archfit.report.plan_document import plan_document, theory_figure
 from archfit.spec.errors import one_line
 
@@ -85,15 +80,15 @@ def _audit_page(asked: Question, values: Json) -> None:
     if name and config:
         raise ValueError("a name and a config are given; give one of them")
     if name or config:
-        audited = api.audited_name(name) if name else api.audited_config(config.encode())
+        audited = audit_model(zoo_model(name)) if name else api.audited_config(config.encode())
         values |= {
             "model": audited.model,
-            "sections": fragment(model_sections(audited)),
+            "sections": fragment(audit_document.model_sections(audited)),
             "api": f"api/audit?{urlencode({'name': name})}" if name else "",
         }
 
 
-COLUMNS = (*models_table(()).columns, "findings")
+COLUMNS = (*audit_document.models_table(()).columns, "findings")
 WORDS = ("model", "modality", "findings")  # columns; the others hold numbers
 SLUGS = tuple(column.replace(" ", "-") for column in COLUMNS)
 
@@ -105,7 +100,7 @@ def _gallery_page(asked: Question, values: Json) -> None:
         "columns": list(zip(COLUMNS, SLUGS, strict=True)),
         "words": WORDS,
         "claims": checked_claims(models),
-        "summary": gallery_summary(models),
+        "summary": audit_document.gallery_summary(models),
         "total": len(models),
     }
     fields = _checked_fields(asked.query, "gallery")
@@ -118,17 +113,16 @@ def _gallery_page(asked: Question, values: Json) -> None:
         text = row["columns"][at]
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
-    rows = [row for row in map(_gallery_row, models) if find in " ".join(row["columns"]).casefold()]
+    rows: list[Json] = []
+    for audited in models:
+        (cells,) = audit_document.models_table([audited]).rows
+        columns = [*cells, " ".join(found.id for found in audited.findings)]  # all as words
+        if find in " ".join(columns).casefold():
+            row = {"cells": list(cells), "findings": audited.findings, "columns": columns}
+            rows.append(row)
     known = [row for row in rows if row["columns"][at]]
     unknown = [row for row in rows if not row["columns"][at]]
     values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown
-
-
-def _gallery_row(audited: AuditResult) -> Json:
-    """The cells of a model, its findings, and what it is sorted by: cells and findings as words."""
-    (cells,) = models_table([audited]).rows
-    columns = [*cells, " ".join(found.id for found in audited.findings)]
-    return {"cells": list(cells), "findings": audited.findings, "columns": columns}
 
 
 @cache
@@ -192,12 +186,11 @@ def page(asked: Question) -> Response:
     return api.response(text, "text/html", 400 if values["problem"] else 200)
 
 
-LAYOUTS = {"wide": WIDE, "narrow": NARROW}
 # The figure of each name for a query; "depth" is that of the kind asked for.
 FIGURES: dict[str, Callable[[Pairs], Figure]] = {
     "depths": lambda query: plan_document(api.plan_of(_plan_query(query))).figure("depths"),
     "bounds": lambda query: theory_figure(api.plan_of(_plan_query(query))),
-    "models": lambda _: gallery_figure(_published_models()),
+    "models": lambda _: audit_document.gallery_figure(_published_models()),
     "depth": lambda query: _atlas()[0].figure(f"{OF_A_KIND}{_kind(query)}"),
     "best-depth": lambda _: _atlas()[0].figure("best-depth"),
     "vocabularies": lambda _: _atlas()[0].figure("vocabularies"),

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from archfit.report.document import written
 from archfit.report.explorer import api, pages, workers
 from archfit.report.explorer.api import ADDRESS, MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from archfit.report.page import vega_embed
@@ -26,19 +27,7 @@ MOST_CONNECTIONS = 512
 REMEMBERED = 128  # answers, of at most about 250 kB
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # for each process that answers
-# Styles are in sheets. Vega sets them through the object model, which no policy forbids.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "connection": "close",  # one request a connection: nothing waits behind another, or is smuggled
-}
+HEADERS: dict[str, str] = written("pages")["headers"]
 FOR_A_DAY = {"cache-control": "public, max-age=86400"}
 
 
@@ -144,6 +133,7 @@ class Explorer:
 
 
 def _has_failed(asking: "asyncio.Future[Response]") -> bool:
+    """Whether it has ended without a good answer."""
     if not asking.done():
         return False
     is_broken = asking.cancelled() or asking.exception() is not None

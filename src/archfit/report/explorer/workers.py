@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from archfit.report.explorer import api, pages
 from archfit.report.explorer.api import Question, refusal
+from archfit.report.page import LAYOUTS
 from archfit.spec.errors import one_line
 
 TAKE_A_CONFIG = ("/api/audit", "/audit")  # as the body of a POST
@@ -39,7 +40,7 @@ class PoolLimits(NamedTuple):
 
 
 def _charts(*names: str) -> tuple[str, ...]:
-    return tuple(f"/chart/{layout}/{name}" for layout in pages.LAYOUTS for name in names)
+    return tuple(f"/chart/{layout}/{name}" for layout in LAYOUTS for name in names)
 
 
 # Plans and audits take milliseconds; bounds, which may not, charts and the gallery, and the atlas,
