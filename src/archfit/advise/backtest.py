@@ -106,14 +106,11 @@ class RuleScore:
         for pick in self.picks:
             if pick.regret is not None and pick.at_most is not None:
                 held[pick.setting.family].append(float(pick.regret <= pick.at_most))
-        if not held:
-            return UNKNOWN
-        found, every = _over_families(held), [each for some in held.values() for each in some]
-        low, high = found.low, found.high
+        every, found = [each for some in held.values() for each in some], _over_families(held)
         return Estimate(
-            value=math.fsum(every) / len(every),
-            low=None if low is None else max(0.0, low),
-            high=None if high is None else min(1.0, high),
+            value=math.fsum(every) / len(every) if every else None,
+            low=found.low and max(0.0, found.low),
+            high=found.high and min(1.0, found.high),
         )
 
 
@@ -142,8 +139,7 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
     """Every rule on the atlas and on public grids."""
     found = []
     for grid in grids:
-        is_public = grid in SOURCES
-        own = read_atlas(HELD_BACK) if grid == UNSEEN else atlas
+        is_public, own = grid in SOURCES, read_atlas(HELD_BACK) if grid == UNSEEN else atlas
         settings = public_settings(grid) if is_public else atlas_settings(own)
         unit = "nats per token" if is_public else "bits per byte or symbol"
         if settings:
