@@ -63,10 +63,12 @@ def _answer(advice: Advice) -> Iterator[str]:
     yield from confidence(advice.plan)
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
+        rows = advice.data.vocab
+        carried = f" Your budget can carry {rows:,} tokens." if rows > best.vocab else ""
         yield (
             f"{best.label} was the best of {len(advice.trials)} vocabularies: {best.bits:.3f} bits "
             f"per byte with {size_words(round(best.params, -3))} parameters, {other.label} "
-            f"{other.bits:.3f}."
+            f"{other.bits:.3f}.{carried}"
         )
     second = advice.runner_up
     if second.lost > 0:
