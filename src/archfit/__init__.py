@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from archfit.answers import atlas, backtest, bounds, measure, plan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["atlas", "backtest", "bounds", "measure", "plan"]  # and ROOMS
 ROOMS = ("advise", "audit")  # folders of the package that can be called
 

@@ -100,8 +100,7 @@ class RuleScore:
 
     @property
     def covered(self) -> Estimate:
-        """The share of settings in which "at most" held, and its interval by how families differ
-        (the mean of families, which need not be in the middle of it)."""
+        """The share of settings in which "at most" held, and its interval by how families do."""
         held: dict[str, list[float]] = defaultdict(list)
         for pick in self.picks:
             if pick.regret is not None and pick.at_most is not None:
