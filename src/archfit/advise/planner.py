@@ -12,7 +12,14 @@ from archfit.advise.plan_request import PlanRequest, RankLimit
 from archfit.advise.prior import FAR, TEXT
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
-from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
+from archfit.advise.shapes import (
+    LEAST_TOKENS,
+    BestShape,
+    Knowledge,
+    RoundedShape,
+    best_shape,
+    ideal_for,
+)
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
 
@@ -226,10 +233,11 @@ def _data_warnings(request: PlanRequest, sizes: Parts) -> Iterator[str]:
     data, wanted = request.data, request.tokens_per_param * sizes.total
     if data and EPOCHS * data.tokens < wanted:
         fed = EPOCHS * data.tokens / request.tokens_per_param
+        each = max(LEAST_TOKENS, EPOCHS * data.tokens / sizes.total)
         yield (
             f"the data has {data.tokens:,} tokens, and a network of this size wants {wanted:,.0f}; "
             f"read {EPOCHS} times they feed about {fed:,.0f} parameters, and the depth is chosen "
-            f"for {EPOCHS * data.tokens / sizes.total:.2g} tokens a parameter"
+            f"for {each:.2g} tokens a parameter"
         )
 
 

@@ -33,6 +33,7 @@ TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
 LEAST_WIDTH = 16
 LEAST_RATIO = 2  # of width to depth, where nobody has measured less
+LEAST_TOKENS = 1.0  # a parameter: the fewest at which networks of equal size were compared
 DEEPEST = 1 << 20  # layers: more than any budget buys at twice their width
 TABLES_AT_MOST = 2  # times the blocks: networks of the atlas have tables of no more than half
 
@@ -103,13 +104,14 @@ class Knowledge:
     ) -> DepthOutlook:
         """Depths at a size, up to one.
 
-        Nothing is asked below what was fitted: LEAST_SIZE parameters on the usual tokens.
+        Nothing is asked below what was fitted, LEAST_SIZE parameters on the usual tokens, or at
+        fewer tokens than networks were ever compared at.
         """
         patience = self.posterior.surface.patience
         least = USUAL_TOKENS * min(1.0, LEAST_SIZE / size) ** (1 / patience)
         ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
         fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
-        training = Training(self.kind, max(least, tokens_per_param))
+        training = Training(self.kind, max(least, LEAST_TOKENS, tokens_per_param))
         return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
 
 
