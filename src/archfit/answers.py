@@ -100,6 +100,7 @@ class Watching:
         SweepWatcher()
     )
     say: Callable[[str], None] = lambda _sentence: None
+    warn: Callable[[str], None] = lambda _sentence: None  # also those who want silence
     command: str = "archfit.advise"  # how to ask again
 
 
@@ -193,7 +194,7 @@ def advise(
     if all(options.get(name) is None for name in BUDGETS):
         options["params"] = USUAL_PARAMS
     named, wanted = how.source(str(source)), options_of(PlanOptions, options)
-    measures = how.can_train(watched.say)
+    measures = how.can_train(watched.warn)
     if not measures:
         wanted.request()  # refuses minutes that are those of no machine
     asked, folder = AdviceRequest(source=named, options=wanted), Path(out or f"advice-{named.name}")

@@ -139,7 +139,7 @@ def test_an_address_that_is_shared_restores_the_state(visit: Visit) -> None:
     page = visit.go("/")
     page.get_by_label("Embedding rank", exact=True).fill("64")
     page.get_by_label("Size", exact=True).fill("30M")
-    sync_api.expect(page.locator("#why")).to_contain_text("a rank of 64 caps")
+    sync_api.expect(page.locator("#why")).to_contain_text("A rank of 64 limits")
     sync_api.expect(page).to_have_url(re.compile("budget=30M.*rank=64"))
     sync_api.expect(page.locator("#answer")).not_to_have_attribute("aria-busy", "true")
     shape, address = visit.shape(), page.url

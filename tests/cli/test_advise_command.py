@@ -129,7 +129,7 @@ def test_the_report_answers_first_and_has_every_chart(unmeasured: Advised) -> No
     names = [one["name"] for one in unmeasured.document["report"]["figures"]]
     assert names == ["prior", "depths"]
     for name in names:
-        assert f'id="{name}" role="img" aria-label="' in text
+        assert f'id="{name}" tabindex="0" role="img" aria-label="' in text
         assert (unmeasured.out / f"report-{name}.png").stat().st_size > 5000
 
 

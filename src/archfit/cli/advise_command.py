@@ -31,6 +31,7 @@ def advise(
         reading=partial(bar, "reading", of_bytes=True),
         training=partial(watched, silent=silent),
         say=(lambda _: None) if silent else say,
+        warn=say,
         command=shlex.join([NAME, *sys.argv[1:]]),  # as it can be typed again
     )
     try:

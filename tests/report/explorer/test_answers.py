@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -135,8 +136,9 @@ def test_a_pasted_config_is_audited_as_its_file_is(name: str) -> None:
 def test_a_bad_value_is_refused_in_the_sentence_of_the_command_line(
     address: str, command: str
 ) -> None:
-    reply = asked(address)
-    assert (reply.status, json.loads(reply.content)) == (400, {"error": said(*command.split())})
+    reply, told = asked(address), said(*command.split())
+    told = re.sub(r"--([a-z-]+)=", lambda found: f"{found[1].replace('-', '_')}=", told)
+    assert (reply.status, json.loads(reply.content)) == (400, {"error": told})
 
 
 @pytest.mark.parametrize(
