@@ -107,3 +107,11 @@ def test_three_layers_of_one_head_miss_the_isotropic_deficit() -> None:
     parts = found.trials[0].parts
     assert parts is not None
     assert parts[6] == 676
+
+
+def test_with_residuals_a_short_prefix_is_counted_up_to_each_weight() -> None:
+    """Weight by weight the two counts gave 148, below the rank."""
+    found = measured(3, 2, 2, 6, d_a=1, residual=True, causal=True, side=[0])
+    assert found.rank == 150
+    assert found.upper is not None
+    assert found.rank <= found.upper == 152

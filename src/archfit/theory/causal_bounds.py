@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from archfit.spec.search import bisect_rising, first_whole
@@ -64,6 +64,11 @@ class MaskedNetwork:
     def rank(self) -> int:
         """r = min(embedding rank, width, vocabulary)."""
         return min(r for r in (self.width, self.embedding_rank, self.vocab) if r is not None)
+
+    @property
+    def mixes_degrees(self) -> bool:
+        """Whether polynomials of several degrees are added: weights are no degrees then."""
+        return self.residual or self.vocab is not None
 
     @property
     def inner(self) -> int:
@@ -183,7 +188,12 @@ def _first(net: MaskedNetwork, letters: Series, positions: int | None) -> Series
     monomials = prefix_monomials(seen_statistics(net))
     if positions is None:
         return monomials
-    return list(map(min, monomials, _words(letters, positions)))
+    words, total = _words(letters, positions), [0]
+    if not net.mixes_degrees:
+        return list(map(min, monomials, words))
+    for more, most in zip(monomials, accumulate(words), strict=True):  # all up to a weight
+        total.append(min(total[-1] + more, most))
+    return [after - before for before, after in pairwise(total)]
 
 
 def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
@@ -220,7 +230,7 @@ def side_series(net: MaskedNetwork, segments: Sequence[Segment]) -> tuple[Series
 
 def _met(net: MaskedNetwork, outside: Series, inside: Series) -> int:
     """sum_w min(D_A(w), D_B(C - w)); where degrees mix, a cut between the sides at the best w."""
-    if not net.residual and net.vocab is None:
+    if not net.mixes_degrees:
         return sum(map(min, outside, inside[::-1]))
     below, above = [0, *accumulate(outside)], [0, *accumulate(inside)]
     return min(a + b for a, b in zip(below, reversed(above), strict=True))
