@@ -14,7 +14,7 @@ from pathlib import Path
 from archfit.advise.backtest import ATLAS, backtest
 from archfit.advise.prior import PRIOR, TEXT
 from archfit.advise.prior_runs import KindRuns, atlas_runs, grid_runs, law_runs
-from archfit.advise.surface import Observed, fit_surface, joined, rounded
+from archfit.advise.surface import Observed, Surface, fit_surface, joined, rounded
 from archfit.fit.atlas import read_atlas
 from archfit.fit.public_grids import SOURCES
 from archfit.spec import to_json
@@ -37,13 +37,20 @@ def main() -> None:
     with ProcessPoolExecutor() as processes:
         fitted = processes.map(fit_surface, jobs.values(), [all_kinds] * len(jobs))
         found = dict(zip(jobs, map(rounded, fitted), strict=True))
+    known = rounded(all_kinds)
+    law = law_runs()
+    every_grid = [*(kind for kinds in grids.values() for kind in kinds), law]
     table = {
-        "all": to_json(rounded(all_kinds)),
+        "all": to_json(known),
         "families": {family: to_json(found[family]) for family in runs},
         "grids": {grid: to_json(found[grid]) for grid in grids},
         "runs": {family: list(map(to_json, kinds)) for family, kinds in runs.items()},
         "grid_runs": {grid: list(map(to_json, kinds)) for grid, kinds in grids.items()}
-        | {"law": [to_json(law_runs())]},
+        | {"law": [to_json(law)]},
+        "new_kinds": {
+            family: new_kind(known, [*kinds, *(every_grid if family == TEXT else ())])
+            for family, kinds in runs.items()
+        },
     }
     write(table)
     (test,) = backtest(atlas, [ATLAS])  # by the prior that was just written
@@ -54,6 +61,12 @@ def main() -> None:
 def write(table: dict[str, object]) -> None:
     """The file that ships."""
     (RESOURCES / PRIOR).write_text(json.dumps(table) + "\n", encoding="utf-8")
+
+
+def new_kind(surface: Surface, kinds: list[KindRuns]) -> dict[str, object]:
+    """What networks on some kinds say of another of their family, so that no plan solves it anew."""
+    posterior = surface.given(together(kinds))
+    return {"weights": posterior.weights, "relatives": posterior.relatives}
 
 
 def together(kinds: tuple[KindRuns, ...] | list[KindRuns]) -> Observed:

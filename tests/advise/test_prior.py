@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from archfit.advise.prior import TEXT, family_prior, known_families, shipped_prior
@@ -74,11 +75,20 @@ def test_a_family_that_is_not_known_has_the_prior_of_all_without_their_runs() ->
 def test_a_known_family_rests_on_its_own_runs_and_text_on_public_grids_too() -> None:
     dna, text = family_prior("DNA"), family_prior(TEXT)
     assert {kind.name for kind in dna.kinds} == {"dna, 1-mers", "dna, 2-mers", "dna, 3-mers"}
-    assert dna.posterior.observed is not None
-    assert len(dna.posterior.observed.sizes) == dna.runs
     assert dna.largest < 10**7 < 10**8 < text.largest
     assert not any(kind.is_grid for kind in dna.kinds)
     assert any(kind.is_grid for kind in text.kinds)
+
+
+def test_what_ships_of_a_new_kind_is_what_the_runs_of_its_family_say() -> None:
+    depths = np.array([1.0, 3.0, 9.0, 27.0])
+    for family in known_families():
+        prior = family_prior(family)
+        by_runs = shipped_prior().all.given(joined([kind.observed for kind in prior.kinds]))
+        assert prior.posterior.weights == pytest.approx(by_runs.weights, abs=1e-7)
+        assert prior.posterior.draws(2e6, depths, 50) == pytest.approx(
+            by_runs.draws(2e6, depths, 50), abs=1e-7
+        )
 
 
 def test_the_deepest_network_is_that_of_the_runs() -> None:

@@ -140,6 +140,14 @@ def test_kinds_of_one_family_tell_of_each_other_and_more_of_themselves() -> None
     assert new < 0.8 * none
 
 
+def test_what_relatives_say_of_a_new_kind_is_what_their_runs_say() -> None:
+    posterior, depths = PLANTED.given(joined([planted_kind(3), planted_kind(4)])), np.arange(1.0, 9)
+    by_runs = posterior.draws(3e6, depths, 200, Training(7, 50.0))  # conditioned run by run
+    assert posterior.draws(3e6, depths, 200, Training(NEW, 50.0)) == pytest.approx(
+        by_runs, abs=1e-9
+    )
+
+
 def test_with_fading_depth_matters_less_in_larger_networks() -> None:
     faded, even = (replace(PLANTED, fading=fading) for fading in (0.3, 0.0))
     sizes, depths = np.full(2, 3.0), np.log([2.0, 8.0])

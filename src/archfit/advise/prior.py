@@ -13,12 +13,21 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from archfit.advise.prior_runs import KindRuns
-from archfit.advise.surface import USUAL, Observed, Posterior, Surface, Training, joined
+from archfit.advise.surface import (
+    USUAL,
+    Observed,
+    Posterior,
+    Relatives,
+    Surface,
+    Training,
+    joined,
+)
 from archfit.spec import from_json
 from archfit.spec import lazy_numpy as np
 from archfit.spec.files import packed_file
 
 PRIOR = "prior.json"
+TEXT = "text"  # the family of public grids
 GRID_DEPTHS = 80  # at which a decision looks
 DRAWS = 1000
 SURE = 0.9
@@ -36,19 +45,32 @@ class ShippedPrior:
     grids: Mapping[str, Surface]
     runs: Mapping[str, tuple[KindRuns, ...]]
     grid_runs: Mapping[str, tuple[KindRuns, ...]]
+    new_kinds: Mapping[str, Posterior]  # what the surface of all says of a new kind of a family
+
+    def kinds_of(self, family: str) -> tuple[KindRuns, ...]:
+        """Kinds of a family that the atlas has, and for text the public grids."""
+        grids = (kind for some in self.grid_runs.values() for kind in some)
+        return (*self.runs[family], *(grids if family == TEXT else ()))
 
 
 @cache
 def shipped_prior() -> ShippedPrior:
     """The one of this version."""
     table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
+    surface = from_json(Surface, table["all"])
     return ShippedPrior(
-        all=from_json(Surface, table["all"]),
+        all=surface,
         families={name: from_json(Surface, found) for name, found in table["families"].items()},
         grids={name: from_json(Surface, found) for name, found in table["grids"].items()},
         runs={name: tuple(map(_kind, found)) for name, found in table["runs"].items()},
         grid_runs={name: tuple(map(_kind, found)) for name, found in table["grid_runs"].items()},
+        new_kinds={name: _new_kind(surface, found) for name, found in table["new_kinds"].items()},
     )
+
+
+def _new_kind(surface: Surface, found: Mapping[str, Any]) -> Posterior:
+    relatives = tuple(Relatives(*each) for each in found["relatives"])
+    return Posterior(surface=surface, weights=tuple(found["weights"]), relatives=relatives)
 
 
 def _kind(found: Mapping[str, Any]) -> KindRuns:
@@ -117,9 +139,6 @@ class FamilyPrior:
         return len(self.kinds) if self.family else 0
 
 
-TEXT = "text"  # the family of public grids
-
-
 @cache
 def rule_regrets() -> Mapping[str, float]:
     """What the rules of others lost in back-tests on the atlas, as docs/atlas/prior.py found."""
@@ -136,13 +155,11 @@ def known_families() -> tuple[str, ...]:
 def family_prior(family: str | None) -> FamilyPrior:
     """The prior of a family that the atlas has; of any other, or None, that of all kinds."""
     prior = shipped_prior()
-    grids = tuple(kind for some in prior.grid_runs.values() for kind in some)
     if family is None or family not in prior.runs:
         kinds = tuple(kind for some in prior.runs.values() for kind in some)
         return FamilyPrior(family=None, posterior=prior.all.given(None), kinds=kinds)
-    kinds = prior.runs[family] + (grids if family == TEXT else ())
-    posterior = prior.all.given(joined([kind.observed for kind in kinds]))
-    return FamilyPrior(family=family, posterior=posterior, kinds=kinds)
+    kinds = prior.kinds_of(family)
+    return FamilyPrior(family=family, posterior=prior.new_kinds[family], kinds=kinds)
 
 
 DepthCost: TypeAlias = Callable[[float], float]  # of ln loss, that a depth has beside its own

@@ -153,12 +153,17 @@ class Surface:
     def given(self, observed: Observed | None) -> "Posterior":
         """What it says of kinds of a family after these runs."""
         if observed is None or not len(observed.sizes):
-            return Posterior(surface=self, observed=None, solved=(), weights=self.weights)
+            return Posterior(surface=self, weights=self.weights)
         solved = self._solved(observed)
         logs = np.array([each.evidence for each in solved]) + np.log(self.weights)
         likely = np.exp(logs - logs.max())
-        weights = tuple(float(weight) for weight in likely / likely.sum())
-        return Posterior(surface=self, observed=observed, solved=solved, weights=weights)
+        return Posterior(
+            surface=self,
+            weights=tuple(float(weight) for weight in likely / likely.sum()),
+            relatives=tuple(each.relatives for each in solved),
+            observed=observed,
+            solved=solved,
+        )
 
     def log_evidence(self, observed: Observed) -> float:
         """ln of the probability of these runs."""
@@ -170,13 +175,26 @@ class Surface:
         places, found = self.places(observed), []
         shared = self.covariance(places, places)
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
-        middle = self.terms(places) @ np.array(self.mean)
+        terms = self.terms(places)
+        middle, kin = terms @ np.array(self.mean), self.kinship * terms * np.array(self.spread) ** 2
         for scale in SCALES:
             root = np.asarray(np.linalg.cholesky(scale**2 * shared + alone), dtype=float)
-            left = np.linalg.solve(root, observed.losses - scale * middle)
+            sides = np.column_stack([observed.losses - scale * middle, scale**2 * kin])
+            left, *others = np.linalg.solve(root, sides).T
             evidence = float(-left @ left / 2 - np.log(np.diag(root)).sum())
-            found.append(_Solved(root=root, left=left, evidence=evidence))
+            relatives = Relatives(
+                shift=tuple(float(left @ other) for other in others),
+                certainty=tuple(tuple(float(a @ b) for a in others) for b in others),
+            )
+            found.append(_Solved(root=root, left=left, evidence=evidence, relatives=relatives))
         return tuple(found)
+
+
+class Relatives(NamedTuple):
+    """What runs on other kinds of a family say of a new kind's coefficients, at one scale."""
+
+    shift: tuple[float, ...]  # of their mean
+    certainty: tuple[tuple[float, ...], ...]  # what is taken from their covariance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,6 +204,7 @@ class _Solved:
     root: Reals  # of their covariance
     left: Reals  # its inverse times what the mean leaves
     evidence: float
+    relatives: Relatives
 
     @cached_property
     def inverse(self) -> Reals:
@@ -195,12 +214,17 @@ class _Solved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Posterior:
-    """A surface after runs on kinds of one family, or without any."""
+    """A surface after runs on kinds of one family, or without any.
+
+    Of a new kind `relatives` say all that those runs do; the runs themselves are needed only to ask
+    about their own kinds.
+    """
 
     surface: Surface
-    observed: Observed | None
-    solved: tuple[_Solved, ...]
     weights: tuple[float, ...]  # of the scales
+    relatives: tuple[Relatives, ...] = ()  # by scale
+    observed: Observed | None = None
+    solved: tuple[_Solved, ...] = ()  # by scale
 
     def draws(self, size: float, depths: Reals, count: int, training: Training = USUAL) -> Reals:
         """ln loss at these depths (layers) up to a level, as it may be: `count` rows.
@@ -222,10 +246,14 @@ class Posterior:
         return np.concatenate(parts)
 
     def _drawn(self, at: int, places: Places, normal: Reals) -> Reals:
-        surface, scale = self.surface, SCALES[at]
-        mean = scale * surface.terms(places) @ np.array(surface.mean)
+        surface, scale, terms = self.surface, SCALES[at], self.surface.terms(places)
+        mean = scale * terms @ np.array(surface.mean)
         own = scale**2 * surface.covariance(places, places)
-        if self.observed is not None:
+        if self.relatives and places.kinds[0] == NEW:
+            shift, certainty = map(np.array, self.relatives[at])
+            mean = mean + terms @ shift
+            own = own - terms @ certainty @ terms.T
+        elif self.observed is not None:
             solved = self.solved[at]
             cross = scale**2 * surface.covariance(places, surface.places(self.observed))
             known = solved.inverse @ cross.T
