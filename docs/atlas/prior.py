@@ -64,7 +64,7 @@ def write(table: dict[str, object]) -> None:
 
 
 def new_kind(surface: Surface, kinds: list[KindRuns]) -> dict[str, object]:
-    """What networks on some kinds say of another of their family, so that no plan solves it anew."""
+    """What networks on some kinds say of another of their family; no plan solves it anew."""
     posterior = surface.given(together(kinds))
     return {"weights": posterior.weights, "relatives": posterior.relatives}
 
