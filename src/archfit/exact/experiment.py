@@ -14,6 +14,7 @@ from archfit.theory import statistics_bounds as statistics
 from archfit.theory.arithmetic import interaction_count
 from archfit.theory.bounds import bounds_report
 from archfit.theory.causal_bounds import PrefixNetwork, Segment, SegmentedNetwork
+from archfit.theory.causal_chains import causal_chain_lower_bound, most_chains
 from archfit.theory.continuous_bounds import every_depth_upper_bound, sphere_lower_bound
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.shape import Shape
@@ -265,8 +266,8 @@ def _lower_bounds(experiment: Experiment) -> Iterator[int]:
             yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
         if network.is_causal and len(segments) == 2:
             net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
-            if chains := causal.most_chains(net):
-                yield causal.causal_chain_lower_bound(network.depth, chains)
+            if chains := most_chains(net):
+                yield causal_chain_lower_bound(network.depth, chains)
     has_halves = not network.is_causal and len(partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:
         exact = bounds_report(shape).lower.exact

@@ -102,7 +102,7 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 MODULES = (
     *("arithmetic", "continuous_bounds", "vocabulary_bounds", "statistics_bounds"),
-    *("causal_bounds", "witness_formula", "thresholds"),
+    *("causal_bounds", "causal_chains", "witness_formula", "thresholds"),
 )
 ENTRIES = {
     name: Entry(name=name, function=function)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
-from archfit.theory.causal_bounds import most_chains
+from archfit.theory.causal_chains import most_chains
 from archfit.theory.shape import Bound, Shape, bound
 from archfit.theory.vocabulary_bounds import (
     positions_needed,
