@@ -193,7 +193,7 @@ def test_segments_of_a_shape() -> None:
         ({"partition": "A:0,B"}, "does not alternate"),
         ({"partition": "A:3,B:2", "positions": 6}, "does not have positions=6 positions"),
         ({"partition": "interleaved", "causal": False, "positions": 4}, "add causal, or leave"),
-        ({"depth": 201}, "use L <= 200"),
+        ({"depth": 201}, "use depth <= 200"),
     ],
 )
 def test_what_is_no_partition_is_refused(sizes: dict[str, Any], sentence: str) -> None:

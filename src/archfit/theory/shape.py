@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
+from archfit.spec.errors import InvalidValue
 from archfit.theory.arithmetic import check_heads_fit, check_sizes, digits, log3
 from archfit.theory.catalogue import CAUSAL_NETWORK, ENTRIES, NETWORK, Status, as_segments, quantity
 from archfit.theory.causal_bounds import PrefixNetwork, Segment
@@ -124,7 +125,10 @@ class Bound:
 def bound(name: str, **inputs: Any) -> Bound:
     """The bound `name`: exact where that can be shown, by its logarithm otherwise."""
     logarithms = (f"{name}_log3", f"{name}_simple_log3", name)
-    found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
+    try:
+        found = quantity(next(known for known in logarithms if known in ENTRIES), **inputs)
+    except InvalidValue as problem:  # a shape has words for what the papers have letters for
+        raise InvalidValue(*problem.args) from problem
     if name in ENTRIES and isinstance(found.value, Decimal):
         widths = (inputs.get(letter) or 0 for letter in ("d_x", "r", "r_e"))
         is_long_fraction = name in _FRACTIONS and max(widths) > _WIDEST_FRACTION
