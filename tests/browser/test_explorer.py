@@ -34,7 +34,12 @@ AXE = (Path(__file__).parent / "axe.min.js").read_text()
 ALBERT = (Path(__file__).parents[1] / "audit" / "configs" / "albert-xxlarge-v1.json").read_text()
 BYTES = "/?budget=100M&of=block_params&vocab=257"
 WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
-LOOKS = [(window, scheme) for window in WINDOWS for scheme in ("light", "dark")]
+QUICK = (("desk", "light"), ("phone", "dark"))
+LOOKS = [
+    pytest.param((window, scheme), marks=() if (window, scheme) in QUICK else pytest.mark.slow)
+    for window in WINDOWS
+    for scheme in ("light", "dark")
+]
 
 
 @dataclass

@@ -118,10 +118,10 @@ def test_the_sphere_reaches_its_bound_with_a_mask_and_without(
         (2, 5, 5, 1, 2),
         (3, 10, 5, 1, 6),
         (4, 5, 5, 1, 30),
-        (5, 5, 5, 1, 270),
+        pytest.param(5, 5, 5, 1, 270, marks=pytest.mark.slow),
         (3, 9, 9, 2, 4),
         (4, 9, 9, 2, 36),
-        (4, 13, 13, 3, 216),
+        pytest.param(4, 13, 13, 3, 216, marks=pytest.mark.slow),
         (4, 17, 17, 4, 16),  # two layers multiply the four
     ],
 )

@@ -32,6 +32,7 @@ TINY = replace(SMALL, depth=1, width=16, heads=2, head_dim=8, kv_heads=2, vocab=
 TRAINER = [
     name for name, each in FORMATS.items() if any(f["name"] == "train.py" for f in each.files)
 ]
+SLOW = ("hf-gpt2", "hf-qwen3")  # each takes seconds; hf-llama and hf-opt differ the most
 TEXT = "Two words,  two  blanks;\r\n\ta tab, 42 «quotes», naïve café, 漢字 \U0001f600\n\x00\x7f"
 
 
@@ -66,7 +67,10 @@ def test_the_formats_of_decoders_come_with_a_recipe_for_the_trainer() -> None:
     assert TRAINER == ["hf-gpt2", "hf-llama", "hf-qwen3", "hf-opt"]
 
 
-@pytest.mark.parametrize("name", TRAINER)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in TRAINER],
+)
 def test_the_trainer_learns_from_prepared_data_and_goes_on_from_weights(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -267,7 +267,13 @@ def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
 
 @pytest.mark.parametrize(
     ("rows", "width", "together", "shares"),
-    [(5, 14, 1, 1), (5, 14, 3, 4), (257, 70, 1, 4), (257, 70, 3, 1), (1030, 14, 1, 1)],
+    [
+        (5, 14, 1, 1),
+        (5, 14, 3, 4),
+        pytest.param(257, 70, 1, 4, marks=pytest.mark.slow),
+        (257, 70, 3, 1),
+        pytest.param(1030, 14, 1, 1, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_the_gradient_of_a_table_sums_what_was_read_from_each_row(
@@ -361,7 +367,10 @@ def test_huge_logits_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("block", ["gpt2", "llama", "qwen3"])
-@pytest.mark.parametrize(("objective", "context"), [("causal", 20), ("masked", 130)])
+@pytest.mark.parametrize(
+    ("objective", "context"),
+    [("causal", 20), pytest.param("masked", 130, marks=pytest.mark.slow), ("masked", 33)],
+)
 def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     block: str,
     objective: Literal["causal", "masked"],
@@ -496,7 +505,9 @@ def test_sizes_are_not_compiled_in() -> None:
 
 
 @pytest.mark.parametrize("block", ["gpt2", "llama"])
-@pytest.mark.parametrize(("context", "width"), [(20, 16), (140, 336)])
+@pytest.mark.parametrize(
+    ("context", "width"), [(20, 16), pytest.param(140, 336, marks=pytest.mark.slow)]
+)
 def test_a_kernel_is_compiled_ahead_once(
     block: str, context: int, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
