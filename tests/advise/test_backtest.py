@@ -1,6 +1,7 @@
 """Back-tests: planted best depths, rules scored where they can be, nobody scored on luck."""
 
 import math
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -21,10 +22,11 @@ from archfit.advise.prior import shipped_prior
 from archfit.advise.prior_runs import grid_settings, schedule_groups
 from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun, read_atlas
 from archfit.report.backtest_document import backtest_document
-from archfit.report.document import WIDE
+from archfit.report.document import WIDE, written
 from archfit.sweep.named import named_sweep
 from archfit.sweep.sweep import Corpus
 from tests_curves import record
+from tests_said import unwrapped
 
 NATS = 3 * math.log(2)  # of a token that records take for a bit of each byte
 
@@ -120,18 +122,61 @@ def test_public_grids_are_scored_by_a_smooth_surface_through_fair_networks() -> 
         assert setting.regret(best) == 0
 
 
+def test_no_regret_lies_below_zero_and_a_difference_may(planted: Backtest) -> None:
+    """Intervals of regrets draw families anew; the same families give the same ends."""
+    for score in planted.scores:
+        assert score.low is not None
+        assert score.high is not None
+        lost = defaultdict(list)
+        for pick in score.picks:
+            if pick.regret is not None:
+                lost[pick.setting.family].append(pick.regret)
+        means = [float(np.mean(some)) for some in lost.values()]
+        assert min(means) <= score.low <= score.mean <= score.high <= max(means)
+    assert any(score.more.low is not None and score.more.low < 0 for score in planted.scores)
+    again = backtest(planted_atlas(8.0, 0.004), (ATLAS,))[0].scores
+    assert [(one.low, one.high) for one in again] == [(s.low, s.high) for s in planted.scores]
+
+
 def test_the_document_has_a_row_a_rule_and_its_figure(planted: Backtest) -> None:
     document = backtest_document((planted,))
     (table,) = document.sections[-2].tables
-    assert len(table.rows) == len(planted.scores)
+    scored = [score for score in planted.scores if score.scored]
+    assert [row[0] for row in table.rows] == [score.rule for score in scored]
+    unscored = {score.rule for score in planted.scores} - {score.rule for score in scored}
+    said = " ".join(document.sections[-2].sentences)
+    assert ("Not scored" in said) == bool(unscored)
+    assert all(rule in said for rule in unscored)
     rows = [
         row
         for rows in document.figures[0].chart(WIDE).to_dict()["datasets"].values()
         for row in rows
     ]
-    drawn = {row["row"] for row in rows if "low" in row}
-    assert drawn == {score.rule for score in planted.scores if score.mean is not None}
+    drawn = {row["row"]: row["colour"] for row in rows if "low" in row}
+    assert drawn.keys() == {score.rule for score in scored}
+    assert drawn[PRIOR] == drawn[LADDER] != drawn["always 8 layers"]
     data = document.data
     assert isinstance(data, dict)
     rules = data["grids"][0]["rules"]
     assert {"name", "mean", "worst", "low", "high"} <= set(rules[0])
+
+
+def test_the_answer_says_what_is_averaged_and_compares_with_the_best_rule_of_others(
+    planted: Backtest,
+) -> None:
+    document = backtest_document((planted,))
+    settings = len(planted.settings)
+    assert f"mean over 4 families of data that it has not seen (atlas, {settings}" in unwrapped(
+        document.headline
+    )
+    (row,) = document.sections[0].tables[0].rows
+    others = [score for score in planted.scores if score.rule not in (PRIOR, LADDER)]
+    assert row[2] == others[0].rule
+    more = others[0].more
+    assert row[3] == f"{more.low:+.4f} to {more.high:+.4f}"
+
+
+def test_every_grid_is_explained_where_it_is_named() -> None:
+    about = written("sections")["grids"]
+    assert set(about["brief"]) == set(about["long"]) == set(all_grids())
+    assert "named before the first run" in about["long"][UNSEEN]

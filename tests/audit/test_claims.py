@@ -30,13 +30,13 @@ def _claims(findings: tuple[Finding, ...] | None = None) -> Mapping[str, Claim]:
 def test_a_share_that_rests_on_the_papers_own_point_is_not_called_reproduced() -> None:
     """What went into an interval cannot be confirmed by it."""
     for model, share, found in (
-        ("ALBERT-xxlarge-v1", 25, "18% to 30% redundant, between measurements of the paper"),
-        ("T5-3B", 25, "20% to 30% redundant, measured in the paper"),
-        ("T5-11B", 45, "40% to 50% redundant, measured in the paper"),
+        ("ALBERT-xxlarge-v1", 25, "18 to 30 % redundant, between measurements of the paper"),
+        ("T5-3B", 25, "20 to 30 % redundant, measured in the paper"),
+        ("T5-11B", 45, "40 to 50 % redundant, measured in the paper"),
     ):
         claim = _claims()[model]
         assert claim.found == found
-        point = f"the share rests on the paper's own point, {share}% plus or minus 5"
+        point = f"the share rests on the paper's own point, {share} % plus or minus 5"
         assert point in claim.verdict
         assert "reproduced" not in claim.verdict
         assert ("our runs beside it" in claim.verdict) == ("archfit" in found)
@@ -65,7 +65,9 @@ def test_a_share_at_the_end_of_an_interval_lies_inside_and_only_our_runs_reprodu
     claim = _claims((milder, _finding(low, high, basis), nothing))["ALBERT-xxlarge-v1"]
     verdict = "the shape is as they say" if "paper" in basis else "reproduced by our runs"
     assert re.split("[:;]", claim.verdict)[0] == (verdict if is_inside else "corrected")
-    assert claim.found == f"{low:.0%} to {high:.0%} redundant, {basis}"  # the worst of them
+    assert (
+        claim.found == f"{100 * low:.0f} to {100 * high:.0f} % redundant, {basis}"
+    )  # the worst of them
 
 
 def test_the_public_vit_huge_and_the_sparse_transformer_are_told_with_their_numbers() -> None:

@@ -34,53 +34,65 @@ def test_names_and_configs_are_audited_together() -> None:
     assert any("head_dim=256" in line for line in gemma["assumed"])  # type: ignore[attr-defined]
 
 
+RANK_PAPER = (
+    "(5.1, 12 layers) found about 25 % of the parameters redundant where the rank is 2.35 %"
+)
+WIDE_PAPER = (
+    "(5.3, 12 to 24 layers, 30M to 70M parameters) found about 25 % at 4 times the width and"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "share", "basis", "ours", "papers"),
     [
         (
             "albert-xxlarge-v1",
-            "18% to 30%",
+            "18 to 30 %",
             "between measurements of the paper",
-            "(6 layers, width 256, English): at least 75 % at ratio 0.0312",
-            "5.1 (12 layers): about 25 % at ratio 0.0235",
+            "(6 layers, width 256, English): at least 75 % at 3.12 %",
+            RANK_PAPER,
         ),
-        (
-            "t5-3b",
-            "20% to 30%",
-            "measured in the paper",
-            "",
-            "5.3 (12 to 24 layers, 30M to 70M): about 25 % at 4 and 45 % at 16",
-        ),
-        (
-            "t5-11b",
-            "40% to 50%",
-            "measured in the paper",
-            "",
-            "5.3 (12 to 24 layers, 30M to 70M): about 25 % at 4 and 45 % at 16",
-        ),
+        ("t5-3b", "20 to 30 %", "measured in the paper", "", WIDE_PAPER),
+        ("t5-11b", "40 to 50 %", "measured in the paper", "", WIDE_PAPER),
         (
             "qwen3-0.6b",
-            "3% to 25%",
+            "3 to 25 %",
             "archfit's and the paper's measurements",
             "(3 and 6 layers, 2.65M, English, feed-forward layers of 4 widths): 20 % (14 to 25) at",
-            "5.3 (12 to 24 layers, 30M to 70M): about 25 % at 4 and 45 % at 16",
+            WIDE_PAPER,
         ),
     ],
 )
 def test_people_and_programs_are_told_whose_measurements_a_share_rests_on(
     name: str, share: str, basis: str, ours: str, papers: str
 ) -> None:
-    said = audit(name).stdout
-    assert f", {share} of its parameters redundant" in unwrapped(said)
+    assert f": {share} redundant parameters" in unwrapped(audit(name).stdout)
     (row,) = answer(name)
     findings = row["findings"]
     assert isinstance(findings, list)
     assert findings[0]["redundancy"]["basis"] == basis
-    in_one_line = " ".join(said.split())
-    assert ("archfit's own runs" in in_one_line) == bool(ours)  # none are of T5's kind
-    for words in (ours, f"Wies et al. 2021, {papers}", f"{basis} here"):
-        assert words in in_one_line
+    why = unwrapped(audit(name, "--why").stdout)
+    assert ("archfit's own runs" in why) == bool(ours)  # none are of T5's kind
+    for words in (ours, f"Wies et al. 2021 {papers}"):
+        assert words in why
         assert words in findings[0]["evidence"]
+
+
+def test_every_finding_has_its_fact_and_fix_in_the_answer(tmp_path: Path) -> None:
+    """Also the second; what they rest on is told to those who ask why."""
+    config = tmp_path / "config.json"
+    shape = {"hidden_size": 1664, "num_hidden_layers": 3, "num_attention_heads": 26}
+    config.write_text(json.dumps({"model_type": "llama", "head_dim": 128, "vocab_size": 50257,
+                                  "intermediate_size": 6656, **shape}))  # fmt: skip
+    said = audit(str(config)).stdout
+    (row,) = answer(str(config))
+    findings = row["findings"]
+    assert isinstance(findings, list)
+    assert [found["id"] for found in findings] == ["attention-bottleneck", "too-shallow"]
+    for found in findings:
+        fact, _, reason = found["evidence"].partition(". ")
+        assert f"{fact}. Fix: {found['fix']}." in unwrapped(said)
+        assert reason not in unwrapped(said)
 
 
 def test_a_shallow_network_is_judged_by_our_own_curve(tmp_path: Path) -> None:

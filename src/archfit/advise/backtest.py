@@ -9,8 +9,9 @@ of the other half; else both by one curve. The prior has not seen the family of 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from statistics import fmean
 from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
@@ -21,6 +22,7 @@ from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import Training, joined
 from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
+from archfit.fit.curves import RESAMPLES, generator
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
 from archfit.spec import lazy_numpy as np
@@ -56,9 +58,7 @@ class Setting:
 
     def regret(self, depth: float) -> float:
         """Of a depth, against the reference; a mean over halves."""
-        return math.fsum(score(depth) - score(best) for best, score in self.halves) / len(
-            self.halves
-        )
+        return fmean(score(depth) - score(best) for best, score in self.halves)
 
     def has(self, depth: float) -> bool:
         """Whether such a depth was trained, or lies between two that were."""
@@ -66,13 +66,11 @@ class Setting:
 
     @property
     def oracle(self) -> float | None:
-        """What the reference itself loses against the best of the curve that scores it; where they
-        are one curve, nobody knows."""
+        """What the reference loses to the best of the curve that scores it, if that is another."""
         if len(self.halves) < 2:
             return None
         depths = _depths(self.ends)
-        lost = [score(best) - min(map(score, depths)) for best, score in self.halves]
-        return math.fsum(lost) / len(lost)
+        return fmean(score(best) - min(map(score, depths)) for best, score in self.halves)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,11 +104,7 @@ class RuleScore:
             if pick.regret is not None and pick.at_most is not None:
                 held[pick.setting.family].append(float(pick.regret <= pick.at_most))
         every, found = [each for some in held.values() for each in some], _over_families(held)
-        return Estimate(
-            value=math.fsum(every) / len(every) if every else None,
-            low=found.low and max(0.0, found.low),
-            high=found.high and min(1.0, found.high),
-        )
+        return replace(found, value=fmean(every) if every else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +120,7 @@ class Backtest:
     def oracle(self) -> float | None:
         """The mean of that of settings which have one."""
         known = [each.oracle for each in self.settings if each.oracle is not None]
-        return math.fsum(known) / len(known) if known else None
+        return fmean(known) if known else None
 
     @property
     def in_halves(self) -> int:
@@ -143,8 +137,7 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
         unit = "nats per token" if is_public else "bits per byte or symbol"
         if settings:
             scores = sorted(_scores(settings), key=_order)
-            made = Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores))
-            found.append(made)
+            found.append(Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores)))
     return tuple(found)
 
 
@@ -376,23 +369,29 @@ def _score(rule: str, picks: Sequence[Pick], ours: Mapping[Setting, Pick]) -> Ru
         low=found.low,
         high=found.high,
         scored=sum(len(some) for some in lost.values()),
-        more=_over_families(more),
+        more=_over_families(more, is_signed=True),
     )
 
 
-def _over_families(numbers: Mapping[str, Sequence[float]]) -> Estimate:
-    """The mean of the means of families, and its interval by how they differ."""
-    from scipy.special import stdtrit
+def _over_families(numbers: Mapping[str, Sequence[float]], *, is_signed: bool = False) -> Estimate:
+    """The mean of the means of families, and its interval by how they differ.
 
-    means = [math.fsum(some) / len(some) for some in numbers.values()]
-    if not means:
-        return UNKNOWN
-    mean = math.fsum(means) / len(means)
-    if len(means) < LEAST_FAMILIES:
-        return Estimate(value=mean, low=None, high=None)
-    error = float(np.std(means, ddof=1)) / math.sqrt(len(means))
-    half = float(stdtrit(len(means) - 1, 1 - TAIL)) * error
-    return Estimate(value=mean, low=mean - half, high=mean + half)
+    That of a number below 0 nowhere draws families anew, with tails that are wider the fewer they
+    are (Hesterberg 2015); that of one with a sign is Student's.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    means, count = [fmean(some) for some in numbers.values()], len(numbers)
+    if count < LEAST_FAMILIES:
+        return Estimate(value=fmean(means), low=None, high=None) if means else UNKNOWN
+    mean, t = fmean(means), float(stdtrit(count - 1, 1 - TAIL))
+    if is_signed:
+        half = t * float(np.std(means, ddof=1)) / math.sqrt(count)
+        return Estimate(value=mean, low=mean - half, high=mean + half)
+    tail = float(ndtr(-t * math.sqrt(count / (count - 1))))
+    drawn = generator("families").choice(means, (RESAMPLES, count)).mean(axis=1)
+    low, high = (float(end) for end in np.quantile(drawn, [tail, 1 - tail]))
+    return Estimate(value=mean, low=low, high=high)
 
 
 def all_grids() -> tuple[str, ...]:

@@ -73,8 +73,8 @@ class Redundancy:
 
     def __str__(self) -> str:
         if self.high == 1:
-            return f"at least {self.low:.0%}"
-        return f"{self.low:.0%} to {self.high:.0%}"
+            return f"at least {100 * self.low:.0f} %"
+        return f"{100 * self.low:.0f} to {100 * self.high:.0f} %"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,13 +98,17 @@ def rank_redundancy(rank: float, width: float, depth: float | None) -> Redundanc
     rank; the lower end is the lowest.
     """
     question = RankQuestion(rank=rank, width=width)
-    by_depth = ", ".join(f"{_amount(one)} at {one.what}" for one in points_of("rank-and-depth"))
+    by_depth = (
+        f"{_amount(one)} with {one.what.replace(' x ', ' layers of width ')}"
+        for one in points_of("rank-and-depth")
+    )
     at, share = RANK_POINT
+    near = _nearest(points_of("rank"), question.ratio)
     source = (
-        f"archfit's own runs ({RANK_SETTING}): "
-        f"{_nearest(points_of('rank'), question.ratio)}; rank 16 wastes {by_depth}, and at one "
-        "ratio more than rank 64; Wies et al. 2021, 5.1 (12 layers): about "
-        f"{100 * share:.0f} % at ratio {at:.3g}"
+        f"Wies et al. 2021 (5.1, 12 layers) found about {100 * share:.0f} % of the parameters "
+        f"redundant where the rank is {100 * at:.3g} % of the width. archfit's own runs "
+        f"({RANK_SETTING}): {_amount(near)} at {100 * near.at:.3g} %. It falls with depth: rank 16 "
+        f"cost {', '.join(by_depth)}. At one share of the width rank 64 cost less than rank 16"
     )
     if question.ratio * SAME > 1:
         return _redundancy((0.0, 0.0), "no bottleneck", source)
@@ -182,15 +186,22 @@ def _own_basis(*, is_measured: bool, is_beyond: bool) -> Basis:
 
 
 def _attention_source(ratio: float, curve: tuple[Point, ...], *, like_t5: bool) -> str:
-    paper = " and ".join(f"{100 * share:.0f} % at {at:g}" for at, share in ATTENTION_POINTS[1:])
-    setting = T5_SETTING if like_t5 else ATTENTION_SETTING
-    ours = f"archfit's own runs ({setting}): {_nearest(curve, ratio)}; " if curve else ""
-    return f"{ours}Wies et al. 2021, 5.3 (12 to 24 layers, 30M to 70M): about {paper}"
+    paper = " and ".join(
+        f"{100 * share:.0f} % at {at:g} times the width" for at, share in ATTENTION_POINTS[1:]
+    )
+    source = (
+        f"Wies et al. 2021 (5.3, 12 to 24 layers, 30M to 70M parameters) found about {paper} "
+        "redundant"
+    )
+    if not curve:
+        return source
+    setting, near = T5_SETTING if like_t5 else ATTENTION_SETTING, _nearest(curve, ratio)
+    ours = f"{_amount(near)} at {near.at:.3g} times"
+    return f"{source}. archfit's own runs ({setting}): {ours}"
 
 
-def _nearest(curve: tuple[Point, ...], ratio: float) -> str:
-    point = min(curve, key=lambda point: abs(math.log(ratio / point.at)))
-    return f"{_amount(point)} at ratio {point.at:.3g}"
+def _nearest(curve: tuple[Point, ...], ratio: float) -> Point:
+    return min(curve, key=lambda point: abs(math.log(ratio / point.at)))
 
 
 def _amount(point: Point) -> str:

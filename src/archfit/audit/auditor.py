@@ -189,9 +189,9 @@ def _redundancy(result: AuditResult, says: str, share: float) -> Claim:
     elif not worst.low <= share <= worst.high:
         verdict = "corrected"
     elif "paper" not in worst.basis:
-        verdict = f"reproduced by our runs: their {share:.0%} lie inside"
+        verdict = f"reproduced by our runs: their {100 * share:.0f} % lie inside"
     else:
-        point = f"the paper's own point, {share:.0%} plus or minus {100 * READING:.0f}"
+        point = f"the paper's own point, {100 * share:.0f} % plus or minus {100 * READING:.0f}"
         ours = ", with our runs beside it" if "archfit" in worst.basis else ""
         verdict = f"the shape is as they say; the share rests on {point}{ours}"
     return Claim(model=result.model.name, says=says, found=found, verdict=verdict)

@@ -109,10 +109,12 @@ def _low_rank(subject: Subject) -> Found | None:
             "train the table without what keeps its rank low (weight decay, factorisation), or "
             f"store it factorised with an inner size of {rank:,}"
         )
-        return _low(model, rank, fact=f"its weights have rank {rank:,} of {width:,}", fix=fix)
+        return _low(
+            model, rank, fact=f"The embedding's weights have rank {rank:,} of {width:,}", fix=fix
+        )
     if source.kind not in TABLES or source.inner != limit or limit >= width:
         return None
-    fact = f"the embedding is factorised through {limit:,} of {width:,} dimensions"
+    fact = f"The embedding is factorised through {limit:,} of {width:,} dimensions"
     return _low(model, limit, fact=fact, fix=f"widen the inner size to {width:,}")
 
 
@@ -132,14 +134,15 @@ def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:
 def _low(model: Model, rank: int, **words: object) -> Found:
     """An embedding of this rank, below the width."""
     share = rank_redundancy(rank, model.width, model.stacks[0].depth)
-    return _redundant(share, rank=rank, width=model.width, ratio=rank / model.width, **words)
+    return _redundant(share, rank=rank, width=model.width, part=100 * rank / model.width, **words)
 
 
 def _redundant(share: Redundancy, **words: object) -> Found:
     """Parameters of which this share does nothing; the share is what makes it severe."""
     is_high, is_low = share.middle >= HIGH_SHARE, share.middle < MEDIUM_SHARE
     severity: Severity = "high" if is_high else "low" if is_low else "medium"
-    return Found(severity=severity, words={**words, "share": share}, redundancy=share)
+    said = f"{share.source}. {WORDS['bases'][share.basis]}"
+    return Found(severity=severity, words={**words, "said": said}, redundancy=share)
 
 
 # ---- stacks
@@ -166,8 +169,8 @@ def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
         "stack": subject.stack,
         "good": f"{low} to {high}" if low < high else str(low),
         "data": found.family or "data of all families",
-        "lost": found.lost,
-        "beyond": ", by extrapolation" if found.is_extrapolated else "",
+        "lost": 100 * found.lost,
+        "beyond": " (by extrapolation)" if found.is_extrapolated else "",
     }
     return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
 
@@ -218,6 +221,8 @@ def _misfit(subject: Subject) -> Prospect | None:
     tables = model.parameters.embedding or 0
     size = min(blocks + tables, TABLES_AT_MOST * blocks, LARGEST_BUDGET)
     if not stack.depth or size < LEAST_SIZE:
+        return None
+    if (stack.distinct_blocks or stack.depth) < stack.depth:  # shared: layers cost no parameters
         return None
     deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
     step = round(SIZES_A_DOUBLING * math.log2(size))
@@ -281,7 +286,12 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
         4 * stack.heads * head * across + (WEIGHTS - 4) * across**2
         for head, across in ((stack.head_dim, stack.width), (head_dim, width))
     )
-    words = {"stack": stack, "width": width, "head_dim": head_dim, "cost": after / before - 1}
+    words = {
+        "stack": stack,
+        "width": width,
+        "head_dim": head_dim,
+        "cost": 100 * (after / before - 1),
+    }
     return Found(severity="low", words=words)
 
 

@@ -20,7 +20,7 @@ from archfit.report.document import (
 )
 
 SHORT = {rule.id: rule.short for rule in RULES}
-MOST_NAMED = 3  # models beside the answer
+MOST_NAMED = 3  # models beside each finding
 SEVERITIES = ("high", "medium", "low")
 RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a terminal has room for
 
@@ -36,8 +36,7 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
         headline=each[0] if len(models) == 1 else gallery_summary(models),
         sections=(
             Section.of("", *(each if len(models) > 1 else ())),
-            *(section for result in models for section in model_sections(result)),
-            Section.of("", *(() if len(models) > 1 else _sizes(models[0]))),
+            *(part for one in models for part in model_sections(one, is_one=len(models) == 1)),
             Section.of("", *drawn, is_detail=True),
         ),
         data=[audit_json(result) for result in models],
@@ -54,18 +53,21 @@ def headline(result: AuditResult) -> str:
     return f"{result.model.name}: {'; '.join(named) or _nothing_found(result)}"
 
 
-def model_sections(result: AuditResult) -> tuple[Section, ...]:
-    """Each finding with its fix and evidence, then the model's sizes and what is not known."""
+def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section, ...]:
+    """Each finding with its fix and evidence, then the model's sizes and what is not known.
+
+    Of one among several models each finding begins with its name."""
     model = result.model
     remarks = {
         "Taken from defaults": model.assumed,
         "Not found": model.missing,
         "Note": model.notes,
     }
-    table = Table(title=model.name, columns=("quantity", "value"), rows=tuple(_facts(result)))
+    table = Table(title=model.name, columns=("", ""), rows=tuple(_facts(result)))
     said = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     return (
-        *_finding_sections(result),
+        *_finding_sections(result, "" if is_one else f"{model.name}: "),
+        Section.of("", *_sizes(result), is_why=not is_one),
         Section.of("", table, is_why=True),
         Section.of("", *said, is_why=True),
     )
@@ -79,17 +81,19 @@ def _sizes(result: AuditResult) -> Iterator[str]:
         yield from (f"{words}." for _, words in facts("audited_size", result.model.parameters))
 
 
-def _finding_sections(result: AuditResult) -> Iterator[Section]:
-    """Each finding, once where stacks share it."""
+def _finding_sections(result: AuditResult, name: str) -> Iterator[Section]:
+    """Each finding, once where stacks share it: the fact and the fix, then what it rests on."""
     stacks: dict[Finding, list[str]] = {}
     for found in result.findings:
         stacks.setdefault(replace(found, stack=""), []).append(found.stack)
+    why = []
     for found, where in stacks.items():
-        share = (
-            "" if found.redundancy is None else f", {found.redundancy} of its parameters redundant"
-        )
-        title = f"{result.model.name}: [{found.severity}] {found.id} ({', '.join(where)}){share}"
-        yield Section.of(title, f"Fix: {found.fix}.", f"{found.evidence}.", status=found.severity)
+        share = f": {found.redundancy} redundant parameters" if found.redundancy else ""
+        title = f"{name}[{found.severity}] {found.id} ({', '.join(where)}){share}"
+        fact, _, rest = found.evidence.partition(". ")
+        yield Section.of(title, f"{fact}.", f"Fix: {found.fix}.", status=found.severity)
+        why += [Section.of(f"{name}Why {found.id}", f"{rest}.", is_why=True)] if rest else []
+    yield from why
 
 
 def _nothing_found(result: AuditResult) -> str:
@@ -108,15 +112,12 @@ def _nothing_found(result: AuditResult) -> str:
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
     model, source = result.model, result.model.input
-    for stack in model.stacks:
-        yield from facts("audited_stack", stack)
     real = "" if source.vocab_real is None else f", of which {source.vocab_real:,} occur"
     yield from facts("audited_input", model, kind=source.kind.replace("_", " "), real=real)
     if result.spectrum is not None:
         yield from facts("audited_spectrum", result.spectrum)
-    yield from facts("audited_size", model.parameters)
     if model.published_params is not None:
-        yield "published", f"{model.published_params:,}"
+        yield "published size", f"{model.published_params:,} parameters"
 
 
 def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
@@ -140,16 +141,15 @@ def models_table(models: Sequence[AuditResult]) -> Table:
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
-    worst = sorted(models, key=lambda result: [f.severity for f in result.findings].count("high"))
-    named = [headline(result) for result in worst[: -MOST_NAMED - 1 : -1] if result.findings]
     return Document(
         title=f"{len(models)} published Transformers, audited",
         headline=gallery_summary(models),
         sections=(
-            Section.of("", *named),
+            Section.of("", *_named(models)),
             Section.of(
                 NEXT,
                 Command("archfit audit NAME"),
+                Command("archfit audit NAME --fail-on FINDING  # one of these, for scripts"),
                 Command("archfit audit --all --chart gallery.html"),
             ),
             Section.of("", f"Made by {version}.", is_detail=True),
@@ -168,8 +168,22 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
     found = [f"{count} with {id_}" for id_, count in counts.most_common()]
     clean = sum(not result.findings for result in models)
     return (
-        f"Of {counted(len(models), 'model')}: {', '.join([*found, f'{clean} with nothing found'])}."
+        f"Of {counted(len(models), 'model')}: {', '.join([*found, f'{clean} without a finding'])}."
     )
+
+
+def _named(models: Sequence[AuditResult]) -> Iterator[str]:
+    """Each finding with some of the models that have it, the severest first."""
+    for rule in RULES:
+        having = [
+            (SEVERITIES.index(found[0].severity), result.model.name)
+            for result in models
+            if (found := [each for each in result.findings if each.id == rule.id])
+        ]
+        if having:
+            names = [name for _, name in sorted(having, key=lambda each: each[0])]
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            yield f"{rule.id}: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:

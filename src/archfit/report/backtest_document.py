@@ -1,25 +1,45 @@
 """What rules, the prior and a ladder lose on data left out, in words and a figure."""
 
-from archfit.advise.backtest import ATLAS, PRIOR, UNSEEN, Backtest, RuleScore
-from archfit.report.document import Document, Figure, Section, Table, counted, json_of, loaded
+from collections.abc import Iterator
+from statistics import fmean
+
+from archfit.advise.backtest import ATLAS, LADDER, PRIOR, UNSEEN, Backtest, RuleScore
+from archfit.report.document import (
+    Document,
+    Figure,
+    Section,
+    Table,
+    Template,
+    counted,
+    json_of,
+    loaded,
+    written,
+)
+from archfit.spec.estimate import Estimate
+
+SURE = 0.9  # how often a limit of 90 % should hold
 
 
 def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     """A table a grid, best rule first."""
-    first = tests[0]
-    loses = f"{_number(_plan_score(first).mean)} {first.unit}"
+    about = written("sections")["grids"]
     brief = Table.of(
         "grids",
-        [(test, _plan_score(test), test.scores[0]) for test in tests],
-        best=lambda row: "no rule is" if row[1] is row[2] else row[2].rule,
-        less=lambda row: _more(row[2]),
+        [(test, _score(test, PRIOR), _competitor(test)) for test in tests],
+        about=lambda row: about["brief"].get(row[0].grid, "yours"),
+        unit=lambda row: row[0].unit.split()[0],
+        less=lambda row: (
+            _interval(row[2].more)
+            or f"{row[2].more.value:+.4f} ({_families(row[0]).partition(' of')[0]})"
+        ),
     )
+    said = [about["held-back"]] * any(test.grid == UNSEEN for test in tests)
     return Document(
         title="What advice is worth",
-        headline=f"On {first.grid}, archfit plan is {loses} worse than the best depth "
-        f"(mean of {counted(len(first.settings), 'setting')} it has not seen)",
+        headline=_headline(tests[0]),
         sections=(
             Section.of("", brief),
+            Section.of("", *said, *(_advised(test) for test in tests if test.grid == ATLAS)),
             *(_section(test) for test in tests),
             Section.of_page("how-scored"),
         ),
@@ -27,24 +47,42 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     )
 
 
-def _plan_score(test: Backtest) -> RuleScore:
-    return next(score for score in test.scores if score.rule == PRIOR)
+def _headline(test: Backtest) -> str:
+    return (
+        f"archfit plan is {_score(test, PRIOR).mean:.4f} {test.unit} worse than the best depth: "
+        f"mean over {_families(test)} that it has not seen ({test.grid}, "
+        f"{counted(len(test.settings), 'setting')})"
+    )
+
+
+def _families(test: Backtest) -> str:
+    number = len({each.family for each in test.settings})
+    if test.grid in (ATLAS, UNSEEN):
+        return f"{counted(number, 'family', 'families')} of data"
+    return f"{counted(number, 'set')} of networks"
+
+
+def _score(test: Backtest, rule: str) -> RuleScore:
+    return next(score for score in test.scores if score.rule == rule)
+
+
+def _competitor(test: Backtest) -> RuleScore:
+    """The best rule of others."""
+    return next(score for score in test.scores if score.rule not in (PRIOR, LADDER))
+
+
+def _advised(test: Backtest) -> str:
+    """What `advise` gains over `plan`, in the same settings."""
+    score = _score(test, LADDER)
+    return f"{LADDER} minus plan: {_more(score)} in {counted(score.scored, 'setting')}."
 
 
 def _section(test: Backtest) -> Section:
-    families, settings = len({setting.family for setting in test.settings}), len(test.settings)
-    kinds = f"{counted(families, 'set')} of networks"
-    if test.grid in (ATLAS, UNSEEN):
-        kinds = f"{counted(families, 'family', 'families')} of data"
-    halves = (
-        f"{test.in_halves} of them have enough seeds to choose the best depth on one half and "
-        f"score it on the other; that depth itself is then {test.oracle:.4f} worse than the best."
-        if test.oracle is not None
-        else "All are scored by one curve, against its own best."
-    )
+    settings, about = len(test.settings), written("sections")["grids"]
+    scored = [score for score in test.scores if score.scored]
     table = Table.of(
         "regret",
-        test.scores,
+        scored,
         title=f"Regret on {test.grid}",
         interval=lambda score: (
             "" if None in (score.low, score.high) else f"{score.low:.4f} to {score.high:.4f}"
@@ -53,37 +91,59 @@ def _section(test: Backtest) -> Section:
         held=_held,
         settings=lambda _: settings,
     )
-    means = (f"{score.rule} {_number(score.mean)}" for score in test.scores)
+    means = (f"{score.rule} {score.mean:.4f}" for score in scored)
     figure = Figure.of(
         "regret-{grid}",
         f"Mean regret on {test.grid}: {', '.join(means)}",
         lambda page: loaded("depth_charts").regret_chart(test, page),
         grid=test.grid,
     )
-    about = f"{counted(settings, 'setting')} of {kinds}, {test.unit}. {halves}"
-    return Section.of(test.grid, about, table, figure, is_why=True)
+    what = about["long"].get(test.grid, "Your own data.")
+    count = f"{counted(settings, 'setting')} of {_families(test)}, in {test.unit}."
+    return Section.of(test.grid, f"{what} {count}", *_notes(test), table, figure, is_why=True)
 
 
-def _number(number: float | None) -> str:
-    return "" if number is None else f"{number:.4f}"
+def _notes(test: Backtest) -> Iterator[str]:
+    """How the best depth was found, and what is to be known of the table."""
+    prior = _score(test, PRIOR)
+    if test.oracle is None:
+        yield written("sections")["grids"]["curve"]
+    else:
+        both = [
+            p.regret for p in prior.picks if len(p.setting.halves) == 2 and p.regret is not None
+        ]
+        yield (
+            f"Noise floor: in {test.in_halves} of these settings the best depth was chosen on one "
+            f"half of the seeds and scored on the other; it loses {test.oracle:.4f} there itself, "
+            f"and plan {fmean(both):.4f} in the same settings."
+        )
+    if prior.covered.value is not None and prior.covered.value < SURE:
+        yield f"What plan calls its 90 % limit held in {_held(prior)} of the settings: too few."
+    if missing := [score.rule for score in test.scores if not score.scored]:
+        yield f"Not scored, since their depths were not trained: {', '.join(missing)}."
+
+
+def _interval(more: Estimate) -> str:
+    return Template().format("{0.low:+.4f} to {0.high:+.4f}", more) if more.is_bounded else ""
 
 
 def _more(score: RuleScore) -> str:
-    """In the settings in which both are scored."""
-    more = score.more
-    if more.value is None or score.rule == PRIOR:
+    """What it loses more than `plan` in the settings in which both are scored."""
+    if score.more.value is None or score.rule == PRIOR:
         return ""
-    half = "" if more.high is None else f" ± {more.high - more.value:.4f}"
-    return f"{more.value:+.4f}{half}"
+    interval = _interval(score.more)
+    return f"{score.more.value:+.4f}" + (f" ({interval})" if interval else "")
 
 
 def _held(score: RuleScore) -> str:
-    """How often "at most" held, with its interval over families."""
-    share = score.covered
+    """How often the limit held, with its interval over families."""
+    share = score.covered.rising(lambda part: 100 * part)
     if share.value is None:
         return ""
-    interval = "" if share.low is None else f" ({share.low:.0%} to {share.high:.0%})"
-    return f"{share.value:.0%}{interval}"
+    interval = (
+        Template().format(" ({0.low:.0f} to {0.high:.0f})", share) if share.is_bounded else ""
+    )
+    return f"{share.value:.0f} %{interval}"
 
 
 def _json(test: Backtest) -> dict[str, object]:

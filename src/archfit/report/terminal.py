@@ -23,6 +23,7 @@ TINTS = {  # of titles and headlines, by what they say
     "held": GREEN, "confirmed": GREEN,
 }  # fmt: skip
 NOTE = "Note:"
+JOINED = "\xa0%"  # where no line ends
 
 
 def text_of(document: Document, *, why: bool = True, quiet: bool = False) -> str:
@@ -118,11 +119,12 @@ def _width() -> int:
 
 
 def _wrapped(text: str, indent: str = "", width: int = COLUMNS) -> list[str]:
-    """A sentence on lines; words stay whole, also those with dashes."""
-    return textwrap.wrap(
-        visible(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
-        break_long_words=False, break_on_hyphens=False,
+    """A sentence on lines; words stay whole, also those with dashes, and numbers beside their %."""
+    lines = textwrap.wrap(
+        visible(text).replace(" %", JOINED), width, initial_indent=indent,
+        subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
+    return [line.replace(JOINED, " %") for line in lines]
 
 
 def _folded(command: str, indent: str) -> list[str]:
@@ -148,8 +150,8 @@ def _table_lines(table: Table) -> list[str]:
     lines = _tinted(_wrapped(table.title, width=_width()), BOLD)
     if sum(least) > room:
         for row in table.rows:
-            said = (f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell)
-            lines += _wrapped("; ".join(said), "  ")
+            said = [f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell]
+            lines += _wrapped("; ".join(said) if any(table.columns) else ": ".join(row), "  ")
         return lines
     while sum(widths) > room:
         widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))

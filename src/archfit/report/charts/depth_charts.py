@@ -9,7 +9,7 @@ import altair
 from archfit.advise.backtest import Backtest
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.planner import Plan
-from archfit.advise.prior import DRAWS, DepthOutlook, family_prior
+from archfit.advise.prior import CLEAR, DRAWS, DepthOutlook, family_prior
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.shapes import Knowledge
 from archfit.advise.surface import Training
@@ -21,7 +21,7 @@ from archfit.report.document import Layout
 from archfit.spec import lazy_numpy as np
 
 MARKS = ("recommended", "adviser, in its range", "adviser, outside it")
-OURS = "archfit: "  # how the names of our own rules begin
+OURS = "archfit "  # how the names of our own rules begin
 HIGHEST = 4.0  # of the expected loss of the recommended depth and 0.01, that the axis shows
 POINTS = 60  # of a curve
 SIZES = 9  # at which best depths are asked for on the way to a budget
@@ -96,7 +96,8 @@ def ladder_chart(runs: Sequence[LadderRun], family: str | None, page: Layout) ->
 
 
 def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
-    """Depths as good as the best over size: what other data say, and what with these runs."""
+    """The depth of least expected loss over size, and the depths that are expected to lose hardly
+    more: by what other data say, and with these runs."""
     prior = family_prior(plan.request.family)
     known = {"other data": Knowledge.of_prior(prior)}
     known |= {"with your data": knowledge(prior, runs)} if runs else {}
@@ -105,13 +106,14 @@ def prior_chart(plan: Plan, runs: Sequence[LadderRun], page: Layout) -> Panel:
     for name, each in known.items():
         for at in np.geomspace(min(LEAST_SIZE, size), max(LEAST_SIZE, size), SIZES):
             found = each.outlook(float(at), deepest, plan.request.trained_tokens(float(at)))
-            ends: Row = {"low": found.low, "depth": found.depth, "high": found.high}
+            near = [d for d, lost in found.regrets if lost <= found.expected_regret + CLEAR]
+            ends: Row = {"low": near[0], "depth": found.depth, "high": near[-1]}
             rows.append({"known": name, "params": float(at), **ends})
-    chosen: Row = {"params": size, "depth": float(plan.shape.depth)}
+    chosen: Row = {"known": MARKS[0], "params": size, "depth": float(plan.shape.depth)}
     depths = look.log_ends([*look.numbers(rows, "low", "high"), plan.shape.depth])
     frame = Frame(look.log_ends(look.numbers(rows, "params")), depths)
     drawn: dict[str, Rows] = {"depths": rows, "chosen": [chosen]}
-    return look.panel("prior", drawn, frame, page.for_panels(1), list(known))
+    return look.panel("prior", drawn, frame, page.for_panels(1), [MARKS[0], *known])
 
 
 def regret_chart(test: Backtest, page: Layout) -> Panel:
