@@ -22,7 +22,7 @@ from archfit.advise.plan_request import TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
-from archfit.advise.shapes import GPU_MULTIPLE, GPU_SIZE, TABLES_AT_MOST, Knowledge
+from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.files import packed_file
 
@@ -274,7 +274,7 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     if stack.heads is None or stack.head_dim is None or "heads" in subject.model.doubtful:
         return None
     width, head_dim = (size + -size % GPU_MULTIPLE for size in (stack.width, stack.head_dim))
-    is_small = WEIGHTS * (stack.depth or 0) * stack.width**2 < GPU_SIZE
+    is_small = WEIGHTS * (stack.depth or 0) * stack.width**2 < LARGE
     if (width, head_dim) == (stack.width, stack.head_dim) or is_small:
         return None
     before, after = (
