@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from archfit.advise.budgets import (
-    EPOCHS,
     BlockParams,
     DataTokens,
     TotalParams,

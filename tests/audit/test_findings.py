@@ -183,7 +183,8 @@ def test_a_depth_is_judged_from_half_a_hundredth_of_a_bit_and_harder_from_three_
     expected = [] if severity is None else [(id_, severity)]
     assert [(finding.id, finding.severity) for finding in found] == expected
     for finding in found:
-        assert f"{depth} layers at width 600: trained networks" in finding.evidence
+        assumed = "if trained on 20 tokens per parameter or more"
+        assert f"{depth} layers at width 600, {assumed}: networks of" in finding.evidence
         assert "best at 10 to 40 layers on text, such a depth" in finding.evidence
         assert f"to lose {lost:.1%} of loss there" in finding.evidence
         width = {"too-deep": "more", "too-shallow": "less"}[id_]

@@ -29,7 +29,7 @@ STEPS = 40  # a width is at least so many multiples
 SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
 DEPTH_LIMIT = 0.15  # no shape is further away, but for LAYER_SLACK
 ODD_HEADS, UNLIKED_HEADS = 0.5, 2.0  # what heads of an unusual size cost, in slacks
-OFF_DEPTH, OFF_SIZE, ONE_HEAD = 5.0, 10.0, 100.0  # what lies beyond a slack, and one wide head
+OFF_DEPTH, OFF_SIZE, ONE_HEAD = 1.0, 10.0, 100.0  # what lies beyond a slack, and one wide head
 GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
 TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
@@ -68,6 +68,7 @@ class BestShape:
     size: float  # by which the prior was asked
     outlook: DepthOutlook
     level: float  # bits per byte of a good network of that size
+    tokens: float  # a parameter, that its depth was chosen for
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,17 +105,21 @@ class Knowledge:
         tokens_per_param: float = USUAL_TOKENS,
         cost: DepthCost | None = None,
     ) -> DepthOutlook:
-        """Depths at a size, up to one.
+        """Depths at a size, up to one; nothing is asked below what was fitted."""
+        ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
+        fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
+        training = Training(self.kind, self.tokens_told_of(size, tokens_per_param))
+        return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
 
-        Nothing is asked below what was fitted, LEAST_SIZE parameters on the usual tokens, or at
-        fewer tokens than networks were ever compared at.
+    def tokens_told_of(self, size: float, tokens_per_param: float) -> float:
+        """The same tokens, unless so few say nothing of depths.
+
+        The fewest are those of LEAST_SIZE parameters on the usual tokens, brought to this size, and
+        those at which networks were ever compared.
         """
         patience = self.posterior.surface.patience
         least = USUAL_TOKENS * min(1.0, LEAST_SIZE / size) ** (1 / patience)
-        ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
-        fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
-        training = Training(self.kind, max(least, LEAST_TOKENS, tokens_per_param))
-        return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
+        return max(least, LEAST_TOKENS, tokens_per_param)
 
 
 def cost(request: PlanRequest, depth: float, width: float) -> float:
@@ -149,7 +154,8 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     size = _size(sized, min(8.0, deepest))
     found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
-    found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
+    tokens = request.trained_tokens(size)
+    found = known.outlook(size, deepest, tokens, slowness)
     shape = shape_of_depth(sized, found.depth)
     return BestShape(
         shape=shape,
@@ -157,6 +163,7 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
         size=size,
         outlook=found,
         level=known.prior.level(size),
+        tokens=known.tokens_told_of(size, tokens),
     )
 
 
