@@ -118,7 +118,7 @@ class Knowledge:
         those at which networks were ever compared.
         """
         patience = self.posterior.surface.patience
-        least = USUAL_TOKENS * min(1.0, LEAST_SIZE / size) ** (1 / patience)
+        least = USUAL_TOKENS * math.pow(min(1.0, LEAST_SIZE / size), 1 / patience)
         return max(least, LEAST_TOKENS, tokens_per_param)
 
 

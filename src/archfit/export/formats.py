@@ -176,7 +176,9 @@ class ExportFormat:
         """How to begin training it, as a plan says it, too."""
         params, each = self.params(shape).total, shape.tokens_per_param
         tokens = training_tokens(params, each, shape.data_tokens)
-        is_short = tokens < training_tokens(params, each)
+        length = f"{each:.3g} tokens a parameter"
+        if tokens < training_tokens(params, each):
+            length = f"{EPOCHS} epochs of the data"
         start = starting_point(
             "llama" if STYLES[self.style].is_gated else "gpt2",
             depth=shape.depth, width=shape.width, context=shape.context, tokens=tokens,
@@ -191,9 +193,7 @@ class ExportFormat:
             "batch_tokens": start.batch_tokens,
             "steps": steps,
             "epochs": EPOCHS,
-            "length": f"{EPOCHS} epochs of the data"
-            if is_short
-            else f"{each:g} tokens a parameter",
+            "length": length,
             "training_tokens": tokens,
             "warmup": 3 * steps // 10,
             "learning_rate": start.learning_rate,
