@@ -60,6 +60,8 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
         embedding=Full(),
         tied=plan.request.is_tied,
         separator=None if tokenizer is None else tokenizer.separator,
+        tokens_per_param=plan.request.tokens_per_param,
+        data_tokens=data.train_tokens,
     )
     assert plan.export_format is not None  # advice is for causal networks with full embeddings
     config = export_config(shape, plan.export_format)

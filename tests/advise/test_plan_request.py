@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from archfit.advise.budgets import (
-    EPOCHS,
     BlockParams,
     DataTokens,
     TotalParams,
@@ -18,6 +17,7 @@ from archfit.advise.plan_request import PlanOptions, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.speed import known_speed
 from archfit.spec.errors import InvalidValue
+from archfit.spec.rates import EPOCHS
 from tests_plans import facts, question
 
 

@@ -184,8 +184,9 @@ def test_a_depth_is_judged_from_half_a_hundredth_of_a_bit_and_harder_from_three_
     expected = [] if severity is None else [(id_, severity)]
     assert [(finding.id, finding.severity) for finding in found] == expected
     for finding in found:
+        assumed = "if trained on 20 tokens per parameter or more"
         fact, _, reason = finding.evidence.partition(". ")
-        assert fact.startswith(f"{depth} layers of width 600: a loss {100 * lost:.1f} % above that")
+        assert fact.startswith(f"{depth} layers of width 600, {assumed}: a loss {100 * lost:.1f} %")
         assert "trained on text did best with 10 to 40 layers. " in reason
         width = {"too-deep": "more", "too-shallow": "less"}[id_]
         assert finding.fix.startswith(f"take 10 to 40 layers and {width} width")
@@ -203,7 +204,7 @@ def test_a_depth_among_those_that_are_as_good_as_the_best_is_not_judged(
     ("model", "first", "others"),
     [
         (_model(SHALLOW, vocab=255), None, len(known_families())),
-        (_model(SHALLOW, vocab=256), TEXT, len(known_families())),
+        (_model(SHALLOW, vocab=256), TEXT, len(known_families()) - 3),  # not in letters
         (_model(SHALLOW, vocab=16_384), TEXT, len(known_families())),
         (_model(SHALLOW, vocab=16_385), TEXT, 1),  # and code
         (_patches(SHALLOW, dimensions=50_000), None, len(known_families())),
@@ -304,9 +305,9 @@ def test_sizes_that_a_gpu_is_slow_at_are_named_with_the_next_and_what_that_costs
     assert _ids(doubtful) == []
 
 
-@pytest.mark.parametrize(("width", "is_found"), [(574, False), (578, True)])
-def test_networks_that_do_not_fill_a_gpu_may_have_any_size(width: int, is_found: bool) -> None:
-    """12 x 10 x 578^2 is 40.1M, and 39.5M with 574."""
+@pytest.mark.parametrize(("width", "is_found"), [(258, False), (260, True)])
+def test_small_networks_may_have_any_size(width: int, is_found: bool) -> None:
+    """12 x 10 x 260^2 is 8.1M, from which on plans have multiples of 8; 7.99M with 258."""
     small = replace(STACK, depth=10, width=width, heads=2, head_dim=width // 2)
     assert _ids(_model(small, vocab=512)) == ["off-gpu-sizes"] * is_found
 
@@ -361,7 +362,8 @@ def test_few_tokens_are_a_finding_only_where_the_network_could_be_deeper() -> No
     assert set(_ids(_model(SHALLOW, vocab=100))) == {"vocabulary-bottleneck", "too-shallow"}
     assert _ids(_model(vocab=100)) == []
     deep = replace(STACK, depth=48, width=64, heads=1, head_dim=64)
-    assert _ids(_model(deep, vocab=33)) == ["too-deep"]
+    assert _ids(_model(deep, vocab=257)) == ["too-deep"]
+    assert _ids(_model(deep, vocab=33)) == []  # depth hardly matters to proteins of this size
     unknown = replace(SHALLOW, depth=None)
     assert _ids(_model(unknown, vocab=100)) == []
     assert _ids(zoo_model("esm-1b")) == _ids(zoo_model("vit-h-14")) == []
@@ -489,7 +491,7 @@ def test_every_published_model_is_audited_with_evidence_and_a_fix() -> None:
             assert finding.fix
             assert "{" not in finding.evidence + finding.fix
             fact, _, reason = finding.evidence.partition(". ")  # an answer says the first alone
-            assert len(fact) < 120
+            assert len(fact) < 160
             assert reason
 
 

@@ -92,16 +92,44 @@ def test_the_trainer_learns_from_prepared_data_and_goes_on_from_weights(
 def test_the_trainer_starts_from_the_rule_of_our_own_runs() -> None:
     text = export_config(GPT2, "hf-gpt2").files["train.py"]
     rate = auto_rate("gpt2", width=768, batch_tokens=32_768)
-    assert "CONTEXT, STEPS = 1024, 99510" in text  # 20 tokens for each of 163,037,184
+    assert "CONTEXT, STEPS, EPOCHS = 1024, 99510, 4" in text  # 20 tokens for each of 163,037,184
     assert f"LEARNING_RATE, INITIAL_STD = {rate}, 0.0228" in text
     assert "SEQUENCES, AT_ONCE = 32, 8" in text
-    qwen = export_config(replace(TINY, context=1000), "hf-qwen3").files["train.py"]
-    assert (
-        f"LEARNING_RATE, INITIAL_STD = {auto_rate('llama', width=16, batch_tokens=32_000)}" in qwen
-    )
+    wide = replace(GPT2, context=1000, heads=6, kv_heads=6, head_dim=128)
+    qwen = export_config(wide, "hf-qwen3").files["train.py"]
+    rate = auto_rate("llama", width=768, batch_tokens=32_000)
+    assert f"LEARNING_RATE, INITIAL_STD = {rate}" in qwen
     assert "SEQUENCES, AT_ONCE = 32, 8" in qwen
     long = export_config(replace(TINY, context=100_000), "hf-gpt2").files["train.py"]
     assert "SEQUENCES, AT_ONCE = 1, 1" in long
+
+
+def test_the_trainer_takes_no_more_than_four_epochs_and_no_fewer_than_200_steps() -> None:
+    """Of 10,000 tokens: 40,000 in all, 200 a step, which hold 6 rows of 32."""
+    exported = export_config(replace(TINY, data_tokens=10_000), "hf-gpt2")
+    text = exported.files["train.py"]
+    assert "SEQUENCES, AT_ONCE = 6, 6" in text
+    assert "STEPS, EPOCHS = 32, 208, 4" in text
+    assert "6 sequences a step, 4 epochs of the data." in text
+    assert json.loads(exported.files["config.json"])["training_tokens"] == 40_000
+    other = export_config(replace(TINY, tokens_per_param=1.5), "hf-gpt2")
+    tokens = json.loads(other.files["config.json"])["training_tokens"]
+    assert tokens == round(1.5 * other.params.total)
+    assert "sequences a step, 1.5 tokens a parameter." in other.files["train.py"]
+
+
+def test_the_trainer_reads_data_that_it_did_not_know_four_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, folder = _data(tmp_path), _folder(TINY, "hf-gpt2", tmp_path / "model")
+    script, out = folder / "train.py", tmp_path / "trained"
+    text = script.read_text()
+    sequences = int(text.partition("SEQUENCES, AT_ONCE = ")[2].partition(",")[0])
+    rows = json.loads((data / "data.json").read_text())["train"]["tokens"] // 32
+    script.write_text(text.replace("STEPS, EPOCHS = 32,", "STEPS, EPOCHS = 32, 10**6 +"))
+    _train(script, [str(data), "--out", str(out)], capsys)
+    (last,) = out.glob("checkpoint-*")
+    assert last.name == f"checkpoint-{4 * rows // sequences}"
 
 
 @pytest.mark.parametrize(

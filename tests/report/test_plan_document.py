@@ -41,8 +41,8 @@ def test_the_answer_is_the_shape_and_how_sure_it_is() -> None:
     assert size in text_of(plan_document(plan), why=True)
     low, high = plan.depth_range
     assert f"{low} to {high} layers would do about as well" in said
-    assert f"About {regret.expected:.3f} {regret.unit} worse than the best depth" in said
-    assert f"90 % sure below {regret.at_most:.3f}." in said
+    assert f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth" in said
+    assert f"(90 %: below {regret.at_most:.3f})." in said
     assert f"Based on {plan.basis.runs} networks of up to " in said
 
 

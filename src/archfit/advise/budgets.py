@@ -6,19 +6,10 @@ from typing import ClassVar, TypeAlias
 
 from archfit.advise.speed import Speed
 from archfit.spec.errors import InvalidValue, check_real
+from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 
 LARGEST_BUDGET = 10**18  # parameters
-
-
-CHINCHILLA_TOKENS = 20  # a parameter; Hoffmann et al. 2022
-
-
 FLOPS = 6  # a parameter and token, forward and backward; Kaplan et al. 2020
-
-
-EPOCHS = 4  # that tokens may be read before they are worth much less; Muennighoff et al. 2023
-
-
 WEIGHT_BITS = (4, 8, 16, 32)
 
 

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from archfit.advise.budgets import EPOCHS
 from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
 from archfit.advise.prior import FamilyPrior
 from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
@@ -18,6 +17,7 @@ from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import Tokenisation, given_tokenisation, retokenised
 from archfit.spec import RunRecord, RunSpec
 from archfit.spec.files import SWEEP, read_record
+from archfit.spec.rates import EPOCHS
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
 from archfit.sweep.local import DeviceSlot, run_here
 from archfit.sweep.named import atlas, sweep_numbers
@@ -133,9 +133,7 @@ class Measuring:
         if tokens.label not in self.corpora:
             folder = self.runner.folder / "data" / tokens.label.replace(" ", "-")
             found = retokenised(self.data, folder, tokens)
-            train = found.description["train"]
-            assert isinstance(train, dict)  # checked when it was opened
-            self.train_tokens[found.data_hash] = int(train["tokens"])
+            self.train_tokens[found.data_hash] = found.train_tokens
             self.corpora[tokens.label] = Corpus(
                 label=tokens.label,
                 kind=str(found.description["kind"]),

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from archfit.advise.budgets import (
-    CHINCHILLA_TOKENS,
-    EPOCHS,
     BlockParams,
     Budget,
     DataTokens,
@@ -25,6 +23,7 @@ from archfit.advise.speed import Speed, known_speed
 from archfit.spec.architecture import BlockFamily, Objective, gated_units
 from archfit.spec.counting import GPT2_STYLE, LLAMA_STYLE, NetworkSizes
 from archfit.spec.errors import InvalidValue, check_at_least, check_choice
+from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS
 from archfit.spec.search import bisect_rising
 from archfit.spec.sizes import parse_size
 

@@ -6,35 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
-from archfit.advise.budgets import EPOCHS, FLOPS, TotalParams, TrainingMinutes
+from archfit.advise.budgets import FLOPS, TotalParams, TrainingMinutes
 from archfit.advise.law import IdealShape
 from archfit.advise.plan_request import PlanRequest, RankLimit
-from archfit.advise.prior import FAR, TEXT
+from archfit.advise.prior import CLOSE, FAR, TEXT
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
-from archfit.advise.shapes import (
-    LEAST_TOKENS,
-    BestShape,
-    Knowledge,
-    RoundedShape,
-    best_shape,
-    ideal_for,
-)
+from archfit.advise.shapes import BestShape, Knowledge, RoundedShape, best_shape, ideal_for
 from archfit.spec.counting import Parts, TrainingMemory, training_memory
 from archfit.spec.data_kinds import BYTE_VOCAB
+from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, Start, starting_point, training_tokens
 
 BATCH_SEQUENCES = 8  # for which activations are stated
-RATE_RANGE = (1e17, 2e19)  # FLOPs that the rules for rate and batch were fitted at
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Start:
-    """A learning rate and batch to begin a search at, not to end it."""
-
-    learning_rate: float
-    batch_tokens: int
-    source: str
-    in_range: bool
+BEYOND = 1.05  # times the largest network trained: from here on it is said
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +26,7 @@ class Costs:
     """What a training run of this shape takes."""
 
     tokens: int
+    tokens_per_param: float
     flops: float  # 6 N D
     attention_flops: float  # for scores and values, on top
     memory: TrainingMemory
@@ -55,6 +40,7 @@ class Regret:
     expected: float
     at_most: float  # with 90 %
     unit: str  # bits per byte, or nats per token where bytes per token are not known
+    close: float  # depths that lose no more than this are as good as the best
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +101,8 @@ class Plan:
         words += f" --data {shlex.quote(data.folder)}" if data else vocab
         words += " --tied" if request.is_tied else ""
         words += f" --rank {request.rank}" if name == "hf-opt" else ""
+        if request.tokens_per_param != CHINCHILLA_TOKENS:
+            words += f" --tokens-per-param {request.tokens_per_param:g}"
         return f"{words} --format {name} --context {request.context} --out model"
 
     @property
@@ -149,7 +137,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
         advice=all_advice(_network_facts(request, shape)),
         repairs=repairs_for(sized, shape.width) if bottleneck else (),
         costs=_costs(request, shape, best.params),
-        warnings=(*_data_warnings(request, best.params), *_depth_warnings(best, known)),
+        warnings=(*_data_warnings(request, best), *_depth_warnings(best, known)),
     )
 
 
@@ -167,13 +155,14 @@ def _depth_range(best: BestShape) -> tuple[int, int]:
 
 def _regret(request: PlanRequest, best: BestShape) -> Regret:
     """In bits per byte; nats per token for tokens of whose bytes nothing is known."""
-    vocabulary, factor, unit = request.vocabulary, best.level, "bits per byte"
+    vocabulary, scale, unit = request.vocabulary, 1.0, "bits per byte"
     if request.data is None and vocabulary and vocabulary.size > BYTE_VOCAB:
-        factor, unit = best.level * NATS_A_BYTE, "nats per token"
-    outlook = best.outlook
+        scale, unit = NATS_A_BYTE, "nats per token"
+    factor, outlook = scale * best.level, best.outlook
     expected, at_most = factor * outlook.expected_regret, factor * outlook.regret_at_most
     # A tail of less than 10 % may hold more of the mean than the rest.
-    return Regret(expected=expected, at_most=max(expected, at_most), unit=unit)
+    at_most, close = max(expected, at_most), scale * CLOSE
+    return Regret(expected=expected, at_most=at_most, unit=unit, close=close)
 
 
 def _basis(known: Knowledge) -> Basis:
@@ -201,11 +190,12 @@ def _network_facts(request: PlanRequest, shape: RoundedShape) -> NetworkFacts:
 
 def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
     """What training takes; attention adds 12 L d N for each token, forward and backward."""
-    tokens = max(1, round(request.tokens_per_param * sizes.total))
-    flops = float(FLOPS * sizes.total * tokens)
+    data_tokens = request.data.tokens if request.data else None
+    tokens = training_tokens(sizes.total, request.tokens_per_param, data_tokens)
     return Costs(
         tokens=tokens,
-        flops=flops,
+        tokens_per_param=request.trained_tokens(sizes.total),
+        flops=float(FLOPS * sizes.total * tokens),
         attention_flops=12.0 * shape.depth * shape.width * request.context * tokens,
         memory=training_memory(
             sizes.total,
@@ -214,41 +204,44 @@ def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
             outputs=request.vocabulary.size if request.vocabulary else 0,
             batch_sequences=BATCH_SEQUENCES,
         ),
-        start=starting_point(flops),
+        start=starting_point(
+            request.block,
+            depth=shape.depth,
+            width=shape.width,
+            context=request.context,
+            tokens=tokens,
+        ),
     )
 
 
-def starting_point(flops: float) -> Start:
-    """Peak learning rate 0.3118 C^-0.125 and batch 0.292 C^0.3271 tokens (DeepSeek LLM 2024)."""
-    return Start(
-        learning_rate=float(f"{0.3118 * flops**-0.1250:.2g}"),
-        batch_tokens=max(1, int(float(f"{0.2920 * flops**0.3271:.2g}"))),
-        source="DeepSeek LLM, arXiv:2401.02954, eq. 1; fitted at 1e17 to 2e19 FLOPs on text",
-        in_range=RATE_RANGE[0] <= flops <= RATE_RANGE[1],
+def _data_warnings(request: PlanRequest, best: BestShape) -> Iterator[str]:
+    """What the data do not hold for the network."""
+    data, usual = request.data, request.tokens_per_param
+    each = request.trained_tokens(best.params.total)
+    if data is None or each == usual:
+        return
+    told = ""
+    if best.tokens > request.trained_tokens(best.size):
+        tokens = f"{best.tokens:.2g} token{'s' if best.tokens != 1 else ''}"
+        told = f"; the depth is chosen for {tokens} per parameter, the fewest that runs tell of"
+    yield (
+        f"the data have {data.tokens:,} tokens, {each:.2g} per parameter at {EPOCHS} epochs, and "
+        f"{usual:g} are usual: enough for about {EPOCHS * data.tokens / usual:,.0f} parameters"
+        f"{told}"
     )
-
-
-def _data_warnings(request: PlanRequest, sizes: Parts) -> Iterator[str]:
-    """What the data does not hold for the network."""
-    data, wanted = request.data, request.tokens_per_param * sizes.total
-    if data and EPOCHS * data.tokens < wanted:
-        fed = EPOCHS * data.tokens / request.tokens_per_param
-        each = max(LEAST_TOKENS, EPOCHS * data.tokens / sizes.total)
-        yield (
-            f"the data has {data.tokens:,} tokens, and a network of this size wants {wanted:,.0f}; "
-            f"read {EPOCHS} times they feed about {fed:,.0f} parameters, and the depth is chosen "
-            f"for {each:.2g} tokens a parameter"
-        )
 
 
 def _depth_warnings(best: BestShape, known: Knowledge) -> Iterator[str]:
     """Where nobody has looked, or theory says more than the runs."""
     depth, width = best.shape.depth, best.shape.width
-    if best.size > FAR * known.largest:
+    times = best.size / max(known.largest, known.prior.largest)
+    if times > FAR:
         yield (
-            f"{best.size:,.0f} parameters are {best.size / known.largest:.0f} times the largest "
-            "network of such data that was trained; the depth is an extrapolation"
+            f"this is {times:,.0f} times the largest network trained on such data: the depth is an "
+            "extrapolation"
         )
+    elif times > BEYOND:
+        yield f"this is {times:.1f} times the largest network trained on such data"
     if depth >= known.deepest:
         yield f"no network of such data deeper than {known.deepest} layers was trained"
     least = math.log(width) / math.log(3)

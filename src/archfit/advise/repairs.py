@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from archfit.advise.budgets import CHINCHILLA_TOKENS, DataTokens, TrainingFlops
+from archfit.advise.budgets import DataTokens, TrainingFlops
 from archfit.advise.plan_request import ANY, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
 from archfit.spec.parts import BYTE_TOKENS, bpe_vocab_for
+from archfit.spec.rates import CHINCHILLA_TOKENS
 
 LETTERS = 100  # an alphabet; more are not letters
 LEAST_POSITIONS = 8  # of a context: what is shorter is hardly a sequence

@@ -2,7 +2,8 @@
 likes.
 
 The budget is met within SIZE_SLACK where that is possible, the depth that was chosen is kept within
-DEPTH_SLACK or a layer, and among what is left heads of 64 or 128 are preferred.
+DEPTH_SLACK or a layer, where need be DEPTH_LIMIT. From LARGE on widths and heads are multiples of
+8, and heads of 64 or 128 are taken wherever the two slacks leave room for them.
 """
 
 import math
@@ -23,11 +24,12 @@ HEAD_DIMS = (128, 64)
 USUAL = 64
 ODD = 0.2  # how much further from 64 a multiple of 8 may be
 WIDE = 1024  # from here on heads of 128
-GPU_SIZE = 40_000_000  # parameters from which on a network fills a GPU
-LARGE = 8_000_000  # parameters from which on widths are multiples that hardware likes
+LARGE = 8_000_000  # parameters from which on widths and heads are multiples that hardware likes
 STEPS = 40  # a width is at least so many multiples
 SIZE_SLACK, DEPTH_SLACK, LAYER_SLACK = 0.03, 0.09, 0.75
-ODD_HEADS, UNLIKED_HEADS = 0.5, 5.0  # what heads of an unusual size cost, in slacks
+DEPTH_LIMIT = 0.15  # no shape is further away, but for LAYER_SLACK
+ODD_HEADS, UNLIKED_HEADS = 0.5, 2.0  # what heads of an unusual size cost, in slacks
+OFF_DEPTH, OFF_SIZE, ONE_HEAD = 1.0, 10.0, 100.0  # what lies beyond a slack, and one wide head
 GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at once
 TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
@@ -66,6 +68,7 @@ class BestShape:
     size: float  # by which the prior was asked
     outlook: DepthOutlook
     level: float  # bits per byte of a good network of that size
+    tokens: float  # a parameter, that its depth was chosen for
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,17 +105,21 @@ class Knowledge:
         tokens_per_param: float = USUAL_TOKENS,
         cost: DepthCost | None = None,
     ) -> DepthOutlook:
-        """Depths at a size, up to one.
-
-        Nothing is asked below what was fitted, LEAST_SIZE parameters on the usual tokens, or at
-        fewer tokens than networks were ever compared at.
-        """
-        patience = self.posterior.surface.patience
-        least = USUAL_TOKENS * min(1.0, LEAST_SIZE / size) ** (1 / patience)
+        """Depths at a size, up to one; nothing is asked below what was fitted."""
         ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
         fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
-        training = Training(self.kind, max(least, LEAST_TOKENS, tokens_per_param))
+        training = Training(self.kind, self.tokens_told_of(size, tokens_per_param))
         return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
+
+    def tokens_told_of(self, size: float, tokens_per_param: float) -> float:
+        """The same tokens, unless so few say nothing of depths.
+
+        The fewest are those of LEAST_SIZE parameters on the usual tokens, brought to this size, and
+        those at which networks were ever compared.
+        """
+        patience = self.posterior.surface.patience
+        least = USUAL_TOKENS * math.pow(min(1.0, LEAST_SIZE / size), 1 / patience)
+        return max(least, LEAST_TOKENS, tokens_per_param)
 
 
 def cost(request: PlanRequest, depth: float, width: float) -> float:
@@ -147,7 +154,8 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     size = _size(sized, min(8.0, deepest))
     found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
-    found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
+    tokens = request.trained_tokens(size)
+    found = known.outlook(size, deepest, tokens, slowness)
     shape = shape_of_depth(sized, found.depth)
     return BestShape(
         shape=shape,
@@ -155,6 +163,7 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
         size=size,
         outlook=found,
         level=known.prior.level(size),
+        tokens=known.tokens_told_of(size, tokens),
     )
 
 
@@ -233,46 +242,54 @@ def shape_of_depth(request: PlanRequest, depth: float) -> RoundedShape:
 def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, RoundedShape]]:
     """Shapes about a depth, and how far each is from what was asked for."""
     budget = request.budget.params  # type: ignore[union-attr]
-    near = max(LAYER_SLACK, DEPTH_SLACK * wanted)
-    most = max(1, min(request.max_depth, math.floor(wanted + near)))
-    for depth in range(max(1, min(most, math.ceil(wanted - near))), most + 1):
+    near, limit = max(LAYER_SLACK, DEPTH_SLACK * wanted), max(LAYER_SLACK, DEPTH_LIMIT * wanted)
+    most = max(1, min(request.max_depth, math.floor(wanted + limit)))
+    for depth in range(max(1, min(most, math.ceil(wanted - limit))), most + 1):
         ideal = width_of_depth(request, depth)
         multiple = request.multiple_of or usual_multiple(ideal, budget)
         about = math.floor(ideal / multiple)
         for count in range(about - NEIGHBOURS, about + NEIGHBOURS + 2):
             width = max(math.ceil(LEAST_WIDTH / multiple), count) * multiple
-            head_dim = usual_head_dim(width, is_even=request.block == "llama")
-            size_missed = abs(math.log(cost(request, depth, width) / budget)) / SIZE_SLACK
-            depth_missed = abs(depth - wanted) / near
-            odd = _oddness(head_dim, width, budget)
-            far = size_missed**4 if size_missed > 1 else size_missed**2
-            if isinstance(request.budget, WeightBytes) and cost(request, depth, width) > budget:
+            head_dim = usual_head_dim(
+                width, is_even=request.block == "llama", is_large=budget >= LARGE
+            )
+            taken = cost(request, depth, width)
+            far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
+            far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
+            far += _oddness(head_dim, width, budget)
+            if isinstance(request.budget, WeightBytes) and taken > budget:
                 far += TOO_LARGE
             heads = width // head_dim
-            yield (
-                far + depth_missed**2 + odd,
-                RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim),
-            )
+            yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)
+
+
+def _beyond(missed: float, much: float) -> float:
+    """What a distance costs, in slacks: little within one, much beyond it."""
+    return missed**2 if missed <= 1 else much * missed**4
 
 
 def _oddness(head_dim: int, width: int, budget: float) -> float:
-    """What an unusual size of heads costs, in slacks: much where GPUs are to be filled."""
+    """What an unusual size of heads costs, in slacks: in a large network more than both slacks."""
     if head_dim in HEAD_DIMS or width < 2 * USUAL:
         return 0.0
-    return ODD_HEADS if head_dim % GPU_MULTIPLE == 0 or budget < GPU_SIZE else UNLIKED_HEADS
+    if head_dim == width:
+        return ONE_HEAD
+    is_odd = head_dim % 2  # which rotary positions do not take
+    return UNLIKED_HEADS * (1 + _from_usual(head_dim)) if budget >= LARGE else ODD_HEADS + is_odd
 
 
 def usual_multiple(width: float, budget: float) -> int:
     """Even widths for small networks; for others a power of two that the width has often."""
     if budget < LARGE:
         return 2
-    return max(8, min(128, 1 << max(0, math.floor(math.log2(max(1.0, width / STEPS))))))
+    power = 1 << max(0, math.floor(math.log2(max(1.0, width / STEPS))))
+    return max(GPU_MULTIPLE, min(128, power))
 
 
-def usual_head_dim(width: int, *, is_even: bool = False) -> int:
+def usual_head_dim(width: int, *, is_even: bool = False, is_large: bool = False) -> int:
     """128 for wide networks, 64 for others; where neither divides, the divisor nearest to 64.
 
-    Rotary positions need an even one.
+    Rotary positions need an even one, and large networks multiples of 8, where there are any.
     """
     likely = HEAD_DIMS if width >= WIDE else HEAD_DIMS[1:]
     if fitting := [size for size in likely if width % size == 0 and width // size >= 2]:
@@ -280,4 +297,9 @@ def usual_head_dim(width: int, *, is_even: bool = False) -> int:
     low = (size for size in range(1, math.isqrt(width) + 1) if width % size == 0)
     divisors = [divisor for size in low for divisor in (size, width // size)]
     divisors = [divisor for divisor in divisors if not (is_even and divisor % 2)]
-    return min(divisors, key=lambda size: abs(math.log(size / USUAL)) + ODD * (size % 8 > 0))
+    odd = math.inf if is_large and width % GPU_MULTIPLE == 0 else ODD
+    return min(divisors, key=lambda size: _from_usual(size) + (odd if size % GPU_MULTIPLE else 0))
+
+
+def _from_usual(head_dim: int) -> float:
+    return abs(math.log(head_dim / USUAL))

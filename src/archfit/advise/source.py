@@ -107,7 +107,7 @@ def _suffix(name: str) -> str:
 def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     """Everything else; `source` is what it was made from, where that is known."""
     described = data.description
-    train, files = described["train"], described.get("input")
+    files = described.get("input")
     names = [str(file["name"]) for file in files] if isinstance(files, list) else []
     name_alone = names[0] if len(names) == 1 and not MANY_FILES.fullmatch(names[0]) else None
     try:
@@ -123,7 +123,7 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
         knows_path=source is not None,
         kind=str(described["kind"]),
         family=family_of(str(described["kind"]), data.vocab, names),
-        tokens=int(train["tokens"]) if isinstance(train, dict) else 0,
+        tokens=data.train_tokens,
         bytes_per_token=float(described["bytes_per_token"]),  # type: ignore[arg-type]  # it is read
         cooccurrence_rank=cooccurrence,
     )

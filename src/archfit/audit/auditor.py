@@ -13,7 +13,7 @@ from archfit.audit.checkpoint_model import disagreements, model_from_header
 from archfit.audit.config import model_from_config
 from archfit.audit.embedding import EmbeddingSpectrum, find_embedding, measure_embedding
 from archfit.audit.findings import Finding, findings_of
-from archfit.audit.model import Model, model_from_architecture
+from archfit.audit.model import Model, model_of_run
 from archfit.audit.targets import INDEX, ModelFiles, find_target
 from archfit.audit.zoo import zoo_model
 from archfit.spec import RunSpec, load_file
@@ -86,8 +86,8 @@ def audit_config(given: object) -> AuditResult:
 
 def _model(files: ModelFiles) -> Model:
     if files.spec is not None:
-        shape = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC).architecture
-        return model_from_architecture(shape, name=files.name, origin=str(files.spec))
+        spec = load_file(RunSpec, files.spec, most_bytes=LARGEST_SPEC)
+        return model_of_run(spec, name=files.name, origin=str(files.spec))
     if files.config is not None:
         document = read_object(files.config, most_bytes=MOST_CONFIG_BYTES)
         return model_from_config(document, name=files.name, origin=str(files.config))
@@ -126,6 +126,7 @@ def audit_json(result: AuditResult) -> Json:
         "params": model.parameters.total,
         "params_parts": asdict(model.parameters),
         "params_published": model.published_params,
+        "training_tokens": model.training_tokens,
         "tied": model.is_tied,
         "stacks": [asdict(stack) | {"attention_ratio": _rounded(stack.attention_ratio)}
                    for stack in model.stacks],

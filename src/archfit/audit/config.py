@@ -14,6 +14,7 @@ from archfit.spec.errors import InvalidValue, brief
 
 CLASSIFIERS = ("Classification", "QuestionAnswering", "WithTeacher")  # whose heads are left out
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
+TRAINING_TOKENS = "training_tokens"  # a key that `archfit export` writes
 
 
 def model_from_config(document: Document, *, name: str, origin: str) -> Model:
@@ -50,6 +51,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
     outside = family.embedding + family.outputs[_output(reader, class_name(document))]
     _note_what_is_left_out(reader, model_type)
     modality = "time_series" if "chronos_config" in document else family.modality or None
+    tokens = document.get(TRAINING_TOKENS)
     return Model(
         name=name,
         origin=origin,
@@ -59,6 +61,7 @@ def _single_model(document: Document, *, name: str, origin: str, is_part: bool) 
         input=input_map(reader, sizes, width),
         is_tied=is_tied,
         parameters=families.parameters(family, stacks.values(), sizes, outside),
+        training_tokens=tokens if type(tokens) is int and tokens > 0 else None,
         assumed=tuple(reader.assumed),
         missing=tuple(reader.missing),
         notes=tuple(reader.notes),

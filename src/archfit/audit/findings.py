@@ -6,7 +6,8 @@ returns what it found there, and the sentences that the found numbers go into. R
 only where measurements of archfit or of the papers support it (`archfit.advise.redundancy`).
 
 A shape does not say what data it is for, and families of data like different depths. A depth is
-found wrong only where it is wrong for every family that such an input may be of.
+found wrong only where it is wrong for every family that such an input may be of. Few training
+tokens ask for few layers: where a model does not say how many it has, they are the usual or more.
 """
 
 import math
@@ -22,7 +23,7 @@ from archfit.advise.plan_request import TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
-from archfit.advise.shapes import GPU_MULTIPLE, GPU_SIZE, TABLES_AT_MOST, Knowledge
+from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
 from archfit.spec.files import packed_file
 
@@ -31,6 +32,8 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
 WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
+SPELT = ("DNA", "protein", "molecules")  # in letters of their own: nobody reads these as bytes
+BYTES = range(256, 261)  # tokens, with a separator or a few marks
 LARGEST_CODEBOOK = 16_384  # tokens of pictures, sounds and sequences: others have no more
 TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw
 SIZES_A_DOUBLING = 2  # of networks, at which depths are looked up
@@ -165,21 +168,26 @@ def _off_depth(subject: Subject, *, is_deep: bool) -> Found | None:
     if found is None or found.is_too_deep != is_deep:
         return None
     low, high = round(found.outlook.low), round(found.outlook.high)
+    trained = f"if trained on {TOKENS[0]:g} tokens per parameter or more"
+    if subject.model.training_tokens:
+        trained = f"trained on {found.tokens:.2g} tokens per parameter"
     words = {
         "stack": subject.stack,
         "good": f"{low} to {high}" if low < high else str(low),
         "data": found.family or "data of all families",
         "lost": 100 * found.lost,
         "beyond": " (by extrapolation)" if found.is_extrapolated else "",
+        "trained": trained,
     }
     return Found(severity="medium" if found.lost_bits > MUCH_LOST else "low", words=words)
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """What is known of a depth, for one family of data and one size."""
+    """What is known of a depth, for one family of data, one size and tokens a parameter."""
 
     family: str | None  # None: one that the atlas does not have
+    tokens: float
     depth: int
     outlook: DepthOutlook
     level: float  # bits per byte of a good network
@@ -216,24 +224,40 @@ def _misfit(subject: Subject) -> Prospect | None:
     smaller networks than were trained, those with no blocks to speak of among them, hardly learn.
     """
     model, stack = subject.model, subject.stack
+    size = judged_size(model, stack)
+    if size is None:
+        return None
+    assert stack.depth is not None  # or it is not judged
+    deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
+    step = round(SIZES_A_DOUBLING * math.log2(size))
+    known = (
+        (family, tokens, stack.depth, *_known(family, step, deepest, tokens))
+        for tokens in _tokens(model, size)
+        for family in _families(model)
+    )
+    found = (Prospect(*each) for each in known)
+    likeliest = next(found)
+    return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
+
+
+def judged_size(model: Model, stack: Stack) -> float | None:
+    """The size that a depth is judged at; None where it is not known, or nobody trained such."""
     blocks = WEIGHTS * (stack.depth or 0) * stack.width**2
     # As a plan asks: all parameters, but no more of tables than of blocks.
     tables = model.parameters.embedding or 0
     size = min(blocks + tables, TABLES_AT_MOST * blocks, LARGEST_BUDGET)
     if not stack.depth or size < LEAST_SIZE:
         return None
-    if (stack.distinct_blocks or stack.depth) < stack.depth:  # shared: layers cost no parameters
-        return None
-    deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
-    step = round(SIZES_A_DOUBLING * math.log2(size))
-    known = (
-        (family, _known(family, step, deepest, tokens))
-        for tokens in TOKENS
-        for family in _families(model)
-    )
-    found = (Prospect(family, stack.depth, *outlook) for family, outlook in known)
-    likeliest = next(found)
-    return None if likeliest.is_good or any(each.is_good for each in found) else likeliest
+    is_shared = (stack.distinct_blocks or stack.depth) < stack.depth  # layers cost no parameters
+    return None if is_shared else size
+
+
+def _tokens(model: Model, size: float) -> tuple[float, ...]:
+    """Tokens a parameter that a depth is judged at: what a model says, by both sizes of a plan."""
+    if not model.training_tokens:
+        return TOKENS
+    sizes = (model.parameters.total or size, size)
+    return tuple(float(f"{model.training_tokens / each:.3g}") for each in sizes)
 
 
 def _families(model: Model) -> tuple[str | None, ...]:
@@ -242,8 +266,8 @@ def _families(model: Model) -> tuple[str | None, ...]:
     if vocab > LARGEST_CODEBOOK:
         return WRITTEN
     likeliest = TEXT if vocab >= TEXT_VOCAB else None
-    others = (family for family in (None, *known_families()) if family != likeliest)
-    return (likeliest, *others)
+    left_out = {likeliest, *(SPELT if vocab in BYTES else ())}
+    return (likeliest, *(each for each in (None, *known_families()) if each not in left_out))
 
 
 @cache
@@ -279,7 +303,7 @@ def _off_gpu_sizes(subject: Subject) -> Found | None:
     if stack.heads is None or stack.head_dim is None or "heads" in subject.model.doubtful:
         return None
     width, head_dim = (size + -size % GPU_MULTIPLE for size in (stack.width, stack.head_dim))
-    is_small = WEIGHTS * (stack.depth or 0) * stack.width**2 < GPU_SIZE
+    is_small = WEIGHTS * (stack.depth or 0) * stack.width**2 < LARGE
     if (width, head_dim) == (stack.width, stack.head_dim) or is_small:
         return None
     before, after = (

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from archfit.spec import Architecture, Factorised, RunSpec, Tied, Tokens, from_json
@@ -80,6 +80,7 @@ class Model:
     is_tied: bool | None  # the token table serves as the head, too
     parameters: Parameters
     published_params: int | None = None
+    training_tokens: int | None = None  # that it was, or is to be, trained on
     assumed: tuple[str, ...] = ()  # "head_dim=256: default of GemmaConfig (transformers 5.22.2)"
     missing: tuple[str, ...] = ()  # "heads: looked for num_attention_heads, n_head, num_heads"
     doubtful: tuple[str, ...] = ()  # sizes probably misprinted, so that none is judged by them
@@ -123,6 +124,12 @@ def sum_if_known(sizes: Iterable[int | None]) -> int | None:
     return total
 
 
+def model_of_run(spec: RunSpec, *, name: str, origin: str) -> Model:
+    """The model that a run of archfit's own trains."""
+    model = model_from_architecture(spec.architecture, name=name, origin=origin)
+    return replace(model, training_tokens=spec.training_tokens)
+
+
 def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> Model:
     """The model that an architecture of archfit's own describes: nothing of it is missing."""
     stack = Stack(
@@ -159,9 +166,8 @@ def model_from_spec(document: Mapping[str, object], *, name: str, origin: str) -
         return None
     try:
         if "architecture" in document:
-            shape = from_json(RunSpec, dict(document)).architecture
-        else:
-            shape = from_json(Architecture, dict(document))
+            return model_of_run(from_json(RunSpec, dict(document)), name=name, origin=origin)
+        shape = from_json(Architecture, dict(document))
     except RecursionError as problem:
         raise ValueError("this spec is nested too deeply to be one") from problem
     return model_from_architecture(shape, name=name, origin=origin)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from archfit.advise.budgets import check_tokens_per_param
 from archfit.cli.options import with_words
 from archfit.cli.output import show
 from archfit.data.prepared import PreparedData, open_prepared
@@ -26,6 +28,7 @@ from archfit.report.document import Document, Section
 from archfit.spec import to_json
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.parts import table_of
+from archfit.spec.rates import CHINCHILLA_TOKENS
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
 USUAL_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
@@ -49,6 +52,7 @@ def export(
     context: int | None = None,
     rank: int | None = None,
     tied: bool = False,
+    tokens_per_param: float | None = None,
     run: Path | None = None,
     data: Path | None = None,
     overwrite: bool = False,
@@ -57,17 +61,21 @@ def export(
     prepared = open_prepared(data) if data is not None else None
     tokenizer = prepared.vocabulary().hugging_face() if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator
-    given = {name: invocation.params[name] for name in SIZES}
-    sizes = {name: value for name, value in given.items() if value is not None}
+    sizes = {name: n for name in SIZES if (n := invocation.params[name]) is not None}
     _check_out(out, overwrite=overwrite)
     trained = None
     if run is not None:
-        trained = _open_run(run, [*sizes, *(["tied"] if tied else [])], format_name, prepared)
+        others = {"tied": tied, "tokens_per_param": tokens_per_param is not None}
+        given = [*sizes, *(name for name, is_given in others.items() if is_given)]
+        trained = _open_run(run, given, format_name, prepared)
         made = export_run(trained, separator=separator)
         check_weights(trained)
         positions = trained.spec.architecture.context
     else:
+        each = CHINCHILLA_TOKENS if tokens_per_param is None else tokens_per_param
+        check_tokens_per_param(each)
         shape = _shape(sizes, tied=tied, data=prepared, separator=separator)
+        shape = replace(shape, tokens_per_param=each)
         made = export_config(shape, format_name or USUAL_FORMAT)
         positions = shape.context
     if prepared is not None:
@@ -102,7 +110,9 @@ def _shape(
         usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
     given = {name: value for name, value in sizes.items() if name != "rank"}
     embedding = table_of(sizes.get("rank"))
-    return ExportShape(**(usual | given), embedding=embedding, tied=tied, separator=separator)
+    tokens = data.train_tokens if data is not None else None
+    wanted: dict[str, Any] = usual | given | {"separator": separator, "data_tokens": tokens}
+    return ExportShape(**wanted, embedding=embedding, tied=tied)
 
 
 def _open_run(

@@ -127,6 +127,11 @@ class PreparedData:
         return int(str(self.description["vocab"]))
 
     @property
+    def train_tokens(self) -> int:
+        """Tokens to train on."""
+        return int(str(_member(self.description, "train", "tokens")))
+
+    @property
     def data_hash(self) -> str:
         """The name of these tokens, vocabulary and tokenizer, wherever they lie."""
         return str(self.description["data_hash"])

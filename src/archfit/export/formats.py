@@ -19,16 +19,14 @@ from archfit.spec.architecture import gated_units, grouping_error
 from archfit.spec.counting import BARE_STYLE, GPT2_STYLE, LLAMA_STYLE, QWEN3_STYLE, NetworkSizes
 from archfit.spec.errors import check_at_least, check_type
 from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG, packed_file, write_whole
-from archfit.spec.rates import auto_rate
+from archfit.spec.rates import CHINCHILLA_TOKENS, EPOCHS, starting_point, training_tokens
 from archfit.spec.run_options import FAN_IN_VARIANCE
 
 STYLES = {"gpt2": GPT2_STYLE, "llama": LLAMA_STYLE, "qwen3": QWEN3_STYLE, "bare": BARE_STYLE}
 # nanochat: first coordinates of the stream that gates read, and smear_lambda, backout_lambda.
 VALUE_GATE_INPUTS, SMEAR_GATE_INPUTS, SCALARS = 12, 24, 2
 LEFT_OUT = object()  # the value of a key that a shape has no use for
-# A recipe: tokens a step, among those that rates were fitted to (docs/rates.md), how many of them
-# a GPU has at once, and tokens a parameter (Hoffmann et al. 2022).
-BATCH_TOKENS, TOKENS_AT_ONCE, TOKENS_A_PARAMETER = 32_768, 8192, 20
+TOKENS_AT_ONCE = 8192  # of a recipe's batch, that a GPU has at a time
 TRAINED_EPSILON = 1e-5  # of the norms of networks that archfit trains
 
 
@@ -36,8 +34,8 @@ TRAINED_EPSILON = 1e-5  # of the norms of networks that archfit trains
 class ExportShape:
     """An architecture as other tools describe one.
 
-    Beyond `Architecture` it has the token that ends a document; it leaves out the block, which the
-    format decides, and what no other tool has.
+    Beyond `Architecture` it has the token that ends a document and what it will be trained on; it
+    leaves out the block, which the format decides, and what no other tool has.
     """
 
     depth: int
@@ -52,6 +50,8 @@ class ExportShape:
     tied: bool
     separator: int | None  # the token that ends a document; None where there is no tokenizer
     rms_epsilon: float = 1e-6  # Llama's
+    tokens_per_param: float = CHINCHILLA_TOKENS  # to train on
+    data_tokens: int | None = None  # of the data that are there for it; None where not known
 
     def __post_init__(self) -> None:
         check_at_least(1, depth=self.depth, width=self.width, heads=self.heads)
@@ -173,19 +173,30 @@ class ExportFormat:
         }
 
     def _recipe(self, shape: ExportShape) -> dict[str, object]:
-        """How to begin training it: the rule of archfit's own runs, for a batch that it knows."""
-        block = "llama" if STYLES[self.style].is_gated else "gpt2"
-        sequences = max(1, BATCH_TOKENS // shape.context)
-        batch, at_once = sequences * shape.context, max(1, TOKENS_AT_ONCE // shape.context)
-        steps = max(1, round(TOKENS_A_PARAMETER * self.params(shape).total / batch))
+        """How to begin training it, as a plan says it, too."""
+        params, each = self.params(shape).total, shape.tokens_per_param
+        tokens = training_tokens(params, each, shape.data_tokens)
+        length = f"{each:.3g} tokens a parameter"
+        if tokens < training_tokens(params, each):
+            length = f"{EPOCHS} epochs of the data"
+        start = starting_point(
+            "llama" if STYLES[self.style].is_gated else "gpt2",
+            depth=shape.depth, width=shape.width, context=shape.context, tokens=tokens,
+        )  # fmt: skip
+        sequences, at_once = (
+            max(1, count // shape.context) for count in (start.batch_tokens, TOKENS_AT_ONCE)
+        )
+        steps = max(1, round(tokens / start.batch_tokens))
         return {
             "sequences": sequences,
             "at_once": max(n for n in range(1, at_once + 1) if sequences % n == 0),
-            "batch_tokens": batch,
+            "batch_tokens": start.batch_tokens,
             "steps": steps,
-            "training_tokens": steps * batch,
+            "epochs": EPOCHS,
+            "length": length,
+            "training_tokens": tokens,
             "warmup": 3 * steps // 10,
-            "learning_rate": auto_rate(block, width=shape.width, batch_tokens=batch),
+            "learning_rate": start.learning_rate,
             "initial_std": float(f"{math.sqrt(FAN_IN_VARIANCE / shape.width):.3g}"),
         }
 

@@ -69,7 +69,8 @@ def export_run(run: TrainedRun, *, separator: int | None) -> Export:
     factorised = [name for name in tables if isinstance(getattr(given, name), Factorised)]
     merged = replace(given, **dict.fromkeys(factorised, Full()))  # type: ignore[arg-type]  # tables
     try:
-        shape = replace(formats.shape_of(merged), separator=separator)
+        each = run.spec.training_tokens / given.params
+        shape = replace(formats.shape_of(merged), separator=separator, tokens_per_param=each)
     except ValueError as problem:
         raise ValueError(f"{problem}; its weights stay usable by archfit") from problem
     if obstacles := run.format.obstacles(shape):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from archfit.audit.auditor import AuditResult, audit_json, checked_claims
-from archfit.audit.findings import RULES, Finding
-from archfit.audit.model import UNBOUNDED
+from archfit.audit.findings import RULES, TOKENS, Finding, judged_size
+from archfit.audit.model import TABLES, UNBOUNDED
 from archfit.report.document import (
     NEXT,
     Command,
@@ -18,6 +18,7 @@ from archfit.report.document import (
     facts,
     loaded,
 )
+from archfit.report.plan_document import bottleneck_words
 
 SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding
@@ -35,7 +36,7 @@ def audit_document(models: Sequence[AuditResult]) -> Document:
         title=", ".join(result.model.name for result in models),
         headline=each[0] if len(models) == 1 else gallery_summary(models),
         sections=(
-            Section.of("", *(each if len(models) > 1 else ())),
+            Section.of("", *(each if len(models) > 1 else _bottleneck(models[0]))),
             *(part for one in models for part in model_sections(one, is_one=len(models) == 1)),
             Section.of("", *drawn, is_detail=True),
         ),
@@ -107,7 +108,22 @@ def _nothing_found(result: AuditResult) -> str:
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
     if missing:
         return f"nothing found, but sizes are missing to judge {' and '.join(missing)}."
-    return "nothing found: no bottleneck, and a good depth for its size."
+    if judged_size(model, first) is None:
+        return "nothing found, but it is smaller than networks that were trained to judge depth by."
+    tokens = f"if trained on {TOKENS[0]:g} tokens per parameter or more"
+    if model.training_tokens and model.parameters.total:
+        each = model.training_tokens / model.parameters.total
+        tokens = f"trained on {each:.2g} tokens per parameter"
+    return f"nothing found: a good depth for its size, {tokens}."
+
+
+def _bottleneck(result: AuditResult) -> Iterator[str]:
+    """What the papers would find, and we do not."""
+    model, limit = result.model, result.model.rank_limit
+    is_found = any("bottleneck" in found.id or "rank" in found.id for found in result.findings)
+    if limit is not None and limit < model.width and not is_found:
+        kind = "vocabulary" if model.input.kind in TABLES else "patch"
+        yield bottleneck_words(kind, limit, model.width)
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,6 @@
-"""The peak learning rate that `auto` stands for: a rule fitted to our own runs (docs/rates.md).
+"""How to begin training: on how many tokens, in what batches, and at which peak learning rate.
+
+The rate is a rule fitted to our own runs, which `auto` stands for (docs/rates.md):
 
     rate = constant of the block * (width / 64)^a * (tokens a step / 8192)^b
 
@@ -7,6 +9,7 @@ stand in resources/rates.toml.
 """
 
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,6 +18,39 @@ from archfit.spec.run import RunSpec
 
 DIGITS = 3  # of a rate: enough, and specs stay readable
 WIDTH, BATCH_TOKENS = 64, 8192  # where a rate is the constant of its block
+CHINCHILLA_TOKENS = 20  # a parameter; Hoffmann et al. 2022
+EPOCHS = 4  # that tokens may be read before they are worth much less; Muennighoff et al. 2023
+STEP_TOKENS, LEAST_STEPS = 32_768, 200  # a batch, unless it would leave fewer steps
+SOURCE = "archfit's own runs, docs/rates.md"
+
+
+def training_tokens(
+    params: int, tokens_per_param: float = CHINCHILLA_TOKENS, data_tokens: int | None = None
+) -> int:
+    """So many for each parameter, but no more than the data have, read EPOCHS times."""
+    wanted = max(1, round(tokens_per_param * params))
+    return wanted if data_tokens is None else min(wanted, EPOCHS * data_tokens)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """A learning rate and batch to begin a search at, not to end it."""
+
+    learning_rate: float
+    batch_tokens: int
+    source: str
+    in_range: bool  # of the networks that the rule was fitted to
+
+
+def starting_point(block: str, *, depth: int, width: int, context: int, tokens: int) -> Start:
+    """Batches of whole sequences, STEP_TOKENS or less, and the rate of the rule for them."""
+    batch = max(1, min(STEP_TOKENS, tokens // LEAST_STEPS) // context) * context
+    return Start(
+        learning_rate=auto_rate(block, width=width, batch_tokens=batch),
+        batch_tokens=batch,
+        source=SOURCE,
+        in_range=not _outside(depth, width, batch, tokens // batch),
+    )
 
 
 @cache
@@ -40,19 +76,24 @@ def beyond_rates(spec: RunSpec) -> str | None:
     if recipe.learning_rate_rule != "fan-in":
         return None
     batch_tokens = recipe.batch_sequences * shape.context
-    sizes = {
-        "width": shape.width, "depth": shape.depth, "tokens a step": batch_tokens,
-        "steps": recipe.steps, "training tokens": recipe.steps * batch_tokens,
-    }  # fmt: skip
-    outside = [
-        f"{name} {size:,} ({low:,} to {high:,})"
-        for name, size in sizes.items()
-        for low, high in [_table()["range"][name]]
-        if not low <= size <= high
-    ]
+    outside = _outside(shape.depth, shape.width, batch_tokens, recipe.steps)
     if not outside:
         return None
     return (
         f"automatic learning rates were fitted to other networks: {', '.join(outside)}; "
         "--tune tries neighbours"
     )
+
+
+def _outside(depth: int, width: int, batch_tokens: int, steps: int) -> list[str]:
+    """What of a run is beyond those that the rule was fitted to."""
+    sizes = {
+        "width": width, "depth": depth, "tokens a step": batch_tokens, "steps": steps,
+        "training tokens": steps * batch_tokens,
+    }  # fmt: skip
+    return [
+        f"{name} {size:,} ({low:,} to {high:,})"
+        for name, size in sizes.items()
+        for low, high in [_table()["range"][name]]
+        if not low <= size <= high
+    ]
