@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archfit.cli import output
-from archfit.cli.app import COMMANDS
+from archfit.cli.app import COMMANDS, PANELS
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -137,6 +137,20 @@ def _is_brief(document: Document, text: str) -> None:
     assert text_of(document, why=True, quiet=True) == "\n".join(
         shown[: text_of(document, quiet=True).count("\n") + 1]
     )
+
+
+def test_help_has_the_commands_in_three_groups_in_the_order_of_their_use() -> None:
+    told = archfit("--help").stdout.partition("--help")[2]
+    listed = re.findall(
+        r"^\W+([a-z]+(?= {2,}\w)|Advice|Data and training|Theory)", told, re.MULTILINE
+    )
+    wanted = [
+        word
+        for verb in dict.fromkeys(verb.split()[0] for verb in COMMANDS)
+        for word in (PANELS.get(verb), verb)
+        if word
+    ]
+    assert listed == wanted
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -27,7 +27,7 @@ def prepare(
     overwrite: bool = False,
     **_fields: object,
 ) -> None:
-    """Make a data set: train.bin, heldout.bin (nanoGPT layout), tokenizer.json, data.json."""
+    """Turn files into tokens: train.bin, heldout.bin (nanoGPT layout), tokenizer and data.json."""
     settings = chosen(
         DataSettings,
         invocation,
@@ -45,7 +45,7 @@ def prepare(
 
 @with_words("data inspect")
 def inspect(folder: Path, verify: bool = False) -> None:
-    """Show what a prepared data set is and what its tokens say."""
+    """Show what a prepared data set holds."""
     data = open_prepared(folder)
     if verify:
         data.verify()

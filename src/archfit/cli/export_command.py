@@ -53,7 +53,7 @@ def export(
     data: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the files by which another tool builds this network, or loads a trained one."""
+    """Write a shape, or a trained run, as the files that another tool reads."""
     prepared = open_prepared(data) if data is not None else None
     tokenizer = prepared.vocabulary().hugging_face() if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator

@@ -31,8 +31,8 @@ def with_words(
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of `fields_of`, one class or several. `lists` are what a sentence of the table names in
-    braces.
+    field of `fields_of`, one class or several. `lists` are what a sentence of the table, or the
+    function's own, names in braces.
     """
 
     kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
@@ -71,6 +71,7 @@ def with_words(
         ]
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
         run.__annotations__ = types
+        run.__doc__ = (function.__doc__ or "").format(**said)
         return run  # type: ignore[return-value]  # it is called as the command was
 
     return worded
@@ -152,5 +153,7 @@ def _checked_chart(file: Path | None) -> Path | None:
 
 Chart = Annotated[
     Path | None,
-    typer.Option(help="Draw it: .svg .png .html", metavar="FILE", callback=_checked_chart),
+    typer.Option(
+        help="Draw a chart: .svg, .png or .html.", metavar="FILE", callback=_checked_chart
+    ),
 ]
