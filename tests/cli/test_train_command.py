@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import time
@@ -19,7 +20,7 @@ from archfit.spec import RunRecord, from_json
 from archfit.spec.run_options import usual_rate
 from archfit.train.hardware import ProcessGroup
 from archfit.train.run_files import held
-from tests_said import Said
+from tests_said import Said, unwrapped
 from tests_training import (
     checkpoints,
     forked,
@@ -108,6 +109,15 @@ def test_people_see_a_line_for_each_evaluation_and_a_table(train: Archfit) -> No
     assert said.status == 0
     assert [line.split("  ")[0] for line in said.err.splitlines()[1:]] == ["step 2/4", "step 4/4"]
     assert "held-out nats" in said.out
+
+
+def test_what_comes_next_is_what_can_be_done(train: Archfit) -> None:
+    """Fits want four repeats; one network is for export."""
+    one, many = train().out, train("--seeds", "5").out
+    told = unwrapped(one.replace("\\\n", " "))
+    assert re.search(r"Next archfit export --run \S+/[0-9a-f]{16} --out model$", told)
+    assert "archfit fit" not in one
+    assert "archfit fit" in many
 
 
 def test_two_seeds_are_two_runs(train: Archfit) -> None:

@@ -40,7 +40,8 @@ def prepare(
         outcome = prepare_data(
             source, out, settings, heldout=heldout or None, overwrite=overwrite, report=report
         )
-    _show(outcome.data, is_old=outcome.already_there)
+    there = "It was there already, made from this source with these settings."
+    _show(outcome.data, *[there] * outcome.already_there)
 
 
 @with_words("data inspect")
@@ -49,12 +50,12 @@ def inspect(folder: Path, verify: bool = False) -> None:
     data = open_prepared(folder)
     if verify:
         data.verify()
-    _show(data)
+    _show(data, *["All files are as they were written: their hashes agree."] * verify)
 
 
-def _show(data: PreparedData, *, is_old: bool = False) -> None:
+def _show(data: PreparedData, *sentences: str) -> None:
     from archfit.report.sweep_document import data_document
 
     if manner().as_json:  # also of a data set whose description is damaged
         return print_json(data.description)
-    return show(data_document(data.description, str(data.folder), is_old=is_old))
+    return show(data_document(data.description, str(data.folder), *sentences))

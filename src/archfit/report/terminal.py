@@ -148,8 +148,8 @@ def _table_lines(table: Table) -> list[str]:
     lines = _tinted(_wrapped(table.title, width=_width()), BOLD)
     if sum(least) > room:
         for row in table.rows:
-            said = (f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell)
-            lines += _wrapped("; ".join(said), "  ")
+            said = [f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True) if cell]
+            lines += _wrapped("; ".join(said) if any(table.columns) else ": ".join(row), "  ")
         return lines
     while sum(widths) > room:
         widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
