@@ -150,7 +150,7 @@ def test_an_encoder_s_losses_are_those_of_masked_tokens(train: Archfit) -> None:
     said = train("--objective", "masked")
     assert "masked nats" in said.out
     assert "masked bits" in said.out
-    assert "bits a byte" not in said.out
+    assert "bits per byte" not in said.out
 
 
 def test_specs_from_files_are_trained_in_their_order(
@@ -196,7 +196,7 @@ def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     assert (process.exitcode, out) == (status, ""), err
     (checkpoint,) = checkpoints(run)
     step = int(checkpoint.removeprefix("step-"))
-    assert err == f"archfit: stopped at step {step}; the same command goes on from there\n"
+    assert err == f"archfit: stopped at step {step}; run the same command again to resume\n"
     assert archfit(*command[3:]).status == 0
     expected = record_of(spec, data, tmp_path / "undisturbed")
     assert stored_record(run).same_result(expected)
