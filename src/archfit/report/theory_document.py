@@ -50,6 +50,9 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     """All bounds of one architecture, the best proved pair first."""
     shape, regime, data = report.shape, report.regime, bounds_json(report)
     lower, upper = _size(report.lower), _size(report.upper)
+    found = Decimal(0) if verdict is None or shape.vocab else verdict.witness_log3 or Decimal(0)
+    if found > report.lower.log3:
+        lower = f"3^{short_real(found)}"
     network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
     proved = [PROVED[bound.status] for bound in (report.lower, report.upper)]
     table = Table.of(
@@ -162,15 +165,13 @@ def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
     """Whether a disputed formula was refuted, and by which weights; nothing where nobody asked."""
     if verdict is None:
         return ()
-    sentences = [f"formula: 3^{verdict.formula_log3}"]
-    if verdict.witness_log3 is not None:
-        sentences.append(f"best witness found: 3^{verdict.witness_log3}")
-    if verdict.refuted:
-        sentences.append(
-            "the weights are in --json (plan, entry); check them with monomial_witness"
-        )
     word = "REFUTED" if verdict.refuted else "not refuted"
-    return (Section.of(f"{word}: {verdict.reason}", *sentences),)
+    allows = f"It allows at most 3^{short_real(verdict.formula_log3)}"
+    if verdict.witness_log3 is not None:
+        allows += f"; the best weights found have 3^{short_real(verdict.witness_log3)}"
+    check = ["The weights are in --json (plan, entry); check them with monomial_witness."]
+    title = f"The disputed formula is {word}: {verdict.reason}"
+    return (Section.of(title, f"{allows}.", *check * verdict.refuted),)
 
 
 def said_status(line: str) -> str:

@@ -90,11 +90,11 @@ def regime(shape: Shape) -> Regime:
         growth = "with the square of depth"
     paper, corrected = depth_threshold(width), digits(lambda: log3(bend))
     if 3**shape.depth < width:
-        name = f"below log3(width) = {paper:.1f}: both bounds grow doubly exponentially in depth"
+        name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
     elif 3**shape.depth < bend:
         name = (
-            f"past log3(width) = {paper:.1f}, where by a disputed theorem depth stops paying, but "
-            f"below {corrected:.1f}, up to which the upper bound grows doubly exponentially"
+            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying, "
+            f"but below {corrected:.1f}, up to which the upper bound grows doubly exponentially"
         )
     else:
         name = (
