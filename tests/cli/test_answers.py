@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from archfit.cli import output
-from archfit.cli.app import COMMANDS, PANELS
+from archfit.cli.app import COMMANDS
+from archfit.cli.options import all_words
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -144,13 +145,10 @@ def test_help_has_the_commands_in_three_groups_in_the_order_of_their_use() -> No
     listed = re.findall(
         r"^\W+([a-z]+(?= {2,}\w)|Advice|Data and training|Theory)", told, re.MULTILINE
     )
-    wanted = [
-        word
-        for verb in dict.fromkeys(verb.split()[0] for verb in COMMANDS)
-        for word in (PANELS.get(verb), verb)
-        if word
-    ]
-    assert listed == wanted
+    wanted: dict[str, None] = {}
+    for verb in COMMANDS:
+        wanted |= dict.fromkeys((all_words()[verb]["panel"], verb.split()[0]))
+    assert listed == [*wanted]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import examples, with_words
+from archfit.cli.options import all_words, examples, with_words
 from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
@@ -24,26 +24,9 @@ PAPERS = (
     "`archfit COMMAND --help` ends with examples."
 )
 COMMANDS = {  # verb: the module and the function that does it
-    "plan": ("plan_command", "plan"),
-    "advise": ("advise_command", "advise"),
-    "audit": ("audit_command", "audit"),
-    "export": ("export_command", "export"),
-    "backtest": ("fit_command", "back_test"),
-    "serve": ("app", "serve"),
-    "data prepare": ("data_commands", "prepare"),
-    "data inspect": ("data_commands", "inspect"),
-    "train": ("train_command", "train"),
-    "sweep": ("sweep_command", "sweep"),
-    "fit": ("fit_command", "fit"),
-    "report": ("fit_command", "report"),
-    "papers": ("papers_command", "papers"),
-    "theory": ("theory_commands", "theory"),
-    "bounds": ("theory_commands", "bounds"),
-    "measure": ("theory_commands", "measure"),
-    "witness": ("theory_commands", "witness"),
+    verb: words["does"].split(".") for verb, words in all_words().items() if "does" in words
 }
 ORDER = " ".join(COMMANDS).split()
-PANELS = {"plan": "Advice", "data": "Data and training", "papers": "Theory"}  # by their first verbs
 GROUPS = {"data": "Turn text, sequences, images or series into tokens; show what a data set holds."}
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
@@ -106,12 +89,12 @@ def program(words: Sequence[str]) -> typer.Typer:
         cls=_Group,
     )
     app.callback()(_global_options)
-    groups, known, panel = {"": app}, {verb.split()[0] for verb in COMMANDS}, ""
+    groups, known = {"": app}, {verb.split()[0] for verb in COMMANDS}
     for verb, (module, name) in COMMANDS.items():
         group, _, last = verb.rpartition(" ")
-        panel = PANELS.get(verb.split()[0], panel)
         if words and words[0] in known and words[0] not in (group, verb):
             continue
+        panel = all_words()[verb]["panel"]
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)

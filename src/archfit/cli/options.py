@@ -22,7 +22,6 @@ Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
 GENERAL = ("why", "quiet", "as_json")  # options of every command
-EXAMPLES = "examples"
 
 
 def with_words(
@@ -47,8 +46,8 @@ def with_words(
         types |= dict.fromkeys(GENERAL, bool)
         defaults = {field.name: field.default for field in filled} | dict.fromkeys(GENERAL, False)
         defaults |= {name: parameter.default for name, parameter in own.items()}
-        said, table = {name: ", ".join(words) for name, words in lists.items()}, _all_words()
-        options = {name: words for name, words in table[command].items() if name != EXAMPLES}
+        said, table = {name: ", ".join(words) for name, words in lists.items()}, all_words()
+        options = {name: it for name, it in table[command].items() if isinstance(it, dict)}
         for name, words in (options | {name: {} for name in GENERAL}).items():
             if get_origin(types[name]) is not Annotated:
                 made = _option(words or table["shared"][name], said, is_flag=types[name] is bool)
@@ -79,7 +78,7 @@ def with_words(
 
 def examples(command: str) -> str:
     """What `--help` ends with: lines that can be typed as they stand."""
-    lines = _all_words()[command][EXAMPLES]
+    lines = all_words()[command]["examples"]
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -100,7 +99,8 @@ def _parameter(name: str, kind: object, default: object) -> Parameter:
 
 
 @cache
-def _all_words() -> dict[str, dict[str, dict[str, str]]]:
+def all_words() -> dict[str, dict[str, Any]]:
+    """What resources/options.toml says of each command."""
     file = resources.files("archfit.resources").joinpath("options.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
