@@ -11,6 +11,7 @@ import pytest
 
 from archfit.cli import output
 from archfit.cli.app import COMMANDS
+from archfit.cli.options import all_words
 from archfit.report.document import Command, Document
 from archfit.report.explorer import server
 from archfit.report.terminal import COLUMNS, LINES, MORE, text_of
@@ -137,6 +138,17 @@ def _is_brief(document: Document, text: str) -> None:
     assert text_of(document, why=True, quiet=True) == "\n".join(
         shown[: text_of(document, quiet=True).count("\n") + 1]
     )
+
+
+def test_help_has_the_commands_in_three_groups_in_the_order_of_their_use() -> None:
+    told = archfit("--help").stdout.partition("-h  ")[2]
+    listed = re.findall(
+        r"^\W+([a-z]+(?= {2,}\w)|Advice|Data and training|Theory)", told, re.MULTILINE
+    )
+    wanted: dict[str, None] = {}
+    for verb in COMMANDS:
+        wanted |= dict.fromkeys((all_words()[verb]["panel"], verb.split()[0]))
+    assert listed == [*wanted]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

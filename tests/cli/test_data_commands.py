@@ -1,6 +1,8 @@
 """The data commands: their JSON, their table, and their refusals."""
 
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,25 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
     assert "of 300 in use" in unwrapped(first)
     assert "It was there already" not in first
     assert "It was there already" in run("prepare", "--vocab", "300", "--out", out)
-    assert "shared 13-grams" in run("inspect", out, "--why")
+    told = unwrapped(run("inspect", out, "--why"))
+    assert re.search(
+        r"Leakage: 0\.0 % of the held-out runs of 13 words .* \([\d,]+ looked at\)\.", told
+    )
+    assert re.search(r"tokens: [\d,]+ \(uint16\) for training: [\d,]+ held out: ", told)
+    assert "hashes agree" not in told
+    assert "hashes agree" in run("inspect", out, "--verify")
+
+
+def test_sequences_are_told_as_letters_and_a_small_set_gets_a_small_network(tmp_path: Path) -> None:
+    file, letters = tmp_path / "a.fasta", random.Random(1)
+    records = ["".join(letters.choices("ACDEFGHIKLMNPQRSTVWY", k=200)) for _ in range(150)]
+    file.write_text("".join(f">r{at}\n{record}\n" for at, record in enumerate(records)))
+    told = unwrapped(run("prepare", str(file), "--out", str(tmp_path / "one")))
+    assert "tokens of fasta as letters, 21 of 21 in use (one ends a document)" in told
+    assert "held out (one document in twenty); 1.00 letters per token" in told
+    assert "--params 1M" in told
+    told = unwrapped(run("prepare", str(file), "--kmer", "2", "--out", str(tmp_path / "two")))
+    assert "tokens of fasta as groups of 2 letters" in told
 
 
 def test_a_folder_called_sample_that_prepare_made_does_not_hide_the_sample(tmp_path: Path) -> None:

@@ -82,6 +82,9 @@ def test_people_see_files_parameters_and_notes(export: Archfit, tmp_path: Path) 
     assert lines[1].strip() == str(tmp_path / "out" / "config.json")
     assert lines[2].strip() == str(tmp_path / "out" / "train.py")
     assert lines[3].startswith("  Note: ")
+    assert lines[-3:-1] == ["Next", f"    python {tmp_path / 'out' / 'train.py'} DATA"]
+    assert "it is not tied to the embedding" not in said.out
+    assert "it is not tied to the embedding" in export(*SHAPE, "--overwrite").out
 
 
 def test_options_reach_the_file(export: Archfit, tmp_path: Path) -> None:

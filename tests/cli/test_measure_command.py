@@ -66,8 +66,8 @@ def test_the_document_has_all_of_the_certificate() -> None:
         "upper": 49,
         "lower": 4,
         "failure_probability": 0.0,
-        "certificate": "at least 49 for almost all weights, for certain; "
-        "no more, by the proved upper bound: exact",
+        "certificate": "at least 49 for almost all weights: certain, by a minor that is not 0 "
+        "modulo a prime; not more, by the proved upper bound: exact",
         "parts_by_degree": None,
     }
 
@@ -75,15 +75,15 @@ def test_the_document_has_all_of_the_certificate() -> None:
 def test_people_read_the_rank_the_certificate_and_the_network() -> None:
     text = run("--depth", "2", "--width", "3", "--heads", "3").stdout
     assert "separation rank = 43\n" in text
-    assert "no more with a failure probability of 4.9e-13" in unwrapped(text)
-    assert "the proved upper bound is 49" in unwrapped(text)
+    assert "2 random tests agree, which err with probability 4.9e-13 (if" in unwrapped(text)
+    assert re.search(r"Bounds proved in the paper or here: \w+ \(lower\), 49 \(upper\)\.", text)
     assert "Unmasked network, linear attention" in text
     assert "separation rank = 49 (exact)" in run("--depth", "2", "--width", "3").stdout
 
 
 def test_no_more_is_promised_than_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     causal = certificate(measured(2, 2, causal=True))
-    assert causal.endswith("no more, by the proved upper bound: exact")
+    assert causal.endswith("not more, by the proved upper bound: exact")
     monkeypatch.setattr("archfit.exact.matrix.MOST_LISTED", 8)
     monkeypatch.setattr("archfit.exact.experiment.MOST_LISTED", 8)
     assert "not all fillings" in certificate(measured(2, 3, 1, 8, V=4))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from archfit.cli.output import say
 from archfit.report.document import Command, Document, Section, Table
 from archfit.report.terminal import text_of, visible
 from tests_said import archfit
@@ -105,6 +106,19 @@ def test_json_is_whole_in_every_encoding(tmp_path: Path) -> None:
 
 
 # ---- text that others wrote
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_refusal_is_folded_for_a_person_and_one_line_for_programs(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    sentence = "archfit: --vocab 3 is " + "far " * 40 + "below 257; use 257 or more"
+    say(sentence)
+    lines = capsys.readouterr().err.splitlines()
+    assert " ".join(lines) == sentence
+    assert (len(lines) > 1 and max(map(len, lines)) <= 80) == is_terminal
 
 
 def test_what_would_steer_a_terminal_is_shown_as_escapes() -> None:

@@ -50,7 +50,7 @@ def test_json_is_one_document_and_the_second_time_all_is_skipped(
     file, out = write_sweep(data, specs, tmp_path), tmp_path / "out"
     command = ("sweep", str(file), "--out", str(out), "--device", "cpu", "--json")
     document = archfit(*command, "--workers", "1").document()
-    conclusion = "No conclusion yet: 2 runs repeat cells 1 times (runs of one data set and recipe "
+    conclusion = "No conclusion yet: intervals need 4 runs that repeat a network with another seed "
     assert str(document["conclusions"]).startswith(f"['{conclusion}")
     expected = {
         "conclusions": document["conclusions"],

@@ -38,6 +38,8 @@ def test_theory_without_a_name_lists_all() -> None:
     listed = archfit("theory", "--why")
     assert listed.returncode == 0
     assert "ub_stat_simple_log3" in listed.stdout
+    assert "lb_strong L d_x H [r]  [proved here (docs/theory.md), for" in listed.stdout
+    assert re.search(r"Lower bounds: lb, lb_strong, [^:]*lb_causal_chain", archfit("theory").stdout)
     assert len(json.loads(archfit("theory", "--json").stdout)) >= 40
 
 
@@ -90,9 +92,10 @@ def test_bounds_say_refuted() -> None:
 def test_bounds_tell_people_what_they_speak_of() -> None:
     text = archfit("bounds", "--depth", "12", "--width", "768", "--heads", "12", "--why").stdout
     assert "unmasked" in text
-    assert "= 6.047" in text  # log3(768)
-    assert "= 12.726" in text  # 2 log3(768) + log3(2)
-    assert "a reading of an upper bound, not advice" in text
+    assert "6.047 = log3(width)" in text  # log3(768)
+    assert "12.726 = 2 log3(d) + log3(2)" in text
+    assert "Upper bound: ub_stat_simple, proved here (docs/theory.md)." in text
+    assert "Saturation" not in text  # a reading of an upper bound, for programs
 
 
 def test_a_factorised_embedding_limits_the_rank_that_counts() -> None:

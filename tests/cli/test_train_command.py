@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import time
@@ -19,7 +20,7 @@ from archfit.spec import RunRecord, from_json
 from archfit.spec.run_options import usual_rate
 from archfit.train.hardware import ProcessGroup
 from archfit.train.run_files import held
-from tests_said import Said
+from tests_said import Said, unwrapped
 from tests_training import (
     checkpoints,
     forked,
@@ -110,6 +111,15 @@ def test_people_see_a_line_for_each_evaluation_and_a_table(train: Archfit) -> No
     assert "held-out nats" in said.out
 
 
+def test_what_comes_next_is_what_can_be_done(train: Archfit) -> None:
+    """Fits want four repeats; one network is for export."""
+    one, many = train().out, train("--seeds", "5").out
+    told = unwrapped(one.replace("\\\n", " "))
+    assert re.search(r"Next archfit export --run \S+/[0-9a-f]{16} --out model$", told)
+    assert "archfit fit" not in one
+    assert "archfit fit" in many
+
+
 def test_two_seeds_are_two_runs(train: Archfit) -> None:
     runs = json.loads(train("--json", "--seeds", "2", "--seed", "5").out)["runs"]
     records = [from_json(RunRecord, run["record"]) for run in runs]
@@ -140,7 +150,7 @@ def test_an_encoder_s_losses_are_those_of_masked_tokens(train: Archfit) -> None:
     said = train("--objective", "masked")
     assert "masked nats" in said.out
     assert "masked bits" in said.out
-    assert "bits a byte" not in said.out
+    assert "bits per byte" not in said.out
 
 
 def test_specs_from_files_are_trained_in_their_order(
@@ -186,7 +196,7 @@ def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     assert (process.exitcode, out) == (status, ""), err
     (checkpoint,) = checkpoints(run)
     step = int(checkpoint.removeprefix("step-"))
-    assert err == f"archfit: stopped at step {step}; the same command goes on from there\n"
+    assert err == f"archfit: stopped at step {step}; run the same command again to resume\n"
     assert archfit(*command[3:]).status == 0
     expected = record_of(spec, data, tmp_path / "undisturbed")
     assert stored_record(run).same_result(expected)

@@ -131,7 +131,7 @@ def test_folders_without_runs_say_what_to_run(tmp_path: Path) -> None:
 
 def test_too_few_repeats_say_how_many_are_needed() -> None:
     records = [record(shape(2, 32 + 8 * at), 3.0, 0) for at in range(9)]
-    with pytest.raises(ValueError, match=r"repeat cells 0 times .* need 4 repeats"):
+    with pytest.raises(ValueError, match=r"need 4 runs that repeat .* seed \(here 0 of 9\);"):
         fitted(records)
 
 

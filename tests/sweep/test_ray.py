@@ -114,7 +114,7 @@ def test_a_runner_that_is_stopped_leaves_checkpoints_and_no_worker(
     runner.terminate()
     complaint = runner.communicate(timeout=PATIENCE)[1]
     assert runner.returncode == 143, complaint
-    assert "archfit: stopped; the same command goes on from there: 1 of 1 cells left\n" in complaint
+    assert "archfit: stopped; run the same command again to resume: 1 of 1 runs left\n" in complaint
     wait_until(lambda: not any(map(is_alive, workers)), "no worker left")
     assert len(checkpoints(out / spec.name)) == 1
 

@@ -41,7 +41,7 @@ def test_a_signal_saves_says_one_sentence_and_the_same_command_goes_on(
     said, complaint = runner.communicate(timeout=60)
     assert (runner.returncode, said) == (status, "")
     *_, last = complaint.splitlines()  # on a busy machine it says how the sweep goes before
-    assert last == "archfit: stopped; the same command goes on from there: 2 of 2 runs left"
+    assert last == "archfit: stopped; run the same command again to resume: 2 of 2 runs left"
     assert workers
     assert not any(is_alive(worker) for worker in workers)
     assert len(checkpoints(out / specs[0].name)) == 1

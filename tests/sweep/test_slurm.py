@@ -136,7 +136,7 @@ def test_an_array_completes_a_sweep_though_a_task_is_cancelled(
     cluster.cancel(f"{job}_0")
     wait_until(lambda: len(cluster.queue(job)) == 1, "one task left")
     log = (out / f"slurm-{job}_0.log").read_text()
-    assert "archfit: stopped; the same command goes on from there" in log
+    assert "archfit: stopped; run the same command again to resume" in log
     cluster.cancel(job)
     wait_until(lambda: not cluster.queue(job), "no task left")
     assert not all(map(is_done, runs))

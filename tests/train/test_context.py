@@ -54,5 +54,5 @@ def test_every_watcher_hears_everything_in_order(data: PreparedData, tmp_path: P
 
 def test_who_was_stopped_is_told_where_and_by_what() -> None:
     stopped = Stopped(7, 15)
-    assert str(stopped) == "stopped at step 7; the same command goes on from there"
+    assert str(stopped) == "stopped at step 7; run the same command again to resume"
     assert stopped.signal_number == 15

@@ -103,7 +103,7 @@ def test_two_processes_give_the_losses_of_one(
 def test_only_the_first_process_speaks(outcome: Outcome) -> None:
     assert outcome.stdout.count(f"{len(SHAPES)} runs: held-out loss") == 1
     assert outcome.stderr.count(" begins: ") == len(SHAPES) - 1
-    assert outcome.stderr.count(" goes on from step 6: ") == 1
+    assert outcome.stderr.count(" resumes at step 6: ") == 1
     assert "Warning" not in outcome.stderr
 
 

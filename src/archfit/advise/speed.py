@@ -14,6 +14,7 @@ from functools import cache
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
+from archfit.spec.run import RunSpec
 
 SPEEDS = "speeds.toml"
 WEIGHTS = 12  # a block of width d has 12 d^2 of them
@@ -45,6 +46,12 @@ class Speed:
         parts = self.start, self.layer, self.width, self.operation
         row = _row(depth, width, vocab, context)
         return sum(part * count for part, count in zip(parts, row, strict=True))
+
+    def seconds_of(self, spec: RunSpec) -> float:
+        """For the training of a run."""
+        at = spec.architecture
+        sizes = {"depth": at.depth, "width": at.width, "vocab": at.input.vocab}
+        return spec.training_tokens * self.seconds(**sizes, context=at.context)
 
 
 def _row(depth: float, width: float, vocab: float, context: float) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ def advise(
     out: Path | None = None,
     **options: object,
 ) -> None:
-    """Which Transformer fits my data? Measure small networks on it, decide, write a report."""
+    """The shape for your data: train small networks on it, choose, write a report and a config."""
     silent = manner().is_silent
     watching = answers.Watching(
         reading=partial(bar, "reading", of_bytes=True),

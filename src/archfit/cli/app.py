@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archfit.cli.options import examples, with_words
+from archfit.cli.options import all_words, examples, with_words
 from archfit.cli.output import NAME, say, say_stopped, show
 from archfit.cli.streams import open_streams
 from archfit.report.document import Document
@@ -19,26 +19,15 @@ from archfit.report.version import version_line
 from archfit.spec.errors import one_line
 
 QUESTION = "Which Transformer architecture fits my data?"
+PAPERS = (
+    "The papers: Levine et al. 2020, arXiv:2006.12467, and Wies et al. 2021, arXiv:2105.03928. "
+    "`archfit COMMAND --help` ends with examples."
+)
 COMMANDS = {  # verb: the module and the function that does it
-    "advise": ("advise_command", "advise"),
-    "theory": ("theory_commands", "theory"),
-    "bounds": ("theory_commands", "bounds"),
-    "plan": ("plan_command", "plan"),
-    "audit": ("audit_command", "audit"),
-    "export": ("export_command", "export"),
-    "data prepare": ("data_commands", "prepare"),
-    "data inspect": ("data_commands", "inspect"),
-    "train": ("train_command", "train"),
-    "sweep": ("sweep_command", "sweep"),
-    "fit": ("fit_command", "fit"),
-    "report": ("fit_command", "report"),
-    "backtest": ("fit_command", "back_test"),
-    "papers": ("papers_command", "papers"),
-    "measure": ("theory_commands", "measure"),
-    "witness": ("theory_commands", "witness"),
-    "serve": ("app", "serve"),
+    verb: words["does"].split(".") for verb, words in all_words().items() if "does" in words
 }
-GROUPS = {"data": "Turn text, sequences, images or series into tokens, and say what they hold."}
+ORDER = " ".join(COMMANDS).split()
+GROUPS = {"data": "Turn text, sequences, images or series into tokens; show what a data set holds."}
 
 # typer carries its own copy of click from 0.20 on and uses the real one before;
 # the parent of its public BadParameter is "the command line was wrong" in both.
@@ -80,7 +69,9 @@ class _Command(_PlainHelp, TyperCommand):
 
 
 class _Group(_PlainHelp, TyperGroup):
-    pass
+    def list_commands(self, ctx: Any) -> list[str]:
+        """As COMMANDS has them; typer puts groups last."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
 
 
 def program(words: Sequence[str]) -> typer.Typer:
@@ -88,13 +79,13 @@ def program(words: Sequence[str]) -> typer.Typer:
 
     Reading every room takes a quarter of a second, and a command needs few of them.
     """
-    settings = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
         name=NAME,
         help=QUESTION,
+        epilog=PAPERS,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings=settings,
+        context_settings={"help_option_names": ["-h", "--help"]},
         cls=_Group,
     )
     app.callback()(_global_options)
@@ -103,17 +94,20 @@ def program(words: Sequence[str]) -> typer.Typer:
         group, _, last = verb.rpartition(" ")
         if words and words[0] in known and words[0] not in (group, verb):
             continue
+        panel = all_words()[verb]["panel"]
         command = getattr(importlib.import_module(f"archfit.cli.{module}"), name)
         if group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=_Group)
-            app.add_typer(groups[group], name=group)
-        groups[group].command(last, cls=_Command, epilog=examples(verb))(command)
+            app.add_typer(groups[group], name=group, rich_help_panel=panel)
+        groups[group].command(
+            last, cls=_Command, epilog=examples(verb), rich_help_panel=None if group else panel
+        )(command)
     return app
 
 
 @with_words("serve")
 def serve(host: str = "127.0.0.1", port: int = 8000) -> None:
-    """Plans, audits and published models as pages in a browser, and as JSON."""
+    """Plans, audits and published models as pages in a browser, and as JSON for programs."""
     missing = [name for name in NEEDED_TO_SERVE if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(

@@ -25,7 +25,7 @@ SIZES = ("depth", "width", "attention-ratio", "rank-ratio", "params")
 SORTS = ("name", "modality", *SIZES, "findings")
 
 
-@with_words("audit", columns=SORTS)
+@with_words("audit", columns=SORTS, ids=IDS)
 def audit(
     targets: list[str] | None = None,
     everything: bool = False,
@@ -35,7 +35,7 @@ def audit(
     sort: str = "name",
     chart: Chart = None,
 ) -> None:
-    """What a model's shape wastes, with evidence and a fix.
+    """Is this model well shaped? Each finding has its evidence and a fix.
 
     --chart draws the gallery with --all, and the spectrum of the embedding with --weights.
     """

@@ -27,7 +27,7 @@ def prepare(
     overwrite: bool = False,
     **_fields: object,
 ) -> None:
-    """Make a data set: train.bin, heldout.bin (nanoGPT layout), tokenizer.json, data.json."""
+    """Turn files into tokens: train.bin, heldout.bin (nanoGPT layout), tokenizer and data.json."""
     settings = chosen(
         DataSettings,
         invocation,
@@ -40,21 +40,22 @@ def prepare(
         outcome = prepare_data(
             source, out, settings, heldout=heldout or None, overwrite=overwrite, report=report
         )
-    _show(outcome.data, is_old=outcome.already_there)
+    there = "It was there already, made from this source with these settings."
+    _show(outcome.data, *[there] * outcome.already_there)
 
 
 @with_words("data inspect")
 def inspect(folder: Path, verify: bool = False) -> None:
-    """Show what a prepared data set is and what its tokens say."""
+    """Show what a prepared data set holds."""
     data = open_prepared(folder)
     if verify:
         data.verify()
-    _show(data)
+    _show(data, *["All files are as they were written: their hashes agree."] * verify)
 
 
-def _show(data: PreparedData, *, is_old: bool = False) -> None:
+def _show(data: PreparedData, *sentences: str) -> None:
     from archfit.report.sweep_document import data_document
 
     if manner().as_json:  # also of a data set whose description is damaged
         return print_json(data.description)
-    return show(data_document(data.description, str(data.folder), is_old=is_old))
+    return show(data_document(data.description, str(data.folder), *sentences))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,14 @@ from archfit.export.formats import (
 from archfit.export.trained import TrainedRun, export_run, open_run
 from archfit.export.weights import check_weights, is_export, write_weights
 from archfit.journey import with_tokenizer_of
-from archfit.report.document import Document, Section
+from archfit.report.document import NEXT, Command, Document, Section
 from archfit.spec import to_json
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
-USUAL_FORMAT, WEIGHTS = "hf-gpt2", "model.safetensors"
+USUAL_FORMAT, WEIGHTS, TRAIN = "hf-gpt2", "model.safetensors", "train.py"
 SIZES = (
     "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
 )  # fmt: skip
@@ -57,7 +58,7 @@ def export(
     data: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the files by which another tool builds this network, or loads a trained one."""
+    """Write a shape, or a trained run, as the files that another tool reads."""
     prepared = open_prepared(data) if data is not None else None
     tokenizer = prepared.vocabulary().hugging_face() if prepared is not None else None
     separator = None if tokenizer is None else tokenizer.separator
@@ -85,7 +86,7 @@ def export(
         if trained is not None:
             write_weights(trained, folder)
     files = [*made.files, *([WEIGHTS] if trained is not None else [])]
-    show(_document(made, [str(out / name) for name in files]))
+    show(_document(made, out, files, data))
 
 
 def _shape(
@@ -160,13 +161,20 @@ def _is_exported(path: Path) -> bool:
     return is_file and (path.name != WEIGHTS or is_export(path))
 
 
-def _document(made: Export, files: list[str]) -> Document:
-    params = made.params
+def _document(made: Export, out: Path, names: list[str], data: Path | None) -> Document:
+    params, files = made.params, [str(out / name) for name in names]
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in embeddings"
+    is_untied = '"tie_word_embeddings": false' in made.files.get("config.json", "")
+    untied = ["The output layer has a matrix of its own: it is not tied to the embedding."]
+    made_by = ["DATA is a folder that archfit data prepare made."]
+    train = shlex.join(["python", str(out / TRAIN), "DATA" if data is None else str(data)])
     return Document(
         title=made.format,
         headline=f"{made.format}: {params.total:,} parameters ({parts})",
-        sections=(Section.of("", *files, *(f"Note: {note}." for note in made.notes)),),
+        sections=(
+            Section.of("", *files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
+            Section.of(NEXT, *[Command(train), *made_by * (data is None)] * (TRAIN in names)),
+        ),
         data={
             "format": made.format,
             "files": files,

@@ -24,7 +24,7 @@ def fit(
     evidence: bool = False,
     atlas: bool = False,
 ) -> None:
-    """Crossing points, redundancies and laws from runs, with 90 % intervals."""
+    """What trained runs say: which depth wins, what a low rank costs, with 90 % intervals."""
     if atlas and not evidence:
         return show(atlas_document(_atlas(folders or [])))
     if evidence == bool(folders or atlas):
@@ -61,7 +61,7 @@ def _atlas(folders: Sequence[Path]) -> Atlas:
 
 @with_words("report")
 def report(out: Path, folders: list[Path] | None = None, atlas: bool = False) -> None:
-    """One page with what runs say: conclusions, figures with intervals, tables."""
+    """The same as one HTML page: conclusions, figures, tables."""
     check_page_file(out)
     document = atlas_document(_atlas(folders or [])) if atlas else _report(folders or [], out)
     written = save_report(document, out)
@@ -106,5 +106,5 @@ def _origin(folder: Path) -> Origin:
 
 @with_words("backtest", grids=all_grids())
 def back_test(grid: str | None = None) -> None:
-    """Regret of rules, of the prior and of a ladder of small networks, on data left out."""
+    """How much loss plan, advise and published rules cost on data that they have not seen."""
     show(answers.backtest(grid).document)

@@ -22,7 +22,6 @@ Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., None])
 MOST_SEEDS = 1000
 GENERAL = ("why", "quiet", "as_json")  # options of every command
-EXAMPLES = "examples"
 
 
 def with_words(
@@ -31,8 +30,8 @@ def with_words(
     """A command with the options that resources/options.toml lists, in that order.
 
     Type and default of an option are those of the function's parameter of this name, else of the
-    field of `fields_of`, one class or several. `lists` are what a sentence of the table names in
-    braces.
+    field of `fields_of`, one class or several. `lists` are what a sentence of the table, or the
+    function's own, names in braces.
     """
 
     kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
@@ -47,8 +46,8 @@ def with_words(
         types |= dict.fromkeys(GENERAL, bool)
         defaults = {field.name: field.default for field in filled} | dict.fromkeys(GENERAL, False)
         defaults |= {name: parameter.default for name, parameter in own.items()}
-        said, table = {name: ", ".join(words) for name, words in lists.items()}, _all_words()
-        options = {name: words for name, words in table[command].items() if name != EXAMPLES}
+        said, table = {name: ", ".join(words) for name, words in lists.items()}, all_words()
+        options = {name: it for name, it in table[command].items() if isinstance(it, dict)}
         for name, words in (options | {name: {} for name in GENERAL}).items():
             if get_origin(types[name]) is not Annotated:
                 made = _option(words or table["shared"][name], said, is_flag=types[name] is bool)
@@ -71,6 +70,7 @@ def with_words(
         ]
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
         run.__annotations__ = types
+        run.__doc__ = (function.__doc__ or "").format(**said)
         return run  # type: ignore[return-value]  # it is called as the command was
 
     return worded
@@ -78,7 +78,7 @@ def with_words(
 
 def examples(command: str) -> str:
     """What `--help` ends with: lines that can be typed as they stand."""
-    lines = _all_words()[command][EXAMPLES]
+    lines = all_words()[command]["examples"]
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -99,7 +99,8 @@ def _parameter(name: str, kind: object, default: object) -> Parameter:
 
 
 @cache
-def _all_words() -> dict[str, dict[str, dict[str, str]]]:
+def all_words() -> dict[str, dict[str, Any]]:
+    """What resources/options.toml says of each command."""
     file = resources.files("archfit.resources").joinpath("options.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
@@ -152,5 +153,7 @@ def _checked_chart(file: Path | None) -> Path | None:
 
 Chart = Annotated[
     Path | None,
-    typer.Option(help="Draw it: .svg .png .html", metavar="FILE", callback=_checked_chart),
+    typer.Option(
+        help="Draw a chart: .svg, .png or .html.", metavar="FILE", callback=_checked_chart
+    ),
 ]

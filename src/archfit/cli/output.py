@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import textwrap
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from archfit.report.document import counted
-from archfit.report.terminal import PLAIN, RED, is_coloured, text_of, visible
+from archfit.report.terminal import COLUMNS, PLAIN, RED, is_coloured, text_of, visible
 from archfit.spec.rates import beyond_rates
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ def print_json(document: object) -> None:
 
 
 def say(sentence: str) -> None:
-    """A line on stderr, beside the answer."""
+    """A line on stderr, beside the answer; a person sees it folded."""
     prefix = f"{NAME}:"
     line = visible(sentence)
+    if sys.stderr.isatty():
+        line = textwrap.fill(line, COLUMNS, break_long_words=False, break_on_hyphens=False)
     if line.startswith(prefix) and is_coloured(sys.stderr):
         line = line.replace(prefix, f"{RED}{prefix}{PLAIN}", 1)
     typer.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""`archfit papers`: which command is a theorem, figure, table or claim of the papers."""
+"""`archfit papers`: the command for each theorem, figure, table and claim of the papers."""
 
 from archfit.cli.options import with_words
 from archfit.cli.output import show
@@ -7,5 +7,5 @@ from archfit.report.papers_document import papers_document
 
 @with_words("papers")
 def papers(words: list[str] | None = None) -> None:
-    """Which command is a theorem, figure or table of the papers, its status and our number."""
+    """Each theorem, figure and table of the two papers: its command, and what we got."""
     show(papers_document(words or ()))

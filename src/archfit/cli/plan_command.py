@@ -17,7 +17,7 @@ def plan(
     chart: Chart = None,
     **options: object,
 ) -> None:
-    """The shape for a budget and your data, and how sure that is; nothing is trained."""
+    """The shape for a budget and a kind of data, and how sure it is; trains nothing."""
     with bar("reading", of_bytes=True) as reading:
         made = answers.plan(data=data, tokenizer=tokenizer, reading=reading, **options)
     show(made.document, chart=chart, figure="depths")

@@ -61,7 +61,7 @@ class RunLog:
         self.steps = spec.recipe.steps
         self.label = f"{spec.name}  " if self.names_run else ""
         self.is_masked = spec.architecture.objective == "masked"
-        begins, shape = f"goes on from step {step}" if step else "begins", spec.architecture
+        begins, shape = f"resumes at step {step}" if step else "begins", spec.architecture
         self.notice(
             f"run {spec.name} {begins}: depth {shape.depth}, width {shape.width}, "
             f"{shape.params:,} parameters, {spec.training_tokens:,} tokens"
@@ -78,9 +78,9 @@ class RunLog:
     def evaluated(self, evaluation: Evaluation) -> None:
         """Say the losses on training and held-out data."""
         nats, bits = evaluation.heldout_nats_per_token, evaluation.heldout_bits_per_byte
-        loss = f"{nats:.4f} nats a token, {bits:.4f} bits a byte"
+        loss = f"{nats:.4f} nats per token, {bits:.4f} bits per byte"
         if self.is_masked:
-            loss = f"{nats:.4f} nats, {nats / math.log(2):.4f} bits a masked token"
+            loss = f"{nats:.4f} nats, {nats / math.log(2):.4f} bits per masked token"
         self.notice(
             f"{self.label}step {evaluation.step}/{self.steps}  "
             f"training {evaluation.training_nats_per_token:.4f}  held out {loss}"

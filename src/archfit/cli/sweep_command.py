@@ -28,7 +28,15 @@ from archfit.sweep.folder import open_sweep, read_sweep, write_results
 from archfit.sweep.local import WORKERS_ON_A_GPU, gpus, run_here, usual_slots
 from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
-from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
+from archfit.sweep.sweep import (
+    SCALES,
+    Corpus,
+    Scale,
+    Sweep,
+    at_neighbouring_rates,
+    named_sweeps_table,
+    used_corpora,
+)
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
@@ -36,9 +44,10 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
+QUESTIONS = "".join(f"\n\n{name}: {named_sweeps_table()[name]['question']}" for name in NAMED)
 
 
-@with_words("sweep", names=NAMED, on_a_gpu=[str(WORKERS_ON_A_GPU)])
+@with_words("sweep", sweeps=[QUESTIONS], on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
     invocation: typer.Context,
     which: str,
@@ -59,7 +68,10 @@ def sweep(
     checkpoint_seconds: float = 60.0,
     dry_run: bool = False,
 ) -> None:
-    """Train a sweep, skip what is done, and say what follows from it; killed, it goes on."""
+    """Train many networks and compare them. Run the same command again to resume.
+
+    Named sweeps, and what they ask: {sweeps}
+    """
     request = chosen(SweepRequest, invocation, data=tuple(data or ()))
     if dry_run:
         return show(cells_document(request.counted()))

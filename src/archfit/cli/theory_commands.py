@@ -42,7 +42,7 @@ def theory(
     inputs: list[str] | None = None,
     counterexample: bool = False,
 ) -> None:
-    """One bound, threshold or count of the papers, exact or with certified digits."""
+    """One bound, threshold or count by name: exact, or to certified digits."""
     if not name and not inputs:
         return show(quantities_document())
     given = dict(map(parse_input, inputs or []))
@@ -77,7 +77,7 @@ def parse_input(text: str) -> tuple[str, object]:
 
 @with_words("bounds", fields_of=Shape)
 def bounds(counterexample: bool = False, chart: Chart = None, **shape: Any) -> None:
-    """All bounds on the separation rank of one architecture, the best proved pair first.
+    """Lower and upper bounds on the separation rank of one network, the best pair first.
 
     --chart draws them over depth.
     """
@@ -94,7 +94,7 @@ def measure(
     chart: Chart = None,
     **options: Any,
 ) -> None:
-    """The generic separation rank of a network, measured exactly, with its certificate.
+    """Measure the separation rank of a small network, in exact arithmetic modulo primes.
 
     --chart draws --claim growth.
     """
@@ -137,7 +137,7 @@ def witness(
     prime: int = WITNESS_PRIME,
     **_fields: object,
 ) -> None:
-    """The weights of a lower bound on the separation rank, run and compared with their promise."""
+    """Build explicit weights that reach a lower bound, and check their separation rank."""
     given = None if plan is None else as_plan(*parse_input(f"plan={plan}"))
     check = check_witness(
         build_witness(chosen(WitnessRequest, invocation, plan=given), prime=prime)

@@ -56,7 +56,7 @@ def train(
     track: str = "",
     **_fields: object,
 ) -> None:
-    """Train a Transformer; interrupted or killed, the same command goes on where it was."""
+    """Train a network. Run the same command again to resume."""
     _check_choices(device=device, sharding=sharding, attention=attention)
     _use_threads(threads)
     is_worker = spec == [STANDARD_INPUT]

@@ -201,9 +201,8 @@ def _check_enough(fits: Fits, families: Sequence[WidthFamily]) -> None:
                 "make intervals of; train seeds that differ"
             )
         raise ValueError(
-            f"{fits.runs} runs repeat cells {most} times (runs of one data set and recipe less "
-            f"their cells), and intervals need {LEAST_DEGREES} repeats; train 2 or 3 seeds of each "
-            "cell"
+            f"intervals need {LEAST_DEGREES} runs that repeat a network with another seed (here "
+            f"{most} of {fits.runs}); train 2 or 3 seeds of every network (--seeds 3)"
         )
     if fits.is_empty:
         sizes = max(family.sizes for family in families)

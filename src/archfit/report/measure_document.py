@@ -32,8 +32,8 @@ def measure_document(measured: Measurement) -> Document:
         sections=(
             Section.of(
                 "",
-                f"{said[0].upper()}{said[1:]}.",
-                f"Proved bounds: {lower} (lower), {measured.upper:,} (upper).",
+                *(f"{part[0].upper()}{part[1:]}." for part in said.split("; ")),
+                f"Bounds proved in the paper or here: {lower} (lower), {measured.upper:,} (upper).",
                 *_reason(measured),
                 f"{mask} network, {NETWORK}{residual}; {positions}, output at {partition.output}.",
             ),
@@ -81,16 +81,17 @@ def _parts(measured: Measurement) -> Iterator[str]:
 
 def certificate(measured: Measurement) -> str:
     """What is certain, and what is likely, in a sentence."""
-    certain = f"at least {measured.rank:,} for almost all weights, for certain"
+    least = f"at least {measured.rank:,} for almost all weights"
+    certain = f"{least}: certain, by a minor that is not 0 modulo a prime"
     if measured.is_exact:
-        return f"{certain}; no more, by the proved upper bound: exact"
+        return f"{certain}; not more, by the proved upper bound: exact"
     likely = (
-        f"no more with a failure probability of {measured.failure_probability:.1e} (if no prime "
-        "divides all minors of that size)"
+        f"not more: {len(measured.trials)} random tests agree, which err with probability "
+        f"{measured.failure_probability:.1e} (if no prime of theirs divides all larger minors)"
     )
     if not measured.is_sampled_at_random:
-        likely = "it may be more, for not all fillings of both sides with tokens were tried"
-    return f"{certain}; {likely}; the proved upper bound is {measured.upper:,}"
+        likely = "it may be more: not all fillings of both sides with tokens were tried"
+    return f"{certain}; {likely}"
 
 
 def claims_document() -> Document:

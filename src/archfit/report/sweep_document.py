@@ -4,9 +4,12 @@ import math
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import TypeVar
 
+from archfit.advise.speed import known_speed
+from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import (
     NEXT,
     Command,
@@ -18,12 +21,19 @@ from archfit.report.document import (
     json_of,
 )
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.gpu_cost import gpu_seconds
 from archfit.sweep.runner import CellQueue
 from archfit.sweep.sweep import Sweep
 
 SECONDS_A_DAY = 86400
+LONGEST_ON_CPU = 3600  # seconds of a sweep that one would train there
 MOST_ROWS = 4  # of a table beside the answer
+HELD_OUT = {  # by data.json's word for the rule
+    "tails": "the last 5 % of each document", "content-hash": "one document in twenty",
+    "heldout-source": "as given",
+}  # fmt: skip
+SIZES = {500_000_000: "100M", 50_000_000: "10M", 0: "1M"}  # of networks, by tokens to train on
 ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
 Part = TypeVar("Part")
 
@@ -34,7 +44,10 @@ def cells_document(sweep: Sweep) -> Document:
     flops = sum(spec.training_flops for spec in sweep.specs)
     seconds = sum(gpu_seconds(spec) for spec in sweep.specs)
     days = seconds / SECONDS_A_DAY
-    time = f"{days:,.1f} GPU-days" if days > 1 else f"{seconds / 60:.1f} minutes"
+    time = f"{days:,.1f} GPU-days" if days > 1 else _time_words(seconds)
+    on_cpu = sum(known_speed("cpu").seconds_of(spec) for spec in sweep.specs)
+    if on_cpu < LONGEST_ON_CPU:
+        time = f"{_time_words(on_cpu)} on two CPU cores, {time}"
     title = f"{sweep.name}, {sweep.scale}: {counted(len(sweep.specs), 'run')}"
     table = Table.of(
         "sweep",
@@ -50,8 +63,7 @@ def cells_document(sweep: Sweep) -> Document:
     about = (
         *filter(None, [sweep.question]),  # a user's own sweep need not have one
         f"Networks of {shapes[0]:,} to {shapes[-1]:,} parameters, {tokens:.3g} tokens, "
-        f"{flops:.3g} FLOPs in all. The time is from our own training speeds by width "
-        "(docs/performance.md).",
+        f"{flops:.3g} FLOPs in all. Times are from networks that we timed (docs/performance.md).",
     )
     return Document(
         title=title,
@@ -152,6 +164,10 @@ def clock_words(seconds: float) -> str:
     return f"{hours}:{left:02}:{rest:02}" if hours else f"{left}:{rest:02}"
 
 
+def _time_words(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
+
+
 def _gpu_time(seconds: float) -> str:
     days = seconds / SECONDS_A_DAY
     return clock_words(seconds) if days < 1 else f"{days:.1f} days"
@@ -190,11 +206,21 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
                 f"The folder: {documents[0]['folder'] if len(documents) == 1 else folder}.",
             ),
             Section.of("", table, is_why=len(records) > MOST_ROWS),
-            Section.of(NEXT, Command(f"archfit fit {shlex.quote(folder)}")),
+            Section.of(NEXT, *map(Command, _after_training(records, shlex.quote(folder)))),
         ),
         data=documents[0] if len(documents) == 1 else {"runs": documents},
         status="" if ended else "failed",
     )
+
+
+def _after_training(records: Sequence[RunRecord], folder: str) -> Iterator[str]:
+    """What the runs are good for: the best for other tools, all for fits if seeds repeat."""
+    ended = [record for record in records if record.status == "finished"]
+    if ended:
+        best = min(ended, key=lambda run: run.evaluations[-1].heldout_nats_per_token)
+        yield f"archfit export --run {folder}/{best.spec.name} --out model"
+    if len(ended) - len({replace(run.spec, seed=0) for run in ended}) >= LEAST_DEGREES:
+        yield f"archfit fit {folder}"
 
 
 def _best_rate(records: Sequence[RunRecord]) -> tuple[str, ...]:
@@ -225,13 +251,8 @@ def _run_row(record: RunRecord) -> tuple[str, ...]:
     return *run, record.status, f"{nats:.4f}", f"{bits:.4f}"
 
 
-def data_document(
-    description: Mapping[str, object], folder: str, *, is_old: bool = False
-) -> Document:
-    """A prepared data set and what its tokens say, from its data.json.
-
-    `is_old`: it was there already when somebody asked to make it.
-    """
+def data_document(description: Mapping[str, object], folder: str, *sentences: str) -> Document:
+    """A prepared data set and what its tokens say, from its data.json; `sentences` first."""
     try:
         words = {**description, **dict(_data_words(description))}
         rows = facts("prepared_data", **words)
@@ -241,14 +262,15 @@ def data_document(
         raise ValueError(
             f"{folder}/data.json is damaged ({problem}); prepare it again with --overwrite"
         ) from problem
-    there = ["It was there already, made from this source with these settings."] * is_old
     (_, headline), *others = brief
+    tokens = _part(description["train"], dict)["tokens"]
+    size = next(size for least, size in SIZES.items() if tokens >= least)
     return Document(
         title=folder,
         headline=headline,
         sections=(
-            Section.of("", *there, *(sentence for _, sentence in others), *notes),
-            Section.of(NEXT, Command(f"archfit advise {shlex.quote(folder)} --params 10M")),
+            Section.of("", *sentences, *(sentence for _, sentence in others), *notes),
+            Section.of(NEXT, Command(f"archfit advise {shlex.quote(folder)} --params {size}")),
             Section.of("", Table(title=folder, columns=("", ""), rows=tuple(rows)), is_why=True),
         ),
         data=dict(description),
@@ -257,15 +279,25 @@ def data_document(
 
 def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """What the lists and objects of the description say, where they are such."""
-    names = ("leakage", "cooccurrence", "train", "heldout", "split")
-    leakage, ranks, *_ = (_part(about[name], dict) for name in names)
+    names = ("leakage", "cooccurrence", "settings", "split", "train", "heldout")
+    leakage, ranks, settings, split, *_ = (_part(about[name], dict) for name in names)
     for form in ("plain", "normalised"):
         found = (_part(rank, dict) for rank in _part(ranks[form], list))
         words = (f"{r['rank']}{'' if r['exact'] else '+'} at {r['energy']:.1%}" for r in found)
         yield form, ", ".join(words)
-    shared = "not measured: the held-out side has no 13 words in a row"
+    yield "rule", HELD_OUT[split["rule"]]
+    yield "ends", "" if about["separator"] is None else " (one ends a document)"
+    if about["vocabulary"] == "k-mers":
+        letters = settings["kmer"]
+        yield "vocabulary", "letters" if letters == 1 else f"groups of {letters} letters"
+    units = DATA_KINDS[str(about["kind"])].units
+    yield "units", "letters" if units == "letters" else "bytes"
+    unit = "words" if leakage["unit"] == "word" else units
+    shared = f"not measured: the held-out side has no 13 {unit} in a row"
     if leakage["share"] is not None:
-        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,}"
+        sample = f"{leakage['heldout_ngrams']:,} looked at, 1 in {leakage['one_in']}"
+        share = f"{100 * leakage['share']:.1f} % of the held-out runs of 13 {unit}"
+        shared = f"{share} occur in training, too ({sample.removesuffix(', 1 in 1')})"
     yield "shared", shared
 
 

@@ -1,5 +1,6 @@
 """Bounds, quantities of the papers and witnesses as documents."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import BoundsReport, notes
-from archfit.theory.catalogue import ANALYSED, ENTRIES, Quantity, as_json_value, quantity
+from archfit.theory.catalogue import ENTRIES, Quantity, as_json_value, quantity
 from archfit.theory.counterexample import Refutation
 from archfit.theory.shape import Bound, Shape
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 WITNESSES = {"monomial_witness", "monomial_witness_log3"}
 MOST_LISTED = 20  # numbers in a line
 LARGEST_WRITTEN = 10**9
+PROVED = {"proved": "proved in the paper", "derived": "proved here (docs/theory.md)"}
+GROUPS = {  # of names: how they begin
+    "Upper bounds": "ub_", "Lower bounds": "lb", "Thresholds, counts and lemmas": "",
+}  # fmt: skip
 PAPER_THRESHOLD_IS = (
     "log3(width): below it depth beats width, proved; above it the papers say that depth stops "
     "paying, which is disputed"
@@ -45,32 +50,34 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     """All bounds of one architecture, the best proved pair first."""
     shape, regime, data = report.shape, report.regime, bounds_json(report)
     lower, upper = _size(report.lower), _size(report.upper)
+    found = Decimal(0) if verdict is None or shape.vocab else verdict.witness_log3 or Decimal(0)
+    if found > report.lower.log3:
+        lower = f"3^{short_real(found)}"
     network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
+    proved = [PROVED[bound.status] for bound in (report.lower, report.upper)]
     table = Table.of(
         "bounds",
         report.bounds,
         title=f"Separation rank at {network} (best that hold: first two)",
         log3=lambda bound: short_real(bound.log3),
-        status=lambda bound: bound.status_line if bound.status == "disputed" else bound.status,
+        status=lambda bound: PROVED.get(bound.status, bound.status_line),
     )
     mask = f"causal mask, {shape.partition} partition" if shape.causal else "no mask"
     sure = Section.of(
         "",
         f"At {network}, linear attention alone, {mask}.",
-        f"Lower bound: {report.lower.id}, {report.lower.status_line}.",
-        f"Upper bound: {report.upper.id}, {report.upper.status_line}.",
+        f"Lower bound: {report.lower.id}, {proved[0]}.",
+        f"Upper bound: {report.upper.id}, {proved[1]}.",
         f"Depth {shape.depth} is {regime.name}.",
         "A bound says what cannot be expressed, not what training finds.",
     )
     about = Section.of(
         "",
         f"Network: {data['network']}.",
-        f"  log3(d), the papers' threshold     = {regime.paper_threshold:.3f}",
-        f"  the proved upper bound bends at    = {regime.corrected_threshold:.3f}, "
-        f"{regime.corrected_is}",
-        f"Saturation: {report.saturation:.2%}: {report.saturation_is}.",
+        f"{regime.paper_threshold:.3f} = {PAPER_THRESHOLD_IS}.",
+        f"{regime.corrected_threshold:.3f} = {regime.corrected_threshold_is}.",
         *(f"Note: {note}." for note in notes(shape)),
-        "Sources and conditions: --json, or `archfit theory`.",
+        "Sources and conditions: --json, or `archfit theory NAME`.",
         is_why=True,
     )
     return Document(
@@ -106,7 +113,7 @@ def bounds_figure(shape: Shape) -> Figure:
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     """One quantity of the papers with its status; a witness beside the formula it may exceed."""
-    data = _data("value", result)
+    data, entry = _data("value", result), ENTRIES[result.name]
     compared = _compared_with_formula(result) if result.name in WITNESSES else {}
     inputs = data["inputs"]
     assert isinstance(inputs, dict)
@@ -115,13 +122,14 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     if isinstance(formula := compared.get("compared_with"), dict):
         relation = "above" if compared["exceeds_formula"] else "below"
         value = f"{formula['quantity']} = {_text(formula['value'])}"
-        comparison = [f"{relation} the papers' formula {value}"]
+        comparison = [f"It is {relation} the papers' formula {value}."]
     about = Section.of(
         "",
-        ENTRIES[result.name].meaning,
-        f"status: {data['status_line']}",
-        f"source: {data['source']}",
-        f"network: {data['network']}",
+        entry.meaning,
+        f"Status: {said_status(result.status_line)}.",
+        f"Source: {result.source.removeprefix('derived here ').strip('()')}.",
+        f"Network: {result.network}.",
+        f"Inputs: {_letters({letter: entry.words[letter] for letter in inputs})}.",
         *comparison,
     )
     return Document(
@@ -157,46 +165,64 @@ def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
     """Whether a disputed formula was refuted, and by which weights; nothing where nobody asked."""
     if verdict is None:
         return ()
-    sentences = [f"formula: 3^{verdict.formula_log3}"]
-    if verdict.witness_log3 is not None:
-        sentences.append(f"best witness found: 3^{verdict.witness_log3}")
-    if verdict.refuted:
-        sentences.append(
-            "the weights are in --json (plan, entry); check them with monomial_witness"
-        )
     word = "REFUTED" if verdict.refuted else "not refuted"
-    return (Section.of(f"{word}: {verdict.reason}", *sentences),)
+    allows = f"It allows at most 3^{short_real(verdict.formula_log3)}"
+    if verdict.witness_log3 is not None:
+        allows += f"; the best weights found have 3^{short_real(verdict.witness_log3)}"
+    check = ["The weights are in --json (plan, entry); check them with monomial_witness."]
+    title = f"The disputed formula is {word}: {verdict.reason}"
+    return (Section.of(title, f"{allows}.", *check * verdict.refuted),)
+
+
+def said_status(line: str) -> str:
+    """How far to trust a quantity, for people; `line` is what JSON says."""
+    word = line.partition(" ")[0].rstrip(",")
+    return (PROVED.get(word, word) + line[len(word) :]).replace(") (", "; ")
+
+
+def _letters(words: Mapping[str, str]) -> str:
+    """What the letters of inputs stand for; some are words already."""
+    said = (at if at == word else f"{at} {word.replace('_', ' ')}" for at, word in words.items())
+    return ", ".join(said)
 
 
 def quantities_document() -> Document:
     """Every quantity by name, with its inputs, status and meaning."""
     sections = [
         Section.of(
-            f"{entry.name} {' '.join(entry.takes)}  [{entry.status_line.partition(',')[0]}]",
+            f"{entry.name} {' '.join(entry.takes)}  [{said_status(entry.status_line)}]",
             entry.meaning,
             is_why=True,
         )
         for entry in ENTRIES.values()
     ]
-    names = ", ".join(name for name in ENTRIES if not name.endswith("_log3"))
-    example = Section.of("", "Example: archfit theory ub_stat L=3 d_x=4")
+    plain = [entry for name, entry in ENTRIES.items() if not name.endswith("_log3")]
+    names: dict[str, list[str]] = {group: [] for group in (*GROUPS, "Disputed")}
+    for entry in plain:
+        group = next(group for group, start in GROUPS.items() if entry.name.startswith(start))
+        names["Disputed" if entry.status == "disputed" else group].append(entry.name)
+    letters = {letter: word for entry in plain for letter, word in entry.words.items()}
     return Document(
         title="Quantities of the papers",
-        headline=f"{len(ENTRIES)} quantities of the {ANALYSED}.",
-        sections=(example, Section.of("", names), *sections),
+        headline=f"{len(ENTRIES)} quantities, asked for by name: archfit theory ub_stat L=3 d_x=4",
+        sections=(
+            Section.of("", *(f"{group}: {', '.join(found)}." for group, found in names.items())),
+            Section.of("", f"Letters: {_letters(letters)}.", is_why=True),
+            *sections,
+        ),
         data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
 
 
 def witness_document(check: "WitnessCheck") -> Document:
-    """The weights of a lower bound, run and compared with their promise."""
+    """The weights of a lower bound, run and compared with the formula of their output."""
     found, shape = check.witness, check.witness.shape
     (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
     is_all = check.extent == "all"
     runs = "all" if is_all else f"a random {check.entries_checked:,} of"
     measured = "not measured: too large"
     if check.measured_rank is not None:
-        measured = f"{check.measured_rank:,}{'' if is_all else ' (of promised values)'}"
+        measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
     bound = f"{found.bound_id} = {short_integer(str(found.bound))}"
     lines = facts(
         "witness",
@@ -207,11 +233,12 @@ def witness_document(check: "WitnessCheck") -> Document:
         measured=measured,
         bound=bound,
     )
+    wrong, of = check.entries_wrong, f"{check.entries_checked:,} entries of its matrix"
+    agree = f"{wrong:,} of {of} differ from" if wrong else f"All {of} that were run agree with"
     said = Section.of(
         "",
         f"Measured rank: {measured}. Lower bound: {bound}.",
-        f"{check.entries_wrong:,} of {check.entries_checked:,} entries differ from what was "
-        f"promised, modulo {found.prime}.",
+        f"{agree} the formula, modulo {found.prime}.",
     )
     title = (
         f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
@@ -228,11 +255,11 @@ def witness_document(check: "WitnessCheck") -> Document:
 
 def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
     if not check.verified:
-        return "NOT verified: the network or its rank is not what was promised."
+        return "NOT verified: the network's output, or its rank, is not that of the formula."
     if check.measured_rank is None:
         return (
-            "Verified: the network computes its promise at every pair run; the separation rank "
-            f"{expected} follows from it (docs/theory.md)."
+            "Verified: the network computes the formula at every pair that was run; the separation "
+            f"rank {expected} follows from it (docs/theory.md)."
         )
     return (
         f"Verified: these weights have separation rank {expected} or more, and so have almost all "

@@ -144,7 +144,7 @@ class SweepStopped(Exception):
     """A signal asked the runner to end."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__("stopped; the same command goes on from there")
+        super().__init__("stopped; run the same command again to resume")
         self.signal_number = signal_number
 
 

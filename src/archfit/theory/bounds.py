@@ -31,8 +31,8 @@ class Regime:
     def corrected_threshold_is(self) -> str:
         """What the second number is, and what not."""
         return (
-            f"{self.corrected_is}: the proved upper bound bends there; no threshold of the "
-            "network, for no lower bound is known to bend with it"
+            f"{self.corrected_is}: up to this depth the upper bound grows doubly exponentially; no "
+            "threshold of the network, for no lower bound is known to change there, too"
         )
 
 
@@ -85,20 +85,25 @@ def regime(shape: Shape) -> Regime:
     width, bend, formula = shape.embedding_rank, 2 * shape.embedding_rank**2, "2 log3(d) + log3(2)"
     growth = "linearly in depth"
     if shape.causal:
-        bend, formula = (
-            4 * seen_statistics(shape.masked)[0],
-            "log3(4 m_0), m_0 the numbers a layer sees",
-        )
+        bend = 4 * seen_statistics(shape.masked)[0]
+        formula = "log3(4 m_0), m_0 the numbers of the prefix that the first layer uses"
         growth = "with the square of depth"
+    paper, corrected = depth_threshold(width), digits(lambda: log3(bend))
     if 3**shape.depth < width:
-        name = "below log3(width): the bounds grow doubly exponentially in depth"
+        name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
     elif 3**shape.depth < bend:
-        name = "past log3(width) of the papers, below where the proved upper bound bends"
+        name = (
+            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying, "
+            f"but below {corrected:.1f}, up to which the upper bound grows doubly exponentially"
+        )
     else:
-        name = f"above where the proved upper bound bends: it grows {growth}"
+        name = (
+            f"past {corrected:.1f}, up to which the upper bound grows doubly exponentially; from "
+            f"there on its logarithm grows {growth}, and further layers may add less"
+        )
     return Regime(
-        paper_threshold=depth_threshold(width),
-        corrected_threshold=digits(lambda: log3(bend)),
+        paper_threshold=paper,
+        corrected_threshold=corrected,
         corrected_is=formula,
         name=name,
     )

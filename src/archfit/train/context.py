@@ -39,7 +39,7 @@ class Stopped(Exception):
     """A signal asked the run to end; its checkpoint is written."""
 
     def __init__(self, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped at step {step}; the same command goes on from there")
+        super().__init__(f"stopped at step {step}; run the same command again to resume")
         self.signal_number = signal_number
 
 
