@@ -127,6 +127,7 @@ def test_no_regret_lies_below_zero_and_a_difference_may(planted: Backtest) -> No
     for score in planted.scores:
         assert score.low is not None
         assert score.high is not None
+        assert score.mean is not None
         lost = defaultdict(list)
         for pick in score.picks:
             if pick.regret is not None:
