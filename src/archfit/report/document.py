@@ -153,7 +153,7 @@ def facts(name: str, /, *items: object, **words: object) -> list[tuple[str, str]
 
 def _is_number(text: str) -> bool:
     """Whether it is empty or begins like one; a hash may, but is too long."""
-    return not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
+    return not text or ((text[0].isdigit() or text[0] in "+-…≤≥?") and len(text) < LONGEST_NUMBER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
