@@ -53,6 +53,8 @@ class Template(Formatter):
             return (", " if form == "list" else " and ").join(map(str, value))
         if bar and value in (None, ""):
             return unknown
+        if form.endswith("%"):  # and a space before it
+            return f"{100 * value:{form[:-1]}f} %"
         _, counts, noun = form.rpartition("count ")
         return counted(value, noun) if counts else format(value, form)
 

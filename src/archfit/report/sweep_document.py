@@ -261,11 +261,13 @@ def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     leakage, ranks, *_ = (_part(about[name], dict) for name in names)
     for form in ("plain", "normalised"):
         found = (_part(rank, dict) for rank in _part(ranks[form], list))
-        words = (f"{r['rank']}{'' if r['exact'] else '+'} at {r['energy']:.1%}" for r in found)
+        words = (
+            f"{r['rank']}{'' if r['exact'] else '+'} at {100 * r['energy']:.1f} %" for r in found
+        )
         yield form, ", ".join(words)
     shared = "not measured: the held-out side has no 13 words in a row"
     if leakage["share"] is not None:
-        shared = f"{leakage['share']:.2%} of {leakage['heldout_ngrams']:,}"
+        shared = f"{100 * leakage['share']:.2f} % of {leakage['heldout_ngrams']:,}"
     yield "shared", shared
 
 
