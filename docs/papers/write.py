@@ -365,14 +365,14 @@ def papers_page() -> str:
     table = papers_table()
     lines = ["# The papers, item by item", "", *table["page"]["intro"].strip().splitlines(), ""]
     for document, authors in table["documents"].items():
-        lines += [f"## {document}: {authors}", ""]
+        lines += [f"## {authors}", ""]
         lines += ["| item | says | command | status | ours |", "|---|---|---|---|---|"]
         own = [item for item in paper_items() if item.document == document]
         for item in own:
             cells = (", ".join(item.items), item.says, f"`{item.command}`", item.status)
             lines.append(f"| {' | '.join((*cells, our_number(item)))} |")
         for item in (item for item in own if item.figure):
-            caption = f"*{item.items[0]} of {document}. {table['page']['figures'][item.figure]}*"
+            caption = f"*{table['short'][document]}, {item.items[0]}. {table['page']['figures'][item.figure]}*"
             lines += ["", f"![{item.name}](papers/{item.figure}.svg)", "", caption]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -101,9 +101,9 @@ def test_the_shipped_runs_are_fitted_without_a_folder() -> None:
     said = archfit("--evidence", "--why")
     assert said.status == 0
     assert "rank 16 of 256: 51.9 % (48.6 % to 55.1 %); 3 seeds" in said.out
-    assert "REFUTED: at equal or larger ratio rank 16 wastes more than rank 64" in said.out
+    assert "REFUTED: at equal or larger ratio more is redundant at rank 16 than at" in said.out
     assert "OUTSIDE THE CLAIM'S HYPOTHESES: 2 layers are too few for theorem 2" in said.out
-    assert "assumes depth above log3 of the width (002, theorem 2): not so for 2 x" in said.out
+    assert "assumes depth above log3 of the width (Wies, theorem 2): not so for 2" in said.out
 
 
 def test_folders_and_the_shipped_runs_are_not_fitted_together(folder: Path) -> None:

@@ -129,14 +129,14 @@ WASTE = MeasuredRedundancy(
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (WASTE, "25.1% redundant (90 %: 20.0% to 30.0%); 3 seeds."),
+        (WASTE, "25.1 % redundant (90 %: 20.0 % to 30.0 %); 3 seeds."),
         (
             replace(WASTE, estimate=known(0.25, 0.2, None)),
-            "25.0% redundant (90 %: from 20.0%, above it the range ends); 3 seeds.",
+            "25.0 % redundant (90 %: from 20.0 %, above it the range ends); 3 seeds.",
         ),
         (
             replace(WASTE, estimate=known(None, 0.2, None)),
-            "at least 20.0% redundant; every network without the bottleneck is better; 3 seeds.",
+            "at least 20.0 % redundant; every network without the bottleneck is better; 3 seeds.",
         ),
         (
             replace(WASTE, estimate=known(None, 0.0, None)),
@@ -145,7 +145,7 @@ WASTE = MeasuredRedundancy(
         ),
         (
             replace(WASTE, estimate=known(None, None, 0.1)),
-            "at most 10.0% redundant; no network without the bottleneck is as good; 3 seeds.",
+            "at most 10.0 % redundant; no network without the bottleneck is as good; 3 seeds.",
         ),
         (
             replace(WASTE, estimate=UNKNOWN, baseline_is_limited=True),

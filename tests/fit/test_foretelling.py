@@ -75,6 +75,6 @@ def test_features_are_those_of_the_fingerprint() -> None:
             "packed": 2.1,
         }
     )
-    assert made["ln of tokens that occur"] == math.log(4)
-    assert made["what two tokens tell"] == 0.5
-    assert made["information at distance 64"] == 0.005
+    assert made["ln of the tokens that occur"] == math.log(4)
+    assert made["entropy less that after two"] == 0.5
+    assert made["mutual information at distance 64"] == 0.005

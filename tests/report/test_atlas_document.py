@@ -1,15 +1,17 @@
 """The atlas in words and figures: planted best depths come out of tables and charts."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun
+from archfit.fit.atlas import Atlas, AtlasKind, AtlasRun, read_atlas
 from archfit.fit.best_depth import DepthCurve
-from archfit.report.atlas_document import AtlasView, atlas_document, rule_depths
+from archfit.report.atlas_document import AtlasView, _best, _in_brief, atlas_document, rule_depths
 from archfit.report.document import NARROW, WIDE, Document, Table
+from archfit.spec.estimate import Estimate
 from archfit.sweep.named import named_sweep
 from archfit.sweep.sweep import Corpus
 from tests_curves import record
@@ -50,11 +52,47 @@ def table(document: Document, title: str) -> Table:
 
 
 def test_best_depths_stand_in_the_first_table(document: Document) -> None:
-    best = table(document, "Best depth")
-    assert best.columns == ("kind", "tokens", "60k", "125k", "250k", "500k", "1M")
-    for row in best.rows:
-        for cell in row[2:]:
-            assert float(cell.split()[0]) == pytest.approx(BESTS[row[0]], rel=0.3)
+    for title in ("Best depth", "Intervals"):
+        best = table(document, title)
+        assert best.columns == ("data", "tokens", "60k", "125k", "250k", "500k", "1M")
+        for row in best.rows:
+            for cell in row[2:]:
+                assert float(cell.split()[0]) == pytest.approx(BESTS[row[0]], rel=0.3)
+
+
+def test_a_best_depth_at_the_end_of_those_trained_is_a_limit(atlas: Atlas) -> None:
+    """And one that no end is known of is not printed as a number."""
+    view = AtlasView.of(atlas)
+    curve = view.curves[view.plain["waves"]][-1]  # best at 3, from 1 to 32 layers
+    first, last = map(float, (curve.depths[0], curve.depths[-1]))
+
+    def told(depths: tuple[float, float], *best: float | None) -> tuple[str, str]:
+        value, low, high = best
+        made = replace(
+            curve,
+            points=tuple(p for p in curve.points if depths[0] <= p.depth <= depths[1]),
+            depths=np.array([*depths]),
+            best=Estimate(value=value, low=low, high=high),
+        )
+        return _best(made), _in_brief(made)
+
+    assert (first, last) == (1, 32)
+    assert told((6, 32), 6, None, 6.2) == ("at most 6", "≤6")
+    assert told((1, 32), 32, 29.8, None) == ("at least 30", "≥30")
+    assert told((1, 32), 8.3, 4.2, None) == ("8.3 (at least 4)", "8.3")
+    assert told((2, 32), 5.24, None, 6.8) == ("5.2 (at most 7)", "5.2")
+    assert told((1, 32), 1, 1, 2.4) == ("1 (1 to 2.4)", "1")
+    for unknown in ((2, 32, 8.8, None, None), (1, 32, 24, 1, None), (1, 32, 32, 1, None)):
+        assert told(unknown[:2], *unknown[2:]) == ("not resolved", "?")
+
+
+def test_networks_that_learnt_little_are_marked() -> None:
+    """Those of context 1,024 have learnt pairs of bytes."""
+    best = table(atlas_document(read_atlas()), "Best depth")
+    rows = {row[:2]: [cell for cell in row[2:] if cell] for row in best.rows}
+    for kind in ("english", "c-code"):
+        assert all(cell.endswith("*") for cell in rows[kind, "bytes, context 1024"])
+    assert [cell.endswith("*") for cell in rows["english", "bytes"]] == [True] * 2 + [False] * 6
 
 
 def test_rules_lose_what_the_curves_say(atlas: Atlas, document: Document) -> None:
@@ -65,7 +103,7 @@ def test_rules_lose_what_the_curves_say(atlas: Atlas, document: Document) -> Non
     }
     assert max(by_kind["tales"]) < 0.01
     assert min(by_kind["waves"]) == pytest.approx(0.05 * math.log(8 / 3) ** 2, abs=0.02)
-    rows = {row[0]: row for row in table(document, "Mean loss of rules, bits (kinds)").rows}
+    rows = {row[0]: row for row in table(document, "Mean regret of rules, bits (data sets)").rows}
     said = float(rows["always 8 layers"][-1].split()[0])
     assert said == pytest.approx(np.mean([by_kind[name][-1] for name in BESTS]), abs=1e-3)
 

@@ -8,6 +8,7 @@ import sys
 STREAMS = ("stdin", "stdout", "stderr")  # by their numbers
 TYPED = {  # what one would type
     "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{HORIZONTAL ELLIPSIS}": "...",
+    "\N{LESS-THAN OR EQUAL TO}": "<=", "\N{GREATER-THAN OR EQUAL TO}": ">=",
     "\N{LEFT DOUBLE QUOTATION MARK}": '"', "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
 }  # fmt: skip
 

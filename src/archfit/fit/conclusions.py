@@ -122,11 +122,11 @@ def _crossing(item: Crossing, several: bool) -> str:
 
 
 def _redundancy(item: MeasuredRedundancy) -> str:
-    share, outcome = item.estimate, str(item.outcome)
+    share, outcome = item.estimate.rising(lambda part: 100 * part), str(item.outcome)
     if outcome == "at least" and not share.is_above(0):
         outcome = "at least nothing"
     what = _say(item.kind, item, tables=" and ".join(item.bottleneck))
-    found = _say(outcome, share=share, ends=_ends(share, "{:.1%}".format))
+    found = _say(outcome, share=share, ends=_ends(share, "{:.1f} %".format))
     flag = _say("limited-baseline") if item.baseline_is_limited else ""
     return _say("redundancy", item, what=what, found=found, flag=flag)
 

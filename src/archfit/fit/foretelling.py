@@ -22,6 +22,7 @@ FINGERPRINTS = "atlas/fingerprints.json"
 SPREAD = 0.5  # of ln depth between kinds that nothing here explains
 STANDARD_ERRORS = 3.29  # in a 90 % interval
 LEAST_FAMILIES = 4
+AFTER_TWO = "entropy of a token after two"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +48,7 @@ class Foretold:
 
     @property
     def helps(self) -> bool:
-        """Beyond doubt."""
+        """Significantly."""
         return self.low > 0
 
 
@@ -61,15 +62,15 @@ def shipped_fingerprints() -> dict[str, dict[str, float]]:
 def features_of(fingerprint: Mapping[str, Any]) -> dict[str, float]:
     """Numbers of a fingerprint, on scales on which a straight line may make sense."""
     features = {
-        "ln of tokens that occur": math.log(fingerprint["vocab"]),
+        "ln of the tokens that occur": math.log(fingerprint["vocab"]),
         "entropy of a token": fingerprint["entropy"],
-        "entropy after two tokens": fingerprint["entropy_after_two"],
-        "what two tokens tell": fingerprint["entropy"] - fingerprint["entropy_after_two"],
-        "information at distance 1": fingerprint["information"][0],
-        "information at distance 64": fingerprint["information"][-3],
-        "decay of information": fingerprint["decay"],
-        "copies": fingerprint["copied"],
-        "bits by LZMA": fingerprint["packed"],
+        AFTER_TWO: fingerprint["entropy_after_two"],
+        "entropy less that after two": fingerprint["entropy"] - fingerprint["entropy_after_two"],
+        "mutual information at distance 1": fingerprint["information"][0],
+        "mutual information at distance 64": fingerprint["information"][-3],
+        "decay of mutual information": fingerprint["decay"],
+        "tokens that copy": fingerprint["copied"],
+        "bits a token by LZMA": fingerprint["packed"],
     }
     return {name: float(number) for name, number in features.items()}
 

@@ -19,7 +19,7 @@ from archfit.fit.atlas import (
     size_words,
 )
 from archfit.fit.best_depth import LEAST_DEPTHS, DepthCurve
-from archfit.fit.foretelling import Foretold
+from archfit.fit.foretelling import AFTER_TWO, Foretold
 from archfit.fit.noise import LEAST_DEGREES
 from archfit.report.document import (
     Document,
@@ -30,6 +30,7 @@ from archfit.report.document import (
     counted,
     json_of,
     loaded,
+    written,
 )
 
 Curves: TypeAlias = tuple[DepthCurve, ...]
@@ -37,6 +38,7 @@ RULES = ("always 8 layers", "nanochat 2026", "Depth Delusion 2026", "Levine 2020
 SOME_DEPTHS = (2, 8, 32)
 EXPLAINED = 0.9  # of the variance, below which a curve is an exception
 MOST_SURPRISES = 12
+LARGEST = "Best number of layers (90 % interval) at the largest size, in parameters"
 OF_A_KIND = "depth-"  # how the name of the figure of a kind begins
 
 
@@ -102,13 +104,15 @@ def atlas_document(atlas: Atlas) -> Document:
     kinds = counted(len({run.kind for run in atlas.runs}), "kind")
     headline = f"{len(atlas.runs):,} runs on {kinds} of data"
     if last := [curves[-1].best.value or 1.0 for curves in view.kinds.values()]:
-        headline += f": best depths of {min(last):.2g} to {max(last):.2g} layers, by kind and size"
+        ends = f"{min(last):.0f} to {max(last):.0f} layers"
+        headline += f": best depths of {ends} at the largest size of each"
     return Document(
         title="Which depth is best at each size",
         headline=headline,
         sections=(
-            Section.of("", *_largest(view)),
+            Section.of(LARGEST, *_largest(view)),
             _best_section(view),
+            _intervals_section(view),
             _cost_section(view),
             _rules_section(view),
             _surprises_section(view),
@@ -122,13 +126,12 @@ def atlas_document(atlas: Atlas) -> Document:
 
 
 def _largest(view: AtlasView) -> Iterator[str]:
-    """The best depth at the largest size of each kind."""
-    if view.kinds:
-        said = (
-            f"{kind.name} {size_words(curves[-1].size)}: {_interval(curves[-1])}"
-            for kind, curves in view.kinds.items()
-        )
-        yield f"Best number of layers at the largest size, with 90 % intervals: {'; '.join(said)}."
+    """The best depth at the largest size of each kind, a sentence a family."""
+    families: dict[str, list[str]] = {}
+    for kind, curves in view.kinds.items():
+        said = f"{kind.name} {size_words(curves[-1].size)} {_best(curves[-1], '.0f')}"
+        families.setdefault(kind.family, []).append(said)
+    yield from (f"{family}: {'; '.join(some)}." for family, some in families.items())
 
 
 def _data(view: AtlasView) -> dict[str, object]:
@@ -139,32 +142,42 @@ def _data(view: AtlasView) -> dict[str, object]:
 
 
 def _best_section(view: AtlasView) -> Section:
-    named = [(series.kind, _name(series), curves) for series, curves in view.curves.items()]
-    table = _by_size("Best depth", view.sizes, named, _interval)
-    said = (
-        "Best number of layers at equal total size, with 90 % intervals; < and > mean that it may "
-        "lie beyond the depths trained."
-        if table.rows
-        else f"A best depth needs a size with {LEAST_DEPTHS} depths and {LEAST_DEGREES} repeats by "
-        "other seeds, or more depths; there is none."
-    )
-    return Section.of("", said, table, is_why=bool(table.rows))
+    rows = _rows(view, lambda curve, is_trained: _in_brief(curve) + "*" * (not is_trained))
+    table = _by_size("Best depth", view.sizes, rows)
+    if not table.rows:
+        return Section.of(
+            "",
+            f"A best depth needs a size with {LEAST_DEPTHS} depths and {LEAST_DEGREES} repeats by "
+            "other seeds, or more depths; there is none.",
+        )
+    said = written("sections")["atlas-best"]["sentences"]
+    return Section.of("", *said, table, is_why=True)
 
 
-def _by_size(
-    title: str,
-    sizes: Sequence[int],
-    series: Iterable[tuple[str, str, Curves]],
-    words: Callable[[DepthCurve], str],
-) -> Table:
+def _intervals_section(view: AtlasView) -> Section:
+    table = _by_size("Intervals", view.sizes, _rows(view, lambda curve, _: _best(curve)))
+    return Section.of_page("atlas-intervals", table) if table.rows else Section()
+
+
+Cells: TypeAlias = tuple[str, str, dict[int, str]]
+
+
+def _rows(view: AtlasView, words: Callable[[DepthCurve, bool], str]) -> Iterator[Cells]:
+    """Kind and name of each series, and words for each size of it: of a curve, and whether its
+    networks have learnt more than which token follows two others."""
+    for series, curves in view.curves.items():
+        least = (view.atlas.features(series) or {}).get(AFTER_TWO, math.inf)
+        yield series.kind, _name(series), {c.size: words(c, c.least < least) for c in curves}
+
+
+def _by_size(title: str, sizes: Sequence[int], rows: Iterable[Cells]) -> Table:
     """A row a series that has curves, a column a size, and in it the words for the curve."""
-    rows = []
-    for kind, name, curves in series:
-        found = {curve.size: words(curve) for curve in curves}
-        if found:
-            rows.append((kind, name, *(found.get(size, "") for size in sizes)))
-    columns = ("kind", "tokens", *map(size_words, sizes))
-    return Table(title=title, columns=columns, rows=tuple(rows))
+    told = tuple(
+        (kind, name, *(cells.get(size, "") for size in sizes))
+        for kind, name, cells in rows
+        if cells
+    )
+    return Table(title=title, columns=("data", "tokens", *map(size_words, sizes)), rows=told)
 
 
 def _name(series: Series) -> str:
@@ -179,8 +192,31 @@ def _name(series: Series) -> str:
     return ", ".join(parts)
 
 
-def _interval(curve: DepthCurve) -> str:
-    return Template().format("{0.value:.2g} ({0.low:.2g|<} to {0.high:.2g|>})", curve.best)
+def _ends(curve: DepthCurve) -> tuple[float | None, float | None]:
+    """Of the best depth; an end where depths end says nothing, but for a single layer."""
+    low, high = curve.best.low, curve.best.high
+    return None if high is None and low == curve.depths[0] else low, high
+
+
+def _best(curve: DepthCurve, form: str = ".2g") -> str:
+    """The best depth with its interval, or what is known of it."""
+    low, high = _ends(curve)
+    if low is None and high is None:
+        return "not resolved"
+    if curve.is_inside and low is not None and high is not None:
+        return f"{curve.best.value:{form}} ({low:{form}} to {high:{form}})"
+    limit = f"at least {low:.0f}" if high is None else f"at most {high:.0f}"
+    return f"{curve.best.value:{form}} ({limit})" if curve.is_inside else limit
+
+
+def _in_brief(curve: DepthCurve) -> str:
+    """The best depth, or the limit that is known of it, for a table that has little room."""
+    low, high = _ends(curve)
+    if low is None and high is None:
+        return "?"
+    if curve.is_inside:
+        return f"{curve.best.value:.2g}"
+    return f"≥{low:.0f}" if high is None else f"≤{high:.0f}"
 
 
 def _cost_section(view: AtlasView) -> Section:
@@ -188,8 +224,8 @@ def _cost_section(view: AtlasView) -> Section:
     for kind, (*_, curve) in view.kinds.items():
         lost = (Template().format("{:.3f|}", loss_at(curve, depth)) for depth in SOME_DEPTHS)
         least = f"{curve.least:.3f} per {kind.unit}"
-        rows.append((kind.name, size_words(curve.size), _interval(curve), least, *lost))
-    columns = ("kind", "largest size", "best depth", "bits", *(f"{d} layers" for d in SOME_DEPTHS))
+        rows.append((kind.name, size_words(curve.size), _best(curve), least, *lost))
+    columns = ("data", "largest size", "best depth", "bits", *(f"{d} layers" for d in SOME_DEPTHS))
     table = Table(title="Bits lost", columns=columns, rows=tuple(rows))
     return Section.of_page("atlas-worth", table)
 
@@ -205,7 +241,8 @@ def _rules_section(view: AtlasView) -> Section:
             row.append(f"{math.fsum(lost) / len(lost):.3f} ({len(lost)})" if lost else "")
         rows.append(tuple(row))
     columns = ("rule", *map(size_words, sizes))
-    table = Table(title="Mean loss of rules, bits (kinds)", columns=columns, rows=tuple(rows))
+    title = "Mean regret of rules, bits (data sets)"
+    table = Table(title=title, columns=columns, rows=tuple(rows))
     tables, figures = [table] * bool(view.rules), [_best_figure(view)] if view.kinds else []
     return Section.of_page("atlas-rules", *tables, *figures)
 
@@ -219,7 +256,7 @@ def _best_figure(view: AtlasView) -> Figure:
         rules.setdefault(each.rule, {})[each.curve.size] = each.depth
     return Figure.of(
         "best-depth",
-        "".join(_largest(view)),
+        f"{LARGEST}: {' '.join(_largest(view))}",
         lambda page: loaded("depth_charts").best_depth_chart(families, rules, page),
     )
 
@@ -235,7 +272,7 @@ def _surprises_section(view: AtlasView) -> Section:
         "surprises",
         worst,
         size=lambda each: size_words(each.curve.size),
-        best=lambda each: _interval(each.curve),
+        best=lambda each: _best(each.curve),
         share=lambda each: 100 * each.loses / each.curve.least,
     )
     return Section.of_page("atlas-surprises", table) if worst else Section()
@@ -250,13 +287,13 @@ def _variants_section(view: AtlasView) -> Section:
     several = {kind: variants for kind, variants in found.items() if len(variants) > 1}
     if not several:
         return Section()
-    listed = [(kind, *variant) for kind, some in several.items() for variant in some.items()]
+    rows = (row for row in _rows(view, lambda curve, _: f"{curve.least:.3f}") if row[0] in several)
     figure = Figure.of(
         "vocabularies",
         f"Least losses of {', '.join(several)} by vocabulary; the table has them.",
         lambda page: loaded("depth_charts").variant_chart(several, page),
     )
-    table = _by_size("Least loss", view.sizes, listed, lambda curve: f"{curve.least:.3f}")
+    table = _by_size("Least loss", view.sizes, rows)
     return Section.of_page("atlas-variants", table, figure)
 
 
@@ -264,12 +301,12 @@ def _foretold_section(view: AtlasView) -> Section:
     told = view.foretold
     if not told:
         return Section()
-    alone, *features = told
+    (alone, *features), about = told, written("sections")["atlas-predicted"]
     helping = [each.feature for each in features if each.helps]
     answer = (
         f"Yes: {', '.join(helping)}."
         if helping
-        else "No: none of these numbers loses less, beyond doubt, than the size alone."
+        else "No: with none of these numbers is the regret significantly less than by size alone."
     )
     table = Table.of(
         "foretold",
@@ -278,19 +315,13 @@ def _foretold_section(view: AtlasView) -> Section:
         gain=lambda each: each.gain if each.feature else None,
         interval=lambda each: f"{each.low:+.4f} to {each.high:+.4f}" if each.feature else "",
     )
-    return Section.of(
-        "Do statistics of the data foretell the best depth?",
-        answer,
-        f"Each family was left out in turn; size alone loses {alone.regret:.4f} bits in the mean. "
-        "Intervals are over families, 90 % for all numbers together.",
-        table,
-        is_detail=True,
-    )
+    said = (sentence.format(alone.regret) for sentence in about["sentences"])
+    return Section.of(about["title"], answer, *said, table, is_detail=True)
 
 
 def _kind_section(view: AtlasView, kind: AtlasKind) -> Section:
     series, curves = view.plain[kind.name], view.kinds[kind]
-    best = ", ".join(f"{size_words(curve.size)}: {_interval(curve)}" for curve in curves)
+    best = ", ".join(f"{size_words(curve.size)}: {_best(curve)}" for curve in curves)
     figure = Figure.of(
         "depth-{kind}",
         f"Loss over depth of {kind.name}. Best depth by size: {best}.",
@@ -306,16 +337,10 @@ def _exceptions_section(view: AtlasView) -> Section:
     listed = [(series, curve) for series, curves in view.curves.items() for curve in curves]
     if not listed:
         return Section()
-
-    def words(some: Iterable[tuple[Series, DepthCurve]]) -> str:
-        named = (f"{s.kind}, {_name(s)}, {size_words(c.size)}" for s, c in some)
-        return "; ".join(named) or "none"
-
-    rough = words(each for each in listed if each[1].explained < EXPLAINED)
-    outside = words(each for each in listed if not each[1].is_inside)
-    return Section.of(
-        "Exceptions",
-        f"The curve explains less than {EXPLAINED:.0%} of what seeds do not: {rough}.",
-        f"The best depth is the least or largest trained: {outside}.",
-        is_detail=True,
+    rough = (
+        f"{series.kind}, {_name(series)}, {size_words(curve.size)}"
+        for series, curve in listed
+        if curve.explained < EXPLAINED
     )
+    said = f"R² of the fitted curve below {EXPLAINED} after seed noise is taken off"
+    return Section.of("Exceptions", f"{said}: {'; '.join(rough) or 'none'}.", is_detail=True)

@@ -53,6 +53,8 @@ class Template(Formatter):
             return (", " if form == "list" else " and ").join(map(str, value))
         if bar and value in (None, ""):
             return unknown
+        if form.endswith("%"):  # and a space before it
+            return f"{100 * value:{form[:-1]}f} %"
         _, counts, noun = form.rpartition("count ")
         return counted(value, noun) if counts else format(value, form)
 
@@ -153,7 +155,7 @@ def facts(name: str, /, *items: object, **words: object) -> list[tuple[str, str]
 
 def _is_number(text: str) -> bool:
     """Whether it is empty or begins like one; a hash may, but is too long."""
-    return not text or ((text[0].isdigit() or text[0] in "+-…") and len(text) < LONGEST_NUMBER)
+    return not text or ((text[0].isdigit() or text[0] in "+-…≤≥?") and len(text) < LONGEST_NUMBER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,10 +13,19 @@ from archfit.fit.evidence import (
     evidence_fits,
     evidence_records,
 )
+from archfit.fit.evidence_points import OUTSIDE
 from archfit.report.document import Document, Section, counted, json_of
 from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
+
+VERDICTS = {  # and what is said of how many have them
+    "confirmed": "confirmed",
+    "refuted": "refuted",
+    "undecided": "undecided",
+    OUTSIDE: "outside of what they assume",
+    "new": "questions of our own",
+}
 
 
 def evidence_document(
@@ -25,15 +34,15 @@ def evidence_document(
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
     counts = Counter(finding.verdict for finding in findings)
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
     others = [
         each for word in ("refuted", "undecided") for each in findings if each.verdict == word
     ]
     return Document(
         title="What the shipped runs say about the papers' findings",
-        headline=f"Of {counted(len(findings), 'finding')} of the papers: {verdicts}",
+        headline=f"{counted(len(findings), 'experiment')} on the papers' claims: {told}",
         sections=(
-            Section.of("Not confirmed", *(f"{each.verdict}: {each.asks}" for each in others)),
+            Section.of("", *(f"{each.verdict.capitalize()}: {each.asks}" for each in others)),
             *(
                 Section.of(
                     f"{finding.question}. {finding.asks}",

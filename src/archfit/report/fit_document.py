@@ -157,12 +157,12 @@ def _other_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
 
 
 def _saved(item: MeasuredRedundancy) -> str:
-    share = item.estimate
+    share = item.estimate.rising(lambda part: 100 * part)
     if item.outcome == "value":
-        return f"{share.value:.1%}"
+        return f"{share.value:.1f} %"
     if item.outcome == "at least":
-        return f"at least {share.low:.1%}"
-    return "not known" if share.high is None else f"at most {share.high:.1%}"
+        return f"at least {share.low:.1f} %"
+    return "not known" if share.high is None else f"at most {share.high:.1f} %"
 
 
 def _data(data_hash: str, labels: Mapping[str, str]) -> str:

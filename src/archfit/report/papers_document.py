@@ -1,4 +1,4 @@
-"""Every theorem, figure, table and claim of the papers: which command is it, and our number.
+"""Every theorem, figure, table and claim of the papers: which command it is, and what we got.
 
 The items stand in resources/papers.toml; numbers of trained networks come from the shipped
 conclusions, those of formulas from `theory`.
@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from archfit.spec.files import packed_file
 from archfit.theory.catalogue import quantity
 
 PAPERS = "papers.toml"
-NOT_RUN = "not run yet"
+NOT_RUN = "not trained here"
 SHOWN = 6  # items of a search, one line each
 DIGITS = 6
 SMALL_WORDS = ("a", "an", "and", "command", "for", "in", "is", "of", "on", "the", "what", "which")
@@ -41,7 +41,7 @@ class PaperItem:
     @property
     def name(self) -> str:
         """The items with the document that has them."""
-        return f"{self.document} {', '.join(self.items)}"
+        return f"{papers_table()['short'][self.document]}, {', '.join(self.items)}"
 
     @property
     def authors(self) -> str:
@@ -51,7 +51,11 @@ class PaperItem:
     def matches(self, words: Sequence[str], *, in_text: bool) -> bool:
         """Whether all words are in the name of one of its items, or else in what it says."""
         names = [f"{self.document} {self.authors} {item}" for item in self.items]
-        texts = [f"{self.name} {self.authors} {self.says} {self.command}"] if in_text else names
+        texts = (
+            [f"{self.document} {self.name} {self.authors} {self.says} {self.command}"]
+            if in_text
+            else names
+        )
         return any(set(words) <= set(_words(text)) for text in texts)
 
 
@@ -123,19 +127,20 @@ def papers_document(words: Sequence[str] = ()) -> Document:
         told = f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
         sections.append(Section.of(item.name, *told, is_why=not asked or len(found) > 1))
     if not asked:
-        columns = ("", "document", "entries")
+        columns, table = ("document", "items"), papers_table()
         counts = Counter(item.document for item in every)
-        documents = papers_table()["documents"].items()
-        rows = [(document, title, f"{counts[document]}") for document, title in documents]
+        documents = table["documents"].items()
+        rows = [(title, f"{counts[key]}") for key, title in documents]
         statuses = Counter(item.status for item in every).most_common()
         counted = ", ".join(f"{count} {status}" for status, count in statuses)
-        headline = f"{counted}. `archfit papers figure 1 wies` finds one, --why tells all."
+        headline = f"{len(every)} items of the papers: {counted}"
+        sections.insert(0, Section.of("", *table["about"]))
     elif len(found) == 1:
         headline = f"{found[0].name}: {found[0].status}"
     else:
         more = f"; the first {SHOWN}, --why has all" if len(found) > SHOWN else ""
-        rows = [(f"{one.document} {one.items[0]}", one.command) for one in found[:SHOWN]]
-        headline = f"{len(found)} entries{more}"
+        rows = [(replace(one, items=one.items[:1]).name, one.command) for one in found[:SHOWN]]
+        headline = f"{len(found)} items{more}"
     table = Table(title="", columns=columns, rows=tuple(rows))
     return Document(
         title="The papers, item by item",

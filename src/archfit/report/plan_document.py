@@ -1,14 +1,14 @@
 """A plan as a document: the shape, how sure it is, what to do next; then why, and what it takes."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
 from archfit.advise.planner import Plan
-from archfit.advise.prior import DepthOutlook
+from archfit.advise.prior import DepthOutlook, shipped_prior
 from archfit.report.document import (
     NEXT,
     Command,
@@ -114,6 +114,16 @@ def _advised_budget(plan: Plan) -> str:
     return budget.option
 
 
+def _trained_on(names: Sequence[str]) -> str:
+    """The data of the atlas, and how many public results beside them, by names of series."""
+    own = {kind.name for some in shipped_prior().runs.values() for kind in some}
+    data = dict.fromkeys(name.partition(", ")[0] for name in names if name in own)
+    named = ", ".join(data) if len(data) <= MANY_KINDS else counted(len(data), "data set")
+    public = len([name for name in names if name not in own])
+    more = f" and {counted(public, 'public result')} (docs/advising.md)" if public else ""
+    return f"Fitted to networks on {named} (docs/atlas.md){more}."
+
+
 def _depths(plan: Plan) -> Iterator[str]:
     """What more and less depth would do, the papers' law, and what limits the input."""
     outlook, ideal, request = plan.best.outlook, plan.ideal, plan.request
@@ -123,9 +133,7 @@ def _depths(plan: Plan) -> Iterator[str]:
         f"of {outlook.double_better:.0%}."
     )
     yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
-    kinds = plan.basis.kinds
-    named = ", ".join(kinds) if len(kinds) <= MANY_KINDS else f"{len(kinds)} kinds of data"
-    yield f"Trained on {named} (docs/atlas.md). `archfit backtest` says how good such plans are."
+    yield f"{_trained_on(plan.basis.kinds)} `archfit backtest` says how good such plans are."
     if request.block == "llama":
         units = request.hidden_units(plan.shape.depth, plan.shape.width)
         yield f"Llama blocks: RMS norms, {units:,} gated units, rotary positions, no biases."

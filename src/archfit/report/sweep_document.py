@@ -283,7 +283,9 @@ def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     leakage, ranks, settings, split, *_ = (_part(about[name], dict) for name in names)
     for form in ("plain", "normalised"):
         found = (_part(rank, dict) for rank in _part(ranks[form], list))
-        words = (f"{r['rank']}{'' if r['exact'] else '+'} at {r['energy']:.1%}" for r in found)
+        words = (
+            f"{r['rank']}{'' if r['exact'] else '+'} at {100 * r['energy']:.1f} %" for r in found
+        )
         yield form, ", ".join(words)
     yield "rule", HELD_OUT[split["rule"]]
     yield "ends", "" if about["separator"] is None else " (one ends a document)"
