@@ -90,7 +90,7 @@ def test_another_version_is_one_sentence_and_status_two(tmp_path: Path) -> None:
 
 def test_too_few_points_and_no_folder_are_one_sentence_and_status_two(tmp_path: Path) -> None:
     write_runs(tmp_path, records()[:2])
-    assert "intervals need 4 repeats" in archfit(tmp_path).refusal()
+    assert "intervals need 4 runs that repeat" in archfit(tmp_path).refusal()
     assert "is no folder" in archfit(tmp_path / "missing").refusal()
 
 

@@ -137,7 +137,7 @@ def test_what_cannot_be_reported_is_one_sentence_and_nothing_is_written(tmp_path
         ((runs, "--out", out / "it.pdf"), "ends in '.pdf'; a report ends in .html"),
         ((tmp_path / "missing", "--out", out / "it.html"), "is no folder"),
         ((out, "--out", out / "it.html"), "has no finished run"),
-        ((runs, "--out", out / "it.html"), "intervals need 4 repeats"),
+        ((runs, "--out", out / "it.html"), "intervals need 4 runs that repeat"),
         ((runs, "--out", out / "no" / "it.html"), "does not exist"),
     ):
         assert words in archfit(*arguments).refusal()

@@ -20,11 +20,7 @@ SOME_FAILED = 1  # exit status
 
 
 @with_words("advise", fields_of=(PlanOptions, answers.AdviseOptions), kinds=DATA_KINDS)
-def advise(
-    source: str = SAMPLE,
-    out: Path | None = None,
-    **options: object,
-) -> None:
+def advise(source: str = SAMPLE, out: Path | None = None, **options: object) -> None:
     """The shape for your data: train small networks on it, choose, write a report and a config."""
     silent = manner().is_silent
     watching = answers.Watching(

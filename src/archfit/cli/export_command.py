@@ -25,8 +25,7 @@ from archfit.export.formats import (
 from archfit.export.trained import TrainedRun, export_run, open_run
 from archfit.export.weights import check_weights, is_export, write_weights
 from archfit.journey import with_tokenizer_of
-from archfit.report.document import NEXT, Command, Document, Section
-from archfit.spec import to_json
+from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
 from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
@@ -175,10 +174,5 @@ def _document(made: Export, out: Path, names: list[str], data: Path | None) -> D
             Section.of("", *files, *untied * is_untied, *(f"Note: {note}." for note in made.notes)),
             Section.of(NEXT, *[Command(train), *made_by * (data is None)] * (TRAIN in names)),
         ),
-        data={
-            "format": made.format,
-            "files": files,
-            "params": to_json(params),
-            "notes": list(made.notes),
-        },
+        data=json_of("export", made, files=files),
     )

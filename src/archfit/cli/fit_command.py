@@ -19,11 +19,7 @@ from archfit.sweep.folder import read_sweep
 
 
 @with_words("fit")
-def fit(
-    folders: list[Path] | None = None,
-    evidence: bool = False,
-    atlas: bool = False,
-) -> None:
+def fit(folders: list[Path] | None = None, evidence: bool = False, atlas: bool = False) -> None:
     """What trained runs say: which depth wins, what a low rank costs, with 90 % intervals."""
     if atlas and not evidence:
         return show(atlas_document(_atlas(folders or [])))

@@ -37,10 +37,8 @@ def with_words(
     kinds = fields_of if isinstance(fields_of, tuple) else (fields_of,)
 
     def worded(function: Command) -> Command:
-        own, filled = (
-            signature(function).parameters,
-            [each for kind in kinds for each in fields(kind)],
-        )
+        own = signature(function).parameters
+        filled = [each for kind in kinds for each in fields(kind)]
         types = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
         types |= get_type_hints(function, include_extras=True)
         types |= dict.fromkeys(GENERAL, bool)

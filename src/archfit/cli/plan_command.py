@@ -12,10 +12,7 @@ from archfit.cli.output import bar, show
 
 @with_words("plan", fields_of=PlanOptions)
 def plan(
-    tokenizer: Path | None = None,
-    data: Path | None = None,
-    chart: Chart = None,
-    **options: object,
+    tokenizer: Path | None = None, data: Path | None = None, chart: Chart = None, **options: object
 ) -> None:
     """The shape for a budget and a kind of data, and how sure it is; trains nothing."""
     with bar("reading", of_bytes=True) as reading:

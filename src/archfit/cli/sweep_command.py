@@ -26,17 +26,9 @@ from archfit.spec.run import LearningRateRule
 from archfit.sweep.clusters import check_script_file, needs_a_gpu, run_on_ray, slurm_script
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
 from archfit.sweep.local import WORKERS_ON_A_GPU, gpus, run_here, usual_slots
-from archfit.sweep.named import ATLAS, NAMED, counted_corpora, named_sweep, sweep_numbers
+from archfit.sweep.named import ATLAS, NAMED, asked, counted_corpora, named_sweep, sweep_numbers
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepStopped
-from archfit.sweep.sweep import (
-    SCALES,
-    Corpus,
-    Scale,
-    Sweep,
-    at_neighbouring_rates,
-    named_sweeps_table,
-    used_corpora,
-)
+from archfit.sweep.sweep import SCALES, Corpus, Scale, Sweep, at_neighbouring_rates, used_corpora
 from archfit.sweep.sweep_file import read_sweep_file
 
 if TYPE_CHECKING:
@@ -44,10 +36,9 @@ if TYPE_CHECKING:
 
 SLURM_TASKS = 8
 SOME_FAILED = 1  # exit status
-QUESTIONS = "".join(f"\n\n{name}: {named_sweeps_table()[name]['question']}" for name in NAMED)
 
 
-@with_words("sweep", sweeps=[QUESTIONS], on_a_gpu=[str(WORKERS_ON_A_GPU)])
+@with_words("sweep", sweeps=["".join(asked())], on_a_gpu=[str(WORKERS_ON_A_GPU)])
 def sweep(
     invocation: typer.Context,
     which: str,

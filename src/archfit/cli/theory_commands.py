@@ -18,11 +18,7 @@ from archfit.exact.witness import check_witness
 from archfit.exact.witness_kinds import KINDS, WitnessRequest, build_witness
 from archfit.report import measure_document as documents
 from archfit.report.measure_document import GROWTH
-from archfit.report.theory_document import (
-    quantities_document,
-    quantity_document,
-    witness_document,
-)
+from archfit.report.theory_document import quantities_document, quantity_document, witness_document
 from archfit.spec.errors import InvalidValue
 from archfit.spec.sizes import parse_size
 from archfit.theory.catalogue import as_plan, quantity
@@ -37,11 +33,7 @@ FAILED = 1  # exit status of a witness that is not what was promised
 
 
 @with_words("theory")
-def theory(
-    name: str = "",
-    inputs: list[str] | None = None,
-    counterexample: bool = False,
-) -> None:
+def theory(name: str = "", inputs: list[str] | None = None, counterexample: bool = False) -> None:
     """One bound, threshold or count by name: exact, or to certified digits."""
     if not name and not inputs:
         return show(quantities_document())

@@ -168,12 +168,7 @@ def _settings(invocation: typer.Context) -> TrainSettings:
 
 
 def _train_all(
-    specs: list[RunSpec],
-    data: PreparedData,
-    out: Path,
-    settings: TrainSettings,
-    *,
-    track: str,
+    specs: list[RunSpec], data: PreparedData, out: Path, settings: TrainSettings, *, track: str
 ) -> None:
     from archfit.train import Stopped, Watchers, train_together
     from archfit.train.trackers import trackers

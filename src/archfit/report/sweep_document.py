@@ -10,16 +10,7 @@ from typing import TypeVar
 
 from archfit.advise.speed import known_speed
 from archfit.fit.noise import LEAST_DEGREES
-from archfit.report.document import (
-    NEXT,
-    Command,
-    Document,
-    Section,
-    Table,
-    counted,
-    facts,
-    json_of,
-)
+from archfit.report.document import NEXT, Command, Document, Section, Table, counted, facts, json_of
 from archfit.spec import Factorised, RunRecord, RunSpec, to_json
 from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.gpu_cost import gpu_seconds
@@ -29,10 +20,6 @@ from archfit.sweep.sweep import Sweep
 SECONDS_A_DAY = 86400
 LONGEST_ON_CPU = 3600  # seconds of a sweep that one would train there
 MOST_ROWS = 4  # of a table beside the answer
-HELD_OUT = {  # by data.json's word for the rule
-    "tails": "the last 5 % of each document", "content-hash": "one document in twenty",
-    "heldout-source": "as given",
-}  # fmt: skip
 SIZES = {500_000_000: "100M", 50_000_000: "10M", 0: "1M"}  # of networks, by tokens to train on
 ENDS = ("done", "failed", "skipped", "elsewhere")  # of a sweep's cells
 Part = TypeVar("Part")
@@ -42,23 +29,17 @@ def cells_document(sweep: Sweep) -> Document:
     """A sweep before it is trained: runs, parameters, tokens, FLOPs and the GPU time they take."""
     tokens = sum(spec.training_tokens for spec in sweep.specs)
     flops = sum(spec.training_flops for spec in sweep.specs)
-    seconds = sum(gpu_seconds(spec) for spec in sweep.specs)
-    days = seconds / SECONDS_A_DAY
-    time = f"{days:,.1f} GPU-days" if days > 1 else _time_words(seconds)
+    each = {spec: gpu_seconds(spec) / SECONDS_A_DAY for spec in sweep.specs}
+    days = sum(each.values())
+    time = _time_words(days * SECONDS_A_DAY)
     on_cpu = sum(known_speed("cpu").seconds_of(spec) for spec in sweep.specs)
     if on_cpu < LONGEST_ON_CPU:
         time = f"{_time_words(on_cpu)} on two CPU cores, {time}"
     title = f"{sweep.name}, {sweep.scale}: {counted(len(sweep.specs), 'run')}"
-    table = Table.of(
-        "sweep",
-        sweep.specs,
-        title=title,
-        cell=run_words,
-        time=lambda spec: _gpu_time(gpu_seconds(spec)),
-    )
-    runs = [
-        json_of("cell", spec, gpu_days=gpu_seconds(spec) / SECONDS_A_DAY) for spec in sweep.specs
-    ]
+    computed = {"cell": run_words, "time": lambda spec: _time_words(gpu_seconds(spec))}
+    table = Table.of("sweep", sweep.specs, title=title, **computed)
+    runs = [json_of("cell", spec, gpu_days=taken) for spec, taken in each.items()]
+    of_runs = {"runs": runs, "tokens": tokens, "flops": flops, "gpu_days": days}
     shapes = sorted({spec.architecture.params for spec in sweep.specs})
     about = (
         *filter(None, [sweep.question]),  # a user's own sweep need not have one
@@ -73,17 +54,7 @@ def cells_document(sweep: Sweep) -> Document:
             Section.of(NEXT, "The same command without --dry-run and with --out DIR trains them."),
             Section.of("", table, is_why=True),
         ),
-        data={
-            "sweep": sweep.name,
-            "scale": sweep.scale,
-            "question": sweep.question,
-            "cells": len(sweep.specs),
-            **dict.fromkeys(("done", "failed", "skipped"), 0),
-            "runs": runs,
-            "tokens": tokens,
-            "flops": flops,
-            "gpu_days": days,
-        },
+        data=json_of("sweep", sweep, cells=len(runs), none=0, **of_runs),
     )
 
 
@@ -114,28 +85,20 @@ def outcome_document(
     ]
     title, rows = "Failed runs", tuple(tuple(row.values()) for row in failures)
     failed = Table(title=title, columns=("run", "network", "reason"), rows=rows)
-    reasons = dict.fromkeys(cells.failed.values())
+    reasons, ends = cells.failed.values(), {name: len(getattr(cells, name)) for name in ENDS}
+    found = {"failures": failures, "folder": folder, "results": results, "cells": cells.total}
     return Document(
         title=sweep.name,
         headline=f"{sweep.name}: {counted(len(sweep.specs), 'run')}, {', '.join(parts)}",
         sections=(
-            Section.of("", *(f"Failed: {reason}" for reason in reasons)),
+            Section.of("", *(f"Failed: {reason}" for reason in dict.fromkeys(reasons))),
             Section.of("", *conclusions),
             Section.of(NEXT, Command(f"archfit report {shlex.quote(folder)} --out report.html")),
             Section.of("Question", *filter(None, [sweep.question]), is_why=True),
             Section.of("Table of runs", results, is_why=True),
             Section.of("", failed, is_why=True),
         ),
-        data={
-            "sweep": sweep.name,
-            "scale": sweep.scale,
-            "cells": len(sweep.specs),
-            **{name: len(getattr(cells, name)) for name in ENDS},
-            "failures": failures,
-            "folder": folder,
-            "results": results,
-            "conclusions": list(conclusions),
-        },
+        data=json_of("sweep-outcome", sweep, conclusions=tuple(conclusions), **ends, **found),
         status="failed" if failures else "",
     )
 
@@ -165,12 +128,9 @@ def clock_words(seconds: float) -> str:
 
 
 def _time_words(seconds: float) -> str:
+    if seconds > SECONDS_A_DAY:
+        return f"{seconds / SECONDS_A_DAY:,.1f} GPU-days"
     return f"{seconds:.0f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
-
-
-def _gpu_time(seconds: float) -> str:
-    days = seconds / SECONDS_A_DAY
-    return clock_words(seconds) if days < 1 else f"{days:.1f} days"
 
 
 def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
@@ -287,7 +247,7 @@ def _data_words(about: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             f"{r['rank']}{'' if r['exact'] else '+'} at {100 * r['energy']:.1f} %" for r in found
         )
         yield form, ", ".join(words)
-    yield "rule", HELD_OUT[split["rule"]]
+    yield "rule", dict(facts("held_out"))[split["rule"]]
     yield "ends", "" if about["separator"] is None else " (one ends a document)"
     if about["vocabulary"] == "k-mers":
         letters = settings["kmer"]

@@ -32,13 +32,8 @@ Json = dict[str, object]
 
 def bounds_json(report: BoundsReport) -> Json:
     """All bounds of one architecture, for programs."""
-    return _data(
-        "bounds",
-        report,
-        paper_threshold_is=PAPER_THRESHOLD_IS,
-        share=f"{report.saturation:.6g}",
-        notes=list(notes(report.shape)),
-    )
+    share, said = f"{report.saturation:.6g}", list(notes(report.shape))
+    return _data("bounds", report, paper_threshold_is=PAPER_THRESHOLD_IS, share=share, notes=said)
 
 
 def _data(name: str, item: object, **more: object) -> Json:
@@ -54,20 +49,18 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     if found > report.lower.log3:
         lower = f"3^{short_real(found)}"
     network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
-    proved = [PROVED[bound.status] for bound in (report.lower, report.upper)]
-    table = Table.of(
-        "bounds",
-        report.bounds,
-        title=f"Separation rank at {network} (best that hold: first two)",
-        log3=lambda bound: short_real(bound.log3),
-        status=lambda bound: PROVED.get(bound.status, bound.status_line),
-    )
+    computed = {
+        "log3": lambda bound: short_real(bound.log3),
+        "status": lambda bound: PROVED.get(bound.status, bound.status_line),
+    }
+    title = f"Separation rank at {network} (best that hold: first two)"
+    table = Table.of("bounds", report.bounds, title=title, **computed)
     mask = f"causal mask, {shape.partition} partition" if shape.causal else "no mask"
     sure = Section.of(
         "",
         f"At {network}, linear attention alone, {mask}.",
-        f"Lower bound: {report.lower.id}, {proved[0]}.",
-        f"Upper bound: {report.upper.id}, {proved[1]}.",
+        f"Lower bound: {report.lower.id}, {PROVED[report.lower.status]}.",
+        f"Upper bound: {report.upper.id}, {PROVED[report.upper.status]}.",
         f"Depth {shape.depth} is {regime.name}.",
         "A bound says what cannot be expressed, not what training finds.",
     )
@@ -188,14 +181,10 @@ def _letters(words: Mapping[str, str]) -> str:
 
 def quantities_document() -> Document:
     """Every quantity by name, with its inputs, status and meaning."""
-    sections = [
-        Section.of(
-            f"{entry.name} {' '.join(entry.takes)}  [{said_status(entry.status_line)}]",
-            entry.meaning,
-            is_why=True,
-        )
-        for entry in ENTRIES.values()
-    ]
+    titles = {
+        name: f"{name} {' '.join(entry.takes)}  [{said_status(entry.status_line)}]"
+        for name, entry in ENTRIES.items()
+    }
     plain = [entry for name, entry in ENTRIES.items() if not name.endswith("_log3")]
     names: dict[str, list[str]] = {group: [] for group in (*GROUPS, "Disputed")}
     for entry in plain:
@@ -208,7 +197,7 @@ def quantities_document() -> Document:
         sections=(
             Section.of("", *(f"{group}: {', '.join(found)}." for group, found in names.items())),
             Section.of("", f"Letters: {_letters(letters)}.", is_why=True),
-            *sections,
+            *(Section.of(titles[at], ENTRIES[at].meaning, is_why=True) for at in ENTRIES),
         ),
         data=[json_of("quantity", entry, source=entry.row["source"]) for entry in ENTRIES.values()],
     )
@@ -224,15 +213,8 @@ def witness_document(check: "WitnessCheck") -> Document:
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
     bound = f"{found.bound_id} = {short_integer(str(found.bound))}"
-    lines = facts(
-        "witness",
-        check,
-        runs=runs,
-        entries=rows * columns,
-        expected=expected,
-        measured=measured,
-        bound=bound,
-    )
+    words = {"runs": runs, "expected": expected, "measured": measured, "bound": bound}
+    lines = facts("witness", check, entries=rows * columns, **words)
     wrong, of = check.entries_wrong, f"{check.entries_checked:,} entries of its matrix"
     agree = f"{wrong:,} of {of} differ from" if wrong else f"All {of} that were run agree with"
     said = Section.of(
@@ -240,10 +222,8 @@ def witness_document(check: "WitnessCheck") -> Document:
         f"Measured rank: {measured}. Lower bound: {bound}.",
         f"{agree} the formula, modulo {found.prime}.",
     )
-    title = (
-        f"The {found.kind} witness at depth {shape.depth}, width {shape.width}, heads "
-        f"{shape.heads}, on {shape.positions} positions"
-    )
+    network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
+    title = f"The {found.kind} witness at {network}, on {shape.positions} positions"
     table = Table(title=title, columns=("", ""), rows=tuple(lines))
     return Document(
         title=title,
@@ -292,11 +272,8 @@ def _text(value: object) -> str:
     if not isinstance(value, list):
         return short_integer(str(value))
     if any(isinstance(part, list) for part in value):
-        return (
-            f"({len(value)} segments)"
-            if value[0][0] in ("A", "B")
-            else f"(a plan of {len(value)} layers)"
-        )
+        is_plan = value[0][0] not in ("A", "B")
+        return f"(a plan of {len(value)} layers)" if is_plan else f"({len(value)} segments)"
     if len(value) > MOST_LISTED:
         return f"{len(value)} numbers, {', '.join(map(_text, value[:MOST_LISTED]))}, …"
     return ", ".join(map(_text, value))

@@ -44,6 +44,11 @@ def sweep_numbers(name: str, scale: Scale) -> dict[str, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
+def asked() -> Iterator[str]:
+    """The names of all sweeps with their questions, a paragraph each."""
+    yield from (f"\n\n{name}: {named_sweeps_table()[name]['question']}" for name in NAMED)
+
+
 def _runs(row: Numbers, vocab: int) -> Iterator[dict[str, Any]]:
     """The options of each run that a row of the table stands for: its lists taken apart."""
     caps, ranks = row.get("caps", [()]), row.get("ranks", [None])
@@ -168,12 +173,7 @@ ATLAS = tuple(name for name, cells in NAMED.items() if cells is atlas)
 
 
 def named_sweep(
-    name: str,
-    scale: Scale,
-    corpora: Corpora,
-    *,
-    seeds: Sequence[int],
-    changes: Mapping[str, str],
+    name: str, scale: Scale, corpora: Corpora, *, seeds: Sequence[int], changes: Mapping[str, str]
 ) -> Sweep:
     """The sweep of this name on these data.
 

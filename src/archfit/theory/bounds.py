@@ -102,10 +102,7 @@ def regime(shape: Shape) -> Regime:
             f"there on its logarithm grows {growth}, and further layers may add less"
         )
     return Regime(
-        paper_threshold=paper,
-        corrected_threshold=corrected,
-        corrected_is=formula,
-        name=name,
+        paper_threshold=paper, corrected_threshold=corrected, corrected_is=formula, name=name
     )
 
 
