@@ -63,7 +63,7 @@ def most_chains(net: PrefixNetwork) -> int:
     room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
     n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
     best, found = 0.0, 0
-    # With as many joining layers L' is the same and the bound grows with g: try the largest of each.
+    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
     for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
         layers = chain_layers(net.depth, g)
         log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
