@@ -14,7 +14,8 @@ from archfit.theory import quantity
 from archfit.theory.arithmetic import digits, log3, multiset
 from archfit.theory.bounds import bounds_report
 from archfit.theory.catalogue import as_json_value
-from archfit.theory.causal_bounds import is_reachable, prefix_monomials
+from archfit.theory.causal_bounds import PrefixNetwork, is_reachable, prefix_monomials
+from archfit.theory.causal_chains import causal_chain_lower_bound, chain_layers, most_chains
 from archfit.theory.lower_bounds import lower_bounds
 from archfit.theory.shape import Shape
 from archfit.theory.upper_bounds import upper_bounds
@@ -229,3 +230,36 @@ def test_lists_and_segments_may_come_as_words() -> None:
     wanted = quantity("ub_causal_segments", L=2, d=3, H=1, segments=[["A", 3], ["B", None]])
     assert quantity("ub_causal_segments", L=2, d=3, H=1, segments="A:3,B").value == wanted.value
     assert as_json_value(wanted.inputs["segments"]) == [["A", 3], ["B", None]]
+
+
+@pytest.mark.parametrize(("depth", "width", "best"), [(4, 9, 36), (6, 21, 24_300_000)])
+def test_bounds_reports_more_than_one_chain_where_they_reach_more(
+    depth: int, width: int, best: int
+) -> None:
+    report = bounds_report(Shape(depth=depth, width=width, heads=width, causal=True))
+    assert (report.lower.id, report.lower.exact) == ("lb_causal_chain", best)
+
+
+def test_the_best_chains_of_random_networks_are_those_of_a_search_over_all() -> None:
+    """The search has every number of chains that `lb_causal_chain` allows, and exact values."""
+    chance = random.Random(3)
+    for _ in range(300):
+        depth, width, heads = (chance.randint(2, top) for top in (12, 130, 130))
+        rank, n_A, n_B = (chance.randint(1, top) for top in (min(width, 60), 14, 14))
+        net = PrefixNetwork(
+            depth=depth,
+            width=width,
+            heads=min(heads, width),
+            embedding_rank=rank,
+            prefix=n_A,
+            continuation=n_B,
+        )
+        best = 0
+        for g in range(1, width):
+            is_roomy = min(net.heads, width) >= 4 * g + 1 and rank >= 2 * g + 1
+            if is_roomy and 3 ** (depth - 2) >= g:
+                layers = chain_layers(depth, g)
+                if n_A >= layers - 1 and n_B >= layers:
+                    best = max(best, causal_chain_lower_bound(depth, g))
+        chains = most_chains(net)
+        assert best == (causal_chain_lower_bound(depth, chains) if chains else 0), net

@@ -62,12 +62,11 @@ def most_chains(net: PrefixNetwork) -> int:
     """The number of chains with the largest bound that fits a network; 0 if none does."""
     room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
     n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
-    best, found = 0, 0
-    for joining in range(net.depth - 1):
-        g, layers = min(room, 3**joining), net.depth - joining
-        is_long = n_A >= layers - 1 and n_B >= layers
-        if is_long and g * (layers - 1) ** 2 > best:
-            best, found = g * (layers - 1) ** 2, g
-        if g == room:
-            break
+    best, found = 0.0, 0
+    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
+    for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
+        layers = chain_layers(net.depth, g)
+        log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
+        if n_A >= layers - 1 and n_B >= layers and log > best:
+            best, found = log, g
     return found
