@@ -372,7 +372,8 @@ def papers_page() -> str:
             cells = (", ".join(item.items), item.says, f"`{item.command}`", item.status)
             lines.append(f"| {' | '.join((*cells, our_number(item)))} |")
         for item in (item for item in own if item.figure):
-            caption = f"*{table['short'][document]}, {item.items[0]}. {table['page']['figures'][item.figure]}*"
+            said = table["page"]["figures"][item.figure]
+            caption = f"*{table['short'][document]}, {item.items[0]}. {said}*"
             lines += ["", f"![{item.name}](papers/{item.figure}.svg)", "", caption]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -33,7 +33,7 @@ def evidence_document(
 ) -> Document:
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
-    counts = Counter(finding.verdict for finding in findings)
+    counts = Counter(str(finding.verdict) for finding in findings)
     told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
     others = [
         each for word in ("refuted", "undecided") for each in findings if each.verdict == word

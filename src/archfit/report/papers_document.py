@@ -127,14 +127,14 @@ def papers_document(words: Sequence[str] = ()) -> Document:
         told = f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
         sections.append(Section.of(item.name, *told, is_why=not asked or len(found) > 1))
     if not asked:
-        columns, table = ("document", "items"), papers_table()
+        columns, known = ("document", "items"), papers_table()
         counts = Counter(item.document for item in every)
-        documents = table["documents"].items()
+        documents = known["documents"].items()
         rows = [(title, f"{counts[key]}") for key, title in documents]
         statuses = Counter(item.status for item in every).most_common()
         counted = ", ".join(f"{count} {status}" for status, count in statuses)
         headline = f"{len(every)} items of the papers: {counted}"
-        sections.insert(0, Section.of("", *table["about"]))
+        sections.insert(0, Section.of("", *known["about"]))
     elif len(found) == 1:
         headline = f"{found[0].name}: {found[0].status}"
     else:
