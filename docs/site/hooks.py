@@ -59,8 +59,8 @@ def commands_page() -> str:
         "# Commands",
         "Made from the program itself when this site is built; `archfit COMMAND --help` says the "
         "same. Sizes may be written 125M, 1.3B or 2e7. Every command answers in at most 12 lines; "
-        "`--why` prints the rest, `--quiet` the first sentence only, `--json` one document for programs. "
-        "Bad input gives one sentence and exit status 2.",
+        "`--why` prints the rest, `--quiet` the first sentence only, `--json` one document for "
+        "programs. Bad input gives one sentence and exit status 2.",
     ]
     for name, command in _leaves(root, "archfit"):
         parts += _command_parts(name, command)
