@@ -20,6 +20,7 @@ from archfit.cli.app import program
 COMMANDS_PAGE = "reference/commands.md"
 NOTEBOOKS = "notebooks"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
+NOTEBOOK = re.compile(r"(notebooks/[\w-]+)\.ipynb\)")  # in the repository; here it is a page
 MARKS = re.compile(r"<!-- /?session.*?-->\n?")
 
 
@@ -43,7 +44,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         on_site = files.get_file_from_path(path.removeprefix("docs/")) is not None
         return f"{found[1]} (`{path}`)" if is_there and not on_site else found[0]
 
-    return MARKS.sub("", LINK.sub(said, markdown))
+    return MARKS.sub("", LINK.sub(said, NOTEBOOK.sub(r"\1.md)", markdown)))
 
 
 def on_post_page(output: str, **_: object) -> str:
@@ -58,8 +59,8 @@ def commands_page() -> str:
         "# Commands",
         "Made from the program itself when this site is built; `archfit COMMAND --help` says the "
         "same. Sizes may be written 125M, 1.3B or 2e7. Every command answers in at most 12 lines; "
-        "`--why` prints the rest, `--quiet` the answer alone, `--json` one document for programs. "
-        "Bad input gives one sentence and exit status 2.",
+        "`--why` prints the rest, `--quiet` the first sentence only, `--json` one document for "
+        "programs. Bad input gives one sentence and exit status 2.",
     ]
     for name, command in _leaves(root, "archfit"):
         parts += _command_parts(name, command)
@@ -71,7 +72,8 @@ def _leaves(command: Any, name: str) -> list[tuple[str, Any]]:
     below = getattr(command, "commands", None)
     if below is None:
         return [(name, command)]
-    return [leaf for word, each in below.items() for leaf in _leaves(each, f"{name} {word}")]
+    words = command.list_commands(None)  # in the order of --help
+    return [leaf for word in words for leaf in _leaves(below[word], f"{name} {word}")]
 
 
 def _command_parts(name: str, command: Any) -> list[str]:

@@ -246,10 +246,7 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
     most = max(1, min(request.max_depth, math.floor(wanted + limit)))
     for depth in range(max(1, min(most, math.ceil(wanted - limit))), most + 1):
         ideal = width_of_depth(request, depth)
-        multiple = request.multiple_of or usual_multiple(ideal, budget)
-        about = math.floor(ideal / multiple)
-        for count in range(about - NEIGHBOURS, about + NEIGHBOURS + 2):
-            width = max(math.ceil(LEAST_WIDTH / multiple), count) * multiple
+        for width in _widths(request, ideal):
             head_dim = usual_head_dim(
                 width, is_even=request.block == "llama", is_large=budget >= LARGE
             )
@@ -261,6 +258,17 @@ def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, Ro
                 far += TOO_LARGE
             heads = width // head_dim
             yield far, RoundedShape(depth=depth, width=width, heads=heads, head_dim=head_dim)
+
+
+def _widths(request: PlanRequest, ideal: float) -> Iterator[int]:
+    """Those that are tried about an ideal one: usual multiples, and where heads of 64 fit into none
+    of these, others that a GPU likes."""
+    budget = request.budget.params  # type: ignore[union-attr]
+    usual = usual_multiple(ideal, budget)
+    for multiple in {request.multiple_of or usual, request.multiple_of or min(usual, GPU_MULTIPLE)}:
+        about, least = math.floor(ideal / multiple), math.ceil(LEAST_WIDTH / multiple)
+        for count in range(about - NEIGHBOURS, about + NEIGHBOURS + 2):
+            yield max(least, count) * multiple
 
 
 def _beyond(missed: float, much: float) -> float:

@@ -163,7 +163,7 @@ def _is_exported(path: Path) -> bool:
 def _document(made: Export, out: Path, names: list[str], data: Path | None) -> Document:
     params, files = made.params, [str(out / name) for name in names]
     parts = f"{params.blocks:,} in blocks, {params.embedding:,} in embeddings"
-    is_untied = '"tie_word_embeddings": false' in made.files.get("config.json", "")
+    is_untied = TRAIN in names and '"tie_word_embeddings": false' in made.files["config.json"]
     untied = ["The output layer has a matrix of its own: it is not tied to the embedding."]
     made_by = ["DATA is a folder that archfit data prepare made."]
     train = shlex.join(["python", str(out / TRAIN), "DATA" if data is None else str(data)])
