@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from archfit.spec import RunSpec
-from archfit.spec.rates import auto_rate, beyond_rates
+from archfit.spec.rates import WIDEST, auto_rate, beyond_rates, starting_point
 from archfit.spec.run_options import RunOptions, usual_rate
 
 TABLE = tomllib.loads(
@@ -27,6 +27,18 @@ def test_the_rate_is_a_product_of_powers(block: str) -> None:
     product = TABLE["rate"][block] * 2 ** TABLE["width_power"] * 0.5 ** TABLE["batch_power"]
     assert rate == pytest.approx(product, rel=0.005)  # three digits
     assert len(f"{rate:.10g}".lstrip("0.")) <= 3
+
+
+def test_a_search_begins_at_our_rule_for_networks_like_ours_and_at_gpt_3s_for_wide_ones() -> None:
+    narrow, wide = (
+        starting_point("gpt2", depth=6, width=width, context=128, tokens=10**8)
+        for width in (WIDEST, WIDEST + 1)
+    )
+    assert narrow.learning_rate == auto_rate("gpt2", width=WIDEST, batch_tokens=32_768)
+    assert wide.learning_rate == pytest.approx(6e-4 * 768 / (WIDEST + 1), rel=0.005)
+    assert (narrow.batch_tokens, wide.batch_tokens) == (32_768, 32_768)
+    assert "archfit" in narrow.source
+    assert "Brown" in wide.source
 
 
 def test_an_automatic_rate_is_a_number_before_it_is_hashed() -> None:
