@@ -49,7 +49,7 @@ def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Pat
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["export"])
-    assert "the data has 920,269 tokens" in " ".join(document["warnings"])
+    assert "the data have 920,269 tokens" in " ".join(document["warnings"])
     question = document["question"]
     assert (question["family"], question["used_vocab"]) == ("text", 80)
     assert document["expected_regret"]["unit"] == "bits per byte"

@@ -83,7 +83,7 @@ def test_why_tells_the_prior_the_ladder_and_the_decision(advice: Advice) -> None
     (why,) = [part for part in document.sections if part.title == "Why this depth"]
     assert why.is_why
     before, *sizes, together = why.sentences
-    assert before.startswith("Networks on other data would have said ")
+    assert before.startswith("Networks on other data say ")
     for sentence, size in zip(sizes, ("250k", "500k"), strict=True):
         assert sentence == (
             f"On your data, at {size} parameters, 4 was the best of 2, 4, 8 layers: "

@@ -97,7 +97,7 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
     """The prior, the ladder and what both decide, each as a sentence and a figure."""
     plan, runs = advice.plan, advice.runs
     before = best_shape(plan.request, Knowledge.of_family(plan.request.family))
-    yield f"Networks on other data would have said {_as_good(before.outlook)}."
+    yield f"Networks on other data say {_as_good(before.outlook)}."
     for size in sorted({run.size for run in runs}):
         own = [run for run in runs if run.size == size]
         best, depths = min(own, key=lambda run: run.bits), sorted({run.depth for run in own})
