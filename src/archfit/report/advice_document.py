@@ -84,12 +84,12 @@ def _unmeasured(advice: Advice) -> str:
     nothing = "No depth was measured" if advice.trials else "Nothing was trained"
     bytes_each = float(str(advice.data.description["bytes_per_token"]))
     most = round(advice.data.train_tokens * max(1.0, bytes_each))  # of any vocabulary
-    tokens, least = advice.trials[0].train_tokens if advice.trials else most, least_tokens()
-    if tokens >= least:
+    tokens = advice.trials[0].train_tokens if advice.trials else most
+    if tokens >= least_tokens():
         return f"{nothing} on your data; more --minutes-to-measure may do that."
     return (
         f"{nothing} on your data: {tokens:,} tokens are too few to tell depths apart. More data "
-        f"would allow it ({least:,} tokens or more), more --minutes-to-measure would not."
+        f"would allow it ({least_tokens():,} tokens or more), more --minutes-to-measure would not."
     )
 
 
