@@ -6,6 +6,7 @@ Sizes may be numbers or words such as "125M". What is refused is a ValueError in
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -219,7 +220,7 @@ def _written(found: Advice, options: PlanOptions, folder: Path, command: str) ->
 
     from archfit.advise.stored import store
     from archfit.journey import advice_of, write_config
-    from archfit.report.document import NEXT, Section
+    from archfit.report.document import NEXT, Command, Section
     from archfit.report.fit_document import page_document
     from archfit.report.page import save_report
 
@@ -233,7 +234,10 @@ def _written(found: Advice, options: PlanOptions, folder: Path, command: str) ->
         written = page_document(page, save_report(document, page)).data
     assert isinstance(document.data, dict)
     data = document.data | {"export": {"files": files}, "report": written}
-    told_all = replace(document, sections=(*document.sections, Section.of(NEXT, told)), data=data)
+    script = str(folder / MODEL / "train.py")
+    train = Command(shlex.join(["python", script, str(found.data.folder)]))
+    following = Section.of(NEXT, told, train)
+    told_all = replace(document, sections=(*document.sections, following), data=data)
     return Answer(value=found, tell=lambda: told_all, rows=_under("ladder"))
 
 

@@ -29,6 +29,11 @@ def test_bytes_at_100m_are_wider_than_their_rank_and_shown_repairs() -> None:
     assert {repair.kind for repair in plan.repairs} == {"bpe", "convolution"}  # no 256 letters
 
 
+def test_sequences_of_letters_are_not_merged_as_if_they_were_text() -> None:
+    asked = replace(question(35 * 10**6, vocab=25), family="protein")
+    assert {repair.kind for repair in make_plan(asked).repairs} == {"k-mer", "convolution"}
+
+
 @pytest.mark.parametrize("vocab", [5, 33, 257])
 @pytest.mark.parametrize("deepest", [6, 128])
 def test_a_repair_removes_the_bottleneck_at_the_same_budget(vocab: int, deepest: int) -> None:

@@ -122,9 +122,7 @@ def test_the_report_answers_first_and_has_every_chart(unmeasured: Advised) -> No
     page = unmeasured.page
     assert "Which Transformer fits the English sample?" in page
     text = page[page.index("<body>") : page.index('id="charts"')]
-    order = [
-        text.index(words) for words in ('class="answer"', "worse than the best depth", "<h2>Depths")
-    ]
+    order = [text.index(words) for words in ('class="answer"', "to the best depth", "<h2>Depths")]
     assert order == sorted(order)
     names = [one["name"] for one in unmeasured.document["report"]["figures"]]
     assert names == ["prior", "depths"]
@@ -150,6 +148,10 @@ def test_people_are_told_the_answer_in_a_few_lines_and_why_if_they_ask(
     assert lines[0].startswith(f"{shape['depth']} layers of width {shape['width']}, ")
     assert f"{shape['vocab']:,} tokens" in unwrapped(told.out)
     assert f"The report: {unmeasured.out / 'report.html'}; the config: " in unwrapped(told.out)
+    train = (
+        f"python {unmeasured.out / 'model' / 'train.py'} {unmeasured.document['data']['folder']}"
+    )
+    assert train in unwrapped(told.out.replace("\\\n", ""))
     assert len(lines) <= 12
     title, why = "What speaks against this", advise(*words, "--why").out
     assert title not in told.out
@@ -300,7 +302,7 @@ def test_a_source_of_a_few_kilobytes_is_answered_and_said_to_be_too_small(tmp_pa
     words = ("notes.txt", "--params", "250k", "--minutes-to-measure", "0.1", "--why")
     told = advise(*words, cwd=tmp_path)
     assert (told.status, told.err) == (0, "")
-    assert re.search(r"read 4 times they feed about [\d,]+ parameters", unwrapped(told.out))
+    assert re.search(r"enough for about [\d,]+ parameters", unwrapped(told.out))
     assert "Nothing was trained on your data" in told.out
 
 

@@ -49,7 +49,7 @@ def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Pat
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["export"])
-    assert "the data has 920,269 tokens" in " ".join(document["warnings"])
+    assert "the data have 920,269 tokens" in " ".join(document["warnings"])
     question = document["question"]
     assert (question["family"], question["used_vocab"]) == ("text", 80)
     assert document["expected_regret"]["unit"] == "bits per byte"
@@ -94,12 +94,12 @@ def test_people_and_programs_are_told_the_same(asked: str) -> None:
     assert text.startswith(
         f"{shape['depth']} layer{'s' * (shape['depth'] != 1)} of width {shape['width']}, "
     )
-    assert f"About {regret['value']:.3f} {regret['unit']} worse than the best depth" in text
+    assert f"Expected to lose {regret['value']:.3f} {regret['unit']} to the best depth" in text
     low, high = document["depth_range"]
     assert low <= shape["depth"] <= high  # type: ignore[operator]
     assert document["basis"]["source"] == "prior"
     total = shape["params"]["total"]  # type: ignore[index]
-    assert f" {total:,} parameters, " in text
+    assert f" {total:,} parameters" in text
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ def test_the_trainer_reads_data_that_it_did_not_know_four_times(
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        (replace(TINY, vocab=20), "has 257 tokens, and the network 20"),
+        (replace(TINY, vocab=20), "is in 257 tokens, this network in 20"),
+        (replace(TINY, vocab=512), "is in 257 tokens, this network in 512"),
         (replace(TINY, context=10**6), "is shorter than one row of 1000000 tokens"),
     ],
 )

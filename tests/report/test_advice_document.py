@@ -83,7 +83,7 @@ def test_why_tells_the_prior_the_ladder_and_the_decision(advice: Advice) -> None
     (why,) = [part for part in document.sections if part.title == "Why this depth"]
     assert why.is_why
     before, *sizes, together = why.sentences
-    assert before.startswith("Networks on other data would have said ")
+    assert before.startswith("Networks on other data say ")
     for sentence, size in zip(sizes, ("250k", "500k"), strict=True):
         assert sentence == (
             f"On your data, at {size} parameters, 4 was the best of 2, 4, 8 layers: "
@@ -116,11 +116,14 @@ def test_vocabularies_that_were_tried_are_told_of_the_best_first(advice: Advice)
     text = " ".join(text_of(document).split())
     assert "bpe 512 was the best of 2 vocabularies: 2.500 bits per byte with 60k" in text
     assert "as given 2.750" in text
-    assert "Your budget can carry" not in text  # no more tokens than were tried
+    assert "Your budget carries" not in text  # no more tokens than were tried
     smaller = tuple(replace(trial, vocab=2) for trial in trials)
     more = text_of(told(replace(advice, trials=smaller, runs=())), why=True)
-    assert f"Your budget can carry {advice.data.vocab} tokens." in " ".join(more.split())
-    assert "No depth was measured on your data" in " ".join(more.split())
+    assert f"Your budget carries {advice.data.vocab} tokens (not tried)." in " ".join(more.split())
+    assert "No depth was measured on your data: 0 tokens are too few" in " ".join(more.split())
+    enough = tuple(replace(trial, train_tokens=10**6) for trial in trials)
+    more = text_of(told(replace(advice, trials=enough, runs=())), why=True)
+    assert "more --minutes-to-measure may do that" in " ".join(more.split())
     assert "Some runs failed: out of memory" in text
     assert isinstance(document.data, dict)
     assert [one["label"] for one in document.data["vocabularies"]] == ["bpe 512", "as given"]

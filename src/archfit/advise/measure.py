@@ -73,6 +73,7 @@ class VocabularyTrial:
     depth: int
     params: int
     bits: float  # per byte, held out
+    train_tokens: int = 0  # that the data have in it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,7 +216,8 @@ def measured(
     chosen = min(trials, key=lambda each: trials[each].bits, default=tokens[0])
     if trials:
         best = trials[chosen]
-        measuring.runner.say(f"{best.label} is the best vocabulary: {best.bits:.3f} bits per byte")
+        tried = f"{best.label} is the best vocabulary tried"
+        measuring.runner.say(f"{tried}: {best.bits:.3f} bits per byte")
     corpus = measuring.corpus(chosen)
     if not trials:  # nothing has been timed yet
         measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
@@ -277,14 +279,19 @@ def _trials(
             measuring.runner.say(f"{size:,} parameters: {able} vocabularies")
             records = {record.spec.data_hash: record for record in measuring.train(wanted, 0)}
             return {
-                each: _trial(each, records[some[0].corpus.hash])
+                each: _trial(each, record, measuring.train_tokens[record.spec.data_hash])
                 for each, some in cells.items()
-                if some and some[0].corpus.hash in records
+                if some and (record := records.get(some[0].corpus.hash))
             }
     return {}
 
 
-def _trial(tokens: Tokenisation, record: RunRecord) -> VocabularyTrial:
+def least_tokens() -> int:
+    """Of data, for the smallest networks that tell of depth."""
+    return int(sweep_numbers("atlas", "smoke")["tokens_a_parameter"] * SIZES[0] / EPOCHS)
+
+
+def _trial(tokens: Tokenisation, record: RunRecord, train_tokens: int) -> VocabularyTrial:
     shape = record.spec.architecture
     return VocabularyTrial(
         label=tokens.label,
@@ -292,6 +299,7 @@ def _trial(tokens: Tokenisation, record: RunRecord) -> VocabularyTrial:
         depth=shape.depth,
         params=shape.params,
         bits=record.evaluations[-1].heldout_bits_per_byte,
+        train_tokens=train_tokens,
     )
 
 

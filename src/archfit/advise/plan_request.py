@@ -34,6 +34,7 @@ TABLE_WIDTH, TABLE_POWER = 0.45, 0.38  # the width of a usual network goes about
 USUAL_DEPTH = 8  # layers
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
 ANY = "any"  # names no family
+SPELT = ("DNA", "protein", "molecules")  # in letters of their own: nobody reads these as bytes
 MOST_SIDES = 4  # time, height, width and channels
 
 

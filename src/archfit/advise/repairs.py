@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from archfit.advise.budgets import DataTokens, TrainingFlops
-from archfit.advise.plan_request import ANY, PlanRequest, VocabularySize
+from archfit.advise.plan_request import ANY, SPELT, PlanRequest, VocabularySize
 from archfit.advise.shapes import BudgetTooSmall, RoundedShape, best_shape
 from archfit.spec.counting import Parts
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB
@@ -55,7 +55,7 @@ def _ways(request: PlanRequest, needed_rank: float) -> tuple[Way, ...]:
     if request.patch is not None:
         return (_larger_patch,)
     if request.data is None:
-        return (_bpe, _kmer, _convolution)
+        return (_bpe, _kmer, _convolution)[request.family in SPELT :]
     kind = DATA_KINDS.get(request.data.kind)
     ways: dict[str, Way] = {"bpe": _bpe, "k-mer": _kmer, "patch": _pixels, "bins": _bins}
     ways["convolution"] = _convolution

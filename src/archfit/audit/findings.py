@@ -19,7 +19,7 @@ from typing import Literal
 
 from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
-from archfit.advise.plan_request import TEXT_VOCAB
+from archfit.advise.plan_request import SPELT, TEXT_VOCAB
 from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
@@ -32,7 +32,6 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 HIGH_SHARE, MEDIUM_SHARE = 0.15, 0.05  # of the parameters, that is redundant
 LITTLE_LOST, MUCH_LOST = 0.005, 0.03  # bits per byte, expected, more than at the best depth
 WRITTEN = (TEXT, "code")  # families whose vocabularies are as large as one likes
-SPELT = ("DNA", "protein", "molecules")  # in letters of their own: nobody reads these as bytes
 BYTES = range(256, 261)  # tokens, with a separator or a few marks
 LARGEST_CODEBOOK = 16_384  # tokens of pictures, sounds and sequences: others have no more
 TOKENS = 20.0, 320.0  # a parameter: nobody says how many a network saw

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 from archfit.advise.advice import Advice
+from archfit.advise.measure import least_tokens
 from archfit.advise.prior import DepthOutlook
 from archfit.advise.shapes import Knowledge, best_shape
 from archfit.fit.atlas import size_words
@@ -64,7 +65,7 @@ def _answer(advice: Advice) -> Iterator[str]:
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
         rows = advice.data.vocab
-        carried = f" Your budget can carry {rows:,} tokens." if rows > best.vocab else ""
+        carried = f" Your budget carries {rows:,} tokens (not tried)." if rows > best.vocab else ""
         yield (
             f"{best.label} was the best of {len(advice.trials)} vocabularies: {best.bits:.3f} bits "
             f"per byte with {size_words(round(best.params, -3))} parameters, {other.label} "
@@ -74,16 +75,29 @@ def _answer(advice: Advice) -> Iterator[str]:
     if second.lost > 0:
         yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
     if not advice.runs:
-        nothing = "No depth was measured" if advice.trials else "Nothing was trained"
-        yield f"{nothing} on your data; more --minutes-to-measure does that."
+        yield _unmeasured(advice)
     yield total_words(advice.plan)
+
+
+def _unmeasured(advice: Advice) -> str:
+    """That no depth was measured, and what would help: data or time."""
+    nothing = "No depth was measured" if advice.trials else "Nothing was trained"
+    bytes_each = float(str(advice.data.description["bytes_per_token"]))
+    most = round(advice.data.train_tokens * max(1.0, bytes_each))  # of any vocabulary
+    tokens = advice.trials[0].train_tokens if advice.trials else most
+    if tokens >= least_tokens():
+        return f"{nothing} on your data; more --minutes-to-measure may do that."
+    return (
+        f"{nothing} on your data: {tokens:,} tokens are too few to tell depths apart. More data "
+        f"would allow it ({least_tokens():,} tokens or more), more --minutes-to-measure would not."
+    )
 
 
 def _why(advice: Advice) -> Iterator[str | Figure]:
     """The prior, the ladder and what both decide, each as a sentence and a figure."""
     plan, runs = advice.plan, advice.runs
     before = best_shape(plan.request, Knowledge.of_family(plan.request.family))
-    yield f"Networks on other data would have said {_as_good(before.outlook)}."
+    yield f"Networks on other data say {_as_good(before.outlook)}."
     for size in sorted({run.size for run in runs}):
         own = [run for run in runs if run.size == size]
         best, depths = min(own, key=lambda run: run.bits), sorted({run.depth for run in own})

@@ -112,8 +112,8 @@ def _nothing_found(result: AuditResult) -> str:
         return "nothing found, but it is smaller than networks that were trained to judge depth by."
     tokens = f"if trained on {TOKENS[0]:g} tokens per parameter or more"
     if model.training_tokens and model.parameters.total:
-        each = model.training_tokens / model.parameters.total
-        tokens = f"trained on {each:.2g} tokens per parameter"
+        each = f"{model.training_tokens / model.parameters.total:.2g}"
+        tokens = f"trained on {each} token{'s' * (each != '1')} per parameter"
     return f"nothing found: a good depth for its size, {tokens}."
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
+from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.planner import Plan
 from archfit.advise.prior import DepthOutlook, shipped_prior
 from archfit.report.document import (
@@ -127,12 +128,15 @@ def _trained_on(names: Sequence[str]) -> str:
 def _depths(plan: Plan) -> Iterator[str]:
     """What more and less depth would do, the papers' law, and what limits the input."""
     outlook, ideal, request = plan.best.outlook, plan.ideal, plan.request
+    (least, _), *_, (most, _) = outlook.regrets
+    half, double = max(least, outlook.depth / 2), min(most, 2 * outlook.depth)
     yield (
-        f"The best depth is {outlook.depth:.1f} before rounding. Half as many layers are better by "
-        f"over 1 % of the loss with a chance of {outlook.half_better:.0%}, twice as many with one "
-        f"of {outlook.double_better:.0%}."
+        f"The best depth is {outlook.depth:.1f} before rounding. The chance of a loss lower by "
+        f"over 1 % is {outlook.half_better:.0%} with {half:.1f} layers and "
+        f"{outlook.double_better:.0%} with {double:.1f}."
     )
-    yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
+    if ideal.depth <= DEEPEST_TRAINED:  # else far beyond what it was fitted to
+        yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
     yield f"{_trained_on(plan.basis.kinds)} `archfit backtest` says how good such plans are."
     if request.block == "llama":
         units = request.hidden_units(plan.shape.depth, plan.shape.width)
@@ -217,7 +221,7 @@ def depth_figure(plan: Plan, before: DepthOutlook | None = None) -> Figure:
     named = (f"{each.name} {named_shape(each)}" for each in plan.advice if each.depth is not None)
     return Figure.of(
         "depths",
-        f"Expected loss against depth: recommended {plan.shape.depth} layers; {'; '.join(named)}.",
+        f"Expected regret over depth: recommended {plan.shape.depth} layers; {'; '.join(named)}.",
         lambda page: loaded("depth_charts").depth_chart(plan, page, before),
     )
 

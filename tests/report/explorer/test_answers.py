@@ -274,14 +274,21 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
     words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
     page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
     for start, end in (
-        ("worse than the best depth", "below"),
+        ("Expected to lose", "to the best depth"),
         ("Based on", "of all kinds."),
-        ("A vocabulary of 33 limits", "a bottleneck"),
+        ("A vocabulary of 33 is below", "a bottleneck"),
     ):
         sentence = words[words.index(start) :].partition(end)[0] + end
         assert sentence in words
         assert sentence in page
     assert "Other inputs for the same budget" in page
+
+
+def test_an_audit_begins_with_its_verdict() -> None:
+    verdict = printed("audit", "prot-bert", "--quiet").strip()
+    assert "nothing found" in verdict
+    page = html.unescape(asked("/audit?name=prot-bert").content.decode())
+    assert f'<p class="lead">{" ".join(verdict.split())}</p>' in page
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) ->
         "points": points[::-1],  # ours on top
     }
     depths = look.log_ends([*look.numbers(curve, "depth"), plan.shape.depth])
-    unit = {"y": f"expected loss against the best ({plan.regret.unit})"}
+    unit = {"y": f"expected regret ({plan.regret.unit})"}
     frame = Frame(depths, Ends(0, most), unit)
     return look.panel("plan-depth", rows, frame, page.for_panels(1), MARKS)
 

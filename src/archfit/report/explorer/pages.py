@@ -83,6 +83,7 @@ def _audit_page(asked: Question, values: Json) -> None:
         audited = audit_model(zoo_model(name)) if name else api.audited_config(config.encode())
         values |= {
             "model": audited.model,
+            "verdict": audit_document.headline(audited),
             "sections": fragment(audit_document.model_sections(audited)),
             "api": f"api/audit?{urlencode({'name': name})}" if name else "",
         }
