@@ -76,7 +76,7 @@ def test_more_minutes_train_a_larger_network_for_as_long(gpu: str) -> None:
         each = known_speed(gpu).seconds(
             depth=shape.depth, width=shape.width, vocab=257, context=1024
         )
-        assert each * plan.costs.tokens / 60 == pytest.approx(minutes, rel=0.1)
+        assert each * plan.costs.tokens / 60 == pytest.approx(minutes, rel=0.15)  # layers are whole
         totals.append(total)
     assert totals[0] < totals[1] < totals[2]
 

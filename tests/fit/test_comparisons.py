@@ -255,7 +255,7 @@ def test_many_seeds_of_one_cell_are_an_answer_and_few_are_none() -> None:
     sentences = conclusions(fitted(runs(GIVEN, losses)))
     std = np.std(losses, ddof=1)
     assert any(f"depth 6, width 200 {std:.2e} (5 seeds)" in line for line in sentences)
-    with pytest.raises(ValueError, match="intervals need 4 repeats"):
+    with pytest.raises(ValueError, match="intervals need 4 runs that repeat a network"):
         fitted(runs(GIVEN, losses[:3]))
 
 
@@ -284,5 +284,5 @@ def test_a_noisy_network_is_pooled_apart() -> None:
 
 
 def test_losses_of_zero_are_no_ranking() -> None:
-    with pytest.raises(ValueError, match="intervals need 4 repeats"):
+    with pytest.raises(ValueError, match="intervals need 4 runs that repeat a network"):
         fitted([*runs(GIVEN, [0.0] * 3), *runs(LARGER, [0.0] * 3, OTHER_DATA)])

@@ -50,7 +50,7 @@ def test_a_run_stopped_twice_gives_the_same_record(
     watch = Recorder()
     for stop in (3, 7):
         watch.stop_after = stop
-        with pytest.raises(Stopped, match=f"stopped at step {stop}; the same command goes on"):
+        with pytest.raises(Stopped, match=f"stopped at step {stop}; run the same command again"):
             train(spec, data, tmp_path, HERE, watch)
         assert checkpoints(tmp_path / spec.name)[-1] == f"step-{stop:09}"
     record = train(spec, data, tmp_path, HERE, watch)
