@@ -122,7 +122,7 @@ def test_the_controls_change_the_shape_and_the_charts(visit: Visit) -> None:
     page.get_by_label("Size", exact=True).fill("100M")
     shape = make_plan(PlanOptions(block_params=10**8, vocab=257).request()).shape
     expect_shape(visit, f"^{shape.depth} layers \N{MULTIPLICATION SIGN} {shape.width}$")
-    sync_api.expect(page.locator("#why")).to_contain_text("A vocabulary of 257 limits the rank")
+    sync_api.expect(page.locator("#why")).to_contain_text("A vocabulary of 257 is below the width")
     sync_api.expect(page.locator("figure[data-chart=depths] [role=img]")).to_have_attribute(
         "aria-label", re.compile(f"recommended {shape.depth} layers"), timeout=15_000
     )
@@ -226,7 +226,7 @@ def test_the_pages_work_without_scripts(home: str, browser: "Browser") -> None:
     page.goto(f"{home}/")
     page.get_by_label("Vocabulary", exact=True).fill("257")
     page.get_by_role("button", name="Plan").click()
-    assert "A vocabulary of 257 limits the rank" in page.locator("#why").inner_text()
+    assert "A vocabulary of 257 is below the width" in page.locator("#why").inner_text()
     page.goto(f"{home}/audit")
     page.get_by_label("Paste a config.json").fill(ALBERT)
     page.get_by_role("button", name="Audit this config").click()

@@ -250,7 +250,7 @@ def test_what_a_ladder_measures_is_real_decides_and_is_shown(tmp_path: Path) -> 
     }
     for run in document["ladder"]:
         assert run["bits"] == pytest.approx(losses[run["depth"], run["params"], run["seed"]])
-    assert [one["name"] for one in document["report"]["figures"]] == ["ladder", "depths", "bounds"]
+    assert [one["name"] for one in document["report"]["figures"]] == ["ladder", "prior", "depths"]
     again = said("report", tmp_path / "out", "--out", tmp_path / "again.html")
     assert again.status == 0
     assert (tmp_path / "again.html").read_text() == advised.page
