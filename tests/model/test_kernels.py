@@ -156,13 +156,13 @@ def _turned(x_BHNK: Tensor, angles: Tensor | None) -> Tensor:
         (5, 2, 2, 8),
         (16, 4, 1, 20),
         (33, 4, 2, 34),
-        (128, 1, 1, 72),
+        pytest.param(128, 1, 1, 72, marks=pytest.mark.slow),
         (128, 2, 1, 12),
-        (130, 1, 1, 64),
-        (130, 4, 2, 6),
-        (300, 2, 1, 10),
+        pytest.param(130, 1, 1, 64, marks=pytest.mark.slow),
+        pytest.param(130, 4, 2, 6, marks=pytest.mark.slow),
+        pytest.param(300, 2, 1, 10, marks=pytest.mark.slow),
         (40, 2, 2, 136),
-        (40, 1, 1, 300),
+        pytest.param(40, 1, 1, 300, marks=pytest.mark.slow),
         (20, 2, 1, 130),
     ],
 )
@@ -271,7 +271,7 @@ def test_the_feed_forward_layer_and_its_gradients_are_those_of_torch(
         (5, 14, 1, 1),
         (5, 14, 3, 4),
         pytest.param(257, 70, 1, 4, marks=pytest.mark.slow),
-        (257, 70, 3, 1),
+        pytest.param(257, 70, 3, 1, marks=pytest.mark.slow),
         pytest.param(1030, 14, 1, 1, marks=pytest.mark.slow),
     ],
 )
@@ -369,7 +369,7 @@ def test_huge_logits_do_not_overflow() -> None:
 @pytest.mark.parametrize("block", ["gpt2", "llama", "qwen3"])
 @pytest.mark.parametrize(
     ("objective", "context"),
-    [("causal", 20), pytest.param("masked", 130, marks=pytest.mark.slow), ("masked", 33)],
+    [("causal", 20), pytest.param("masked", 130, marks=pytest.mark.slow)],
 )
 def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     block: str,
@@ -417,7 +417,7 @@ def test_a_network_of_kernels_has_the_losses_and_gradients_of_plain_torch(
     assert not [weight for weight in model.parameters() if hasattr(weight, "shares")]
 
 
-@pytest.mark.parametrize("has_shares", [True, False])
+@pytest.mark.parametrize("has_shares", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(
     ("block", "sizes"),  # width, head_dim, hidden units
     [("gpt2", (12, 7, 30)), ("gpt2", (10, 5, 44)), ("llama", (12, 6, 20)), ("qwen3", (10, 10, 24))],
