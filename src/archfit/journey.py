@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +50,8 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
     """Write the plan's shape for the data as they are; one that was there is replaced."""
     tokenizer = data.vocabulary().hugging_face()
     shape = ExportShape(
-        depth=plan.shape.depth,
-        width=plan.shape.width,
-        heads=plan.shape.heads,
-        head_dim=plan.shape.head_dim,
+        **asdict(plan.shape),
         kv_heads=plan.shape.heads,
-        feed_forward="usual",
         vocab=data.vocab,
         context=plan.request.context,
         embedding=Full(),

@@ -12,7 +12,7 @@ from archfit.advise.plan_request import PlanRequest, VocabularySize
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import known_families
 from archfit.advise.shapes import LARGE, BudgetTooSmall, best_shape
-from tests_plans import question
+from tests_plans import facts, question
 
 QUESTIONS = 200
 SIZES, VOCABS = (30_000, 2 * 10**9), (5, 50257)
@@ -102,6 +102,22 @@ def test_three_percent_more_of_the_budget_hardly_move_the_depth(answers: list[As
         more = replace(asked, budget=TotalParams(params=round(1.03 * budget_of(asked))))
         depth, other = plan.shape.depth, best_shape(more).shape.depth
         assert abs(other - depth) <= max(1, 0.2 * depth), asked
+
+
+def test_small_data_are_read_four_times_and_ask_for_no_more_layers(answers: list[Asked]) -> None:
+    draw = random.Random(1)
+    for asked, usual in answers[::3]:
+        budget, each = budget_of(asked), draw.uniform(1, 20)
+        data = facts(tokens=math.ceil(each * budget / 4), family=asked.family)
+        plan = make_plan(replace(asked, data=data))
+        assert plan.costs.tokens == min(4 * data.tokens, 20 * plan.params.total), asked
+        assert 1 <= plan.best.tokens <= 20, asked
+        assert plan.best.outlook.depth <= 1.1 * usual.best.outlook.depth, asked
+        assert plan.params.total == pytest.approx(budget, rel=0.08), asked
+        shape, start = plan.shape, plan.costs.start
+        fits = 200 * start.batch_tokens <= plan.costs.tokens
+        assert fits or start.batch_tokens == asked.context, asked
+        assert shape.head_dim % 8 == 0 or budget < LARGE, asked
 
 
 @pytest.mark.parametrize("size", [10**6, 10**8])

@@ -4,10 +4,11 @@ import json
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from archfit.advise.plan_request import ANY, PlanOptions
+from archfit.advise.plan_request import ANY, PlanOptions, PlanRequest
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.prior import known_families
 from archfit.advise.shapes import BudgetTooSmall
@@ -17,8 +18,10 @@ from archfit.audit.findings import LARGEST_CODEBOOK, WRITTEN
 from archfit.export.formats import ExportShape, export_config
 from archfit.spec import Full
 from archfit.spec.files import CONFIG
+from tests_plans import facts
 
 BUDGETS, VOCABS = (3e5, 1e9), (5, 50257)
+FEW = 0.2, 20.0  # tokens a parameter of small data, read four times
 QUESTIONS, PLANS = 140, 120
 FORMAT = "hf-gpt2"
 
@@ -52,6 +55,8 @@ def _audited(plan: Plan) -> AuditResult:
         embedding=Full(),
         tied=plan.request.is_tied,
         separator=None,
+        tokens_per_param=plan.request.tokens_per_param,
+        data_tokens=plan.request.data.tokens if plan.request.data else None,
     )
     document = json.loads(export_config(shape, FORMAT).files[CONFIG])
     return audit_model(model_from_config(document, name="planned", origin="here"))
@@ -71,6 +76,49 @@ def test_random_plans_are_exported_and_audited_without_a_finding() -> None:
         wrong += [f"{options}: {found.id}, {found.evidence}" for found in result.findings]
     assert not wrong, "\n".join(wrong)
     assert made >= PLANS
+
+
+def _for_few_tokens(options: PlanOptions, draw: random.Random) -> PlanRequest:
+    """The same question about small data, or with as few tokens asked for."""
+    asked, each = options.request(), math.exp(draw.uniform(*map(math.log, FEW)))
+    if draw.random() < 0.3:
+        return replace(asked, tokens_per_param=float(f"{each:.2g}"))
+    tokens = max(1, round(each * (options.params or 0) / 4))
+    return replace(asked, data=facts(tokens=tokens, family=asked.family))
+
+
+def test_plans_for_few_tokens_are_audited_without_a_finding_and_some_would_have_one() -> None:
+    """The config says how many tokens there are; one that did not would be taken for another."""
+    draw, wrong, silent = random.Random(4), [], 0
+    for options in _questions(seed=21):
+        try:
+            plan = make_plan(_for_few_tokens(options, draw))
+        except BudgetTooSmall:
+            continue
+        result = _audited(plan)
+        assert result.model.training_tokens == plan.costs.tokens
+        wrong += [f"{options}: {found.id}, {found.evidence}" for found in result.findings]
+        silent += bool(audit_model(replace(result.model, training_tokens=None)).findings)
+    assert not wrong, "\n".join(wrong)
+    assert silent >= 5
+
+
+def test_a_depth_is_judged_at_the_tokens_that_a_model_names() -> None:
+    config = {"model_type": "gpt2", "n_layer": 3, "n_embd": 512, "n_head": 8, "vocab_size": 257}
+    for tokens, ids in ((None, ["too-shallow"]), (10**7, []), (10**9, ["too-shallow"])):
+        given = {} if tokens is None else {"training_tokens": tokens}
+        model = model_from_config(config | given, name="few", origin="here")
+        found = audit_model(model).findings
+        assert [each.id for each in found if "bottleneck" not in each.id] == ids
+        words = "if trained on 20 tokens per parameter or more"
+        if tokens is not None:
+            words = (
+                f", trained on {tokens / (model.parameters.total or 0):.2g} tokens per parameter"
+            )
+        assert all(words in each.evidence for each in found if each.id == "too-shallow")
+    for strange in ("many", 0, -3, True, 2.5, None):
+        odd = model_from_config(config | {"training_tokens": strange}, name="odd", origin="here")
+        assert odd.training_tokens is None
 
 
 @pytest.mark.parametrize("family", known_families())

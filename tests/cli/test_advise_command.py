@@ -214,7 +214,7 @@ def test_minutes_are_of_this_machine_where_none_is_named(measured: Advised) -> N
         document = Advised(advise(*words), measured.out, words).document
         assert document["plan"]["question"]["budget"] == "--minutes 1"
         assert 10**4 < document["recommended"]["params"]["total"] < 10**7
-        assert re.search(r'class="answer">[^<]* for 1 minutes on ', measured.page)
+        assert re.search(r'class="answer">[^<]* for 1 minute on ', measured.page)
     finally:
         advise(*measured.words)
 

@@ -49,7 +49,10 @@ def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Pat
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["export"])
-    assert "the data have 920,269 tokens" in " ".join(document["warnings"])
+    assert "the data have 920,269 tokens, 0.0036 per parameter at" in " ".join(document["warnings"])
+    training = document["training"]
+    assert training["tokens"] == 4 * 920_269  # read four times, not 20 for each parameter
+    assert training["tokens_per_param"] == pytest.approx(0.0036, rel=0.05)
     question = document["question"]
     assert (question["family"], question["used_vocab"]) == ("text", 80)
     assert document["expected_regret"]["unit"] == "bits per byte"
@@ -95,11 +98,13 @@ def test_people_and_programs_are_told_the_same(asked: str) -> None:
         f"{shape['depth']} layer{'s' * (shape['depth'] != 1)} of width {shape['width']}, "
     )
     assert f"Expected to lose {regret['value']:.3f} {regret['unit']} to the best depth" in text
+    other = ({"bits per byte", "nats per token"} - {regret["unit"]}).pop()
+    assert other not in text.partition(" Next ")[0]
     low, high = document["depth_range"]
     assert low <= shape["depth"] <= high  # type: ignore[operator]
     assert document["basis"]["source"] == "prior"
     total = shape["params"]["total"]  # type: ignore[index]
-    assert f" {total:,} parameters" in text
+    assert f"It has {total:,} parameters" in text
 
 
 @pytest.mark.parametrize(
@@ -162,8 +167,7 @@ def test_the_next_command_names_the_data(tmp_path: Path) -> None:
     (tmp_path / "my notes.txt").write_text("the quick brown fox " * 500)
     asked = ("plan", "--params", "1M", "--data", "my notes.txt")
     said_of = unwrapped(archfit(*asked, cwd=tmp_path).stdout)
-    assert "archfit advise 'my notes.txt' --params 1000000 " in said_of
-    assert "0.0 tokens a parameter" not in said_of
+    assert "archfit advise 'my notes.txt' --params 1M " in said_of
     masked = plan("--params", "1M", "--vocab", "30", "--objective", "masked").stdout
     assert " advise " not in masked  # which measures causal networks alone
 

@@ -108,12 +108,12 @@ def test_the_trainer_takes_no_more_than_four_epochs_and_no_fewer_than_200_steps(
     text = exported.files["train.py"]
     assert "SEQUENCES, AT_ONCE = 6, 6" in text
     assert "STEPS, EPOCHS = 32, 208, 4" in text
-    assert "6 sequences a step, 4 epochs of the data." in text
+    assert "192 tokens a step, 4 epochs of the data," in text
     assert json.loads(exported.files["config.json"])["training_tokens"] == 40_000
     other = export_config(replace(TINY, tokens_per_param=1.5), "hf-gpt2")
     tokens = json.loads(other.files["config.json"])["training_tokens"]
     assert tokens == round(1.5 * other.params.total)
-    assert "sequences a step, 1.5 tokens a parameter." in other.files["train.py"]
+    assert "tokens a step, 1.5 tokens a parameter," in other.files["train.py"]
 
 
 def test_the_trainer_reads_data_that_it_did_not_know_four_times(

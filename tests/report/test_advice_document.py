@@ -65,7 +65,7 @@ def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_
 def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
     document = told(advice)
     text = text_of(document)
-    basis = f"Based on {len(RUNS)} networks of up to 0.5M parameters, trained on your data."
+    basis = f"Based on {len(RUNS)} networks of up to 500k parameters, trained on your data."
     assert basis in text
     assert "Nothing was trained" not in text
     assert text.count("2.0000") >= 2

@@ -12,8 +12,9 @@ from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan, make_plan
 from archfit.advise.speed import known_speed
 from archfit.report.document import Command, Document
-from archfit.report.plan_document import plan_document
+from archfit.report.plan_document import plan_document, total_words
 from archfit.report.terminal import MORE, text_of
+from archfit.spec.sizes import parse_size
 from tests_plans import question
 
 MINUTES = TrainingMinutes(minutes=30, speed=known_speed("h200"), gpu="h200", tokens_per_param=20)
@@ -80,7 +81,7 @@ def test_notes_that_have_no_room_beside_the_answer_are_for_those_who_ask_why() -
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        (TotalParams(params=10**7), "--params 10000000"),
+        (TotalParams(params=10**7), "--params 10M "),
         (10**8, "--params "),  # blocks alone are no budget of an advice
         (MINUTES, "--minutes 30 --gpu h200 --minutes-to-measure 5"),
     ],
@@ -94,7 +95,28 @@ def test_the_command_that_measures_has_a_budget_that_advise_takes(
     given = shlex.split(command.partition("#")[0])[3:]
     assert "--block-params" not in given
     if not isinstance(budget, TrainingMinutes):
-        assert int(given[1]) == pytest.approx(plan.params.total, rel=0.05)
+        assert parse_size(given[1]) == pytest.approx(plan.params.total, rel=0.05)
+
+
+def test_the_command_that_measures_asks_the_same_and_only_where_measuring_helps() -> None:
+    options = {"vocab": 257, "block": "llama", "context": 2048, "tokens_per_param": 40.0}
+    for params, is_offered in ((10_500_000, True), (7 * 10**9, False)):
+        plan = make_plan(PlanOptions(params=params, **options).request())  # type: ignore[arg-type]
+        lines = [line for line in commands(plan_document(plan)) if " advise " in line]
+        words = "--params 10.5M --block llama --context 2048 --tokens-per-param 40  #"
+        assert [words in line for line in lines] == [True] * is_offered
+
+
+def test_a_size_that_misses_the_budget_is_said_with_its_distance() -> None:
+    plan = planned(TotalParams(params=125 * 10**6), vocab=50257)
+    missed = plan.params.total / 125e6 - 1
+    assert abs(missed) >= 0.01
+    beside = f"{abs(100 * missed):.1f} % {'more' if missed > 0 else 'fewer'}"
+    assert f"It has {plan.params.total:,} parameters ({beside}), " in total_words(plan)
+    near = replace(
+        plan, request=replace(plan.request, budget=TotalParams(params=plan.params.total))
+    )
+    assert f"It has {plan.params.total:,} parameters, " in total_words(near)
 
 
 def test_patches_are_neither_measured_nor_exported() -> None:

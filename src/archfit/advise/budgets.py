@@ -153,7 +153,7 @@ class TrainingMinutes:
         check_tokens_per_param(self.tokens_per_param)
 
     def __str__(self) -> str:
-        return f"{self.minutes:g} minutes on {self.speed.machine}"
+        return f"{self.minutes:g} minute{'s' * (self.minutes != 1)} on {self.speed.machine}"
 
     @property
     def option(self) -> str:

@@ -109,22 +109,21 @@ class Plan:
     def export_format(self) -> str | None:
         """The format of Hugging Face that has such a network; none has patches."""
         request = self.request
-        formats = {"hf-gpt2": ("gpt2", "causal"), "hf-llama": ("llama", "causal")}
-        formats["hf-esm"] = ("gpt2", "masked")
-        able = [
-            name for name, kind in formats.items() if kind == (request.block, request.objective)
-        ]
-        if request.rank is not None and request.rank != self.shape.width:
-            able = ["hf-opt"] if able == ["hf-gpt2"] else []
-        return able[0] if able and request.patch is None else None
+        formats = {("gpt2", "causal"): "hf-gpt2", ("llama", "causal"): "hf-llama"}
+        formats["gpt2", "masked"] = "hf-esm"
+        able = formats.get((request.block, request.objective)) if request.patch is None else None
+        if request.rank in (None, self.shape.width):
+            return able
+        return "hf-opt" if able == "hf-gpt2" else None
 
 
 def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
     known = knowledge or Knowledge.of_family(request.family)
     best = best_shape(request, known)
-    shape, sized = best.shape, sized_request(request, best)
-    limit = request.limit
+    shape, limit, sized = best.shape, request.limit, request
+    if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
+        sized = replace(request, budget=TotalParams(params=best.params.total))
     bottleneck = limit if limit.limit < shape.width else None
     return Plan(
         request=request,
@@ -139,13 +138,6 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
         costs=_costs(request, shape, best.params),
         warnings=(*_data_warnings(request, best), *_depth_warnings(best, known)),
     )
-
-
-def sized_request(request: PlanRequest, best: BestShape) -> PlanRequest:
-    """The request, with a budget of time as the parameters that it came to."""
-    if not isinstance(request.budget, TrainingMinutes):
-        return request
-    return replace(request, budget=TotalParams(params=best.params.total))
 
 
 def _depth_range(best: BestShape) -> tuple[int, int]:
@@ -192,6 +184,7 @@ def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
     """What training takes; attention adds 12 L d N for each token, forward and backward."""
     data_tokens = request.data.tokens if request.data else None
     tokens = training_tokens(sizes.total, request.tokens_per_param, data_tokens)
+    network = {"depth": shape.depth, "width": shape.width, "context": request.context}
     return Costs(
         tokens=tokens,
         tokens_per_param=request.trained_tokens(sizes.total),
@@ -204,13 +197,7 @@ def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
             outputs=request.vocabulary.size if request.vocabulary else 0,
             batch_sequences=BATCH_SEQUENCES,
         ),
-        start=starting_point(
-            request.block,
-            depth=shape.depth,
-            width=shape.width,
-            context=request.context,
-            tokens=tokens,
-        ),
+        start=starting_point(request.block, **network, tokens=tokens),
     )
 
 

@@ -7,7 +7,7 @@ DEPTH_SLACK or a layer, where need be DEPTH_LIMIT. From LARGE on widths and head
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -22,6 +22,7 @@ from archfit.spec.search import bisect_rising, first_whole
 
 HEAD_DIMS = (128, 64)
 USUAL = 64
+ONE_AT_MOST = 96  # from this width on there are two heads or more
 ODD = 0.2  # how much further from 64 a multiple of 8 may be
 WIDE = 1024  # from here on heads of 128
 LARGE = 8_000_000  # parameters from which on widths and heads are multiples that hardware likes
@@ -142,7 +143,7 @@ def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
     """The shape of least expected loss that the budget buys."""
     known = knowledge or Knowledge.of_family(request.family)
-    sized, slowness = _sized_by_time(request, known)
+    sized, slowness, of_depth = _sized_by_time(request, known)
     least = _least_width(sized)
     needed = cost(sized, 1, least)
     if needed > sized.budget.params:  # type: ignore[union-attr]
@@ -157,6 +158,7 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
     tokens = request.trained_tokens(size)
     found = known.outlook(size, deepest, tokens, slowness)
     shape = shape_of_depth(sized, found.depth)
+    shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
     return BestShape(
         shape=shape,
         params=parts(sized, shape),
@@ -189,14 +191,17 @@ def _deepest(request: PlanRequest) -> float:
     return max(1.0, first_whole(is_narrow, 1, DEEPEST) - 1.0)
 
 
-def _sized_by_time(request: PlanRequest, known: Knowledge) -> tuple[PlanRequest, DepthCost | None]:
+def _sized_by_time(
+    request: PlanRequest, known: Knowledge
+) -> tuple[PlanRequest, DepthCost | None, Callable[[float], PlanRequest]]:
     """A budget of time as one of parameters: those of the depth with the least expected loss.
 
-    And what a depth costs, since deeper networks are slower, so that they have to be smaller.
+    And what a depth costs, since deeper networks are slower, so that they have to be smaller; and
+    the parameters of other depths.
     """
     budget = request.budget
     if not isinstance(budget, TrainingMinutes):
-        return request, None
+        return request, None, lambda _: request
     vocab = request.vocabulary.size if request.vocabulary else 0
 
     def seconds(depth: float, width: float) -> float:
@@ -214,12 +219,13 @@ def _sized_by_time(request: PlanRequest, known: Knowledge) -> tuple[PlanRequest,
     def slowness(depth: float) -> float:
         return slope * math.log(size(depth) / middle)
 
-    params = round(
-        size(known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness).depth)
-    )
-    if params < 1:
-        raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
-    return replace(request, budget=TotalParams(params=params)), slowness
+    def sized(depth: float) -> PlanRequest:
+        if (params := round(size(depth))) < 1:
+            raise BudgetTooSmall(f"{budget} train no network; use more --minutes")
+        return replace(request, budget=TotalParams(params=params))
+
+    found = known.outlook(middle, request.max_depth, budget.tokens_per_param, slowness)
+    return sized(found.depth), slowness, sized
 
 
 def ideal_for(request: PlanRequest, rank_limit: float) -> IdealShape:
@@ -242,14 +248,13 @@ def shape_of_depth(request: PlanRequest, depth: float) -> RoundedShape:
 def _candidates(request: PlanRequest, wanted: float) -> Iterator[tuple[float, RoundedShape]]:
     """Shapes about a depth, and how far each is from what was asked for."""
     budget = request.budget.params  # type: ignore[union-attr]
+    is_even = request.block == "llama"
     near, limit = max(LAYER_SLACK, DEPTH_SLACK * wanted), max(LAYER_SLACK, DEPTH_LIMIT * wanted)
     most = max(1, min(request.max_depth, math.floor(wanted + limit)))
     for depth in range(max(1, min(most, math.ceil(wanted - limit))), most + 1):
         ideal = width_of_depth(request, depth)
         for width in _widths(request, ideal):
-            head_dim = usual_head_dim(
-                width, is_even=request.block == "llama", is_large=budget >= LARGE
-            )
+            head_dim = usual_head_dim(width, is_even=is_even, is_large=budget >= LARGE)
             taken = cost(request, depth, width)
             far = _beyond(abs(taken / budget - 1) / SIZE_SLACK, OFF_SIZE)
             far += _beyond(abs(depth - wanted) / near, OFF_DEPTH)
@@ -278,11 +283,11 @@ def _beyond(missed: float, much: float) -> float:
 
 def _oddness(head_dim: int, width: int, budget: float) -> float:
     """What an unusual size of heads costs, in slacks: in a large network more than both slacks."""
-    if head_dim in HEAD_DIMS or width < 2 * USUAL:
-        return 0.0
-    if head_dim == width:
+    if head_dim == width >= ONE_AT_MOST:
         return ONE_HEAD
     is_odd = head_dim % 2  # which rotary positions do not take
+    if head_dim in HEAD_DIMS or width < 2 * USUAL:
+        return is_odd
     return UNLIKED_HEADS * (1 + _from_usual(head_dim)) if budget >= LARGE else ODD_HEADS + is_odd
 
 

@@ -31,6 +31,7 @@ from archfit.spec.parts import table_of
 from archfit.spec.rates import CHINCHILLA_TOKENS
 
 GPT2_VOCAB, GPT2_CONTEXT = 50257, 1024
+OTHERS = ("tied", "tokens_per_param")  # that a run has, too
 USUAL_FORMAT, WEIGHTS, TRAIN = "hf-gpt2", "model.safetensors", "train.py"
 SIZES = (
     "depth", "width", "heads", "head_dim", "kv_heads", "feed_forward", "vocab", "context", "rank",
@@ -65,8 +66,7 @@ def export(
     _check_out(out, overwrite=overwrite)
     trained = None
     if run is not None:
-        others = {"tied": tied, "tokens_per_param": tokens_per_param is not None}
-        given = [*sizes, *(name for name, is_given in others.items() if is_given)]
+        given = [*sizes, *(each for each in OTHERS if invocation.params[each] not in (None, False))]
         trained = _open_run(run, given, format_name, prepared)
         made = export_run(trained, separator=separator)
         check_weights(trained)
@@ -100,12 +100,7 @@ def _shape(
             f"--vocab {sizes['vocab']} is below the {least} tokens of {str(data.folder)!r}; use "
             f"{least} or more, or leave it out"
         )
-    usual: dict[str, Any] = {
-        "kv_heads": sizes["heads"],
-        "feed_forward": "usual",
-        "vocab": least,
-        "context": GPT2_CONTEXT,
-    }
+    usual: dict[str, Any] = {"kv_heads": sizes["heads"], "vocab": least, "context": GPT2_CONTEXT}
     if "head_dim" not in sizes:
         usual["head_dim"] = head_dim_of(sizes["width"], sizes["heads"])
     given = {name: value for name, value in sizes.items() if name != "rank"}

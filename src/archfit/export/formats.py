@@ -43,7 +43,7 @@ class ExportShape:
     heads: int
     head_dim: int
     kv_heads: int  # each is shared by heads / kv_heads query heads
-    feed_forward: int | Literal["usual"]  # hidden units; usual: 8 width^2 weights
+    feed_forward: int | Literal["usual"] = "usual"  # hidden units; usual: 8 width^2 weights
     vocab: int
     context: int
     embedding: Table
@@ -183,16 +183,15 @@ class ExportFormat:
             "llama" if STYLES[self.style].is_gated else "gpt2",
             depth=shape.depth, width=shape.width, context=shape.context, tokens=tokens,
         )  # fmt: skip
-        sequences, at_once = (
-            max(1, count // shape.context) for count in (start.batch_tokens, TOKENS_AT_ONCE)
-        )
+        sequences, at_once = start.batch_tokens // shape.context, TOKENS_AT_ONCE // shape.context
         steps = max(1, round(tokens / start.batch_tokens))
         return {
             "sequences": sequences,
-            "at_once": max(n for n in range(1, at_once + 1) if sequences % n == 0),
+            "at_once": max(n for n in range(1, max(1, at_once) + 1) if sequences % n == 0),
             "batch_tokens": start.batch_tokens,
             "steps": steps,
             "epochs": EPOCHS,
+            "rate_source": start.source,
             "length": length,
             "training_tokens": tokens,
             "warmup": 3 * steps // 10,

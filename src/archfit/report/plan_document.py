@@ -1,5 +1,6 @@
 """A plan as a document: the shape, how sure it is, what to do next; then why, and what it takes."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from archfit.advise.advisers import Advice, evidence_against
 from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
 from archfit.advise.law import DEEPEST_TRAINED
+from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
 from archfit.advise.prior import DepthOutlook, shipped_prior
 from archfit.report.document import (
@@ -23,11 +25,13 @@ from archfit.report.document import (
 )
 from archfit.report.theory_document import bounds_figure
 from archfit.spec.rates import EPOCHS
+from archfit.spec.sizes import written_size
 from archfit.theory.shape import Shape
 
 Json = dict[str, object]
 TITLE = "Which Transformer architecture fits my data?"
 MANY_KINDS = 4  # that are named one by one
+MEASURABLE = 4e9  # parameters: 8 times the largest network that `archfit advise` trains
 NOTABLE = 0.01  # of a budget: a size so far from it is said beside it
 
 
@@ -76,7 +80,8 @@ def confidence(plan: Plan) -> Iterator[str]:
     yield from (f"Note: {warning}." for warning in plan.warnings)
     where = f"other {basis.family} data" if basis.family else "other data of all kinds"
     where = "your data" if basis.source == "ladder" else where
-    networks = f"{counted(basis.runs, 'network')} of up to {_size(basis.largest)}"
+    largest = written_size(round(float(f"{basis.largest:.2g}")))
+    networks = f"{counted(basis.runs, 'network')} of up to {largest}"
     yield f"Based on {networks} parameters, trained on {where}."
 
 
@@ -89,30 +94,31 @@ def total_words(plan: Plan) -> str:
     return f"It has {params.total:,} parameters{beside}, {params.embedding:,} in embeddings."
 
 
-def _size(params: float) -> str:
-    return f"{params / 1e9:.2g}B" if params >= 1e9 else f"{params / 1e6:.2g}M"
-
-
 def _next(plan: Plan) -> Iterator[str]:
     data = plan.request.data
     if data is not None and data.knows_path and data.source and not Path(data.folder).exists():
         yield Command(f"archfit data prepare {shlex.quote(data.source)} --out {data.folder}")
     is_like_advised = plan.request.patch is None and plan.request.objective == "causal"
-    if plan.basis.source == "prior" and is_like_advised:
+    if plan.basis.source == "prior" and is_like_advised and plan.best.size <= MEASURABLE:
         source = "YOUR-DATA" if data is None else shlex.quote(data.place)
-        yield Command(f"archfit advise {source} {_advised_budget(plan)}  # measures on your data")
+        yield Command(f"archfit advise {source} {_advised_options(plan)}  # measures on your data")
     if plan.export_command is not None:
         yield Command(plan.export_command)
 
 
-def _advised_budget(plan: Plan) -> str:
-    """The budget as `archfit advise` takes it: blocks alone are none, and minutes say of what."""
-    budget = plan.request.budget
-    if isinstance(budget, BlockParams):
-        return f"--params {plan.params.total}"
-    if isinstance(budget, TrainingMinutes):
-        return f"{budget.option} --minutes-to-measure 5"
-    return budget.option
+def _advised_options(plan: Plan) -> str:
+    """As `archfit advise` takes them: blocks alone are no budget, and minutes say of what."""
+    request, usual, option = plan.request, PlanOptions(), plan.request.budget.option
+    if isinstance(request.budget, BlockParams):
+        option = f"--params {float(f'{plan.params.total:.3g}'):.0f}"
+    option = re.sub(r"\b\d{4,}\b", lambda number: written_size(int(number[0])), option)
+    if isinstance(request.budget, TrainingMinutes):
+        option += " --minutes-to-measure 5"
+    for name in ("block", "context", "max_depth", "tokens_per_param"):
+        word, asked = f"--{name.replace('_', '-')}", getattr(request, name)
+        if asked != getattr(usual, name) and word not in option:
+            option += f" {word} {asked:g}" if isinstance(asked, float) else f" {word} {asked}"
+    return option
 
 
 def _trained_on(names: Sequence[str]) -> str:

@@ -128,14 +128,17 @@ def _wrapped(text: str, indent: str = "", width: int = COLUMNS) -> list[str]:
 
 
 def _folded(command: str, indent: str) -> list[str]:
-    """A command on lines that a shell reads as one; its options stay beside their values."""
+    """A command on lines that a shell reads as one; its options stay beside their values, and what
+    is said behind it is left out where it would need a line of its own."""
     lines, line = [], indent
-    for word in command.replace(" --", "\n--").replace("  #", "\n #").split("\n"):
+    said, _, comment = command.partition("  #")
+    for word in said.replace(" --", "\n--").split("\n"):
         if len(line) + len(word) + 3 > COLUMNS and line.strip():
             lines.append(f"{line} \\")
             line = f"{indent}  "
         line += word if not line.strip() else f" {word}"
-    return [*lines, line]
+    has_room = comment and len(line) + len(comment) + 3 <= COLUMNS
+    return [*lines, f"{line}  #{comment}" if has_room else line]
 
 
 def _table_lines(table: Table) -> list[str]:

@@ -24,6 +24,16 @@ def parse_size(text: str) -> int:
     return int(value)
 
 
+def written_size(number: int) -> str:
+    """The number as people type it, and `parse_size` reads it: 10M, 1.5B, 1e18, 12345."""
+    if number >= 10**12 and float(f"{number:g}") == number:
+        return f"{number:g}".replace("e+", "e")
+    for suffix, unit in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= unit and number * 1000 % unit == 0:
+            return f"{number / unit:.3f}".rstrip("0").rstrip(".") + suffix
+    return str(number)
+
+
 def parse_bytes(text: str) -> int:
     """The number of bytes that `text` writes, as in 500k, 16MB or 1.5 GiB, rounded down."""
     match = _BYTES.fullmatch(text.strip())
