@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from soak.jobs import JOBS, Job, World, die
 from soak.processes import Ending, Operations, done, ending, kill_group, start
 
 FAULTS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES)
+TRIES = 5  # of a file operation that was not hit, which comes at another moment each time
 MOST_KILLS = 4  # of one piece of work before it may end
 SLOW = 1.5  # seconds of a command that is not begun anew for each of its kills
 PATIENCE = 120.0  # for a command that must come to its end on a busy machine
@@ -47,7 +48,6 @@ class Trials:
         self.number = 0
         self.expected: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
-        self.first: dict[str, dict[str, int]] = {}  # number of the first operation of each site
         self.counts: dict[str, int] = {}
         for job in JOBS:
             self._learn(job)
@@ -64,12 +64,10 @@ class Trials:
         if job.copies > 1:  # who comes second changes nothing
             done(words, self.said, PATIENCE)
         self.expected[job.name] = job.result(out)
-        sites: dict[str, int] = {}
         lines = [line.split("\t") for line in self.log.read_text().splitlines()]
-        for number, site in lines:
-            sites.setdefault(site, int(number))
-        self.first[job.name], self.counts[job.name] = sites, max(int(line[0]) for line in lines)
-        self.tally.sites[job.name] = set(sites)
+        sites = {site for _, site in lines}
+        self.counts[job.name] = max(int(number) for number, _ in lines)
+        self.tally.sites[job.name] = sites
         self.tally.hit[job.name] = set()
         about = f"{self.counts[job.name]} file operations at {len(sites)} places"
         print(f"{job.name}: {self.seconds[job.name]:.1f} s, {about}", file=sys.stderr, flush=True)
@@ -90,7 +88,7 @@ class Trials:
     def kills(self, count: int) -> None:
         """Kill at every site of every job once, if so many are asked for, then anywhere."""
         self.chance, made = random.Random(f"{self.seed}/kills"), 0
-        if count >= sum(map(len, self.first.values())):
+        if count >= sum(map(len, self.tally.sites.values())):
             made = sum(self._sites_killed(job) for job in JOBS)
         for job in self.drawn():
             if made >= count:
@@ -100,17 +98,18 @@ class Trials:
             made += self._killed_chain(job, [self.chance.randint(-most, most) for _ in chosen])
 
     def _sites_killed(self, job: Job) -> int:
-        """Kill once at every site: of slow work one after the other, and those missed by itself."""
-        places = list(self.first[job.name].values())
+        """Kill once at every site: of slow work one after the other, then those missed by
+        themselves, some more than once: of two runners one may always have been quicker."""
+        places = sorted(self.tally.sites[job.name])
         size = 1 if self.seconds[job.name] < SLOW else len(places)
         chains = [places[at : at + size] for at in range(0, len(places), size)]
         made = sum(self._killed_chain(job, chain) for chain in chains)
-        for site in sorted(self.tally.sites[job.name]):
-            if site not in self.tally.hit[job.name]:
-                made += self._killed_chain(job, [self.first[job.name][site]])
+        for _ in range(TRIES):
+            for site in sorted(self.tally.sites[job.name] - self.tally.hit[job.name]):
+                made += self._killed_chain(job, [site])
         return made
 
-    def _killed_chain(self, job: Job, moments: list[int]) -> int:
+    def _killed_chain(self, job: Job, moments: Sequence[int | str]) -> int:
         """Kill at these operations (below 0: at a random time), then let it end and compare."""
         out, kind, killed = self._fresh(), f"kill: {job.name}", 0
         seen: dict[Path, int] = {}
@@ -128,14 +127,17 @@ class Trials:
         self._compare(job, out, kind, seen)
         return killed
 
-    def _disturbed(self, job: Job, out: Path, moment: int, act: Callable[[], None]) -> list[Ending]:
+    def _disturbed(
+        self, job: Job, out: Path, moment: int | str, act: Callable[[], None]
+    ) -> list[Ending]:
         """All copies of the job, of which something happens to each."""
         words, processes = job.words(self.world, out), []
+        is_timed = isinstance(moment, int) and moment <= 0
         for copy in range(job.copies):
-            watch = Operations(out, max(moment, 0) or -1, act, self.log)
+            watch = Operations(out, -1 if is_timed else moment, act, self.log)
             said = self.said.with_suffix(f".{copy}")
             processes.append((start(words, said, watch.begin), said))
-        if moment < 0:
+        if is_timed:
             time.sleep(self.chance.uniform(0, self.seconds[job.name]))
             for process, _ in processes:
                 kill_group(process)

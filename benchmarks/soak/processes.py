@@ -181,9 +181,10 @@ class _ForkedWorkers:
 
 
 class Operations:
-    """The file operations of a process below a folder; at one of them something happens."""
+    """The file operations of a process below a folder; at one of them something happens: at that
+    of a number, or the first at a place."""
 
-    def __init__(self, folder: Path, at: int, act: Callable[[], None], log: Path) -> None:
+    def __init__(self, folder: Path, at: int | str, act: Callable[[], None], log: Path) -> None:
         self.folder, self.at, self.act, self.log = str(folder), at, act, log
         self.count, self.is_inside = 0, False
 
@@ -208,10 +209,11 @@ class Operations:
             if path.startswith(self.folder):
                 self.count += 1
                 site = f"{event} {re.sub(r'[0-9a-f]{4,}|[0-9]+', '*', os.path.basename(path))}"
-                if self.count == self.at or not self.at:
+                is_here = self.at in (self.count, site)
+                if is_here or not self.at:
                     with open(self.log, "a") as log:
                         log.write(f"{self.count}\t{site}\n")
-                if self.count == self.at:
+                if is_here:
                     self.act()
         finally:
             self.is_inside = False
