@@ -51,7 +51,10 @@ def trained(*sweeps: str) -> tuple[CellResult, ...]:
 def panel(
     rows: Sequence[Row], title: str, grey: Sequence[Row] = (), x: str = SIZE
 ) -> altair.LayerChart:
-    """Lines with points and seeds; `grey` are rules at `x`, or segments with `x2`, with words."""
+    """Lines with points and seeds; `grey` are rules at `x`, or segments with `x2`, with words.
+
+    What stands behind a colon of the title is a line of its own.
+    """
     data = altair.Chart(altair.Data(values=list(rows)))
     order = list(dict.fromkeys(str(row["series"]) for row in rows))
     colour = altair.Color(
@@ -62,8 +65,10 @@ def panel(
     shapes = altair.Legend(orient="bottom") if is_shaped else None
     ends = [number for row in rows for number in (row["low"], row["high"])]
     bottom, top = min(ends), max(ends)  # type: ignore[type-var]  # numbers
-    margin = 0.05 * (top - bottom)  # type: ignore[operator]
-    across = altair.X("x:Q", title=x, scale=altair.Scale(type="log", nice=False, padding=12))
+    margin = 0.08 * (top - bottom)  # type: ignore[operator]
+    short = altair.Axis(format="~s", labelOverlap="greedy", labelSeparation=6)
+    scale = altair.Scale(type="log", nice=False, padding=12)
+    across = altair.X("x:Q", title=x, scale=scale, axis=short)
     domain = altair.Scale(domain=[bottom - margin, top + margin], nice=False)  # type: ignore[operator]
     up = altair.Y("y:Q", title=LOSS, scale=domain)
     layers = [
@@ -89,9 +94,9 @@ def panel(
         layers.append(said.mark_rule(color="#888", strokeDash=[5, 3]).encode(across))
         words = said.mark_text(color="#555", angle=270, align="right", dy=-6, fontSize=10)
         layers.append(words.encode(across, y=altair.value(6), text="words:N"))
-    return altair.layer(
-        *layers, width=330, height=260, title=altair.TitleParams(title, fontSize=12)
-    )
+    first, *below = title.split(": ")
+    above = altair.TitleParams(first, subtitle=below, fontSize=12, subtitleFontSize=11)
+    return altair.layer(*layers, width=330, height=260, title=above)
 
 
 def beside(panels: Sequence[altair.LayerChart]) -> altair.ConcatChart:
@@ -137,7 +142,7 @@ def depth_panels(
     return [
         panel(
             by_depth(own),
-            title if inside else f"{title} (beyond the sizes: width {limit})",
+            title if inside else f"{title}: width {limit} lies outside of these sizes",
             [rule] if inside else [],
         )
     ]
@@ -199,7 +204,7 @@ def figure_2() -> altair.ConcatChart:
         panels.append(
             panel(
                 rows + ranks,
-                f"{title}; tables of {tables / 1e6:.1f}M at full width",
+                f"{title}: embeddings of {tables / 1e6:.1f}M at full width",
                 grey,
                 x="parameters",
             )
@@ -247,11 +252,13 @@ def _ratio(cell: CellResult) -> int:
 
 
 def _best(cells: Iterable[CellResult]) -> list[CellResult]:
-    """At each size, to a tenth of an e-fold, the best depth."""
-    groups = defaultdict(list)
+    """At each size, to a fifth of an e-fold, the best depth."""
+    groups: list[list[CellResult]] = []
     for cell in sorted(cells, key=lambda cell: cell.size):
-        groups[round(cell.log_size, 1)].append(cell)
-    return [min(group, key=lambda cell: cell.mean) for group in groups.values()]
+        if not groups or cell.log_size > groups[-1][0].log_size + 0.2:
+            groups.append([])
+        groups[-1].append(cell)
+    return [min(group, key=lambda cell: cell.mean) for group in groups]
 
 
 def _every_depth(ratios: dict[int, list[CellResult]]) -> list[Row]:
@@ -299,7 +306,7 @@ def figure_7() -> altair.ConcatChart:
         for c in cells
         if not c.architecture.positions.inner_size and not c.architecture.embedding.inner_size
     )
-    rows += [row | {"x": width} for row in rows_of([full], "full tables")]
+    rows += [row | {"x": width} for row in rows_of([full], "full embeddings")]
     grey: list[Row] = [
         {"x": width / 8, "words": "64 of 512"},
         {"x": width / 4, "words": "128 of 512"},
@@ -336,7 +343,7 @@ def residual_figure() -> altair.LayerChart:
     data = altair.Chart(altair.Data(values=rows))
     bars = data.mark_bar().encode(
         altair.X("rank:Q", title="separation rank, exact"),
-        altair.Y("network:N", title=None),
+        altair.Y("network:N", title=None, axis=altair.Axis(labelLimit=240, minExtent=150)),
         altair.Color("kind:N", title=None, scale=altair.Scale(range=COLOURS[:2])),
         yOffset="kind:N",
     )

@@ -14,6 +14,7 @@ import pytest
 from archfit.fit.evidence import (
     EvidenceFinding,
     Measure,
+    checked_hypotheses,
     claim_table,
     evidence_fits,
     evidence_records,
@@ -125,6 +126,16 @@ def test_theorem_2_is_not_asked_of_too_few_layers(findings: dict[str, EvidenceFi
     assert [is_inside("rank", shape) for shape in at_the_edge] == [True, False]
     with_many_heads = replace(NETWORK, heads=8, head_dim=8, width=64, embedding=Factorised(inner=8))
     assert not is_inside("rank", with_many_heads)
+
+
+def test_a_claim_about_a_long_training_is_not_judged_by_a_short_one(
+    findings: dict[str, EvidenceFinding],
+) -> None:
+    """Wies et al. trained on 1M x 512 x 128 tokens; rank-long on 6,104 x 256 x 128."""
+    *_, length = findings["rank-long"].hypotheses
+    assert (length.holds, length.outside) == (False, "200M")
+    for tokens, holds in ((1e6 * 512 * 128, True), (6104 * 256 * 128, False), (math.nan, False)):
+        assert checked_hypotheses("rank-long", [], tokens)[-1].holds is holds
 
 
 def test_every_hypothesis_of_the_table_is_assumed_by_a_claim() -> None:
@@ -260,6 +271,13 @@ def test_what_the_sentences_add_to_the_numbers_holds(findings: dict[str, Evidenc
     lengths = [one.estimate.value or 0 for one in findings["depth-and-length"].measures]
     assert [value < 0 for value in lengths] == [True, True, False, False]
     assert measure(findings["rank"], "rank 128 of 256").estimate.is_below(0.06)
+    shares = [one.estimate.value or 0 for one in findings["rank-long"].measures]
+    assert shares[0] > shares[1] > shares[2] == pytest.approx(shares[3], abs=0.005)
+    runs = evidence_records("rank-long")
+    narrow = next(run for run in runs if run.spec.architecture.width == 472)
+    low = next(run for run in runs if run.spec.architecture.embedding.inner_size)
+    pairs = zip(narrow.evaluations, low.evaluations, strict=True)
+    assert all(one.heldout_nats_per_token < two.heldout_nats_per_token for one, two in pairs)
 
 
 def test_networks_of_a_low_rank_scatter_and_those_of_full_ones_do_not() -> None:

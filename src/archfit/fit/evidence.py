@@ -152,6 +152,7 @@ class Measure:
 
 
 # What hypotheses of claims are about; claims.toml has the range that each claim was made for.
+TOKENS = "training tokens"  # what else a claim may have been made for
 QUANTITIES: Mapping[str, Callable[[Architecture], float]] = {
     "depth": lambda shape: shape.depth,
     "width": lambda shape: shape.width,
@@ -176,15 +177,22 @@ class CheckedHypothesis:
         return f"{self.says}: {'holds' if self.holds else f'not so for {self.outside}'}"
 
 
-def checked_hypotheses(claim: str, shapes: Sequence[Architecture]) -> tuple[CheckedHypothesis, ...]:
-    """All that the claim assumes, for these networks; those outside neither confirm nor refute."""
+def checked_hypotheses(
+    claim: str, shapes: Sequence[Architecture], tokens: float = math.nan
+) -> tuple[CheckedHypothesis, ...]:
+    """All that the claim assumes, for these networks and the tokens they were trained on; those
+    outside neither confirm nor refute."""
     found = []
     for name in claim_table()["claims"][claim]["assumes"]:
         about = claim_table()["hypotheses"][name]
-        of, low, high = QUANTITIES[about["quantity"]], about["least"], about["most"]
-        out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
-        words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
-        found.append(CheckedHypothesis(says=about["says"], holds=out is None, outside=words))
+        low, high = about["least"], about["most"]
+        if about["quantity"] == TOKENS:
+            words = "" if low <= tokens <= high else f"{tokens / 1e6:,.0f}M"
+        else:
+            of = QUANTITIES[about["quantity"]]
+            out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
+            words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
+        found.append(CheckedHypothesis(says=about["says"], holds=not words, outside=words))
     return tuple(found)
 
 
@@ -208,6 +216,8 @@ def finding(
     measures: Iterable[Measure],
     verdict: Verdict,
     shapes: Iterable[Architecture],
+    trained_on: float = math.nan,  # tokens
+    /,
     *,
     id_: str = "",
     **words: Any,
@@ -217,7 +227,7 @@ def finding(
     `shapes` are the networks that decide; where a hypothesis does not hold for one, nothing does.
     """
     text, deciding = claim_table()["claims"][claim], tuple(shapes)
-    hypotheses = checked_hypotheses(claim, deciding)
+    hypotheses = checked_hypotheses(claim, deciding, trained_on)
     is_inside = bool(deciding) and all(one.holds for one in hypotheses)
     return EvidenceFinding(
         id=id_ or claim,

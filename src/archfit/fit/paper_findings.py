@@ -168,7 +168,8 @@ def _rank_long() -> Iterator[EvidenceFinding]:
         )
         measures.append(Measure(what=what, at=tokens, estimate=estimate, unit="share", seeds=1))
     verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
-    yield finding("rank-long", measures, verdict, [record.spec.architecture for record in records])
+    shapes, trained_on = [r.spec.architecture for r in records], records[0].spec.training_tokens
+    yield finding("rank-long", measures, verdict, shapes, trained_on)
 
 
 def _size_of_loss(losses: Mapping[int, float], wanted: float) -> float:
