@@ -67,12 +67,25 @@ def test_a_folder_without_such_files_says_so(folder: Path) -> None:
         ("e.csv", "series"),
         ("f.bin", "tokens"),
         ("g.exe", "bytes"),
+        ("h.py", "text"),
+        ("i.RS.gz", "text"),
         ("hf:some/thing", "text"),
         (SAMPLE, "text"),
     ],
 )
 def test_the_ending_suggests_the_kind(name: str, kind: str) -> None:
     assert guess_kind(name) == kind
+
+
+def test_a_folder_of_source_code_is_text(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py", "README.md"):
+        (tmp_path / name).write_text("x = 1\n")
+    assert guess_kind(str(tmp_path)) == "text"
+    assert [file.name for file in find_files(str(tmp_path), "text")] == [
+        "README.md",
+        "a.py",
+        "b.py",
+    ]
 
 
 def test_the_sample_is_the_text_its_readme_names() -> None:
@@ -91,7 +104,7 @@ def test_the_sample_is_the_text_its_readme_names() -> None:
             {"kind": "text", "kmer": 3},
             "kmer=3 means nothing for data of kind text; it belongs to fasta",
         ),
-        ({"kind": "fasta", "kmer": 0}, r"kmer=0 is not in 1\.\.24; use so many letters"),
+        ({"kind": "fasta", "kmer": 0}, r"kmer=0 is not in 1\.\.24; use 1 to 24 letters"),
         ({"kind": "images", "levels": 10}, "levels=10 is no power of two"),
         ({"kind": "images", "levels": 16, "clusters": 16}, "choose one"),
         ({"kind": "images", "clusters": 1}, r"clusters=1 is not in 2\.\.65535"),

@@ -10,20 +10,14 @@ from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec import files
+from archfit.spec.data_kinds import DATA_KINDS
 from archfit.spec.errors import InvalidValue
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
 LETTERS = ("fasta", "fastq")
 DNA_ROWS = 8  # four letters, unknown ones, the end; k-mers of them are said by --family
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
-CODE = frozenset(
-    f".{suffix}"
-    for suffix in (
-        *("c", "h", "cc", "cpp", "hpp", "cu", "cs", "css", "go", "html", "java", "jl", "js", "jsx"),
-        *("kt", "lua", "m", "php", "pl", "py", "pyi", "r", "rb", "rs", "scala", "sh", "sql"),
-        *("swift", "ts", "tsx", "vhdl", "v", "zig"),
-    )
-)
+CODE = frozenset(DATA_KINDS["text"].code)
 DATA = "data"  # the folder of prepared data within that of the advice
 ENERGY = 0.999  # of the co-occurrence that its rank is to hold
 Progress = Callable[[str, int, int], None]  # stage, bytes read, bytes in all

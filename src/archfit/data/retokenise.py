@@ -68,7 +68,7 @@ class InKmers:
     k: int
 
     def __post_init__(self) -> None:
-        check_range(1, LARGEST_KMER, "use so many letters", k=self.k)
+        check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", k=self.k)
 
     @property
     def label(self) -> str:

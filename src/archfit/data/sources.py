@@ -56,7 +56,7 @@ class DataSettings:
         if self.max_bytes < 1:
             raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
         self._check_vocab()
-        check_range(1, LARGEST_KMER, "use so many letters", kmer=self.kmer)
+        check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
         check_range(2, 65535, "use so many colours", clusters=self.clusters)
         check_range(2, 65535, "one bin carries no information", bins=self.bins)
         if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
@@ -76,7 +76,8 @@ class DataSettings:
             if field.name not in known and value != field.default:
                 kinds = [name for name, kind in DATA_KINDS.items() if field.name in kind.options]
                 rule = f"means nothing for data of kind {self.kind}"
-                raise InvalidValue(field.name, value, rule, f"it belongs to {' and '.join(kinds)}")
+                given = value if isinstance(value, int) else str(value)
+                raise InvalidValue(field.name, given, rule, f"it belongs to {' and '.join(kinds)}")
 
     def _check_vocab(self) -> None:
         reason = "one token carries no information, and no table has more rows"
@@ -137,10 +138,12 @@ def find_files(source: str, kind: str) -> list[SourceFile]:
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
     if path.is_dir():
-        suffixes = DATA_KINDS[kind].suffixes
-        files = [file for file in _walk(path) if not suffixes or file.suffix in suffixes]
+        suffixes, code = DATA_KINDS[kind].suffixes, DATA_KINDS[kind].code
+        wanted = {*suffixes, *code}
+        files = [file for file in _walk(path) if not wanted or file.suffix in wanted]
         if not files:
-            rule = f"holds no file of kind {kind} ({' '.join(suffixes) or 'any'}, also packed as"
+            known = f"{' '.join(suffixes) or 'any'}{' or source code' * bool(code)}"
+            rule = f"holds no file of kind {kind} ({known}, also packed as"
             way_out = f"{' '.join(PACKED)}); name the files or choose another --kind"
             raise ValueError(f"folder {path.name!r} {rule} {way_out}")
         return files

@@ -24,6 +24,7 @@ class DataKind:
     options: tuple[str, ...]  # it understands besides vocab and max_bytes
     units: Literal["bytes", "letters", "values"]  # BPE merges bytes, k-mers group letters
     repairs: tuple[str, ...]  # of a vocabulary that is too small for a network, the best first
+    code: tuple[str, ...] = ()  # suffixes of source code, which is read in the same way
     is_prose: bool = False  # what was seen of networks trained on text holds for it
     least_vocab: int = 2  # one token carries no information
 
@@ -45,4 +46,5 @@ DATA_KINDS: dict[str, DataKind] = dict(_read())
 
 def kind_of_suffix(suffix: str) -> str:
     """The first kind whose files end so; bytes if none does."""
-    return next((name for name, kind in DATA_KINDS.items() if suffix in kind.suffixes), "bytes")
+    kinds = DATA_KINDS.items()
+    return next((name for name, kind in kinds if suffix in (*kind.suffixes, *kind.code)), "bytes")
