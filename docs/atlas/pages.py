@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archfit.advise.advisers import NetworkFacts, all_advice
-from archfit.advise.backtest import all_grids, backtest
+from archfit.advise.backtest import ALL_GRIDS, backtest
 from archfit.fit.atlas import read_atlas
 from archfit.report.atlas_document import atlas_document
 from archfit.report.backtest_document import backtest_document
@@ -44,7 +44,7 @@ def main() -> None:
     """Write the pages and their figures."""
     atlas = read_atlas()
     write("atlas", atlas_document(atlas), ABOUT_ATLAS)
-    tests = backtest(atlas, all_grids())
+    tests = backtest(atlas, ALL_GRIDS)
     document = backtest_document(tests)
     rules = Section.of("The rules", rules_table({s.rule for test in tests for s in test.scores}))
     document = replace(document, sections=(*document.sections, rules))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from archfit.data.prepared import PreparedData
     from archfit.exact.measure import Measurement
     from archfit.fit.atlas import Atlas
+    from archfit.spec.architecture import BlockFamily
     from archfit.theory.bounds import BoundsReport
 
 Options = TypeVar("Options")
@@ -67,7 +68,8 @@ def plan(
     given = {"vocab": options.get("vocab"), "tokenizer": tokenizer, "data": data}
     named = [f"--{name}" for name, value in given.items() if value is not None]
     if len(named) > 1:
-        raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them")
+        way_out = "; or prepare the data in it and give --data alone" if data is not None else ""
+        raise ValueError(f"{' and '.join(named)} each give a vocabulary; give one of them{way_out}")
     if tokenizer is not None:
         from archfit.data.kinds import tokenizer_rows
 
@@ -156,8 +158,10 @@ class AdviseOptions:
         )
         return False
 
-    def measuring(self, data: PreparedData, folder: Path, watching: Watching) -> Measuring:
-        """What trains small networks on the data, and for how long."""
+    def measuring(
+        self, data: PreparedData, folder: Path, watching: Watching, block: BlockFamily
+    ) -> Measuring:
+        """What trains small networks of these blocks on the data, and for how long."""
         from archfit.advise.measure import LADDER, LadderRunner, Measuring
 
         runner = LadderRunner(
@@ -168,7 +172,7 @@ class AdviseOptions:
             say=watching.say,
         )
         minutes = self.minutes_to_measure or USUAL_MINUTES[runner.scale == "small"]
-        return Measuring(runner=runner, data=data, seconds=60 * minutes)
+        return Measuring(runner=runner, data=data, seconds=60 * minutes, block=block)
 
 
 def advise(
@@ -205,7 +209,7 @@ def advise(
     with watched.reading() as reading:
         data = prepared_source(named, folder / DATA, reading)
     folder.mkdir(parents=True, exist_ok=True)
-    measuring = how.measuring(data, folder, watched) if measures else None
+    measuring = how.measuring(data, folder, watched, wanted.block_family) if measures else None
     try:
         found = advised(asked, data, folder, measuring)
     except BudgetTooSmall:  # for the vocabulary of the data, which nobody knew before
@@ -318,7 +322,7 @@ def backtest(grid: str | None = None) -> Answer[tuple[Backtest, ...]]:
     from archfit.report.backtest_document import backtest_document
     from archfit.spec.errors import check_choice
 
-    grids = backtests.all_grids()
+    grids = backtests.ALL_GRIDS
     if grid is not None:
         check_choice(grids, grid=grid)
     found = backtests.backtest(read_atlas(), grids if grid is None else (grid,))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from archfit.advise.backtest import (
+    ALL_GRIDS,
     ATLAS,
     LADDER,
     PRIOR,
     UNSEEN,
     Backtest,
-    all_grids,
     atlas_settings,
     backtest,
     public_settings,
@@ -100,7 +100,7 @@ def test_a_depth_that_was_not_trained_is_not_scored(planted: Backtest) -> None:
 def test_the_prior_is_one_that_has_not_seen_the_family() -> None:
     families = {kind.family for kind in read_atlas().kinds}
     assert families <= set(shipped_prior().families)
-    assert set(all_grids()) - {ATLAS, UNSEEN} == set(shipped_prior().grids)
+    assert set(ALL_GRIDS) - {ATLAS, UNSEEN} == set(shipped_prior().grids)
 
 
 def test_schedules_that_train_the_same_networks_are_one_experiment() -> None:
@@ -179,5 +179,5 @@ def test_the_answer_says_what_is_averaged_and_compares_with_the_best_rule_of_oth
 
 def test_every_grid_is_explained_where_it_is_named() -> None:
     about = written("sections")["grids"]
-    assert set(about["brief"]) == set(about["long"]) == set(all_grids())
+    assert set(about["brief"]) == set(about["long"]) == set(ALL_GRIDS)
     assert "named before the first run" in about["long"][UNSEEN]

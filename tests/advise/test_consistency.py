@@ -84,8 +84,9 @@ def test_the_depth_is_the_one_of_least_expected_loss(answers: list[Asked]) -> No
     for asked, plan in answers:
         found = plan.best.outlook
         assert abs(plan.shape.depth - found.depth) <= max(1, 0.15 * found.depth), asked
-        least = min(found.regrets, key=lambda each: each[1])
-        assert least == (found.depth, found.expected_regret), asked
+        regrets = dict(found.regrets)
+        assert regrets[found.depth] == found.expected_regret, asked
+        assert found.expected_regret <= 1.05 * min(regrets.values()), asked  # drawn twice
 
 
 def test_the_range_holds_the_depth_and_the_expected_regret_is_within_its_bound(

@@ -120,7 +120,7 @@ def test_minutes_may_be_those_of_a_machine_that_was_timed() -> None:
             "is not in (0, 10^6]",
             "Chinchilla's rule is 20",
         ),
-        (PlanOptions(minutes=5), "minutes='5'", "are those of no machine", "--gpu h200"),
+        (PlanOptions(minutes=5), "minutes='5'", "need a machine", "--gpu h200"),
         (PlanOptions(minutes=0, gpu="h200"), "minutes=0", "is not in 0.01..", "nearest is 0.01"),
         (
             PlanOptions(minutes=float("nan"), gpu="h200"),
@@ -128,12 +128,12 @@ def test_minutes_may_be_those_of_a_machine_that_was_timed() -> None:
             "is not in 0.01..",
             "nearest is 0.01",
         ),
-        (PlanOptions(minutes=5, gpu="abacus"), "gpu='abacus'", "none that was timed", "use h200"),
+        (PlanOptions(minutes=5, gpu="abacus"), "gpu='abacus'", "was not timed", "use h200"),
         (PlanOptions(params=10**6, gpu="h200"), "gpu='h200'", "whose minutes", "give --minutes"),
         (
             PlanOptions(params=10**6, family="prose"),
             "family='prose'",
-            "is no family of the atlas",
+            "is no family of data that we know",
             "or any",
         ),
     ],
@@ -160,9 +160,23 @@ def test_a_bad_budget_is_refused_in_one_sentence_with_its_value_the_rule_and_the
 def test_none_and_two_budgets_are_refused_with_all_that_there_are(
     options: PlanOptions, found: str
 ) -> None:
+    both = found.startswith("--params and --tokens")
     ways = "--params 125M, --block-params 100M, --flops 1e19, --minutes 30 --gpu h200, --bytes 16MB"
-    with pytest.raises(ValueError, match=f"^{found}; give one of {ways} or --tokens 1B$"):
+    with pytest.raises(ValueError, match=f"^{found}; give one of {ways} or --tokens 1B"):
         options.request()
+    with pytest.raises(ValueError, match="--tokens-per-param" if both else "1B$"):
+        options.request()
+
+
+def test_the_vocabulary_of_a_family_is_its_own_where_none_is_named() -> None:
+    sizes = {"DNA": 5, "protein": 24, "text": 8000}
+    for family, size in sizes.items():
+        vocabulary = PlanOptions(params=10**7, family=family).request().vocabulary
+        assert vocabulary is not None
+        assert vocabulary.size == size
+    named = PlanOptions(params=10**7, family="DNA", vocab=4096).request().vocabulary
+    assert named is not None
+    assert named.size == 4096
 
 
 def test_too_few_minutes_are_refused() -> None:

@@ -191,7 +191,7 @@ def test_a_flops_budget_is_spent() -> None:
 def test_the_largest_budget_is_answered_and_called_an_extrapolation() -> None:
     plan = make_plan(question(10**18))
     assert plan.shape.block_params == pytest.approx(10**18, rel=1e-3)
-    assert any("the depth is an extrapolation" in warning for warning in plan.warnings)
+    assert any("an extrapolation: " in warning for warning in plan.warnings)
 
 
 def test_where_networks_of_such_size_were_trained_nothing_is_warned_of() -> None:
@@ -201,10 +201,46 @@ def test_where_networks_of_such_size_were_trained_nothing_is_warned_of() -> None
 
 def test_a_depth_that_theory_would_not_stop_at_is_said_with_what_theory_says() -> None:
     plan = make_plan(question(10**8, max_depth=6))
-    (said,) = [warning for warning in plan.warnings if "log3 of the width" in warning]
-    least = math.log(plan.shape.width, 3)
-    words = f"{plan.shape.depth} layers are fewer than log3 of the width, {least:.1f}, where theory"
-    assert said.startswith(words)
+    least = math.ceil(math.log(plan.shape.width, 3))
+    assert f"theory asks for {least} layers at this width" in plan.warnings
+    free = make_plan(question(10**6, vocab=33, family="protein"))  # nobody asked for few layers
+    least = math.ceil(math.log(free.shape.width, 3))
+    assert free.shape.depth < least
+    words = f"theory asks for {least} layers at this width; trained networks needed fewer"
+    assert words in free.warnings
+
+
+def test_what_a_limit_of_depth_loses_counts_as_regret() -> None:
+    free, limited = (
+        make_plan(question(TotalParams(params=10**8), vocab=257, family="text", max_depth=depth))
+        for depth in (100, 2)
+    )
+    assert limited.shape.depth == 2 < free.shape.depth
+    assert limited.regret.expected > 5 * free.regret.expected
+    assert limited.best.outlook.low == pytest.approx(limited.best.outlook.high)
+
+
+def test_no_plan_is_deeper_than_networks_of_its_family_and_that_is_regretted_too() -> None:
+    plan = make_plan(question(TotalParams(params=10**9), vocab=8000, family="code"))
+    assert plan.shape.depth == family_prior("code").deepest
+    assert plan.regret.expected > 0.001
+
+
+def test_an_encoder_and_a_family_that_the_data_are_not_are_warned_of() -> None:
+    asked = replace(question(10**7, vocab=33, family="DNA"), objective="masked")
+    warnings = make_plan(replace(asked, data=replace(facts(), family="protein"))).warnings
+    assert "the networks behind this are decoders; no encoder was measured" in warnings
+    assert "the data look like protein, and the family named is DNA" in warnings
+
+
+def test_the_config_of_an_encoder_has_a_row_for_its_mask() -> None:
+    asked = replace(question(10**7, vocab=33), objective="masked", data=facts())
+    words = make_plan(asked).export_command
+    assert words is not None
+    assert f" --data {facts().folder} --vocab 33 --format hf-esm " in words
+    causal = make_plan(replace(asked, objective="causal")).export_command
+    assert causal is not None
+    assert "--vocab" not in causal
 
 
 def test_a_plan_says_what_it_rests_on() -> None:
@@ -239,11 +275,10 @@ def test_data_with_too_few_tokens_are_warned_of_with_what_they_feed() -> None:
         for tokens in (10**6, 10**9)
     )
     assert few[0] == (
-        "the data have 1,000,000 tokens, 0.33 per parameter at 4 epochs, and 20 are usual: enough "
-        "for about 200,000 parameters; the depth is chosen for 1 token per parameter, the fewest "
-        "that runs tell of"
+        "few data: 1,000,000 tokens, 0.33 per parameter at 4 epochs, where 20 are usual; they suit "
+        "about 200,000 parameters"
     )
-    assert not any("the data have" in warning for warning in many)
+    assert not any("few data" in warning for warning in many)
 
 
 def test_a_rule_that_asks_for_less_than_a_token_trains_on_one() -> None:

@@ -78,5 +78,5 @@ def test_more_layers_at_one_size_take_longer_on_a_gpu() -> None:
 
 
 def test_a_machine_that_nobody_timed_is_refused_with_those_that_were() -> None:
-    with pytest.raises(InvalidValue, match=r"^gpu='abacus' is none that was timed; use h200, cpu"):
+    with pytest.raises(InvalidValue, match=r"^gpu='abacus' was not timed; use h200, cpu"):
         known_speed("abacus")

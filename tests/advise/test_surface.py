@@ -29,6 +29,7 @@ PLANTED = Surface(
     hurry=1.2,
     patience=0.5,
     mean=(0.03, 0.02, 0.0, 0.03, 0.0),
+    llama=(-0.02, 0.0, 0.0, 0.0, 0.0),
     spread=(0.03, 0.004, 0.004, 0.01, 0.002),
     wave=0.002,
     size_length=0.6,
@@ -39,15 +40,18 @@ PLANTED = Surface(
 )
 
 
-def planted_kind(seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0)) -> Observed:
+def planted_kind(
+    seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0), *, is_llama: bool = False
+) -> Observed:
     """Runs of a kind drawn from the planted surface, each size at a level of its own."""
     random = np.random.default_rng(seed)
     s = np.repeat(sizes, len(DEPTHS))
     x = np.tile(DEPTHS, len(sizes))
     scale = random.choice(SCALES, p=PLANTED.weights)
-    places = Places(params=s, sizes=s, depths=x, kinds=np.zeros(len(s)))
+    llama = np.full(len(s), float(is_llama))
+    places = Places(params=s, sizes=s, depths=x, kinds=np.zeros(len(s)), llama=llama)
     covariance = scale**2 * PLANTED.covariance(places, places) + 1e-12 * np.eye(len(s))
-    mean = scale * PLANTED.terms(places) @ np.array(PLANTED.mean)
+    mean = scale * PLANTED.middle(places)
     losses = random.multivariate_normal(mean, covariance) + np.repeat(
         random.uniform(-1, 1, len(sizes)), len(DEPTHS)
     )
@@ -61,12 +65,13 @@ def planted_kind(seed: int, sizes: tuple[float, ...] = (-2.0, -1.3, -0.7, 0.0)) 
         variances=variances,
         levels=of_sizes(s, np.zeros(len(s))),
         kinds=places.kinds,
+        llama=llama,
     )
 
 
 def smaller(kind: Observed) -> Observed:
     """The runs of networks below 600k parameters."""
-    fields = ("sizes", "tokens", "depths", "losses", "variances", "levels", "kinds")
+    fields = ("sizes", "tokens", "depths", "losses", "variances", "levels", "kinds", "llama")
     return Observed(**{name: getattr(kind, name)[kind.sizes < -0.5] for name in fields})
 
 
@@ -151,14 +156,16 @@ def test_what_relatives_say_of_a_new_kind_is_what_their_runs_say() -> None:
 def test_with_fading_depth_matters_less_in_larger_networks() -> None:
     faded, even = (replace(PLANTED, fading=fading) for fading in (0.3, 0.0))
     sizes, depths = np.full(2, 3.0), np.log([2.0, 8.0])
-    places = Places(params=sizes, sizes=sizes, depths=depths, kinds=np.zeros(2))
+    places = Places(params=sizes, sizes=sizes, depths=depths, kinds=np.zeros(2), llama=np.zeros(2))
     assert faded.terms(places) == pytest.approx(math.exp(-0.9) * even.terms(places))
 
 
 def test_with_hurry_one_term_goes_away_as_networks_grow() -> None:
     ones = np.ones(1)
     small, large = (
-        PLANTED.terms(Places(params=s * ones, sizes=s * ones, depths=3 * ones, kinds=ones))[0]
+        PLANTED.terms(
+            Places(params=s * ones, sizes=s * ones, depths=3 * ones, kinds=ones, llama=ones)
+        )[0]
         for s in (-1.0, 4.0)
     )
     assert abs(large[2] / large[0]) < 0.01 < abs(small[2] / small[0])
@@ -201,3 +208,15 @@ def test_more_tokens_do_to_depth_what_more_parameters_do() -> None:
     both = of_sizes(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
     assert both.sum(axis=1).tolist() == [1.0, 1.0, 1.0]
     assert both.shape == (3, 3)
+
+
+def test_what_llamas_blocks_change_is_found_and_kept_from_other_networks() -> None:
+    kinds = [planted_kind(seed, is_llama=seed % 2 == 0) for seed in range(12)]
+    found = fit_surface(kinds)
+    assert found.llama[0] < -0.005  # planted: -0.02
+    known = PLANTED.given(None)
+    plain, llama = (
+        outlook(known, 1e6, (1.0, 32.0), training=Training(is_llama=is_llama)).depth
+        for is_llama in (False, True)
+    )
+    assert llama > 1.2 * plain

@@ -49,7 +49,7 @@ def test_prepared_data_bring_their_used_vocabulary_tokens_and_rank(tmp_path: Pat
     document = answer("--params", "1B", "--data", folder)
     assert document["bottleneck"] == {"kind": "vocabulary", "limit": 80}
     assert folder in str(document["export"])
-    assert "the data have 920,269 tokens, 0.0036 per parameter at" in " ".join(document["warnings"])
+    assert "few data: 920,269 tokens, 0.0036 per parameter at" in " ".join(document["warnings"])
     training = document["training"]
     assert training["tokens"] == 4 * 920_269  # read four times, not 20 for each parameter
     assert training["tokens_per_param"] == pytest.approx(0.0036, rel=0.05)
@@ -97,14 +97,14 @@ def test_people_and_programs_are_told_the_same(asked: str) -> None:
     assert text.startswith(
         f"{shape['depth']} layer{'s' * (shape['depth'] != 1)} of width {shape['width']}, "
     )
-    assert f"Expected to lose {regret['value']:.3f} {regret['unit']} to the best depth" in text
+    assert f"About {regret['value']:.3f} {regret['unit']} worse than the best depth" in text
     other = ({"bits per byte", "nats per token"} - {regret["unit"]}).pop()
     assert other not in text.partition(" Next ")[0]
     low, high = document["depth_range"]
     assert low <= shape["depth"] <= high  # type: ignore[operator]
     assert document["basis"]["source"] == "prior"
     total = shape["params"]["total"]  # type: ignore[index]
-    assert f"It has {total:,} parameters" in text
+    assert f" {total:,} parameters" in text
 
 
 @pytest.mark.parametrize(
@@ -278,12 +278,12 @@ def test_the_chart_is_written(tmp_path: Path) -> None:
         (("--params", "1M", "--data", "nowhere"), "there is no file or folder 'nowhere'"),
         (("--bytes", "1MB", "--weight-bits", "3"), "use one of 4, 8, 16, 32"),
         (("--tokens", "0"), "tokens=0 at 20 a parameter feed no network"),
-        (("--minutes", "30"), "are those of no machine; name a machine that was timed"),
-        (("--minutes", "30", "--gpu", "abacus"), "is none that was timed; use h200, cpu"),
+        (("--minutes", "30"), "need a machine; name a machine that was timed"),
+        (("--minutes", "30", "--gpu", "abacus"), "was not timed; use h200, cpu"),
         (("--minutes", "0", "--gpu", "cpu"), "minutes=0.0 is not in 0.01"),
         (("--minutes", "nan", "--gpu", "cpu"), "minutes=nan is not in"),
         (("--params", "1M", "--gpu", "cpu"), "says whose minutes; give --minutes, too"),
-        (("--params", "1M", "--family", "tea"), "is no family of the atlas; use "),
+        (("--params", "1M", "--family", "tea"), "is no family of data that we know; use "),
         (("--block-params", "100", "--vocab", "33"), "does not pay for one layer"),
         (("--params", "1M", "--vocab", "1"), "vocab=1 is below 2"),
         (("--params", "1M", "--vocab", "9", "--tokenizer", "x"), "each give a vocabulary"),

@@ -8,6 +8,7 @@ import pytest
 
 from archfit.advise.ladder import LadderRun
 from archfit.advise.planner import Plan, make_plan
+from archfit.advise.prior import family_prior
 from archfit.audit.auditor import audit_model
 from archfit.audit.embedding import EmbeddingSpectrum
 from archfit.audit.zoo import zoo_model
@@ -89,7 +90,7 @@ def test_the_chart_of_a_ladder_has_a_line_for_each_size_and_a_point_for_each_dep
         for (size, depth, seed), bits in losses.items()
     ]
     for layout in (WIDE, NARROW):
-        chart = ladder_chart(runs, "text", layout).to_dict()
+        chart = ladder_chart(runs, family_prior("text"), layout).to_dict()
         lines, points, circles = (_layer_rows(chart, at) for at in range(3))
         found = [(row["size"], row["depth"], round(row["bits"], 6)) for row in points]
         assert found == [("250k", 1, 2.5), ("250k", 2, 2.1), ("500k", 2, 1.9)]
@@ -113,7 +114,7 @@ def test_the_curve_of_a_ladder_goes_through_its_runs() -> None:
         for d in (1, 2, 3, 4, 6, 8, 12, 16, 24)
     ]
     lines, points, _ = (
-        _layer_rows(ladder_chart(runs, "text", WIDE).to_dict(), at) for at in range(3)
+        _layer_rows(ladder_chart(runs, family_prior("text"), WIDE).to_dict(), at) for at in range(3)
     )
     for point in points:
         nearest = min(lines, key=lambda row: abs(math.log(row["depth"] / point["depth"])))

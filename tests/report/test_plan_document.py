@@ -41,9 +41,9 @@ def test_the_answer_is_the_shape_and_how_sure_it_is() -> None:
     size = f"{plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings"
     assert size in text_of(plan_document(plan), why=True)
     low, high = plan.depth_range
-    assert f"{low} to {high} layers would do about as well" in said
-    assert f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth" in said
-    assert f"(90 %: below {regret.at_most:.3f})." in said
+    assert f"{low} to {high} layers are likely as good" in said
+    assert f"About {regret.expected:.3f} {regret.unit} worse than the best depth" in said
+    assert f"(90 %: at most {regret.at_most:.3f})." in said
     assert f"Based on {plan.basis.runs} networks of up to " in said
 
 
@@ -112,11 +112,11 @@ def test_a_size_that_misses_the_budget_is_said_with_its_distance() -> None:
     missed = plan.params.total / 125e6 - 1
     assert abs(missed) >= 0.01
     beside = f"{abs(100 * missed):.1f} % {'more' if missed > 0 else 'fewer'}"
-    assert f"It has {plan.params.total:,} parameters ({beside}), " in total_words(plan)
+    assert f"{plan.params.total:,} parameters ({beside}), " in total_words(plan)
     near = replace(
         plan, request=replace(plan.request, budget=TotalParams(params=plan.params.total))
     )
-    assert f"It has {plan.params.total:,} parameters, " in total_words(near)
+    assert f"{plan.params.total:,} parameters, " in total_words(near)
 
 
 def test_patches_are_neither_measured_nor_exported() -> None:

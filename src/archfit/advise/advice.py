@@ -91,7 +91,7 @@ def advised(
     """Measure on the data, if there is something to measure with, and decide."""
     source, options = request.source, request.options
     family = options.family_of(facts_of(data).family)
-    found, prior, speed = None, family_prior(family), None
+    found, prior, speed = None, family_prior(family, options.block_family), None
     if measuring is not None:
         is_fixed = source.is_prepared or source.vocab is not None
         tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
@@ -116,8 +116,7 @@ def decided(
 ) -> Advice:
     """The plan for data that are there, after these runs."""
     request = _request(source, options, data, family, speed)
-    prior = family_prior(family)
-    plan = make_plan(request, knowledge(prior, runs))
+    plan = make_plan(request, knowledge(family_prior(family, request.block), runs))
     warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
     return Advice(
         source=source,

@@ -17,19 +17,22 @@ from typing import TypeAlias
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
 from archfit.advise.prior import TEXT, FamilyPrior, outlook, shipped_prior
-from archfit.advise.prior_runs import LEAST_SIZE, grid_settings, schedule_groups, tokens_at
+from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
+from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import Training, joined
+from archfit.advise.surface import USUAL_TOKENS, joined
 from archfit.fit.atlas import HELD_BACK, Atlas, Series, read_atlas
 from archfit.fit.best_depth import DepthCurve, DepthPoint, depth_curves
 from archfit.fit.curves import RESAMPLES, generator
 from archfit.fit.noise import TAIL
 from archfit.fit.public_grids import SOURCES, PublicNetwork
 from archfit.spec import lazy_numpy as np
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
-ATLAS, UNSEEN = "atlas", "held-back"
+ATLAS, UNSEEN = "atlas", "held-back"  # the latter until the prior was fitted
+ALL_GRIDS = (ATLAS, UNSEEN, *SOURCES)
 FIXED = (4, 6, 8, 12, 16, 24)
 PRIOR, LADDER = "archfit plan", "archfit advise"
 GRID_POINTS = 120
@@ -55,6 +58,7 @@ class Setting:
     runs: tuple[LadderRun, ...]  # of smaller networks, that a ladder could have made
     vocab: int
     tokens_per_param: float
+    block: BlockFamily
 
     def regret(self, depth: float) -> float:
         """Of a depth, against the reference; a mean over halves."""
@@ -136,14 +140,11 @@ def backtest(atlas: Atlas, grids: Sequence[str]) -> tuple[Backtest, ...]:
         settings = public_settings(grid) if is_public else atlas_settings(own)
         unit = "nats per token" if is_public else "bits per byte or symbol"
         if settings:
-            scores = sorted(_scores(settings), key=_order)
+            # Means of rules are of different settings; what they lose more than the prior is not.
+            more = {score: score.more.value for score in _scores(settings)}
+            scores = sorted(more, key=lambda score: (more[score] is None, more[score]))
             found.append(Backtest(grid=grid, unit=unit, settings=settings, scores=tuple(scores)))
     return tuple(found)
-
-
-def _order(score: RuleScore) -> float:
-    """Means of rules are of different settings; what they lose more than the prior is not."""
-    return math.inf if score.more.value is None else score.more.value
 
 
 def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
@@ -157,6 +158,7 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
             vocabs[series] = vocab
     found = []
     for series, points in runs.items():
+        is_usual = series.tokens_a_parameter == USUAL_TOKENS
         whole = _curves(repr(series), points)
         halves = [
             _curves(repr(series), [each for each in points if each[2] % 2 == half])
@@ -172,18 +174,21 @@ def atlas_settings(atlas: Atlas) -> tuple[Setting, ...]:
                         size=size,
                         ends=(float(curve.depths[0]), float(curve.depths[-1])),
                         halves=_halves(curve, [half.get(size) for half in halves]),
-                        runs=_smaller(points, size) if series.is_plain else (),
+                        runs=_smaller(points, size) if is_usual else (),
                         vocab=vocabs[series],
                         tokens_per_param=series.tokens_a_parameter,
+                        block=series.block,
                     )
                 )
     return tuple(found)
 
 
 def _words(series: Series) -> str:
-    """A kind and its vocabulary, and its tokens where they are not the usual ones."""
-    tokens = "" if series.is_plain else f", {series.tokens_a_parameter} tokens a parameter"
-    return f"{series.kind}, {series.vocabulary}{tokens}"
+    """A kind and its vocabulary, its tokens and blocks where they are not the usual ones."""
+    usual = series.tokens_a_parameter == USUAL_TOKENS
+    tokens = "" if usual else f", {series.tokens_a_parameter} tokens a parameter"
+    block = "" if series.block == "gpt2" else ", Llama's blocks"
+    return f"{series.kind}, {series.vocabulary}{tokens}{block}"
 
 
 def _curves(name: str, points: Iterable[tuple[int, DepthPoint, int]]) -> dict[int, DepthCurve]:
@@ -203,16 +208,13 @@ def _curves(name: str, points: Iterable[tuple[int, DepthPoint, int]]) -> dict[in
 def _halves(
     whole: DepthCurve, halves: Sequence[DepthCurve | None]
 ) -> tuple[tuple[float, Score], ...]:
+    """Of each a reference depth, and the curve that scores it: one half of the seeds, the other."""
     first, second = halves
-    same = first and second and len(first.points) == len(second.points) == len(whole.points)
-    if first is None or second is None or not same:
-        return ((_best(whole), whole.at),)
-    return (_best(first), second.at), (_best(second), first.at)
-
-
-def _best(curve: DepthCurve) -> float:
-    assert curve.best.value is not None
-    return curve.best.value
+    if first and second and len(first.points) == len(second.points) == len(whole.points):
+        pairs = [(first, second), (second, first)]
+    else:
+        pairs = [(whole, whole)]
+    return tuple((best, other.at) for one, other in pairs if (best := one.best.value) is not None)
 
 
 def _smaller(points: Iterable[tuple[int, DepthPoint, int]], size: int) -> tuple[LadderRun, ...]:
@@ -251,9 +253,9 @@ def _climbed(setting: Setting, prior: FamilyPrior) -> Knowledge:
 
 def public_settings(grid: str) -> tuple[Setting, ...]:
     """Sizes of each schedule of a public grid, scored by a quadratic through its networks."""
-    found, settings = [], grid_settings(grid)
-    groups = schedule_groups(settings)
-    for name, networks in settings.items():
+    found, schedules = [], schedules_of(grid)
+    groups = schedule_groups(schedules)
+    for name, networks in schedules.items():
         sizes = np.log([network.params for network in networks])
         score = _quadratic(networks)
         for log_size in np.quantile(sizes, np.linspace(0.1, 0.9, SIZES_OF_A_GRID)):
@@ -274,6 +276,7 @@ def public_settings(grid: str) -> tuple[Setting, ...]:
                         runs=(),
                         vocab=0,
                         tokens_per_param=tokens_at(networks, math.exp(log_size)),
+                        block=GRID_BLOCKS[grid],
                     )
                 )
     return tuple(found)
@@ -304,7 +307,8 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
     for setting in settings:
         for rule, depth in _rules(setting).items():
             picks[rule].append(_pick(setting, depth))
-        prior = _unseen(setting.grid, setting.family if setting.grid == ATLAS else "")
+        family = setting.family if setting.grid == ATLAS else ""
+        prior = _unseen(setting.grid, family, setting.block)
         picks[PRIOR].append(_outlook_pick(setting, Knowledge.of_prior(prior)))
         if setting.runs and setting.size >= LEAST_LADDER:
             picks[LADDER].append(_outlook_pick(setting, _climbed(setting, prior)))
@@ -314,17 +318,17 @@ def _scores(settings: Sequence[Setting]) -> Iterable[RuleScore]:
 
 
 @cache
-def _unseen(grid: str, family: str) -> FamilyPrior:
+def _unseen(grid: str, family: str, block: BlockFamily) -> FamilyPrior:
     """What is known without the family, or the grid, of a setting."""
     prior = shipped_prior()
     if grid == ATLAS:  # a family of the user's is in none
         kinds = [kind for name, some in prior.runs.items() if name != family for kind in some]
         posterior = prior.families.get(family, prior.all).given(None)
-        return FamilyPrior(family=None, posterior=posterior, kinds=tuple(kinds))
+        return FamilyPrior(family=None, posterior=posterior, kinds=tuple(kinds), block=block)
     others = [kind for name, some in prior.grid_runs.items() if name != grid for kind in some]
     text = *prior.runs[TEXT], *others
     posterior = prior.grids[grid].given(joined([kind.observed for kind in text]))
-    return FamilyPrior(family=TEXT, posterior=posterior, kinds=text)
+    return FamilyPrior(family=TEXT, posterior=posterior, kinds=text, block=block)
 
 
 def _rules(setting: Setting) -> dict[str, float]:
@@ -346,7 +350,7 @@ def _pick(setting: Setting, depth: float, at_most: float | None = None) -> Pick:
 
 
 def _outlook_pick(setting: Setting, known: Knowledge) -> Pick:
-    training = Training(known.kind, setting.tokens_per_param)
+    training = known.prior.training(known.kind, setting.tokens_per_param)
     found = outlook(known.posterior, setting.size, setting.ends, training=training)
     best, score = setting.halves[0]
     return _pick(setting, found.depth, found.regret_at_most * score(best))
@@ -392,8 +396,3 @@ def _over_families(numbers: Mapping[str, Sequence[float]], *, is_signed: bool = 
     drawn = generator("families").choice(means, (RESAMPLES, count)).mean(axis=1)
     low, high = (float(end) for end in np.quantile(drawn, [tail, 1 - tail]))
     return Estimate(value=mean, low=low, high=high)
-
-
-def all_grids() -> tuple[str, ...]:
-    """The atlas, kinds of data that were held back until the prior was fitted, and public ones."""
-    return (ATLAS, UNSEEN, *SOURCES)

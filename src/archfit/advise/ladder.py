@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from archfit.advise.prior import DRAWS, FamilyPrior
 from archfit.advise.prior_runs import LEAST_SIZE, log_tokens, observed_rows
 from archfit.advise.shapes import Knowledge
-from archfit.advise.surface import USUAL_TOKENS, Observed, Training
+from archfit.advise.surface import USUAL_TOKENS, Observed
 from archfit.fit.best_depth import SHARE_OF_SIZE
 from archfit.spec import lazy_numpy as np
 
@@ -86,7 +86,7 @@ def _observed(prior: FamilyPrior, runs: Sequence[LadderRun], noise: float) -> Ob
         missed = SHARE_OF_SIZE * prior.slope(run.size) * math.log(run.params / run.size)
         logs = math.log(run.size / 1e6), math.log(run.depth), math.log(run.bits) - missed
         rows.append((*logs, noise**2, log_tokens(run.tokens_per_param)))
-    return observed_rows(rows)
+    return observed_rows(rows, block=prior.block)
 
 
 def next_rung(prior: FamilyPrior, runs: Sequence[LadderRun], limits: LadderLimits) -> Rung | None:
@@ -126,7 +126,9 @@ def _rungs(
 
 def contenders(known: Knowledge, size: int, depths: Sequence[int], count: int) -> tuple[int, ...]:
     """So many of these depths, spread over where the best of a size may be, the likely ends too."""
-    drawn = known.posterior.draws(size, np.array(depths, dtype=float), DRAWS, Training(known.kind))
+    drawn = known.posterior.draws(
+        size, np.array(depths, dtype=float), DRAWS, known.prior.training(known.kind)
+    )
     best = np.bincount(drawn.argmin(axis=1), minlength=len(depths)) / len(drawn)
     middles = np.cumsum(best) - best / 2
     at = [int(np.abs(middles - share).argmin()) for share in np.linspace(TAIL, 1 - TAIL, count)]

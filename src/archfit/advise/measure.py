@@ -7,7 +7,7 @@ and one that is given more time climbs further.
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archfit.advise.ladder import DEPTHS, SIZES, LadderLimits, LadderRun, Rung, climbed, knowledge
@@ -16,6 +16,7 @@ from archfit.advise.speed import Speed, TimedNetwork, fitted_speed, known_speed
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import Tokenisation, given_tokenisation, retokenised
 from archfit.spec import RunRecord, RunSpec
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import SWEEP, read_record
 from archfit.spec.rates import EPOCHS
 from archfit.sweep.folder import open_sweep, read_sweep, write_results
@@ -112,6 +113,7 @@ class Measuring:
     runner: LadderRunner
     data: PreparedData
     seconds: float
+    block: BlockFamily = "gpt2"
     began: float = field(default_factory=time.monotonic)
     pace: float = 0.0  # seconds that pass for one of a network alone
     failures: dict[str, str] = field(default_factory=dict)
@@ -150,7 +152,8 @@ class Measuring:
         wanted = numbers["tokens_a_parameter"] * size
         if wanted > EPOCHS * self.train_tokens[corpus.hash]:
             return []
-        return list(atlas(numbers, recipe_of(numbers["recipe"]), [corpus]))
+        recipe = replace(recipe_of(numbers["recipe"]), block=self.block)
+        return list(atlas(numbers, recipe, [corpus]))
 
     def takes(self, cells: Iterable[Cell]) -> float:
         """Seconds, about."""

@@ -34,6 +34,8 @@ TABLE_WIDTH, TABLE_POWER = 0.45, 0.38  # the width of a usual network goes about
 USUAL_DEPTH = 8  # layers
 TEXT_VOCAB = 256  # from here on a vocabulary of unknown origin is taken for text
 ANY = "any"  # names no family
+# What data of other families have without more ado, as in the atlas: letters, characters, bytes.
+OWN_VOCABS = {"DNA": 5, "protein": 24, "molecules": 28, "music": 83, "pixels": 257, "signal": 257}
 SPELT = ("DNA", "protein", "molecules")  # in letters of their own: nobody reads these as bytes
 MOST_SIDES = 4  # time, height, width and channels
 
@@ -91,7 +93,6 @@ class PlanRequest:
     objective: Objective = "causal"
 
     def __post_init__(self) -> None:
-        check_choice(get_args(BlockFamily), block=self.block)
         check_choice(get_args(Objective), objective=self.objective)
         check_at_least(1, context=self.context, max_depth=self.max_depth)
         check_tokens_per_param(self.tokens_per_param)
@@ -196,6 +197,12 @@ class PlanOptions:
     block: str = "gpt2"
     objective: str = "causal"
 
+    @property
+    def block_family(self) -> BlockFamily:
+        """The blocks that were named."""
+        check_choice(get_args(BlockFamily), block=self.block)
+        return self.block  # type: ignore[return-value]  # it was checked
+
     def request(
         self,
         vocabulary: VocabularySize | None = None,
@@ -207,7 +214,8 @@ class PlanOptions:
         `speed` is that of a machine which was timed, where minutes are asked for and no name.
         """
         if vocabulary is None and not (self.vocab is None and self.patch):
-            size = self.usual_vocab(speed) if self.vocab is None else self.vocab
+            own = OWN_VOCABS.get(self.family_of(None) or "") or self.usual_vocab(speed)
+            size = own if self.vocab is None else self.vocab
             vocabulary = VocabularySize(size=size, used=size)
         if vocabulary is not None and self.objective == "masked":  # and the token that hides others
             vocabulary = VocabularySize(size=vocabulary.size + 1, used=vocabulary.used + 1)
@@ -223,7 +231,7 @@ class PlanOptions:
             tokens_per_param=self.tokens_per_param,
             data=data,
             family=self._family(vocabulary, data),
-            block=self.block,  # type: ignore[arg-type]  # it checks
+            block=self.block_family,
             objective=self.objective,  # type: ignore[arg-type]  # it checks
         )
 
@@ -254,7 +262,7 @@ class PlanOptions:
         names = {name.lower(): name for name in known_families()}
         if self.family and self.family.lower() not in (*names, ANY):
             way_out = f"use {', '.join(names.values())} or {ANY}"
-            raise InvalidValue("family", self.family, "is no family of the atlas", way_out)
+            raise InvalidValue("family", self.family, "is no family of data that we know", way_out)
         return names.get(self.family.lower()) if self.family else found
 
     def _family(self, vocabulary: VocabularySize | None, data: DataFacts | None) -> str | None:
@@ -269,9 +277,11 @@ class PlanOptions:
         named = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
         if len(named) != 1:
             found = f"{' and '.join(named)} are" if named else "no budget is"
+            is_both = named == ["--params", "--tokens"]
+            both = "; for both --params and --tokens-per-param, as in 80" if is_both else ""
             raise ValueError(
                 f"{found} given; give one of --params 125M, --block-params 100M, --flops 1e19, "
-                "--minutes 30 --gpu h200, --bytes 16MB or --tokens 1B"
+                f"--minutes 30 --gpu h200, --bytes 16MB or --tokens 1B{both}"
             )
         if self.gpu and self.minutes is None:
             raise InvalidValue("gpu", self.gpu, "says whose minutes", "give --minutes, too")
@@ -293,7 +303,7 @@ class PlanOptions:
         minutes = self.minutes or 0.0
         if not self.gpu and speed is None:
             way_out = "name a machine that was timed, as in --gpu h200 or --gpu cpu"
-            raise InvalidValue("minutes", f"{minutes:g}", "are those of no machine", way_out)
+            raise InvalidValue("minutes", f"{minutes:g}", "need a machine", way_out)
         timed = known_speed(self.gpu) if self.gpu or speed is None else speed
         return TrainingMinutes(
             minutes=minutes, speed=timed, gpu=self.gpu, tokens_per_param=self.tokens_per_param

@@ -97,8 +97,9 @@ class Plan:
         if name is None:
             return None
         words = f"archfit export --depth {shape.depth} --width {shape.width} --heads {shape.heads}"
-        data, vocab = request.data, f" --vocab {request.input_dimensions}"
-        words += f" --data {shlex.quote(data.folder)}" if data else vocab
+        words += f" --data {shlex.quote(request.data.folder)}" if request.data else ""
+        if request.data is None or request.objective == "masked":  # data do not count the mask
+            words += f" --vocab {request.input_dimensions}"
         words += " --tied" if request.is_tied else ""
         words += f" --rank {request.rank}" if name == "hf-opt" else ""
         if request.tokens_per_param != CHINCHILLA_TOKENS:
@@ -119,7 +120,7 @@ class Plan:
 
 def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
     """The shape of least expected loss by the prior, or by runs on the data, and all about it."""
-    known = knowledge or Knowledge.of_family(request.family)
+    known = knowledge or Knowledge.of_family(request.family, request.block)
     best = best_shape(request, known)
     shape, limit, sized = best.shape, request.limit, request
     if isinstance(request.budget, TrainingMinutes):  # the parameters that it came to
@@ -136,7 +137,7 @@ def make_plan(request: PlanRequest, knowledge: Knowledge | None = None) -> Plan:
         advice=all_advice(_network_facts(request, shape)),
         repairs=repairs_for(sized, shape.width) if bottleneck else (),
         costs=_costs(request, shape, best.params),
-        warnings=(*_data_warnings(request, best), *_depth_warnings(best, known)),
+        warnings=(*_data_warnings(request, best), *_depth_warnings(request, best, known)),
     )
 
 
@@ -202,39 +203,33 @@ def _costs(request: PlanRequest, shape: RoundedShape, sizes: Parts) -> Costs:
 
 
 def _data_warnings(request: PlanRequest, best: BestShape) -> Iterator[str]:
-    """What the data do not hold for the network."""
+    """What the data do not hold for the network, or are not."""
     data, usual = request.data, request.tokens_per_param
-    each = request.trained_tokens(best.params.total)
-    if data is None or each == usual:
+    if data is None:
         return
-    told = ""
-    if best.tokens > request.trained_tokens(best.size):
-        tokens = f"{best.tokens:.2g} token{'s' if best.tokens != 1 else ''}"
-        told = f"; the depth is chosen for {tokens} per parameter, the fewest that runs tell of"
-    yield (
-        f"the data have {data.tokens:,} tokens, {each:.2g} per parameter at {EPOCHS} epochs, and "
-        f"{usual:g} are usual: enough for about {EPOCHS * data.tokens / usual:,.0f} parameters"
-        f"{told}"
-    )
+    each = request.trained_tokens(best.params.total)
+    if each < usual:
+        enough = float(f"{EPOCHS * data.tokens / usual:.2g}")
+        yield (
+            f"few data: {data.tokens:,} tokens, {each:.2g} per parameter at {EPOCHS} epochs, where "
+            f"{usual:g} are usual; they suit about {enough:,.0f} parameters"
+        )
+    if data.family and request.family and data.family != request.family:
+        yield f"the data look like {data.family}, and the family named is {request.family}"
 
 
-def _depth_warnings(best: BestShape, known: Knowledge) -> Iterator[str]:
+def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> Iterator[str]:
     """Where nobody has looked, or theory says more than the runs."""
     depth, width = best.shape.depth, best.shape.width
     times = best.size / max(known.largest, known.prior.largest)
-    if times > FAR:
-        yield (
-            f"this is {times:,.0f} times the largest network trained on such data: the depth is an "
-            "extrapolation"
-        )
-    elif times > BEYOND:
-        yield f"this is {times:.1f} times the largest network trained on such data"
+    if times > BEYOND:
+        said = f"an extrapolation: {times:,.0f}" if times > FAR else f"{times:.1f}"
+        yield f"{said} times the largest network trained on such data"
+    if request.objective == "masked" and not known.own_runs:
+        yield "the networks behind this are decoders; no encoder was measured"
     if depth >= known.deepest:
         yield f"no network of such data deeper than {known.deepest} layers was trained"
     least = math.log(width) / math.log(3)
     if depth < least:
-        layers = "layer is" if depth == 1 else "layers are"
-        yield (
-            f"{depth} {layers} fewer than log3 of the width, {least:.1f}, where theory (Levine et "
-            "al. 2020) would stop widening; trained networks say otherwise"
-        )
+        needed = "" if depth == request.max_depth else "; trained networks needed fewer"
+        yield f"theory asks for {math.ceil(least)} layers at this width{needed}"

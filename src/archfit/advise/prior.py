@@ -15,8 +15,10 @@ from typing import Any, TypeAlias
 from archfit.advise.prior_runs import KindRuns
 from archfit.advise.surface import (
     USUAL,
+    USUAL_TOKENS,
     Observed,
     Posterior,
+    Reals,
     Relatives,
     Surface,
     Training,
@@ -24,11 +26,13 @@ from archfit.advise.surface import (
 )
 from archfit.spec import from_json
 from archfit.spec import lazy_numpy as np
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import packed_file
 
 PRIOR = "prior.json"
 TEXT = "text"  # the family of public grids
 GRID_DEPTHS = 80  # at which a decision looks
+GRID_BEYOND = 20  # of depths that are not to be chosen
 DRAWS = 1000
 SURE = 0.9
 CLOSE = 0.01  # bits per byte: depths this near the best are as good
@@ -76,7 +80,7 @@ def _new_kind(surface: Surface, found: Mapping[str, Any]) -> Posterior:
 def _kind(found: Mapping[str, Any]) -> KindRuns:
     """Without the codec's checks of every number: there are thousands, and the file is ours."""
     rows = tuple(map(tuple, found["rows"]))
-    return KindRuns(name=found["name"], is_grid=found["is_grid"], rows=rows)
+    return KindRuns(**{**found, "rows": rows})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +90,7 @@ class FamilyPrior:
     family: str | None
     posterior: Posterior
     kinds: tuple[KindRuns, ...]  # of the family; of all where it is not known
+    block: BlockFamily = "gpt2"  # of the networks that are asked about
 
     @property
     def runs(self) -> int:
@@ -119,19 +124,24 @@ class FamilyPrior:
         return math.fsum(slopes) / len(slopes)
 
     def _nearest(self, size: float) -> list[KindRuns]:
-        """The kinds whose networks are nearest in size."""
+        """The kinds whose networks are nearest in size, with these blocks if any has them."""
 
         def distance(kind: KindRuns) -> float:
             low, high = kind.sizes
             return abs(math.log(size / min(max(size, low), high)))
 
-        least = min(map(distance, self.kinds))
-        return [kind for kind in self.kinds if distance(kind) <= least + 1e-9]
+        like = [kind for kind in self.kinds if kind.block == self.block] or self.kinds
+        least = min(map(distance, like))
+        return [kind for kind in like if distance(kind) <= least + 1e-9]
 
     def with_runs(self, own: Observed) -> Posterior:
         """After runs on new data, whose kind is the last number."""
         kinds = [kind.observed for kind in self.kinds] if self.family else []
         return self.posterior.surface.given(joined([*kinds, own]))
+
+    def training(self, kind: int, tokens_per_param: float = USUAL_TOKENS) -> Training:
+        """Networks of these blocks on a kind of data."""
+        return Training(kind, tokens_per_param, self.block == "llama")
 
     @property
     def own_kind(self) -> int:
@@ -152,14 +162,15 @@ def known_families() -> tuple[str, ...]:
 
 
 @cache
-def family_prior(family: str | None) -> FamilyPrior:
+def family_prior(family: str | None, block: BlockFamily = "gpt2") -> FamilyPrior:
     """The prior of a family that the atlas has; of any other, or None, that of all kinds."""
     prior = shipped_prior()
     if family is None or family not in prior.runs:
         kinds = tuple(kind for some in prior.runs.values() for kind in some)
-        return FamilyPrior(family=None, posterior=prior.all.given(None), kinds=kinds)
-    kinds = prior.kinds_of(family)
-    return FamilyPrior(family=family, posterior=prior.new_kinds[family], kinds=kinds)
+        posterior = prior.all.given(None)
+        return FamilyPrior(family=None, posterior=posterior, kinds=kinds, block=block)
+    kinds, posterior = prior.kinds_of(family), prior.new_kinds[family]
+    return FamilyPrior(family=family, posterior=posterior, kinds=kinds, block=block)
 
 
 DepthCost: TypeAlias = Callable[[float], float]  # of ln loss, that a depth has beside its own
@@ -182,20 +193,32 @@ class DepthOutlook:
 def outlook(
     posterior: Posterior,
     size: float,
-    ends: tuple[float, float],
+    ends: tuple[float, ...],
     *,
     close: float = CLOSE,
     training: Training = USUAL,
     cost: DepthCost | None = None,
 ) -> DepthOutlook:
-    """The depth of least expected loss between two ends; `close` is a share of the loss."""
-    depths = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), GRID_DEPTHS))
-    drawn = posterior.draws(size, depths, DRAWS, training)
-    if cost is not None:
-        drawn = drawn + np.array([cost(float(depth)) for depth in depths])
-    regrets = np.expm1(drawn - drawn.min(axis=1, keepdims=True))
+    """The depth of least expected loss between two ends; `close` is a share of the loss.
+
+    Up to a third end, if there is one, depths are not chosen, but what they gain is regret.
+    """
+    low, high, *reach = ends
+    depths = np.exp(np.linspace(math.log(low), math.log(high), GRID_DEPTHS))
+
+    def drawn_and_regrets(beyond: Reals) -> tuple[Reals, Reals]:
+        every = np.append(depths, beyond)
+        drawn = posterior.draws(size, every, DRAWS, training)
+        if cost is not None:
+            drawn = drawn + np.array([cost(float(depth)) for depth in every])
+        kept = drawn[:, :GRID_DEPTHS]
+        return kept, np.expm1(kept - drawn.min(axis=1, keepdims=True))
+
+    drawn, regrets = drawn_and_regrets(np.empty(0))
+    best = int(regrets.mean(axis=0).argmin())
+    if reach and reach[0] > high:  # after the choice: random numbers of more depths differ
+        drawn, regrets = drawn_and_regrets(np.geomspace(high, reach[0], GRID_BEYOND)[1:])
     means = regrets.mean(axis=0)
-    best = int(means.argmin())
     near = np.flatnonzero((regrets <= close).mean(axis=0) >= 0.5)
     near = np.append(near, best)
 

@@ -12,6 +12,7 @@ from archfit.fit.atlas import Atlas, Series
 from archfit.fit.best_depth import DepthCurve
 from archfit.fit.public_grids import PublicNetwork, public_networks
 from archfit.spec import lazy_numpy as np
+from archfit.spec.architecture import BlockFamily
 
 LEAST_NOISE = 5e-4  # of ln loss: what no number of seeds takes away
 GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may have
@@ -20,13 +21,17 @@ SPAN = 3  # the deepest of them over the shallowest, at least
 LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
 LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
 LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
+# Rotary positions and gated units as in Llama, or learned positions (archai also Transformer-XL's).
+GRID_BLOCKS: dict[str, BlockFamily] = {"gemstones": "llama", "gadre": "llama", "archai": "gpt2"}
 NATS_A_BYTE = 4.3 * math.log(2)  # of text, a nat per token of a large vocabulary: 4.3 bytes a token
 
 
 Row: TypeAlias = tuple[float, float, float, float, float]  # as of `observed_rows`
 
 
-def observed_rows(rows: Sequence[Row], *, is_grid: bool = False) -> Observed:
+def observed_rows(
+    rows: Sequence[Row], *, is_grid: bool = False, block: BlockFamily = "gpt2"
+) -> Observed:
     """Networks on one kind of data: ln size, ln depth, ln loss, its variance, and ln of the tokens
     a parameter over the usual ones.
 
@@ -44,6 +49,7 @@ def observed_rows(rows: Sequence[Row], *, is_grid: bool = False) -> Observed:
         variances=variances,
         levels=levels,
         kinds=np.zeros(len(sizes)),
+        llama=np.full(len(sizes), float(block == "llama")),
     )
 
 
@@ -68,17 +74,20 @@ class KindRuns:
     name: str
     is_grid: bool
     rows: tuple[Row, ...]
+    block: BlockFamily = "gpt2"  # the nearer of the two
 
     @classmethod
-    def of(cls, name: str, rows: Iterable[Row], *, is_grid: bool = False) -> "KindRuns":
+    def of(
+        cls, name: str, rows: Iterable[Row], *, block: BlockFamily, is_grid: bool = False
+    ) -> "KindRuns":
         """With as many digits as a file keeps."""
         short = tuple(tuple(float(f"{number:.6g}") for number in row) for row in rows)
-        return cls(name=name, is_grid=is_grid, rows=short)  # type: ignore[arg-type]
+        return cls(name=name, is_grid=is_grid, rows=short, block=block)  # type: ignore[arg-type]
 
     @property
     def observed(self) -> Observed:
         """For the surface."""
-        return observed_rows(self.rows, is_grid=self.is_grid)
+        return observed_rows(self.rows, is_grid=self.is_grid, block=self.block)
 
     @property
     def sizes(self) -> tuple[float, float]:
@@ -114,16 +123,16 @@ def atlas_runs(
 ) -> dict[str, tuple[KindRuns, ...]]:
     """What was trained on each kind of a family in the usual way, whatever its tokens."""
     family = {kind.name: kind.family for kind in atlas.kinds}
-    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    rows: dict[tuple[str, str, BlockFamily], list[Row]] = defaultdict(list)
     for series, own in curves.items():
         if series.is_usual:
             for curve in own:
                 if curve.size >= LEAST_SIZE:
                     found = _rows_of_curve(curve, series.tokens_a_parameter)
-                    rows[series.kind, series.vocabulary] += found
+                    rows[series.kind, series.vocabulary, series.block] += found
     kinds: dict[str, list[KindRuns]] = defaultdict(list)
-    for (kind, vocabulary), found_rows in rows.items():
-        kinds[family[kind]].append(KindRuns.of(f"{kind}, {vocabulary}", found_rows))
+    for (kind, vocabulary, block), found_rows in rows.items():
+        kinds[family[kind]].append(KindRuns.of(f"{kind}, {vocabulary}", found_rows, block=block))
     return {name: tuple(some) for name, some in kinds.items()}
 
 
@@ -210,7 +219,10 @@ def grid_runs(grid: str) -> tuple[KindRuns, ...]:
     """
     settings = grid_settings(grid)
     chosen = dict.fromkeys(schedule_groups(settings).values())
-    kinds = [KindRuns.of(name, grid_rows(settings[name]), is_grid=True) for name in chosen]
+    kinds = [
+        KindRuns.of(name, grid_rows(settings[name]), block=GRID_BLOCKS[grid], is_grid=True)
+        for name in chosen
+    ]
     return tuple(kind for kind in kinds if kind.deepest >= SPAN * kind.shallowest)
 
 
@@ -223,4 +235,4 @@ def law_runs() -> KindRuns:
         for doublings in (-1.0, -0.5, 0.0, 0.5, 1.0):
             logs = math.log(size / 1e6), best + doublings * math.log(2), LAW_COST * doublings**2
             rows.append((*logs, LAW_NOISE**2, 0.0))  # it says nothing of tokens
-    return KindRuns.of("Levine et al. 2020", rows, is_grid=True)
+    return KindRuns.of("Levine et al. 2020", rows, block="gpt2", is_grid=True)

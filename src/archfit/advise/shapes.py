@@ -16,7 +16,8 @@ from archfit.advise.law import WEIGHTS, IdealShape, solve
 from archfit.advise.plan_request import PlanRequest
 from archfit.advise.prior import CLOSE, DepthCost, DepthOutlook, FamilyPrior, family_prior, outlook
 from archfit.advise.prior_runs import LEAST_SIZE
-from archfit.advise.surface import NEW, USUAL_TOKENS, Posterior, Training
+from archfit.advise.surface import NEW, USUAL_TOKENS, Posterior
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.counting import Parts
 from archfit.spec.search import bisect_rising, first_whole
 
@@ -35,6 +36,7 @@ GPU_MULTIPLE = 8  # numbers of 16 bits that the matrix units of a GPU read at on
 TOO_LARGE = 1e6  # what weights that do not fit their room cost, in slacks
 NEIGHBOURS = 3  # multiples to either side that are tried
 LEAST_WIDTH = 16
+UNSEEN = 2.0  # times the deepest network that was seen: so deep larger ones may want to be
 LEAST_RATIO = 2  # of width to depth, where nobody has measured less
 LEAST_TOKENS = 1.0  # a parameter: the fewest at which networks of equal size were compared
 DEEPEST = 1 << 20  # layers: more than any budget buys at twice their width
@@ -84,9 +86,9 @@ class Knowledge:
     own_runs: int = 0  # on the data themselves
 
     @classmethod
-    def of_family(cls, family: str | None) -> "Knowledge":
+    def of_family(cls, family: str | None, block: BlockFamily = "gpt2") -> "Knowledge":
         """Without runs on the data."""
-        return cls.of_prior(family_prior(family))
+        return cls.of_prior(family_prior(family, block))
 
     @classmethod
     def of_prior(cls, prior: FamilyPrior) -> "Knowledge":
@@ -105,12 +107,23 @@ class Knowledge:
         deepest: float,
         tokens_per_param: float = USUAL_TOKENS,
         cost: DepthCost | None = None,
+        most: float | None = None,
     ) -> DepthOutlook:
-        """Depths at a size, up to one; nothing is asked below what was fitted."""
-        ends = 1.0, max(1.0 + 1e-9, min(float(self.deepest), deepest))
-        fitted, close = max(size, LEAST_SIZE), CLOSE / self.prior.level(size)
-        training = Training(self.kind, self.tokens_told_of(size, tokens_per_param))
-        return outlook(self.posterior, fitted, ends, close=close, cost=cost, training=training)
+        """Depths at a size, up to one; nothing is asked below what was fitted.
+
+        No depth is chosen beyond `most`, where that is less, or beyond what was seen; what is lost
+        by that counts. In networks larger than any that was seen the best may be deeper than all.
+        """
+        seen = self.deepest * (UNSEEN if size > self.largest else 1.0)
+        end = max(1.0 + 1e-9, min(float(self.deepest), deepest, deepest if most is None else most))
+        return outlook(
+            self.posterior,
+            max(size, LEAST_SIZE),
+            (1.0, end, min(seen, deepest)),
+            close=CLOSE / self.prior.level(size),
+            cost=cost,
+            training=self.prior.training(self.kind, self.tokens_told_of(size, tokens_per_param)),
+        )
 
     def tokens_told_of(self, size: float, tokens_per_param: float) -> float:
         """The same tokens, unless so few say nothing of depths.
@@ -142,7 +155,8 @@ def parts(request: PlanRequest, shape: RoundedShape) -> Parts:
 
 def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> BestShape:
     """The shape of least expected loss that the budget buys."""
-    known = knowledge or Knowledge.of_family(request.family)
+    known = knowledge or Knowledge.of_family(request.family, request.block)
+    request = replace(request, max_depth=min(request.max_depth, known.deepest))  # rounded, too
     sized, slowness, of_depth = _sized_by_time(request, known)
     least = _least_width(sized)
     needed = cost(sized, 1, least)
@@ -151,12 +165,12 @@ def best_shape(request: PlanRequest, knowledge: Knowledge | None = None) -> Best
             f"the budget of {request.budget} does not pay for one layer of width {least}; use a "
             f"larger budget ({needed:,.0f} parameters), a smaller vocabulary or a smaller --context"
         )
-    deepest = min(sized.max_depth, _deepest(sized))
-    size = _size(sized, min(8.0, deepest))
-    found = known.outlook(size, deepest, request.trained_tokens(size), slowness)
+    deepest, most = _deepest(sized), sized.max_depth
+    size = _size(sized, min(8.0, deepest, most))
+    found = known.outlook(size, deepest, request.trained_tokens(size), slowness, most)
     size = _size(sized, found.depth)  # tables shrink as a network deepens: look once more
     tokens = request.trained_tokens(size)
-    found = known.outlook(size, deepest, tokens, slowness)
+    found = known.outlook(size, deepest, tokens, slowness, most)
     shape = shape_of_depth(sized, found.depth)
     shape = shape_of_depth(of_depth(shape.depth), shape.depth) if slowness else shape
     return BestShape(

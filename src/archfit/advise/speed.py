@@ -79,7 +79,7 @@ def known_speed(gpu: str) -> Speed:
     table = tomllib.loads(packed_file(SPEEDS).read_text(encoding="utf-8"))
     if gpu.lower() not in table:
         way_out = f"use {', '.join(table)}; or archfit advise, which times the machine it runs on"
-        raise InvalidValue("gpu", gpu, "is none that was timed", way_out)
+        raise InvalidValue("gpu", gpu, "was not timed", way_out)
     entry = table[gpu.lower()]
     names = ("depth", "width", "vocab", "context")
     networks = [

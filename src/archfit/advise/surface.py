@@ -10,7 +10,9 @@ with the fading f depth matters less in large networks than in small ones, and w
 depth costs small networks, which hardly learn, goes away. Levels are free: only differences between
 depths of one size count. The coefficients c have a normal distribution over kinds of data, the wave
 is a Gaussian process for what those few terms miss, and a, how much data answer to depth at all, is
-one of a few scales with weights of their own. Two kinds of one family (two languages, two
+one of a few scales with weights of their own. Networks of Llama's blocks, which learn sooner, have
+another mean of c; that goes away with size, since GPT-2's learn, too, once they are large, and
+public grids of large networks of either agree. Two kinds of one family (two languages, two
 vocabularies of one text) share `kinship` of that distribution, and the scale, but no wave. All of
 that is fitted to many families; given runs on kinds of a family, on new data, or none, it says
 which depths may be best.
@@ -44,6 +46,7 @@ USUAL_TOKENS = 20.0  # a parameter
 LAST = "centre", "growth", "fading", "hurry", "patience"
 UNIT = 0.02  # of coefficients, so that all numbers of a fit are of one size
 LEAST_LENGTH, MOST_LENGTH = 0.2, 3.0
+ALIKE = 4.0  # million parameters, where half of what Llama's blocks change is gone
 NEW = -1  # the number of a kind without runs
 
 
@@ -52,6 +55,7 @@ class Training(NamedTuple):
 
     kind: int = NEW
     tokens_per_param: float = USUAL_TOKENS
+    is_llama: bool = False  # its blocks, instead of GPT-2's
 
 
 USUAL = Training()
@@ -65,6 +69,7 @@ class Places:
     sizes: Reals  # the same, tokens considered
     depths: Reals  # ln
     kinds: Reals  # numbers of kinds of one family
+    llama: Reals  # 1 with Llama's blocks, 0 with GPT-2's
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,6 +83,7 @@ class Observed:
     variances: Reals  # of those, by seeds
     levels: Reals  # a column for each free level: networks that share one, or powers of the size
     kinds: Reals  # which kind of the family each is of, by number
+    llama: Reals  # 1 with Llama's blocks, 0 with GPT-2's
 
     @cached_property
     def free(self) -> Reals:
@@ -94,7 +100,7 @@ def of_sizes(sizes: Reals, tokens: Reals) -> Reals:
 
 def joined(kinds: Sequence[Observed]) -> Observed:
     """Kinds of one family, numbered as they come, each with its own levels."""
-    names = ("sizes", "tokens", "depths", "losses", "variances")
+    names = ("sizes", "tokens", "depths", "losses", "variances", "llama")
     columns = {name: np.concatenate([getattr(kind, name) for kind in kinds]) for name in names}
     numbers = np.repeat(np.arange(len(kinds)), [len(kind.sizes) for kind in kinds])
     levels = np.zeros((len(numbers), sum(kind.levels.shape[1] for kind in kinds)))
@@ -115,7 +121,8 @@ class Surface:
     fading: float  # of all that depth does, by ln size
     hurry: float  # with which what depth costs small networks goes away, by ln size
     patience: float  # what tokens a parameter are worth, in ln size by their logarithm
-    mean: tuple[float, ...]  # of the coefficients
+    mean: tuple[float, ...]  # of the coefficients, with GPT-2's blocks
+    llama: tuple[float, ...]  # what Llama's add to that
     spread: tuple[float, ...]  # their standard deviations
     wave: float  # standard deviation of the wave
     size_length: float
@@ -128,7 +135,11 @@ class Surface:
         """Where runs are on the surface."""
         sizes = observed.sizes + self.patience * observed.tokens
         return Places(
-            params=observed.sizes, sizes=sizes, depths=observed.depths, kinds=observed.kinds
+            params=observed.sizes,
+            sizes=sizes,
+            depths=observed.depths,
+            kinds=observed.kinds,
+            llama=observed.llama,
         )
 
     def terms(self, places: Places) -> Reals:
@@ -138,6 +149,12 @@ class Surface:
         faded, t = np.exp(-self.fading * places.params), REACH * np.tanh(sizes / REACH)
         hurried, shallow = np.exp(-self.hurry * sizes), np.exp(-z)
         return np.asarray(faded * np.array([z, z * z, z * hurried, shallow, t * shallow])).T
+
+    def middle(self, places: Places) -> Reals:
+        """The mean over kinds, at a scale of 1."""
+        plain, added = (self.terms(places) @ np.array([self.mean, self.llama]).T).T
+        share = places.llama / (1 + np.exp(places.sizes) / ALIKE)
+        return np.asarray(plain + share * added)
 
     def covariance(self, some: Places, others: Places) -> Reals:
         """Between networks and others, at a scale of 1."""
@@ -176,7 +193,7 @@ class Surface:
         shared = self.covariance(places, places)
         alone = observed.free + np.diag(observed.variances + self.misfit**2)
         terms = self.terms(places)
-        middle, kin = terms @ np.array(self.mean), self.kinship * terms * np.array(self.spread) ** 2
+        middle, kin = self.middle(places), self.kinship * terms * np.array(self.spread) ** 2
         for scale in SCALES:
             root = np.asarray(np.linalg.cholesky(scale**2 * shared + alone), dtype=float)
             sides = np.column_stack([observed.losses - scale * middle, scale**2 * kin])
@@ -236,7 +253,8 @@ class Posterior:
         params = math.log(size / 1e6) * ones
         tokens = math.log(training.tokens_per_param / USUAL_TOKENS)
         sizes, kinds = params + self.surface.patience * tokens, training.kind * ones
-        places = Places(params=params, sizes=sizes, depths=np.log(depths), kinds=kinds)
+        llama = float(training.is_llama) * ones
+        places = Places(params=params, sizes=sizes, depths=np.log(depths), kinds=kinds, llama=llama)
         counts = random.multinomial(count, self.weights)
         parts = [
             self._drawn(at, places, random.standard_normal((some, len(depths))))
@@ -247,7 +265,7 @@ class Posterior:
 
     def _drawn(self, at: int, places: Places, normal: Reals) -> Reals:
         surface, scale, terms = self.surface, SCALES[at], self.surface.terms(places)
-        mean = scale * terms @ np.array(surface.mean)
+        mean = scale * surface.middle(places)
         own = scale**2 * surface.covariance(places, places)
         if self.relatives and places.kinds[0] == NEW:
             shift, certainty = map(np.array, self.relatives[at])
@@ -279,7 +297,7 @@ def fit_surface(families: Sequence[Observed], start: Surface | None = None) -> S
 
     begin = usual if start is None else _numbers(start)
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(begin)
-    for at in (2 * TERMS + 1, 2 * TERMS + 2):
+    for at in (3 * TERMS + 1, 3 * TERMS + 2):
         ends[at] = math.log(LEAST_LENGTH), math.log(MOST_LENGTH)
     options = {"maxiter": 200, "maxfun": 10**5, "eps": 1e-6, "ftol": 1e-8}
     found = minimize(cost, begin, method="L-BFGS-B", bounds=ends, options=options)
@@ -290,26 +308,27 @@ def _usual() -> Reals:
     spread, wave = np.log(USUAL_SPREAD), np.log(USUAL_WAVE)
     mean = np.array(USUAL_MEAN) / UNIT
     last = *USUAL_CENTRE, USUAL_FADING, USUAL_HURRY, USUAL_PATIENCE
-    return np.concatenate([mean, spread, wave, np.zeros(len(SCALES)), last])
+    return np.concatenate([mean, spread, np.zeros(TERMS), wave, np.zeros(len(SCALES)), last])
 
 
 def _numbers(surface: Surface) -> Reals:
     wave = surface.wave, surface.size_length, surface.depth_length, surface.misfit
     odds = np.log(surface.weights[:-1]) - math.log(surface.weights[-1])
-    mean = np.array(surface.mean) / UNIT
+    mean, llama = np.array([surface.mean, surface.llama]) / UNIT
     kinship = math.log(surface.kinship / (1 - surface.kinship))
     last = [kinship] + [getattr(surface, name) for name in LAST]
-    return np.concatenate([mean, np.log(surface.spread), np.log(wave), odds, last])
+    return np.concatenate([mean, np.log(surface.spread), llama, np.log(wave), odds, last])
 
 
 def _surface(numbers: Reals) -> Surface:
-    mean, spread, rest = np.split(numbers, [TERMS, 2 * TERMS])
+    mean, spread, llama, rest = np.split(numbers, [TERMS, 2 * TERMS, 3 * TERMS])
     wave, size_length, depth_length, misfit = map(float, np.exp(rest[:4]))
     kinship = -1 - len(LAST)
     odds = np.exp(np.append(rest[4:kinship], 0.0))
     return Surface(
         **dict(zip(LAST, map(float, rest[-len(LAST) :]), strict=True)),
         mean=tuple(float(UNIT * number) for number in mean),
+        llama=tuple(float(UNIT * number) for number in llama),
         spread=tuple(map(float, np.exp(spread))),
         wave=wave,
         size_length=size_length,

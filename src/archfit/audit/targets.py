@@ -150,7 +150,7 @@ def _not_found(word: str, hub: Path) -> str:
     cached = [name.removeprefix("models--").replace("--", "/") for name in folders[:MOST_NAMES]]
     others = {name for name in (*cached, *zoo_rows()) if name.casefold() != word.casefold()}
     ways = [f"close are {', '.join(near)}"] if (near := nearest(word, others)) else []
-    if "/" in word and CACHED_NAME.fullmatch(word):
+    if "/" in word and CACHED_NAME.fullmatch(word) and not word.endswith(".json"):
         ways.append("--download fetches it from Hugging Face")
     return (
         f"{brief(word)} is no file or folder here, none of {len(zoo_rows())} models of the "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archfit import answers
-from archfit.advise.backtest import all_grids
+from archfit.advise.backtest import ALL_GRIDS
 from archfit.cli.options import with_words
 from archfit.cli.output import manner, show
 from archfit.fit.atlas import Atlas, read_atlas, with_own
@@ -100,7 +100,7 @@ def _origin(folder: Path) -> Origin:
     )
 
 
-@with_words("backtest", grids=all_grids())
+@with_words("backtest", grids=ALL_GRIDS)
 def back_test(grid: str | None = None) -> None:
     """How much loss plan, advise and published rules cost on data that they have not seen."""
     show(answers.backtest(grid).document)

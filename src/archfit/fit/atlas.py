@@ -87,14 +87,13 @@ class Series:
 
     @property
     def is_usual(self) -> bool:
-        """Whether only its tokens may differ from what most runs of the atlas are."""
-        facts = self.block, self.rank, self.context, self.precision
-        return facts == ("gpt2", None, 256, "bfloat16")
+        """Whether only its block and tokens may differ from what most runs of the atlas are."""
+        return (self.rank, self.context, self.precision) == (None, 256, "bfloat16")
 
     @property
     def is_plain(self) -> bool:
         """Whether it is what most runs of the atlas are; others differ from it in one thing."""
-        return self.is_usual and self.tokens_a_parameter == 20
+        return self.is_usual and self.block == "gpt2" and self.tokens_a_parameter == 20
 
     @classmethod
     def of(cls, run: AtlasRun) -> "Series":

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from archfit.advise.advice import Advice
 from archfit.advise.measure import least_tokens
-from archfit.advise.prior import DepthOutlook
+from archfit.advise.prior import DepthOutlook, family_prior
 from archfit.advise.shapes import Knowledge, best_shape
 from archfit.fit.atlas import size_words
 from archfit.report.document import (
@@ -61,7 +61,11 @@ def vocabulary_words(advice: Advice) -> str:
 
 def _answer(advice: Advice) -> Iterator[str]:
     yield from (f"Some runs failed: {why}" for why in advice.failures)
-    yield from confidence(advice.plan)
+    sure, *notes = confidence(advice.plan)
+    yield sure
+    if not advice.runs:
+        yield _unmeasured(advice)
+    yield from notes
     if len(advice.trials) > 1:
         best, other = advice.trials[:2]
         rows = advice.data.vocab
@@ -74,8 +78,6 @@ def _answer(advice: Advice) -> Iterator[str]:
     second = advice.runner_up
     if second.lost > 0:
         yield f"{counted(second.depth, 'layer')}: about {second.lost:.3f} bits per byte worse."
-    if not advice.runs:
-        yield _unmeasured(advice)
     yield total_words(advice.plan)
 
 
@@ -88,15 +90,15 @@ def _unmeasured(advice: Advice) -> str:
     if tokens >= least_tokens():
         return f"{nothing} on your data; more --minutes-to-measure may do that."
     return (
-        f"{nothing} on your data: {tokens:,} tokens are too few to tell depths apart. More data "
-        f"would allow it ({least_tokens():,} tokens or more), more --minutes-to-measure would not."
+        f"{nothing} on your data: {tokens:,} tokens are too few ({least_tokens():,} are needed; "
+        "more --minutes-to-measure do not help)."
     )
 
 
 def _why(advice: Advice) -> Iterator[str | Figure]:
     """The prior, the ladder and what both decide, each as a sentence and a figure."""
     plan, runs = advice.plan, advice.runs
-    before = best_shape(plan.request, Knowledge.of_family(plan.request.family))
+    before = best_shape(plan.request, Knowledge.of_family(plan.request.family, plan.request.block))
     yield f"Networks on other data say {_as_good(before.outlook)}."
     for size in sorted({run.size for run in runs}):
         own = [run for run in runs if run.size == size]
@@ -111,10 +113,11 @@ def _why(advice: Advice) -> Iterator[str | Figure]:
             f"{counted(run.depth, 'layer')}, {run.params:,} parameters: {run.bits:.3f}"
             for run in runs
         )
+        prior = family_prior(plan.request.family, plan.request.block)
         yield Figure.of(
             "ladder",
             f"Networks on your data: {'; '.join(measured)}.",
-            lambda page: loaded("depth_charts").ladder_chart(runs, plan.request.family, page),
+            lambda page: loaded("depth_charts").ladder_chart(runs, prior, page),
         )
     yield Figure.of(
         "prior",

@@ -91,6 +91,15 @@ def _section(test: Backtest) -> Section:
         held=_held,
         settings=lambda _: settings,
     )
+    families = {setting.family for setting in test.settings if test.grid in (ATLAS, UNSEEN)}
+    by_family = Table.of(
+        "families",
+        sorted(families),
+        count=lambda family: sum(setting.family == family for setting in test.settings),
+        plan=lambda family: _lost(test, family, PRIOR),
+        advise=lambda family: _lost(test, family, LADDER),
+        other=lambda family: _lost(test, family, _competitor(test).rule),
+    )
     means = (f"{score.rule} {score.mean:.4f}" for score in scored)
     figure = Figure.of(
         "regret-{grid}",
@@ -100,7 +109,22 @@ def _section(test: Backtest) -> Section:
     )
     what = about["long"].get(test.grid, "Your own data.")
     count = f"{counted(settings, 'setting')} of {_families(test)}, in {test.unit}."
-    return Section.of(test.grid, f"{what} {count}", *_notes(test), table, figure, is_why=True)
+    return Section.of(
+        test.grid,
+        f"{what} {count}",
+        *_notes(test),
+        table,
+        *[by_family] * bool(families),
+        figure,
+        is_why=True,
+    )
+
+
+def _lost(test: Backtest, family: str, rule: str) -> float | None:
+    """The mean of what a rule loses on a family, if it is scored there."""
+    picks = (pick for score in test.scores if score.rule == rule for pick in score.picks)
+    lost = [p.regret for p in picks if p.setting.family == family and p.regret is not None]
+    return fmean(lost) if lost else None
 
 
 def _notes(test: Backtest) -> Iterator[str]:

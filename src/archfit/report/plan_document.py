@@ -70,13 +70,13 @@ def confidence(plan: Plan) -> Iterator[str]:
     """How sure the depth is, what to know of it, and what it rests on."""
     regret, basis = plan.regret, plan.basis
     yield (
-        f"Expected to lose {regret.expected:.3f} {regret.unit} to the best depth (90 %: below "
+        f"About {regret.expected:.3f} {regret.unit} worse than the best depth (90 %: at most "
         f"{regret.at_most:.3f})."
     )
     low, high = plan.depth_range
     if low < high:
         close = f"{regret.close:.2f} {regret.unit}"
-        yield f"{low} to {high} layers would do about as well (within {close})."
+        yield f"{low} to {high} layers are likely as good (within {close})."
     yield from (f"Note: {warning}." for warning in plan.warnings)
     where = f"other {basis.family} data" if basis.family else "other data of all kinds"
     where = "your data" if basis.source == "ladder" else where
@@ -91,7 +91,9 @@ def total_words(plan: Plan) -> str:
     if isinstance(budget, TotalParams) and abs(params.total / budget.params - 1) >= NOTABLE:
         more = params.total / budget.params - 1
         beside = f" ({abs(more):.1%} {'more' if more > 0 else 'fewer'})".replace("%", " %")
-    return f"It has {params.total:,} parameters{beside}, {params.embedding:,} in embeddings."
+    rows = f" of {plan.request.vocabulary.size:,} tokens" if plan.request.vocabulary else ""
+    rows += ", input and output shared" if plan.request.is_tied else ""
+    return f"{params.total:,} parameters{beside}, {params.embedding:,} in embeddings{rows}."
 
 
 def _next(plan: Plan) -> Iterator[str]:
@@ -137,10 +139,13 @@ def _depths(plan: Plan) -> Iterator[str]:
     (least, _), *_, (most, _) = outlook.regrets
     half, double = max(least, outlook.depth / 2), min(most, 2 * outlook.depth)
     yield (
-        f"The best depth is {outlook.depth:.1f} before rounding. The chance of a loss lower by "
-        f"over 1 % is {outlook.half_better:.0%} with {half:.1f} layers and "
-        f"{outlook.double_better:.0%} with {double:.1f}."
+        f"The best depth is {outlook.depth:.1f} before rounding. {half:.1f} layers are better by "
+        f"more than 1 % with a probability of {100 * outlook.half_better:.0f} %, {double:.1f} "
+        f"layers with {100 * outlook.double_better:.0f} %."
     )
+    if plan.best.tokens > request.trained_tokens(plan.best.size):
+        tokens = f"{plan.best.tokens:.2g} token{'s' if plan.best.tokens != 1 else ''}"
+        yield f"The depth is that for {tokens} per parameter: no run has fewer."
     if ideal.depth <= DEEPEST_TRAINED:  # else far beyond what it was fitted to
         yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
     yield f"{_trained_on(plan.basis.kinds)} `archfit backtest` says how good such plans are."

@@ -274,7 +274,7 @@ def test_a_page_says_why_in_the_words_of_the_command() -> None:
     words = " ".join(printed("plan", "--params", "10M", "--vocab", "33", "--why").split())
     page = html.unescape(asked("/?budget=10M&vocab=33").content.decode())
     for start, end in (
-        ("Expected to lose", "to the best depth"),
+        ("About", "worse than the best depth"),
         ("Based on", "of all kinds."),
         ("A vocabulary of 33 is below", "a bottleneck"),
     ):
