@@ -141,9 +141,14 @@ def test_no_regret_lies_below_zero_and_a_difference_may(planted: Backtest) -> No
 
 def test_the_document_has_a_row_a_rule_and_its_figure(planted: Backtest) -> None:
     document = backtest_document((planted,))
-    (table,) = document.sections[-2].tables
+    table, by_family = document.sections[-2].tables
     scored = [score for score in planted.scores if score.scored]
     assert [row[0] for row in table.rows] == [score.rule for score in scored]
+    plan = next(score for score in scored if score.rule == PRIOR)
+    for family, count, lost, *_ in by_family.rows:
+        own = [pick.regret for pick in plan.picks if pick.setting.family == family]
+        assert (count, lost) == (str(len(own)), f"{np.mean([each or 0.0 for each in own]):.4f}")
+    assert len(by_family.rows) == len({setting.family for setting in planted.settings})
     unscored = {score.rule for score in planted.scores} - {score.rule for score in scored}
     said = " ".join(document.sections[-2].sentences)
     assert ("Not scored" in said) == bool(unscored)

@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -17,13 +18,13 @@ from archfit.audit.config import model_from_config
 from archfit.audit.findings import LARGEST_CODEBOOK, WRITTEN
 from archfit.export.formats import ExportShape, export_config
 from archfit.spec import Full
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import CONFIG
 from tests_plans import facts
 
 BUDGETS, VOCABS = (3e5, 1e9), (5, 50257)
 FEW = 0.2, 20.0  # tokens a parameter of small data, read four times
 QUESTIONS, PLANS = 140, 120
-FORMAT = "hf-gpt2"
 
 
 def _between(draw: random.Random, ends: tuple[float, float]) -> int:
@@ -37,12 +38,14 @@ def _questions(seed: int) -> Iterator[PlanOptions]:
     for _ in range(QUESTIONS):
         params, vocab = _between(draw, BUDGETS), _between(draw, VOCABS)
         named = WRITTEN if vocab > LARGEST_CODEBOOK else known_families()
-        yield PlanOptions(params=params, vocab=vocab, family=draw.choice((*named, ANY, "")))
+        family, block = draw.choice((*named, ANY, "")), draw.choice(get_args(BlockFamily))
+        yield PlanOptions(params=params, vocab=vocab, family=family, block=block)
 
 
 def _audited(plan: Plan) -> AuditResult:
     """The config that `archfit advise` writes, read again."""
     assert plan.request.vocabulary is not None
+    assert plan.export_format is not None
     shape = ExportShape(
         depth=plan.shape.depth,
         width=plan.shape.width,
@@ -58,7 +61,7 @@ def _audited(plan: Plan) -> AuditResult:
         tokens_per_param=plan.request.tokens_per_param,
         data_tokens=plan.request.data.tokens if plan.request.data else None,
     )
-    document = json.loads(export_config(shape, FORMAT).files[CONFIG])
+    document = json.loads(export_config(shape, plan.export_format).files[CONFIG])
     return audit_model(model_from_config(document, name="planned", origin="here"))
 
 

@@ -139,7 +139,7 @@ def test_the_long_training_has_the_planted_share_at_every_quarter(
     findings: dict[str, EvidenceFinding],
 ) -> None:
     assert shares(findings["rank-long"]) == pytest.approx([0.25] * 4, abs=0.03)
-    assert findings["rank-long"].verdict == "confirmed"
+    assert findings["rank-long"].verdict == "outside the claim's hypotheses"  # 200M tokens
 
 
 def test_cells_of_figure_1_are_judged_beyond_the_vocabulary(

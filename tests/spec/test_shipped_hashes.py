@@ -17,6 +17,7 @@ LATER = {
     "fair-depth",
     "fair-depth-third",
     "figure-one-257",
+    "rank-long",
     "wies-attention",
 }  # sweeps that 0.1 had not
 

@@ -139,6 +139,11 @@ class FamilyPrior:
         kinds = [kind.observed for kind in self.kinds] if self.family else []
         return self.posterior.surface.given(joined([*kinds, own]))
 
+    @property
+    def most_tokens(self) -> float:
+        """The most tokens a parameter that its networks were trained on."""
+        return USUAL_TOKENS * math.exp(max(row[4] for kind in self.kinds for row in kind.rows))
+
     def training(self, kind: int, tokens_per_param: float = USUAL_TOKENS) -> Training:
         """Networks of these blocks on a kind of data."""
         return Training(kind, tokens_per_param, self.block == "llama")

@@ -138,7 +138,8 @@ class StoredStack:
         return Stack(
             role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
             kv_heads=keys // head_dim if keys and head_dim and not keys % head_dim else None,
-            feed_forward=self._feed_forward(width), distinct_blocks=self.blocks,
+            feed_forward=self._feed_forward(width), is_gated=self.has("gates"),
+            distinct_blocks=self.blocks,
             block_weights=_elements(t for t in self.tensors.values() if len(t.shape) >= 2),
         )  # fmt: skip
 

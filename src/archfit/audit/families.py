@@ -171,7 +171,7 @@ def audited_stack(role: str, family: Family, sizes: Sizes) -> Stack:
         head_dim=sizes.get("head_dim"), kv_heads=sizes.get("kv_heads"),
         feed_forward=sizes.get("expert_feed_forward", sizes.get("feed_forward")),
         block_weights=_if_known(lambda: _matrices(family, sizes)),
-        distinct_blocks=sizes.get("distinct"),
+        distinct_blocks=sizes.get("distinct"), is_gated=family.is_gated,
     )  # fmt: skip
 
 

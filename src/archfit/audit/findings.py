@@ -20,11 +20,12 @@ from typing import Literal
 from archfit.advise.budgets import LARGEST_BUDGET
 from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS
 from archfit.advise.plan_request import SPELT, TEXT_VOCAB
-from archfit.advise.prior import FAR, TEXT, DepthOutlook, known_families
+from archfit.advise.prior import FAR, TEXT, DepthOutlook, family_prior, known_families
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.redundancy import Redundancy, attention_redundancy, rank_redundancy
 from archfit.advise.shapes import GPU_MULTIPLE, LARGE, TABLES_AT_MOST, Knowledge
 from archfit.audit.model import TABLES, Model, Stack
+from archfit.spec.architecture import BlockFamily
 from archfit.spec.files import packed_file
 
 Severity = Literal["high", "medium", "low"]
@@ -206,8 +207,8 @@ class Prospect:
 
     @property
     def is_good(self) -> bool:
-        """Among those as good as the best, or so near that the difference is a trifle."""
-        is_inside = self.outlook.low <= self.depth <= self.outlook.high
+        """Among those as good as the best, to the layer that a plan may miss, or a trifle worse."""
+        is_inside = self.outlook.low - 1 <= self.depth <= self.outlook.high + 1
         return is_inside or self.lost_bits < LITTLE_LOST
 
     @property
@@ -228,11 +229,12 @@ def _misfit(subject: Subject) -> Prospect | None:
         return None
     assert stack.depth is not None  # or it is not judged
     deepest = max(DEEPEST_TRAINED, 1 << (stack.depth - 1).bit_length())
+    block: BlockFamily = "llama" if stack.is_gated else "gpt2"
     step = round(SIZES_A_DOUBLING * math.log2(size))
     known = (
-        (family, tokens, stack.depth, *_known(family, step, deepest, tokens))
-        for tokens in _tokens(model, size)
+        (family, tokens, stack.depth, *_known(family, block, step, deepest, tokens))
         for family in _families(model)
+        for tokens in _tokens(model, size, family)
     )
     found = (Prospect(*each) for each in known)
     likeliest = next(found)
@@ -251,10 +253,12 @@ def judged_size(model: Model, stack: Stack) -> float | None:
     return None if is_shared else size
 
 
-def _tokens(model: Model, size: float) -> tuple[float, ...]:
-    """Tokens a parameter that a depth is judged at: what a model says, by both sizes of a plan."""
+def _tokens(model: Model, size: float, family: str | None) -> tuple[float, ...]:
+    """Tokens a parameter that a depth is judged at: what a model says, by both sizes of a plan,
+    else few, and as many as runs on the family tell of."""
     if not model.training_tokens:
-        return TOKENS
+        few, many = TOKENS
+        return few, min(many, FAR * family_prior(family).most_tokens)
     sizes = (model.parameters.total or size, size)
     return tuple(float(f"{model.training_tokens / each:.3g}") for each in sizes)
 
@@ -262,20 +266,19 @@ def _tokens(model: Model, size: float) -> tuple[float, ...]:
 def _families(model: Model) -> tuple[str | None, ...]:
     """Families of data that the input may be of, the likeliest first."""
     vocab = (model.input.vocab or 0) if model.input.kind in TABLES else 0
-    if vocab > LARGEST_CODEBOOK:
-        return WRITTEN
     likeliest = TEXT if vocab >= TEXT_VOCAB else None
+    others = (None, *(WRITTEN if vocab > LARGEST_CODEBOOK else known_families()))
     left_out = {likeliest, *(SPELT if vocab in BYTES else ())}
-    return (likeliest, *(each for each in (None, *known_families()) if each not in left_out))
+    return (likeliest, *(each for each in others if each not in left_out))
 
 
 @cache
 def _known(
-    family: str | None, step: int, deepest: int, tokens: float
+    family: str | None, block: BlockFamily, step: int, deepest: int, tokens: float
 ) -> tuple[DepthOutlook, float, bool]:
     """What is known of depths, bits per byte of a good network, and whether nobody has looked."""
     size = 2 ** (step / SIZES_A_DOUBLING)
-    known = replace(Knowledge.of_family(family), deepest=deepest)
+    known = replace(Knowledge.of_family(family, block), deepest=deepest)
     found = known.outlook(size, math.inf, tokens)
     return found, known.prior.level(size), size > FAR * known.largest
 
@@ -283,7 +286,7 @@ def _known(
 def good_depths() -> Iterator[tuple[float, DepthOutlook]]:
     """Sizes that depths of text are known at, with what is known there; for a chart."""
     for step in range(*(round(SIZES_A_DOUBLING * math.log2(size)) for size in CHARTED)):
-        outlook, _, is_extrapolated = _known(TEXT, step, DEEPEST_TRAINED, TOKENS[0])
+        outlook, _, is_extrapolated = _known(TEXT, "gpt2", step, DEEPEST_TRAINED, TOKENS[0])
         if not is_extrapolated:
             yield 2 ** (step / SIZES_A_DOUBLING), outlook
 

@@ -38,6 +38,7 @@ class Stack:
     feed_forward: int | None  # hidden units; of one expert in a mixture
     block_weights: int | None  # weight matrices of all stored blocks, cross-attention included
     distinct_blocks: int | None  # sets of weights; fewer than depth where shared (ALBERT)
+    is_gated: bool = False  # three feed-forward matrices, as Llama's blocks have
 
     @property
     def attention_ratio(self) -> float | None:
@@ -136,7 +137,7 @@ def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> M
         role="decoder" if shape.objective == "causal" else "encoder",
         depth=shape.depth, width=shape.width, heads=shape.heads, head_dim=shape.head_dim,
         kv_heads=shape.key_value_heads, feed_forward=shape.feed_forward or None,
-        block_weights=shape.block_params, distinct_blocks=shape.depth,
+        block_weights=shape.block_params, distinct_blocks=shape.depth, is_gated=shape.block == "llama",
     )  # fmt: skip
     table, source = shape.embedding, shape.input
     inner = table.inner if isinstance(table, Factorised) else None
