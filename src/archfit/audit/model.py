@@ -137,7 +137,8 @@ def model_from_architecture(shape: Architecture, *, name: str, origin: str) -> M
         role="decoder" if shape.objective == "causal" else "encoder",
         depth=shape.depth, width=shape.width, heads=shape.heads, head_dim=shape.head_dim,
         kv_heads=shape.key_value_heads, feed_forward=shape.feed_forward or None,
-        block_weights=shape.block_params, distinct_blocks=shape.depth, is_gated=shape.block == "llama",
+        block_weights=shape.block_params, distinct_blocks=shape.depth,
+        is_gated=shape.block == "llama",
     )  # fmt: skip
     table, source = shape.embedding, shape.input
     inner = table.inner if isinstance(table, Factorised) else None
