@@ -210,13 +210,30 @@ def test_more_tokens_do_to_depth_what_more_parameters_do() -> None:
     assert both.shape == (3, 3)
 
 
-def test_what_llamas_blocks_change_is_found_and_kept_from_other_networks() -> None:
+@pytest.mark.slow
+def test_what_llamas_blocks_change_is_found() -> None:
     kinds = [planted_kind(seed, is_llama=seed % 2 == 0) for seed in range(12)]
-    found = fit_surface(kinds)
-    assert found.llama[0] < -0.005  # planted: -0.02
+    assert fit_surface(kinds).llama[0] < -0.005  # planted: -0.02
+
+
+def test_networks_of_llamas_blocks_are_asked_about_by_themselves() -> None:
+    """By a mean of their own, which large networks do not have."""
     known = PLANTED.given(None)
     plain, llama = (
         outlook(known, 1e6, (1.0, 32.0), training=Training(is_llama=is_llama)).depth
         for is_llama in (False, True)
     )
     assert llama > 1.2 * plain
+    one, zero = np.ones(2), np.zeros(2)
+
+    def added(log_size: float) -> float:
+        """What those blocks add, of two networks that differ in nothing else."""
+        size = log_size * one
+        places = Places(params=size, sizes=size, depths=one, kinds=zero, llama=np.array([0.0, 1.0]))
+        plain, other = PLANTED.middle(places)
+        return float(other - plain) * math.exp(PLANTED.fading * log_size)
+
+    # A line in z = x - centre - growth t, and half of it is gone at 4M.
+    z = 1.0 - PLANTED.centre - PLANTED.growth * math.log(4.0)
+    assert added(math.log(4.0)) == pytest.approx(-0.02 * z / 2)
+    assert abs(added(math.log(4000.0))) < 0.01 * abs(added(math.log(0.25)))
