@@ -10,8 +10,11 @@ from archfit.advise.advice import AdviceRequest, _tokens, advised, decided
 from archfit.advise.ladder import LadderRun
 from archfit.advise.measure import Measured, Measuring, VocabularyTrial
 from archfit.advise.plan_request import PlanOptions
+from archfit.advise.source import facts_of
+from archfit.data.prepare import prepare
 from archfit.data.prepared import PreparedData
 from archfit.data.retokenise import InBpe, InBytes, InKmers, Tokenisation
+from archfit.data.sources import DataSettings
 from archfit.spec.errors import InvalidValue
 from tests_advice import planted_runner, prepared, source_of, write_fasta
 from tests_curves import record, shape
@@ -108,7 +111,21 @@ def test_an_advice_without_measuring_is_the_plan_of_the_atlas(
     assert found.plan.basis.source == "prior"
     assert (found.trials, found.runs, found.failures) == ((), (), ())
     named = asked(options=replace(SMALL, family="music"))
-    assert advised(named, sample, tmp_path, None).plan.basis.family == "music"
+    plan = advised(named, sample, tmp_path, None).plan
+    assert plan.basis.family == "music"
+    assert "the data look like text, and the family named is music" in plan.warnings
+
+
+@pytest.mark.parametrize(("letters", "family"), [("ACGTNRYKM", "DNA"), ("ACDEFGHIKL", "protein")])
+@pytest.mark.parametrize("k", [1, 3])
+def test_sequences_are_told_by_their_letters_in_groups_of_any_size(
+    letters: str, family: str, k: int, tmp_path: Path
+) -> None:
+    """Not by how many tokens there are: groups of 3 letters of DNA are more than amino acids."""
+    (tmp_path / "x.fa").write_text("".join(f">{n}\n{letters * n}\n" for n in range(1, 40)))
+    settings = DataSettings(kind="fasta", kmer=k)
+    data = prepare(str(tmp_path / "x.fa"), tmp_path / "data", settings).data
+    assert facts_of(data).family == family
 
 
 def test_an_advice_after_measuring_rests_on_its_runs(sample: PreparedData, tmp_path: Path) -> None:

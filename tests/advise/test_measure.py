@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archfit.advise.ladder import SIZES
+from archfit.advise.ladder import SIZES, knowledge
 from archfit.advise.measure import (
     PILOT_DEPTH,
     TRIAL_DEPTH,
@@ -49,7 +49,7 @@ def climb(
     tokens: tuple[InBytes | InBpe, ...] = BYTES,
     seconds: float = LONG,
 ) -> Measured:
-    measuring = Measuring(runner=runner, data=data, seconds=seconds)
+    measuring = Measuring(runner=runner, data=data, seconds=seconds, block=prior.block)
     return measured(measuring, tokens, prior, budget=10**6, deepest=32.0, tokens_per_param=20.0)
 
 
@@ -112,6 +112,27 @@ def test_a_second_stretch_counts_what_is_there_and_trains_none_of_it_again(
     assert by_shape(second) == by_shape(first)
     assert second.speed is not None
     assert second.speed.machine == "this machine"
+
+
+def test_a_ladder_of_other_blocks_counts_none_of_what_is_there(
+    sample: PreparedData, text: FamilyPrior, tmp_path: Path
+) -> None:
+    """What GPT-2's blocks lose at a depth says nothing of Llama's."""
+    first = climb(planted_runner(tmp_path, four_layers_are_best), sample, text)
+
+    def deeper_is_better(spec: RunSpec) -> float:
+        return 2.5 - 0.1 * math.log(spec.architecture.depth)
+
+    runner, llama = planted_runner(tmp_path, deeper_is_better), family_prior("text", "llama")
+    found = climb(runner, sample, llama)
+    assert {spec.architecture.block for spec in runner.trained} == {"llama"}
+    assert len(found.records) == len(runner.trained)
+    by_depth = {run.depth: run.bits for run in found.runs}
+    expected = {depth: 2.5 - 0.1 * math.log(depth) for depth in by_depth}
+    assert by_depth == pytest.approx(expected)
+    shallow, deep = (knowledge(*each) for each in ((text, first.runs), (llama, found.runs)))
+    depths = [known.outlook(250_000, 32.0).depth for known in (shallow, deep)]
+    assert depths[0] < 6 < 12 < depths[1]
 
 
 def test_runs_that_fail_are_said_and_end_the_ladder(

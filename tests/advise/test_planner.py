@@ -87,6 +87,9 @@ def test_a_convolution_is_counted_as_it_is_trained() -> None:
     )
     trained = replace(standard, input=Patches(vocab=257, size=size, encoding="one-hot"))
     assert f"--patch {size} " in convolution.command
+    assert "--block" not in convolution.command
+    of_llama = make_plan(replace(asked, block="llama")).repairs[1]
+    assert f"--patch {of_llama.size} --block llama " in of_llama.command
     assert convolution.params.total == trained.params
     assert convolution.rank_limit == size * 80
 
@@ -202,11 +205,11 @@ def test_where_networks_of_such_size_were_trained_nothing_is_warned_of() -> None
 def test_a_depth_that_theory_would_not_stop_at_is_said_with_what_theory_says() -> None:
     plan = make_plan(question(10**8, max_depth=6))
     least = math.ceil(math.log(plan.shape.width, 3))
-    assert f"theory asks for {least} layers at this width" in plan.warnings
+    assert f"theory (Levine et al. 2020) asks for {least} layers" in plan.warnings
     free = make_plan(question(10**6, vocab=33, family="protein"))  # nobody asked for few layers
     least = math.ceil(math.log(free.shape.width, 3))
     assert free.shape.depth < least
-    words = f"theory asks for {least} layers at this width; trained networks needed fewer"
+    words = f"theory (Levine et al. 2020) asks for {least} layers; fewer trained better"
     assert words in free.warnings
 
 
@@ -229,7 +232,11 @@ def test_no_plan_is_deeper_than_networks_of_its_family_and_that_is_regretted_too
 def test_an_encoder_and_a_family_that_the_data_are_not_are_warned_of() -> None:
     asked = replace(question(10**7, vocab=33, family="DNA"), objective="masked")
     warnings = make_plan(replace(asked, data=replace(facts(), family="protein"))).warnings
-    assert "the networks behind this are decoders; no encoder was measured" in warnings
+    decoders = "the networks behind this are decoders; no encoder was measured"
+    assert decoders in warnings
+    own = LadderRun(size=10**6, depth=8, seed=0, params=10**6, bits=3.0, tokens_per_param=20.0)
+    measured = make_plan(asked, knowledge(family_prior("DNA"), [own]))
+    assert decoders in measured.warnings  # ladders are of decoders, too
     assert "the data look like protein, and the family named is DNA" in warnings
 
 

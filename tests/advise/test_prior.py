@@ -74,7 +74,10 @@ def test_a_family_that_is_not_known_has_the_prior_of_all_without_their_runs() ->
 
 def test_a_known_family_rests_on_its_own_runs_and_text_on_public_grids_too() -> None:
     dna, text = family_prior("DNA"), family_prior(TEXT)
-    assert {kind.name for kind in dna.kinds} == {"dna, 1-mers", "dna, 2-mers", "dna, 3-mers"}
+    plain = ["dna, 1-mers", "dna, 2-mers", "dna, 3-mers"]
+    assert sorted(kind.name for kind in dna.kinds if kind.block == "gpt2") == plain
+    llama = [kind.name for kind in dna.kinds if kind.block == "llama"]
+    assert llama == ["dna, 1-mers, Llama's blocks"]
     assert dna.largest < 10**7 < 10**8 < text.largest
     assert not any(kind.is_grid for kind in dna.kinds)
     assert any(kind.is_grid for kind in text.kinds)
@@ -109,6 +112,10 @@ def test_text_is_predicted_better_by_larger_networks_and_nothing_is_promised_far
         prior = family_prior(family)
         assert prior.slope(1e6) < 0
         assert prior.level(1e15) == prior.level(1e12) > 0
+    # Not by the law, which is of depths alone, and as much for one block as for the other.
+    assert all(text.slope(size) < -0.02 for size in (1e7, 3e7, 1e8, 1e9))
+    llama = family_prior(TEXT, "llama")
+    assert [llama.level(size) for size in (2.5e5, 1e6, 1e7, 1e8, 1e9)] == levels
 
 
 def test_the_line_of_a_kind_goes_through_the_best_depths_of_its_sizes() -> None:

@@ -15,7 +15,14 @@ from archfit.audit.checkpoint_file import read_header
 from archfit.audit.checkpoint_model import model_from_header
 from archfit.audit.families import family_of, knowledge
 from archfit.audit.model import Model, model_from_architecture
-from archfit.spec import Architecture, Factorised, Patches, Tied, standard_architecture
+from archfit.spec import (
+    Architecture,
+    Factorised,
+    Patches,
+    Rotary,
+    Tied,
+    standard_architecture,
+)
 from tests_audit_configs import class_keys, random_config
 from tests_audit_oracle import model_class
 from tests_safetensors import write_raw, write_shapes
@@ -200,6 +207,7 @@ RUNS = (
     SMALL,
     replace(SMALL, head_dim=12, embedding=Factorised(inner=5), head=Tied()),
     replace(SMALL, input=Patches(vocab=7, size=2, encoding="scalar")),
+    replace(SMALL, block="llama", positions=Rotary()),
 )
 
 
@@ -222,7 +230,9 @@ def test_the_header_of_a_run_and_its_spec_tell_the_same(
     assert stored.rank_limit == told.rank_limit == architecture.embedding_rank
     for stack in (stored.stacks[0], told.stacks[0]):
         assert (stack.depth, stack.width) == (architecture.depth, 16)
-        assert (stack.feed_forward, stack.block_weights) == (64, architecture.block_params)
+        assert stack.feed_forward == architecture.feed_forward
+        assert stack.block_weights == architecture.block_params
+        assert stack.is_gated == (architecture.block == "llama")
 
 
 # ---- configs and weights that say different things; classes of transformers say what agrees

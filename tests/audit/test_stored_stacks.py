@@ -136,10 +136,10 @@ def test_hidden_units_are_those_of_experts_where_there_are_any() -> None:
     )
     shape = made.shape(input_width=8)
     assert shape.feed_forward == 20
-    assert made.has("gates")
+    assert shape.is_gated
     assert shape.block_weights == 8 * 30 + 4 * 20 * 8 + 8 * 8
     assert (shape.depth, shape.distinct_blocks) == (1, 1)
     bert = stack(attention__output__dense__weight=(8, 8), output__dense__weight=(8, 24))
     assert bert.shape(input_width=8).feed_forward == 24
-    assert not bert.has("gates")
+    assert not bert.shape(input_width=8).is_gated
     assert stack(down_proj__bias=(8,), a__weight=(8, 8)).shape(input_width=8).feed_forward is None

@@ -41,7 +41,7 @@ def test_the_answer_is_the_shape_and_how_sure_it_is() -> None:
     size = f"{plan.params.total:,} parameters, {plan.params.embedding:,} in embeddings"
     assert size in text_of(plan_document(plan), why=True)
     low, high = plan.depth_range
-    assert f"{low} to {high} layers are likely as good" in said
+    assert f"{low} to {high} layers: more likely than not within" in said
     assert f"About {regret.expected:.3f} {regret.unit} worse than the best depth" in said
     assert f"(90 %: at most {regret.at_most:.3f})." in said
     assert f"Based on {plan.basis.runs} networks of up to " in said

@@ -90,18 +90,19 @@ def advised(
 ) -> Advice:
     """Measure on the data, if there is something to measure with, and decide."""
     source, options = request.source, request.options
-    family = options.family_of(facts_of(data).family)
+    looks = facts_of(data).family
+    family = options.family_of(looks)
     found, prior, speed = None, family_prior(family, options.block_family), None
     if measuring is not None:
         is_fixed = source.is_prepared or source.vocab is not None
         tokens = tokens_to_try(data, possible_vocabularies(data, TRIED_VOCABS), is_fixed=is_fixed)
-        found = measured(measuring, tokens, prior, **_asked(request, data, family))
+        found = measured(measuring, tokens, prior, **_asked(request, data, looks))
         speed = found.speed
     tokens_of_answer = _tokens(request, data, family, found)
     folder = out / LADDER / "data" / tokens_of_answer.label.replace(" ", "-")
     final = retokenised(data, folder, tokens_of_answer)
     trials, runs = (found.trials, found.runs) if found else ((), ())
-    made = decided(source, options, final, family, runs, speed)
+    made = decided(source, options, final, looks, runs, speed)
     failures = tuple(dict.fromkeys(found.failures.values())) if found else ()
     return replace(made, trials=trials, failures=failures)
 
@@ -110,13 +111,13 @@ def decided(
     source: Source,
     options: PlanOptions,
     data: PreparedData,
-    family: str | None,
+    looks: str | None,
     runs: tuple[LadderRun, ...],
     speed: Speed | None,
 ) -> Advice:
-    """The plan for data that are there, after these runs."""
-    request = _request(source, options, data, family, speed)
-    plan = make_plan(request, knowledge(family_prior(family, request.block), runs))
+    """The plan for data that are there and look like those of a family, after these runs."""
+    request = _request(source, options, data, looks, speed)
+    plan = make_plan(request, knowledge(family_prior(request.family, request.block), runs))
     warnings = (*plan.warnings, *_measuring_warnings(plan, data, runs))
     return Advice(
         source=source,
@@ -132,23 +133,23 @@ def _request(
     source: Source,
     options: PlanOptions,
     data: PreparedData,
-    family: str | None,
+    looks: str | None,
     speed: Speed | None,
 ) -> PlanRequest:
-    facts: DataFacts = replace(facts_of(data, source.words), family=family)
+    facts: DataFacts = replace(facts_of(data, source.words), family=looks)
     return options.request(vocabulary_of(data), facts, speed)
 
 
-def _asked(request: AdviceRequest, data: PreparedData, family: str | None) -> dict[str, float]:
+def _asked(request: AdviceRequest, data: PreparedData, looks: str | None) -> dict[str, float]:
     """What the ladder climbs towards: a size, the deepest network there, and its tokens."""
     options = request.options
     if options.minutes is not None and not options.gpu:  # known when the ladder has been timed
         options = replace(options, gpu="cpu")
-    asked = _request(request.source, options, data, family, None)
+    asked = _request(request.source, options, data, looks, None)
     size = best_shape(asked).size
     return {
         "budget": size,
-        "deepest": float(min(options.max_depth, family_prior(family).deepest)),
+        "deepest": float(min(options.max_depth, family_prior(asked.family).deepest)),
         "tokens_per_param": asked.trained_tokens(size),
     }
 

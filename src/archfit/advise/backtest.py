@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from archfit.advise.advisers import NetworkFacts, all_advice
 from archfit.advise.ladder import LadderLimits, LadderRun, Rung, climbed, knowledge
-from archfit.advise.prior import TEXT, FamilyPrior, outlook, shipped_prior
+from archfit.advise.prior import OURS, TEXT, FamilyPrior, outlook, shipped_prior
 from archfit.advise.prior_runs import GRID_BLOCKS, LEAST_SIZE, schedule_groups, tokens_at
 from archfit.advise.prior_runs import grid_settings as schedules_of
 from archfit.advise.shapes import Knowledge
@@ -31,10 +31,10 @@ from archfit.spec.architecture import BlockFamily
 from archfit.spec.estimate import UNKNOWN, Estimate
 
 Score: TypeAlias = Callable[[float], float]  # the loss of a depth, by a curve
-ATLAS, UNSEEN = "atlas", "held-back"  # the latter until the prior was fitted
+ATLAS, UNSEEN = "atlas", "held-back"  # nothing was fitted to the latter
 ALL_GRIDS = (ATLAS, UNSEEN, *SOURCES)
 FIXED = (4, 6, 8, 12, 16, 24)
-PRIOR, LADDER = "archfit plan", "archfit advise"
+PRIOR, LADDER = OURS, "archfit advise"
 GRID_POINTS = 120
 SIZES_OF_A_GRID = 6
 NEAR_SIZE = 1.6  # networks within this factor say which depths a size has

@@ -194,11 +194,22 @@ class Measuring:
         return read_record(self.runner.folder / spec.name)
 
     def finish_begun(self) -> None:
-        """Runs that were stopped are finished first, whatever they were for."""
+        """Runs that were stopped are finished first, whatever size or vocabulary they are of."""
         if (self.runner.folder / SWEEP).exists():
-            sweep = read_sweep(self.runner.folder / SWEEP)
-            folders = tuple(Path(corpus.folder) for corpus in sweep.data)
-            self.failures |= self.runner.run(sweep.specs, folders)
+            folders = tuple(Path(c.folder) for c in read_sweep(self.runner.folder / SWEEP).data)
+            self.failures |= self.runner.run(self.specs(), folders)
+
+    def specs(self) -> tuple[RunSpec, ...]:
+        """Those begun or trained here; runs of other blocks are of another ladder."""
+        if not (self.runner.folder / SWEEP).exists():
+            return ()
+        specs = read_sweep(self.runner.folder / SWEEP).specs
+        return tuple(spec for spec in specs if spec.architecture.block == self.block)
+
+    def records(self) -> tuple[RunRecord, ...]:
+        """Of those that have ended well."""
+        found = map(self._record, self.specs())
+        return tuple(r for r in found if r is not None and r.status == "finished")
 
 
 def measured(
@@ -256,13 +267,11 @@ def measured(
         measuring.runner.say(
             f"{known.own_runs} runs: about {best_depth:.0f} {layers} at the budget"
         )
-    specs = read_sweep(measuring.runner.folder / SWEEP).specs if runs or trials else ()
-    records = [read_record(measuring.runner.folder / spec.name) for spec in specs]
     return Measured(
         trials=tuple(sorted(trials.values(), key=lambda trial: trial.bits)),
         chosen=chosen,
         runs=runs,
-        records=tuple(r for r in records if r is not None and r.status == "finished"),
+        records=measuring.records() if runs or trials else (),
         failures=measuring.failures,
         like=measuring.speed,
     )
@@ -320,13 +329,9 @@ def _ladder_run(size: int, record: RunRecord) -> LadderRun:
 
 def _known_runs(measuring: Measuring, corpus: Corpus) -> list[LadderRun]:
     """Runs of an earlier stretch."""
-    folder = measuring.runner.folder
-    if not (folder / SWEEP).exists():
-        return []
-    records = (read_record(folder / spec.name) for spec in read_sweep(folder / SWEEP).specs)
     found = []
-    for record in records:
-        if record and record.status == "finished" and record.spec.data_hash == corpus.hash:
+    for record in measuring.records():
+        if record.spec.data_hash == corpus.hash:
             params = record.spec.architecture.params
             size = min(SIZES, key=lambda each: abs(each - params))
             if abs(params / size - 1) < NEAR_SIZE:

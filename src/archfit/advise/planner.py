@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from archfit.advise.advisers import Advice, NetworkFacts, all_advice
 from archfit.advise.budgets import FLOPS, TotalParams, TrainingMinutes
 from archfit.advise.law import IdealShape
-from archfit.advise.plan_request import PlanRequest, RankLimit
+from archfit.advise.plan_request import SPELT, PlanRequest, RankLimit
 from archfit.advise.prior import CLOSE, FAR, TEXT
 from archfit.advise.prior_runs import NATS_A_BYTE
 from archfit.advise.repairs import Repair, repairs_for
@@ -147,9 +147,13 @@ def _depth_range(best: BestShape) -> tuple[int, int]:
 
 
 def _regret(request: PlanRequest, best: BestShape) -> Regret:
-    """In bits per byte; nats per token for tokens of whose bytes nothing is known."""
+    """In bits per byte; nats per token for tokens of whose bytes nothing is known, as of a BPE.
+
+    A group of letters has as many bytes as letters.
+    """
     vocabulary, scale, unit = request.vocabulary, 1.0, "bits per byte"
-    if request.data is None and vocabulary and vocabulary.size > BYTE_VOCAB:
+    is_known = request.data is not None or request.family in SPELT
+    if not is_known and vocabulary and vocabulary.size > BYTE_VOCAB:
         scale, unit = NATS_A_BYTE, "nats per token"
     factor, outlook = scale * best.level, best.outlook
     expected, at_most = factor * outlook.expected_regret, factor * outlook.regret_at_most
@@ -225,11 +229,11 @@ def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> 
     if times > BEYOND:
         said = f"an extrapolation: {times:,.0f}" if times > FAR else f"{times:.1f}"
         yield f"{said} times the largest network trained on such data"
-    if request.objective == "masked" and not known.own_runs:
+    if request.objective == "masked":
         yield "the networks behind this are decoders; no encoder was measured"
     if depth >= known.deepest:
         yield f"no network of such data deeper than {known.deepest} layers was trained"
     least = math.log(width) / math.log(3)
     if depth < least:
-        needed = "" if depth == request.max_depth else "; trained networks needed fewer"
-        yield f"theory asks for {math.ceil(least)} layers at this width{needed}"
+        needed = "" if depth == request.max_depth else "; fewer trained better"
+        yield f"theory (Levine et al. 2020) asks for {math.ceil(least)} layers{needed}"

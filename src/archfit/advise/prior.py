@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from archfit.advise.prior_runs import KindRuns
+from archfit.advise.prior_runs import LAW, KindRuns
 from archfit.advise.surface import (
     USUAL,
     USUAL_TOKENS,
@@ -31,6 +31,7 @@ from archfit.spec.files import packed_file
 
 PRIOR = "prior.json"
 TEXT = "text"  # the family of public grids
+OURS = "archfit plan"  # among the rules of back-tests
 GRID_DEPTHS = 80  # at which a decision looks
 GRID_BEYOND = 20  # of depths that are not to be chosen
 DRAWS = 1000
@@ -120,19 +121,24 @@ class FamilyPrior:
 
     def slope(self, size: float) -> float:
         """How ln loss falls with ln size about there."""
-        slopes = [kind.line()[0] for kind in self._nearest(size)]
+        slopes = [kind.line()[0] for kind in self._nearest(size, of_several=True)]
         return math.fsum(slopes) / len(slopes)
 
-    def _nearest(self, size: float) -> list[KindRuns]:
-        """The kinds whose networks are nearest in size, with these blocks if any has them."""
+    def _nearest(self, size: float, *, of_several: bool = False) -> list[KindRuns]:
+        """The kinds whose networks are nearest in size, of several sizes if that is asked for.
+
+        With any blocks: losses differ far more by data than by blocks.
+        """
 
         def distance(kind: KindRuns) -> float:
             low, high = kind.sizes
             return abs(math.log(size / min(max(size, low), high)))
 
-        like = [kind for kind in self.kinds if kind.block == self.block] or self.kinds
-        least = min(map(distance, like))
-        return [kind for kind in like if distance(kind) <= least + 1e-9]
+        kinds = [kind for kind in self.kinds if kind.name != LAW]  # which has no losses of its own
+        if of_several:
+            kinds = [kind for kind in kinds if kind.line()[0]] or kinds
+        least = min(map(distance, kinds))
+        return [kind for kind in kinds if distance(kind) <= least + 1e-9]
 
     def with_runs(self, own: Observed) -> Posterior:
         """After runs on new data, whose kind is the last number."""
@@ -156,7 +162,7 @@ class FamilyPrior:
 
 @cache
 def rule_regrets() -> Mapping[str, float]:
-    """What the rules of others lost in back-tests on the atlas, as docs/atlas/prior.py found."""
+    """What rules, ours among them, lost in back-tests on the atlas (docs/atlas/prior.py)."""
     table = json.loads(packed_file(PRIOR).read_text(encoding="utf-8"))
     return dict(table.get("rules", {}))
 

@@ -19,6 +19,7 @@ GRID_NOISE = 0.002  # of ln loss: the least that a network of a public grid may 
 LEAST_NETWORKS = 8  # of a public setting
 SPAN = 3  # the deepest of them over the shallowest, at least
 LAW_SIZES = (10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 600e6)  # of blocks, where the law was fitted
+LAW = "Levine et al. 2020"
 LAW_COST, LAW_NOISE = 0.02, 0.002  # of ln loss; Kaplan et al. 2020: some per cent over wide ranges
 LEAST_SIZE = 250_000  # of networks that say something of larger ones: smaller ones hardly learn
 # Rotary positions and gated units as in Llama, or learned positions (archai also Transformer-XL's).
@@ -121,7 +122,7 @@ class KindRuns:
 def atlas_runs(
     atlas: Atlas, curves: Mapping[Series, tuple[DepthCurve, ...]]
 ) -> dict[str, tuple[KindRuns, ...]]:
-    """What was trained on each kind of a family in the usual way, whatever its tokens."""
+    """What was trained on each kind of a family as usual, but for its blocks and tokens."""
     family = {kind.name: kind.family for kind in atlas.kinds}
     rows: dict[tuple[str, str, BlockFamily], list[Row]] = defaultdict(list)
     for series, own in curves.items():
@@ -132,7 +133,8 @@ def atlas_runs(
                     rows[series.kind, series.vocabulary, series.block] += found
     kinds: dict[str, list[KindRuns]] = defaultdict(list)
     for (kind, vocabulary, block), found_rows in rows.items():
-        kinds[family[kind]].append(KindRuns.of(f"{kind}, {vocabulary}", found_rows, block=block))
+        name = f"{kind}, {vocabulary}" + ", Llama's blocks" * (block == "llama")
+        kinds[family[kind]].append(KindRuns.of(name, found_rows, block=block))
     return {name: tuple(some) for name, some in kinds.items()}
 
 
@@ -235,4 +237,4 @@ def law_runs() -> KindRuns:
         for doublings in (-1.0, -0.5, 0.0, 0.5, 1.0):
             logs = math.log(size / 1e6), best + doublings * math.log(2), LAW_COST * doublings**2
             rows.append((*logs, LAW_NOISE**2, 0.0))  # it says nothing of tokens
-    return KindRuns.of("Levine et al. 2020", rows, block="gpt2", is_grid=True)
+    return KindRuns.of(LAW, rows, block="gpt2", is_grid=True)

@@ -135,6 +135,7 @@ def _grouped(
     shape = found.shape
     folder = request.data.folder if request.data else "DATA"
     inner = "" if request.rank is None else f" --embedding-inner {request.rank}"
+    inner += f" --block {request.block}" if request.block != "gpt2" else ""
     yield Repair(
         kind=kind,
         size=size,

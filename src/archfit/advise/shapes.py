@@ -114,7 +114,7 @@ class Knowledge:
         No depth is chosen beyond `most`, where that is less, or beyond what was seen; what is lost
         by that counts. In networks larger than any that was seen the best may be deeper than all.
         """
-        seen = self.deepest * (UNSEEN if size > self.largest else 1.0)
+        seen = self.deepest * (UNSEEN if size > max(self.largest, self.prior.largest) else 1.0)
         end = max(1.0 + 1e-9, min(float(self.deepest), deepest, deepest if most is None else most))
         return outlook(
             self.posterior,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archfit.advise.plan_request import DataFacts, VocabularySize
+from archfit.data.fasta import Kmers
 from archfit.data.kinds import detect_kind
 from archfit.data.prepare import MANY_FILES, OtherDataError, prepare
 from archfit.data.prepared import PreparedData, open_prepared
@@ -15,7 +16,6 @@ from archfit.spec.errors import InvalidValue
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
 LETTERS = ("fasta", "fastq")
-DNA_ROWS = 8  # four letters, unknown ones, the end; k-mers of them are said by --family
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 CODE = frozenset(DATA_KINDS["text"].code)
 DATA = "data"  # the folder of prepared data within that of the advice
@@ -83,13 +83,16 @@ def vocabulary_of(data: PreparedData) -> VocabularySize:
     return VocabularySize(size=data.vocab, used=used)
 
 
-def family_of(kind: str, vocab: int, names: Sequence[str]) -> str | None:
-    """The family of the atlas that data are of, by their kind and the names of their files."""
+def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
+    """The family of the atlas that data are of, by their kind, letters and names of files."""
+    kind = data.description["kind"]
     if kind in LETTERS:
-        return "DNA" if vocab <= DNA_ROWS else "protein"
+        vocabulary = data.vocabulary()
+        is_dna = isinstance(vocabulary, Kmers) and vocabulary.is_of_nucleotides
+        return "DNA" if is_dna else "protein"
     if kind in ("text", "bytes") and 2 * sum(_suffix(name) in CODE for name in names) > len(names):
         return "code"
-    return FAMILIES.get(kind)
+    return FAMILIES.get(str(kind))
 
 
 def _suffix(name: str) -> str:
@@ -116,7 +119,7 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
         source=source or name_alone,
         knows_path=source is not None,
         kind=str(described["kind"]),
-        family=family_of(str(described["kind"]), data.vocab, names),
+        family=family_of(data, names),
         tokens=data.train_tokens,
         bytes_per_token=float(described["bytes_per_token"]),  # type: ignore[arg-type]  # it is read
         cooccurrence_rank=cooccurrence,

@@ -27,7 +27,7 @@ class StoredAdvice:
     archfit: str
     source: Source
     options: PlanOptions
-    family: str | None
+    family: str | None  # that the data look like
     data: str  # within the folder of the advice, so that it can be moved, or a whole path
     trials: tuple[VocabularyTrial, ...]
     runs: tuple[LadderRun, ...]
@@ -55,7 +55,7 @@ def store(out: Path, advice: Advice, options: PlanOptions, command: str) -> None
         archfit=__version__,
         source=advice.source,
         options=options,
-        family=advice.plan.request.family,
+        family=advice.plan.request.data.family if advice.plan.request.data else None,
         data=str(folder.relative_to(within) if folder.is_relative_to(within) else folder),
         trials=advice.trials,
         runs=advice.runs,

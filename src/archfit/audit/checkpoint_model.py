@@ -51,7 +51,7 @@ def model_from_header(tensors: Tensors, *, name: str, origin: str) -> Model:
             total=_elements(learned),
         ),
         missing=tuple(NO_HEADS.format(size) for size, value in sizes.items() if value is None),
-        notes=tuple(_notes(tensors, stacks[0], shapes[0].width)),
+        notes=tuple(_notes(tensors, stacks[0], shapes[0])),
     )
 
 
@@ -122,9 +122,11 @@ class StoredStack:
         """What the name says of it; "blocks" if nothing."""
         return next((role for role in ROLES if role in self.prefix), "blocks")
 
-    def has(self, part: str) -> bool:
-        """Whether a layer has one of the names of this part: gates of the feed-forward layers."""
-        return any(_is_layer(name, tensor_names(part)) for name in self.tensors)
+    def is_gated(self, feed_forward: int | None) -> bool:
+        """Whether layers of so many hidden units have gates, as matrices of their own or inside."""
+        has_own = any(_is_layer(name, tensor_names("gates")) for name in self.tensors)
+        is_double = feed_forward is not None and self.rows("gates_inside") == 2 * feed_forward
+        return has_own or is_double
 
     def rows(self, part: str) -> int | None:
         """Rows of the matrix of this part: H d_a of the queries, likewise of the keys."""
@@ -135,10 +137,11 @@ class StoredStack:
         """The stack as far as a header tells; `input_width` is the embedding's, where found."""
         width, keys = self._width(input_width), self.rows("keys")
         heads, head_dim = self._heads()
+        hidden = self._feed_forward(width)
         return Stack(
             role=self.role, depth=self.blocks, width=width, heads=heads, head_dim=head_dim,
             kv_heads=keys // head_dim if keys and head_dim and not keys % head_dim else None,
-            feed_forward=self._feed_forward(width), is_gated=self.has("gates"),
+            feed_forward=hidden, is_gated=self.is_gated(hidden),
             distinct_blocks=self.blocks,
             block_weights=_elements(t for t in self.tensors.values() if len(t.shape) >= 2),
         )  # fmt: skip
@@ -232,7 +235,7 @@ def _order(stack: StoredStack, input_name: str) -> tuple[int, bool, str]:
     return -shared, stack.role == "decoder", stack.prefix
 
 
-def _notes(tensors: Tensors, stack: StoredStack, width: int) -> Iterator[str]:
+def _notes(tensors: Tensors, stack: StoredStack, shape: Stack) -> Iterator[str]:
     """What is not counted, and what is unusual about the stack that reads the input."""
     if buffers := [tensor for tensor in tensors if not is_learned(tensor)]:
         yield (
@@ -240,7 +243,8 @@ def _notes(tensors: Tensors, stack: StoredStack, width: int) -> Iterator[str]:
             "elements are masks, indices, frequencies or quantised numbers, and not counted as "
             "parameters"
         )
-    if stack.has("gates"):
+    width = shape.width
+    if shape.is_gated:
         yield "the feed-forward layers are gated"
     queries, keys = stack.rows("queries"), stack.rows("keys")
     if queries is not None and queries != width:

@@ -118,7 +118,10 @@ def _low_rank(subject: Subject) -> Found | None:
     if source.kind not in TABLES or source.inner != limit or limit >= width:
         return None
     fact = f"The embedding is factorised through {limit:,} of {width:,} dimensions"
-    return _low(model, limit, fact=fact, fix=f"widen the inner size to {width:,}")
+    fix = (
+        f"raise the embedding size from {limit:,} towards {width:,}, with less width to pay for it"
+    )
+    return _low(model, limit, fact=fact, fix=fix)
 
 
 def _few_inputs(subject: Subject, *, is_table: bool) -> Found | None:

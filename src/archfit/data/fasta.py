@@ -18,6 +18,7 @@ from archfit.spec.errors import InvalidValue
 from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+NO_NUCLEOTIDES = frozenset("EFILPQ")  # of those, no code of a nucleotide, not of an unsure one
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
@@ -128,6 +129,11 @@ class Kmers(Vocabulary):
     k: int
     mapped: dict[str, str] = field(default_factory=dict)
     size: int
+
+    @property
+    def is_of_nucleotides(self) -> bool:
+        """Whether every letter may stand for one."""
+        return not NO_NUCLEOTIDES & set(self.alphabet)
 
     @property
     def separator(self) -> int:

@@ -114,7 +114,8 @@ def _nothing_found(result: AuditResult) -> str:
     if model.training_tokens and model.parameters.total:
         each = f"{model.training_tokens / model.parameters.total:.2g}"
         tokens = f"trained on {each} token{'s' * (each != '1')} per parameter"
-    return f"nothing found: a good depth for its size, {tokens}."
+    far = "" if first.role == "decoder" else "; the networks it is judged by are decoders"
+    return f"nothing found: a good depth for its size, {tokens}{far}."
 
 
 def _bottleneck(result: AuditResult) -> Iterator[str]:

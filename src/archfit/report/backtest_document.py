@@ -33,13 +33,17 @@ def backtest_document(tests: tuple[Backtest, ...]) -> Document:
             or f"{row[2].more.value:+.4f} ({_families(row[0]).partition(' of')[0]})"
         ),
     )
-    said = [about["held-back"]] * any(test.grid == UNSEEN for test in tests)
     return Document(
         title="What advice is worth",
         headline=_headline(tests[0]),
         sections=(
             Section.of("", brief),
-            Section.of("", *said, *(_advised(test) for test in tests if test.grid == ATLAS)),
+            Section.of(
+                "",
+                about["minus"],
+                *(_unseen(test) for test in tests if test.grid == UNSEEN),
+                *(_advised(test) for test in tests if test.grid == ATLAS),
+            ),
             *(_section(test) for test in tests),
             Section.of_page("how-scored"),
         ),
@@ -71,6 +75,15 @@ def _competitor(test: Backtest) -> RuleScore:
     return next(score for score in test.scores if score.rule not in (PRIOR, LADDER))
 
 
+def _unseen(test: Backtest) -> str:
+    """What `plan` loses on each family of the data that nothing was fitted to."""
+    lost = (
+        f"{fmean(_lost(_score(test, PRIOR), family).values()):.4f} on {family}"
+        for family in sorted({setting.family for setting in test.settings})
+    )
+    return f"{test.grid}, which nothing was fitted to: plan loses {', '.join(lost)}."
+
+
 def _advised(test: Backtest) -> str:
     """What `advise` gains over `plan`, in the same settings."""
     score = _score(test, LADDER)
@@ -96,9 +109,9 @@ def _section(test: Backtest) -> Section:
         "families",
         sorted(families),
         count=lambda family: sum(setting.family == family for setting in test.settings),
-        plan=lambda family: _lost(test, family, PRIOR),
-        advise=lambda family: _lost(test, family, LADDER),
-        other=lambda family: _lost(test, family, _competitor(test).rule),
+        plan=lambda family: fmean(_lost(_score(test, PRIOR), family).values()),
+        advise=lambda family: _more_on(test, family, LADDER),
+        other=lambda family: _more_on(test, family, _competitor(test).rule),
     )
     means = (f"{score.rule} {score.mean:.4f}" for score in scored)
     figure = Figure.of(
@@ -120,11 +133,20 @@ def _section(test: Backtest) -> Section:
     )
 
 
-def _lost(test: Backtest, family: str, rule: str) -> float | None:
-    """The mean of what a rule loses on a family, if it is scored there."""
-    picks = (pick for score in test.scores if score.rule == rule for pick in score.picks)
-    lost = [p.regret for p in picks if p.setting.family == family and p.regret is not None]
-    return fmean(lost) if lost else None
+def _lost(score: RuleScore, family: str) -> dict[tuple[str, int], float]:
+    """What a rule loses on a family, by data and size, where it is scored."""
+    return {
+        (pick.setting.name, pick.setting.size): pick.regret
+        for pick in score.picks
+        if pick.setting.family == family and pick.regret is not None
+    }
+
+
+def _more_on(test: Backtest, family: str, rule: str) -> str:
+    """What it loses more than `plan` on a family in the settings in which both are scored."""
+    plan, other = (_lost(_score(test, name), family) for name in (PRIOR, rule))
+    more = [lost - plan[setting] for setting, lost in other.items() if setting in plan]
+    return f"{fmean(more):+.4f} ({len(more)})" if more else ""
 
 
 def _notes(test: Backtest) -> Iterator[str]:

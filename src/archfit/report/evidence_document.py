@@ -28,6 +28,10 @@ VERDICTS = {  # and what is said of how many have them
 }
 
 
+# What an answer shows, and how it answers what was asked.
+ANSWERS = (("refuted", "No."), ("confirmed", "Yes."), ("undecided", "Undecided."))
+
+
 def evidence_document(
     evidence: Evidence, findings: Sequence[EvidenceFinding], *, rows: bool
 ) -> Document:
@@ -35,14 +39,12 @@ def evidence_document(
     data = evidence_json(evidence, findings)
     counts = Counter(str(finding.verdict) for finding in findings)
     told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
-    others = [
-        each for word in ("refuted", "undecided") for each in findings if each.verdict == word
-    ]
+    told_of = [(each, said) for word, said in ANSWERS for each in findings if each.verdict == word]
     return Document(
         title="What the shipped runs say about the papers' findings",
         headline=f"{counted(len(findings), 'experiment')} on the papers' claims: {told}",
         sections=(
-            Section.of("", *(f"{each.verdict.capitalize()}: {each.asks}" for each in others)),
+            Section.of("", *(f"{each.asks} {said}" for each, said in told_of)),
             *(
                 Section.of(
                     f"{finding.question}. {finding.asks}",

@@ -11,7 +11,7 @@ from archfit.advise.budgets import BlockParams, TotalParams, TrainingMinutes
 from archfit.advise.law import DEEPEST_TRAINED
 from archfit.advise.plan_request import PlanOptions
 from archfit.advise.planner import Plan
-from archfit.advise.prior import DepthOutlook, shipped_prior
+from archfit.advise.prior import OURS, DepthOutlook, rule_regrets, shipped_prior
 from archfit.report.document import (
     NEXT,
     Command,
@@ -76,7 +76,11 @@ def confidence(plan: Plan) -> Iterator[str]:
     low, high = plan.depth_range
     if low < high:
         close = f"{regret.close:.2f} {regret.unit}"
-        yield f"{low} to {high} layers are likely as good (within {close})."
+        yield f"{low} to {high} layers: more likely than not within {close} of the best."
+    if plan.costs.tokens_per_param >= plan.request.tokens_per_param:  # else a note says more
+        each = f"{plan.costs.tokens_per_param:.3g} per parameter"
+        tokens = written_size(round(float(f"{plan.costs.tokens:.3g}")))
+        yield f"For {tokens} training tokens ({each}): fewer ask for fewer layers."
     yield from (f"Note: {warning}." for warning in plan.warnings)
     where = f"other {basis.family} data" if basis.family else "other data of all kinds"
     where = "your data" if basis.source == "ladder" else where
@@ -91,9 +95,8 @@ def total_words(plan: Plan) -> str:
     if isinstance(budget, TotalParams) and abs(params.total / budget.params - 1) >= NOTABLE:
         more = params.total / budget.params - 1
         beside = f" ({abs(more):.1%} {'more' if more > 0 else 'fewer'})".replace("%", " %")
-    rows = f" of {plan.request.vocabulary.size:,} tokens" if plan.request.vocabulary else ""
-    rows += ", input and output shared" if plan.request.is_tied else ""
-    return f"{params.total:,} parameters{beside}, {params.embedding:,} in embeddings{rows}."
+    output = "shared with the output" if plan.request.is_tied else "and output layer"
+    return f"{params.total:,} parameters{beside}, {params.embedding:,} in embeddings {output}."
 
 
 def _next(plan: Plan) -> Iterator[str]:
@@ -106,6 +109,8 @@ def _next(plan: Plan) -> Iterator[str]:
         yield Command(f"archfit advise {source} {_advised_options(plan)}  # measures on your data")
     if plan.export_command is not None:
         yield Command(plan.export_command)
+    elif plan.request.objective == "masked" and plan.request.block == "llama":
+        yield "No format has encoders of Llama's blocks; archfit train trains them."
 
 
 def _advised_options(plan: Plan) -> str:
@@ -139,15 +144,20 @@ def _depths(plan: Plan) -> Iterator[str]:
     (least, _), *_, (most, _) = outlook.regrets
     half, double = max(least, outlook.depth / 2), min(most, 2 * outlook.depth)
     yield (
-        f"The best depth is {outlook.depth:.1f} before rounding. {half:.1f} layers are better by "
-        f"more than 1 % with a probability of {100 * outlook.half_better:.0f} %, {double:.1f} "
-        f"layers with {100 * outlook.double_better:.0f} %."
+        f"The best depth is {outlook.depth:.1f} before rounding. Half of it ({half:.1f} layers) "
+        "lowers the loss by more than 1 % with a probability of "
+        f"{100 * outlook.half_better:.0f} %, twice as much ({double:.1f}) with "
+        f"{100 * outlook.double_better:.0f} %."
     )
     if plan.best.tokens > request.trained_tokens(plan.best.size):
         tokens = f"{plan.best.tokens:.2g} token{'s' if plan.best.tokens != 1 else ''}"
         yield f"The depth is that for {tokens} per parameter: no run has fewer."
     if ideal.depth <= DEEPEST_TRAINED:  # else far beyond what it was fitted to
-        yield f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}."
+        yield (
+            f"The papers' law asks for {ideal.depth:,.1f} layers of width {ideal.width:,.0f}, by "
+            "the parameters of the blocks alone."
+        )
+    yield "Heads are 64 or 128 wide where that fits; their number was not fitted to runs."
     yield f"{_trained_on(plan.basis.kinds)} `archfit backtest` says how good such plans are."
     if request.block == "llama":
         units = request.hidden_units(plan.shape.depth, plan.shape.width)
@@ -163,7 +173,7 @@ def bottleneck_words(kind: str, limit: int, width: int) -> str:
     return (
         f"A {kind} of {limit:,} is below the width of {width:,}: a bottleneck by the papers "
         "(Wies et al. 2021). In our runs on small vocabularies neither more depth nor another "
-        "input was clearly better."
+        "input was clearly better, but for groups of 3 letters on DNA."
     )
 
 
@@ -191,7 +201,8 @@ def _repairs(plan: Plan) -> Iterator[str]:
 def adviser_sections(plan: Plan) -> tuple[Section, ...]:
     """What others advise at this size, with and without a shape, and what speaks against us."""
     shaped = [advice for advice in plan.advice if named_shape(advice)]
-    ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", "", "", "this plan")
+    lost = f"{rule_regrets()[OURS]:.3f}"
+    ours = ("archfit", f"{plan.shape.depth} x {plan.shape.width}", lost, "", "this plan")
     table = Table.of("advisers", shaped, shape=named_shape)
     opinions = (
         f"{advice.name}: {advice.says} ({advice.source}; {advice.seen_in})"
@@ -220,10 +231,10 @@ def _training(plan: Plan) -> Iterator[str]:
         f"{memory.activations / 1e9:,.2f} for {memory.batch_sequences} sequences of "
         f"{plan.request.context:,}."
     )
-    outside = "" if start.in_range else "; this network is beyond those"
+    outside = "" if start.in_range else "; this one or its training is larger"
     yield (
-        f"Start at learning rate {start.learning_rate:g} with batches of {start.batch_tokens:,} "
-        f"tokens ({start.source}{outside})."
+        f"Start other tools at learning rate {start.learning_rate:g} with batches of "
+        f"{start.batch_tokens:,} tokens ({start.source}{outside})."
     )
 
 

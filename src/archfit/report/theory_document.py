@@ -55,7 +55,7 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     }
     title = f"Separation rank at {network} (best that hold: first two)"
     table = Table.of("bounds", report.bounds, title=title, **computed)
-    mask = f"causal mask, {shape.partition} partition" if shape.causal else "no mask"
+    mask = f"causal mask, {shape.partition} partition" if shape.causal else "no causal mask"
     sure = Section.of(
         "",
         f"At {network}, linear attention alone, {mask}.",

@@ -93,8 +93,9 @@ def regime(shape: Shape) -> Regime:
         name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
     elif 3**shape.depth < bend:
         name = (
-            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying, "
-            f"but below {corrected:.1f}, up to which the upper bound grows doubly exponentially"
+            f"past log3({width}) = {paper:.1f}, where a disputed theorem says depth stops paying; "
+            f"up to {corrected:.1f} the upper bound grows doubly exponentially, so that by it more "
+            "layers may still help"
         )
     else:
         name = (
