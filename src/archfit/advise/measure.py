@@ -236,28 +236,20 @@ def measured(
     if not trials:  # nothing has been timed yet
         measuring.train(measuring.cells(corpus, TRIAL_SIZES[0], [PILOT_DEPTH]), 0)
 
+    def cells(rung: Rung) -> list[Cell]:
+        return measuring.cells(corpus, rung.size, rung.depths)
+
     def train(rung: Rung) -> list[LadderRun]:
-        depths = ", ".join(map(str, rung.depths))
-        measuring.runner.say(
-            f"{rung.size:,} parameters: {depths} layers, "
-            f"about {measuring.takes(measuring.cells(corpus, rung.size, rung.depths)):.0f} s"
-        )
-        return [
-            _ladder_run(rung.size, record)
-            for record in measuring.train(
-                measuring.cells(corpus, rung.size, rung.depths), rung.seed
-            )
-        ]
+        depths, seconds = ", ".join(map(str, rung.depths)), measuring.takes(cells(rung))
+        measuring.runner.say(f"{rung.size:,} parameters: {depths} layers, about {seconds:.0f} s")
+        return [_ladder_run(rung.size, each) for each in measuring.train(cells(rung), rung.seed)]
 
     limits = LadderLimits(
         budget=budget,
         deepest=deepest,
         tokens_per_param=tokens_per_param,
         depths=lambda size: [cell.options.depth for cell in measuring.cells(corpus, size, DEPTHS)],
-        price=lambda rung: (
-            measuring.takes(measuring.cells(corpus, rung.size, rung.depths))
-            / max(measuring.left, LEAST_SECONDS)
-        ),
+        price=lambda rung: measuring.takes(cells(rung)) / max(measuring.left, LEAST_SECONDS),
     )
     runs = climbed(prior, _known_runs(measuring, corpus), limits, train)
     known = knowledge(prior, runs)
