@@ -204,12 +204,12 @@ def test_where_networks_of_such_size_were_trained_nothing_is_warned_of() -> None
 
 def test_a_depth_that_theory_would_not_stop_at_is_said_with_what_theory_says() -> None:
     plan = make_plan(question(10**8, max_depth=6))
-    least = math.ceil(math.log(plan.shape.width, 3))
-    assert f"theory (Levine et al. 2020) asks for {least} layers" in plan.warnings
+    least = math.log(plan.shape.width, 3)
+    assert f"theory asks for log3(width) = {least:.1f} layers or more" in plan.warnings
     free = make_plan(question(10**6, vocab=33, family="protein"))  # nobody asked for few layers
-    least = math.ceil(math.log(free.shape.width, 3))
+    least = math.log(free.shape.width, 3)
     assert free.shape.depth < least
-    words = f"theory (Levine et al. 2020) asks for {least} layers; fewer trained better"
+    words = f"theory asks for log3(width) = {least:.1f} layers or more; fewer trained better"
     assert words in free.warnings
 
 

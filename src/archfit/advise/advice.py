@@ -76,13 +76,9 @@ class Advice:
         outlook, level = self.plan.best.outlook, self.plan.best.level
         depths = [max(1, round(outlook.depth / 2)), round(2 * outlook.depth)]
         others = [d for d in depths if d <= outlook.regrets[-1][0] and d != self.plan.shape.depth]
-        losses = {depth: _lost_at(outlook.regrets, depth) for depth in others or depths[:1]}
-        depth = min(losses, key=losses.__getitem__)
-        return RunnerUp(depth=depth, lost=level * (losses[depth] - outlook.expected_regret))
-
-
-def _lost_at(regrets: tuple[tuple[float, float], ...], depth: float) -> float:
-    return min(regrets, key=lambda found: abs(found[0] - depth))[1]
+        depth = min(others or depths[:1], key=outlook.regret_at)
+        ours = outlook.regret_at(self.plan.shape.depth)
+        return RunnerUp(depth=depth, lost=level * (outlook.regret_at(depth) - ours))
 
 
 def advised(

@@ -147,19 +147,18 @@ def _depth_range(best: BestShape) -> tuple[int, int]:
 
 
 def _regret(request: PlanRequest, best: BestShape) -> Regret:
-    """In bits per byte; nats per token for tokens of whose bytes nothing is known, as of a BPE.
-
-    A group of letters has as many bytes as letters.
+    """Of the depth that the shape came to, in bits per byte; nats per token for tokens of whose
+    bytes nothing is known, as of a BPE. A group of letters has as many bytes as letters.
     """
     vocabulary, scale, unit = request.vocabulary, 1.0, "bits per byte"
     is_known = request.data is not None or request.family in SPELT
     if not is_known and vocabulary and vocabulary.size > BYTE_VOCAB:
         scale, unit = NATS_A_BYTE, "nats per token"
     factor, outlook = scale * best.level, best.outlook
-    expected, at_most = factor * outlook.expected_regret, factor * outlook.regret_at_most
+    lost = outlook.regret_at(best.shape.depth)
     # A tail of less than 10 % may hold more of the mean than the rest.
-    at_most, close = max(expected, at_most), scale * CLOSE
-    return Regret(expected=expected, at_most=at_most, unit=unit, close=close)
+    at_most = max(lost, outlook.regret_at_most + lost - outlook.expected_regret)
+    return Regret(expected=factor * lost, at_most=factor * at_most, unit=unit, close=scale * CLOSE)
 
 
 def _basis(known: Knowledge) -> Basis:
@@ -236,4 +235,4 @@ def _depth_warnings(request: PlanRequest, best: BestShape, known: Knowledge) -> 
     least = math.log(width) / math.log(3)
     if depth < least:
         needed = "" if depth == request.max_depth else "; fewer trained better"
-        yield f"theory (Levine et al. 2020) asks for {math.ceil(least)} layers{needed}"
+        yield f"theory asks for log3(width) = {least:.1f} layers or more{needed}"

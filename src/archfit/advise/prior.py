@@ -200,6 +200,11 @@ class DepthOutlook:
     double_better: float
     regrets: tuple[tuple[float, float], ...]  # depths, and what each is expected to lose
 
+    def regret_at(self, depth: float) -> float:
+        """What a depth is expected to lose, between those that were looked at."""
+        depths, lost = zip(*self.regrets, strict=True)
+        return float(np.interp(math.log(depth), np.log(depths), lost))
+
 
 def outlook(
     posterior: Posterior,

@@ -199,9 +199,7 @@ class Prospect:
     @property
     def lost(self) -> float:
         """Share of the loss that it is expected to lose more than the best depth."""
-        away = math.log(self.depth)
-        nearest = min(self.outlook.regrets, key=lambda each: abs(math.log(each[0]) - away))
-        return nearest[1] - self.outlook.expected_regret
+        return self.outlook.regret_at(self.depth) - self.outlook.expected_regret
 
     @property
     def lost_bits(self) -> float:

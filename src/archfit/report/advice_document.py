@@ -86,12 +86,14 @@ def _unmeasured(advice: Advice) -> str:
     nothing = "No depth was measured" if advice.trials else "Nothing was trained"
     bytes_each = float(str(advice.data.description["bytes_per_token"]))
     most = round(advice.data.train_tokens * max(1.0, bytes_each))  # of any vocabulary
-    tokens = advice.trials[0].train_tokens if advice.trials else most
+    tokens, of = most, ""
+    if advice.trials:
+        tokens, of = advice.trials[0].train_tokens, f" of {advice.trials[0].label}"
     if tokens >= least_tokens():
         return f"{nothing} on your data; more --minutes-to-measure may do that."
     return (
-        f"{nothing} on your data: {tokens:,} tokens are too few ({least_tokens():,} are needed; "
-        "more --minutes-to-measure do not help)."
+        f"{nothing} on your data: {tokens:,} tokens{of} are too few ({least_tokens():,} are "
+        "needed; more --minutes-to-measure do not help)."
     )
 
 

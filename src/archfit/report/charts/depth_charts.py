@@ -9,7 +9,7 @@ import altair
 from archfit.advise.backtest import Backtest
 from archfit.advise.ladder import LadderRun, knowledge
 from archfit.advise.planner import Plan
-from archfit.advise.prior import CLEAR, DRAWS, DepthOutlook, FamilyPrior, family_prior
+from archfit.advise.prior import CLEAR, CLOSE, DRAWS, DepthOutlook, FamilyPrior, family_prior
 from archfit.advise.prior_runs import LEAST_SIZE
 from archfit.advise.shapes import Knowledge
 from archfit.fit.atlas import size_words
@@ -29,13 +29,8 @@ SIZES = 9  # at which best depths are asked for on the way to a budget
 def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) -> Panel:
     """Expected loss over depth, also `before` anything was measured; names are in tooltips."""
     outlook = plan.best.outlook
-    scale = plan.regret.expected / outlook.expected_regret if outlook.expected_regret else 1.0
+    scale = plan.best.level * plan.regret.close / CLOSE
     curve: list[Row] = [{"depth": d, "lost": scale * lost} for d, lost in outlook.regrets]
-
-    def lost_at(depth: float) -> float:
-        nearest = min(curve, key=lambda row: abs(math.log(float(row["depth"]) / depth)))
-        return float(nearest["lost"])
-
     least, last = float(curve[0]["depth"]) / 1.1, float(curve[-1]["depth"]) * 1.1
     named = [("archfit", float(plan.shape.depth), MARKS[0])]
     named += [  # every adviser whose depth was looked at
@@ -44,7 +39,7 @@ def depth_chart(plan: Plan, page: Layout, before: DepthOutlook | None = None) ->
         if advice.depth is not None and least <= advice.depth <= last
     ]
     points: list[Row] = [
-        {"name": name, "depth": depth, "lost": lost_at(depth), "mark": mark}
+        {"name": name, "depth": depth, "lost": scale * outlook.regret_at(depth), "mark": mark}
         for name, depth, mark in named
     ]
     most = max(HIGHEST * (plan.regret.expected + 0.01), 1.2 * float(points[0]["lost"]))
