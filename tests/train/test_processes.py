@@ -124,7 +124,7 @@ def test_two_sharded_processes_of_which_one_is_asked_to_stop_both_do_and_one_goe
     said = (tmp_path / "0.err").read_text()
     assert [process.exitcode for process in processes] == [143, 143], said
     step = int(checkpoints(run)[-1].removeprefix("step-"))
-    assert said.count(f"archfit: stopped at step {step}; the same command goes on") == 1
+    assert said.count(f"archfit: stopped at step {step}; run the same command again to resume") == 1
     assert (tmp_path / "1.err").read_text() == ""
     watch = Recorder()
     record = train(spec, data, tmp_path, HERE, watch)
