@@ -256,7 +256,12 @@ def test_in_the_dark_paper_is_dark_and_charts_are_light_on_it(visit: Visit) -> N
 @pytest.mark.parametrize("visit", LOOKS, indirect=True)
 @pytest.mark.parametrize(
     "path",
-    [BYTES, "/audit?name=ALBERT-xxlarge-v1", "/gallery?find=albert", "/atlas?kind=proteins"],
+    [
+        BYTES,
+        "/audit?name=ALBERT-xxlarge-v1",
+        pytest.param("/gallery?find=albert", marks=pytest.mark.slow),
+        pytest.param("/atlas?kind=proteins", marks=pytest.mark.slow),
+    ],
 )
 def test_no_page_has_a_serious_fault_of_accessibility_or_is_wider_than_its_window(
     visit: Visit, path: str

@@ -66,6 +66,7 @@ def test_cells_that_fail_stop_nobody_and_those_done_are_skipped(
     assert_same_results(out, undisturbed((before, *good), data, tmp_path / "by itself"))
 
 
+@pytest.mark.slow
 def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
