@@ -150,7 +150,13 @@ def test_a_sweep_whose_folder_is_deleted_ends_with_a_sentence(
     out = tmp_path / "out"
     runner = started(sweep_command(write_sweep(data, specs, tmp_path), out))
     wait_until(lambda: any(is_held(out / spec.name) for spec in specs), "a cell in training")
-    shutil.rmtree(out)
+
+    def is_gone() -> bool:
+        """A worker may write a file between the looks into its folder."""
+        shutil.rmtree(out, ignore_errors=True)
+        return not out.exists()
+
+    wait_until(is_gone, "the folder to be gone")
     _, said = runner.communicate(timeout=PATIENCE)
     assert runner.returncode == 2
     assert f"{out} was deleted while the sweep ran" in said
