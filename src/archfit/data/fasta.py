@@ -18,7 +18,7 @@ from archfit.spec.errors import InvalidValue
 from archfit.spec.lazy_numpy import NDArray
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
-NO_NUCLEOTIDES = frozenset("EFILPQ")  # of those, no code of a nucleotide, not of an unsure one
+NO_NUCLEOTIDES = frozenset("EFILPQ")  # amino acids whose letters are no IUPAC codes of bases
 _LETTERS = (string.ascii_uppercase + "*-").encode()  # `*` ends a translation, `-` is a gap
 _UPPER = bytes.maketrans(string.ascii_lowercase.encode(), string.ascii_uppercase.encode())
 _BLANKS = b"\r\n\t "
