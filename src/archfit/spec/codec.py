@@ -11,6 +11,7 @@ import types
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from archfit.spec.errors import brief
@@ -51,8 +52,14 @@ def loads(kind: type[Value], text: str) -> Value:
     return from_json(kind, document)
 
 
+@cache
+def _hints(kind: type) -> dict[str, object]:
+    """The types of its fields: to find them takes longer than to read a record by them."""
+    return get_type_hints(kind)
+
+
 def _fields_to_json(value: object) -> dict[str, Json]:
-    hints = get_type_hints(type(value))
+    hints = _hints(type(value))
     document: dict[str, Json] = {}
     for field in fields(value):  # type: ignore[arg-type]  # the caller saw a dataclass
         part = getattr(value, field.name)
@@ -116,7 +123,7 @@ def _decode_union(hint: object, document: Json, where: str) -> object:
 
 
 def _decode_dataclass(hint: type, document: Json, where: str) -> object:
-    hints = get_type_hints(hint)
+    hints = _hints(hint)
     mapping = _as_mapping(document, where)
     if hasattr(hint, "completed"):
         mapping = hint.completed(mapping)
