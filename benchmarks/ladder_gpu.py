@@ -1,9 +1,9 @@
 """Two hundred small networks on a GPU, as a ladder trains them, and some of them again alone.
 
 Run:     python benchmarks/ladder_gpu.py DATA DATA ... [--evaluations 1] [--alone 3]
-Prints:  seconds from the start of `archfit sweep` to its end, kernels compiled included (their
-         cache is empty; Python's is not, as after an installation), tokens a second, and how far records of runs alone are from those of the
-         ladder: 0 where they are equal to the bit.
+Prints:  seconds from the start of `archfit sweep` to its end, tokens a second, and how far records
+         of runs alone are from those of the ladder: 0 where they are equal to the bit. Kernels are
+         compiled in that time (their cache is empty); Python is not, as after an installation.
 Expect:  216 networks on six data sets in at most 90 s on one H200; differences below 1e-3 nats.
 
 Sizes of 60k, 125k, 250k and 500k parameters with 1.8, 3.3, 6.6 and 10.7 million tokens, nine depths
