@@ -6,7 +6,8 @@
 
 Files have one record a line. A network's loss (held-out bits per byte, mean over seeds) is a smooth
 curve through the rates it was trained at, in ln rate; what a rate costs is the curve there over its
-minimum. The rule is the product of powers that costs least on average, no cost counted above 0.1.
+minimum. A check prints it also against a minimum that is not the luckiest (`fair_cost`). The rule
+is the product of powers that costs least on average, no cost counted above 0.1.
 """
 
 import argparse
@@ -41,6 +42,7 @@ class TunedNetwork:
     spec: RunSpec
     log_rates: Array
     losses: Array
+    halves: tuple[Array, Array]  # the losses of either half of the seeds
     spread: float  # of seeds, at the middle rate: a standard deviation, nan of a single one
 
     @property
@@ -72,6 +74,21 @@ class TunedNetwork:
         here = float(curve(min(max(log_rate, low), high)))
         return float(here - best + SLOPE_OUTSIDE * outside)
 
+    def fair_cost(self, log_rate: float) -> float:
+        """The same against a best rate that is not the luckiest: it is chosen by the curve of one
+        half of the seeds, and both rates are scored by that of the other."""
+        grid = np.linspace(self.log_rates[0], self.log_rates[-1], 60)
+        here = min(max(log_rate, grid[0]), grid[-1])
+        first, second = (PchipInterpolator(self.log_rates, losses) for losses in self.halves)
+        return float(
+            np.mean(
+                [
+                    score(here) - score(grid[choose(grid).argmin()])
+                    for choose, score in ((first, second), (second, first))
+                ]
+            )
+        )
+
     def smoothed_cost(self, log_rate: float) -> float:
         """The same by a cubic curve near the points, in which chance at single rates counts less.
 
@@ -89,7 +106,7 @@ class TunedNetwork:
 
 def read(files: Iterable[Path]) -> list[TunedNetwork]:
     """All networks that were trained at several rates; diverged runs count as 9 bits."""
-    losses: dict[RunSpec, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    losses: dict[RunSpec, dict[float, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for file in files:
         with lzma.open(file, "rt", encoding="utf-8") as lines:
             for line in lines:
@@ -98,18 +115,27 @@ def read(files: Iterable[Path]) -> list[TunedNetwork]:
                 network = without_rate_and_seed(spec)
                 is_finished = record.status == "finished"
                 bits = record.evaluations[-1].heldout_bits_per_byte if is_finished else 9.0
-                losses[network][rate].append(bits)
+                losses[network][rate][spec.seed] = bits
     return [tuned(spec, by_rate) for spec, by_rate in losses.items() if len(by_rate) >= LEAST_RATES]
 
 
-def tuned(spec: RunSpec, by_rate: dict[float, list[float]]) -> TunedNetwork:
+def tuned(spec: RunSpec, by_rate: dict[float, dict[int, float]]) -> TunedNetwork:
     """The network with its losses by rate, which may have several seeds."""
     rates = sorted(by_rate)
-    seeds = by_rate[rates[len(rates) // 2]]
+    seeds = [*by_rate[rates[len(rates) // 2]].values()]
+    half = (max(max(by_rate[rate]) for rate in rates) + 1) / 2
+
+    def means(low: float, high: float) -> Array:
+        kept = [[x for seed, x in by_rate[r].items() if low <= seed < high] for r in rates]
+        return np.array(
+            [np.mean(some or [*by_rate[r].values()]) for r, some in zip(rates, kept, strict=True)]
+        )
+
     return TunedNetwork(
         spec=spec,
         log_rates=np.log(rates),
-        losses=np.array([np.mean(by_rate[rate]) for rate in rates]),
+        losses=means(0, math.inf),
+        halves=(means(0, half), means(half, math.inf)),
         spread=float(np.std(seeds, ddof=1)) if len(seeds) > 1 else math.nan,
     )
 
@@ -242,7 +268,7 @@ def main() -> None:
         coefficients = fit(networks)
         print(table(networks, coefficients))
         rates = [float(network.features @ coefficients) for network in networks]
-    for name in ("cost", "smoothed_cost"):
+    for name in ("cost", "smoothed_cost", *(["fair_cost"] if chosen.check else [])):
         costs = [getattr(n, name)(rate) for n, rate in zip(networks, rates, strict=True)]
         print(f"{name}\n{costs_by(networks, costs)}", file=sys.stderr)
     spreads = np.array([network.spread for network in networks])
