@@ -10,8 +10,6 @@ for queries, keys and values alike, and a head is read in chunks of columns. At 
 takes less than half the time.
 """
 
-from typing import no_type_check
-
 import triton
 import triton.language as tl
 
@@ -27,7 +25,6 @@ from archfit.model.tiles import (
 
 
 @triton.jit
-@no_type_check
 def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.constexpr):
     """-inf where a query may not look."""
     if MASKED:
@@ -39,7 +36,6 @@ def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.conste
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def forward_kernel(
     qk, qkv, out, log_sums, scale, positions, heads, groups, head_dim, half, read_heads,
     CAUSAL: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
@@ -90,7 +86,6 @@ def forward_kernel(
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def query_backward_kernel(
     qk, qkv, out, log_sums, d_out, d_qkv, levels, sums, scale,
     positions, heads, groups, head_dim, half, read_heads,
@@ -143,7 +138,6 @@ def query_backward_kernel(
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def key_backward_kernel(
     qk, qkv, log_sums, d_out, d_qkv, levels, sums, scale,
     positions, heads, groups, head_dim, half, read_heads,
@@ -200,7 +194,6 @@ def key_backward_kernel(
 
 
 @triton.jit
-@no_type_check
 def _store_columns(rows, sums, values, row, column, positions, head_dim, stride):
     """Write some columns, and if asked their sums: a program's share of the gradient of a bias.
 
@@ -213,7 +206,6 @@ def _store_columns(rows, sums, values, row, column, positions, head_dim, stride)
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def tile_backward_kernel(
     qk, qkv, log_sums, d_out, d_qkv, sums, scale, positions, heads, head_dim, read_heads,
     CAUSAL: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr, ALIGN: tl.constexpr,

@@ -8,8 +8,6 @@ positions are sorted by token and each token's are summed in that order.
 Shape letters: M looked-up ids, T ids whose rows are summed, R rows of the table, D width.
 """
 
-from typing import no_type_check
-
 import torch
 import triton
 import triton.language as tl
@@ -26,7 +24,6 @@ SIZES = ["count", "together", "rows", "width"]
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _one_hot_sums(
     ids, d_out, sums, count, together, rows, width, TILE: tl.constexpr, ALIGN: tl.constexpr
 ):
@@ -51,7 +48,6 @@ def _one_hot_sums(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _sorted_sums(
     order, starts, d_out, d_table, together, width,
     POSITIONS: tl.constexpr, TILE: tl.constexpr, ALIGN: tl.constexpr,

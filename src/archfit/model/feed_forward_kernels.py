@@ -11,8 +11,6 @@ gradient of the bias costs no pass of its own. row_kernels.py says when kernels 
 Shape letters: M rows, D width, U hidden units (twice as many rows in a gated `up`: gates first).
 """
 
-from typing import no_type_check
-
 import torch
 import torch.nn.functional as F
 import triton
@@ -47,7 +45,6 @@ SIZES = ["rows", "width", "half", "units"]
 
 
 @triton.jit
-@no_type_check
 def _normal(value):
     """Distribution and density of the normal law; Abramowitz and Stegun 7.1.26, within 1.5e-7.
 
@@ -62,7 +59,6 @@ def _normal(value):
 
 
 @triton.jit
-@no_type_check
 def _activation(gate, value, GATED: tl.constexpr):
     """silu(gate) value and its slopes by gate and value; or gelu(gate) and its slope, twice."""
     if GATED:
@@ -77,7 +73,6 @@ def _activation(gate, value, GATED: tl.constexpr):
 
 
 @triton.jit
-@no_type_check
 def _read(pre, row, unit, rows, units, GATED: tl.constexpr):
     """Gate and value of some units, the same number if they have no gate; where they lie, too."""
     inside = (row < rows)[:, None] & (unit < units)[None, :]
@@ -90,7 +85,6 @@ def _read(pre, row, unit, rows, units, GATED: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _activation_forward(
     pre, hidden, rows, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, ALIGN: tl.constexpr,
@@ -104,7 +98,6 @@ def _activation_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _activation_backward(
     d_hidden, pre, d_pre, sums, rows, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, ALIGN: tl.constexpr,
@@ -128,7 +121,6 @@ def _activation_backward(
 
 
 @triton.jit
-@no_type_check
 def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr):
     """Columns of `down`, one hidden unit a row, in the tiles of a row."""
     column, own = tl.arange(0, A), (unit < units)[None, :]
@@ -143,7 +135,6 @@ def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr)
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _narrow_forward(
     x, up, bias, down, y, rows, width, half, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,
@@ -173,7 +164,6 @@ def _narrow_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _narrow_backward(
     x, up, bias, down, d_y, d_x, d_pre, hidden, sums, rows, width, half, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,

@@ -7,7 +7,7 @@ does. Each number has one writer.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import torch
 import triton
@@ -27,7 +27,6 @@ TALL = 65  # shares from which a place is tall
 
 
 @triton.jit
-@no_type_check
 def _add_up(parts, sums, table, SHARES: tl.constexpr, COLUMNS: tl.constexpr):
     table += tl.program_id(0) * 5
     place, shares, stride = tl.load(table), tl.load(table + 1), tl.load(table + 2)

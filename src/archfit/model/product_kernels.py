@@ -7,8 +7,6 @@ kernels a matrix, and a small network spends its time on starting kernels.
 Shape letters: M rows, C outputs, D inputs, P shares.
 """
 
-from typing import no_type_check
-
 import torch
 import torch.nn.functional as F
 import triton
@@ -25,7 +23,6 @@ SIZES = ["rows", "outputs", "inputs", "chunk"]
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _product_shares(
     d_y, x, shares, rows, outputs, inputs, chunk,
     ROWS: tl.constexpr, OUT: tl.constexpr, IN: tl.constexpr, ALIGN: tl.constexpr,

@@ -5,15 +5,13 @@ its norm and the cast to bfloat16 are three passes over the stream, here one; ba
 pass also sums the gradients of the biases around it. The loss makes float32 copies of its logits.
 Plain torch says beside each call what a kernel computes.
 
-Imported only where there is a GPU and Triton. `no_type_check` keeps the tests' import hook off the
+Imported only where there is a GPU and Triton. The tests' import hook is not asked for the files of
 kernels: Triton compiles their source and cannot see through a wrapper.
 
 Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
 
 from types import SimpleNamespace
-from typing import no_type_check
-
 import torch
 import triton
 import triton.language as tl
@@ -29,7 +27,6 @@ SIZES = ["rows", "width", "true_width", "vocab", "stride"]
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _add_norm_forward(
     x, branch, branch_bias, weight, bias, total, normed, mean, inverse_std,
     rows, width, true_width, multiplier, epsilon,
@@ -62,7 +59,6 @@ def _add_norm_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
     rows, width, true_width, multiplier,
@@ -185,7 +181,6 @@ def fused_add_norm(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _cross_entropy_forward(
     logits, targets, losses, log_sums, rows, vocab, stride,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
@@ -210,7 +205,6 @@ def _cross_entropy_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _cross_entropy_backward(
     logits, targets, log_sums, d_losses, d_logits, rows, vocab, stride,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
