@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from archfit.model.layers import plain_look_up
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
+from archfit.model.tiles import alignment, busy_programs, power_of_two, share_sums
 
 MOST_ONE_HOT_ROWS = 1024
 TILE = 64  # rows, columns and positions of a product
@@ -109,11 +109,3 @@ class _FusedLookUp(torch.autograd.Function):
 def fused_look_up(ids_MT: Tensor, table_RD: Tensor) -> Tensor:
     """The sum of the rows of each T ids, M D."""
     return _FusedLookUp.apply(ids_MT, table_RD)
-
-
-def look_up_work(rows: int, width: int, zeros: Zeros) -> Work:
-    """A run of the gradient."""
-    ids, slope = zeros(16, 1).long(), zeros(16, width).float()
-    columns = 0 if rows <= MOST_ONE_HOT_ROWS else power_of_two(16, width)
-    key = "look up", columns, alignment(width)
-    return {key: lambda: table_gradient(ids, slope, rows)}

@@ -19,8 +19,6 @@ from torch import Tensor
 
 from archfit.model.product_kernels import coarse, weight_gradient
 from archfit.model.tiles import (
-    Work,
-    Zeros,
     added,
     alignment,
     cut,
@@ -329,23 +327,3 @@ def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor)
     """gelu(x up^T + bias) down^T, or silu(gate) value down^T where `up` has twice as many rows as
     `down` has columns; in the precision of x, without the last bias."""
     return _FusedFeedForward.apply(x, up, bias, down)
-
-
-def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -> Work:
-    """A run each way."""
-    x, slope, pre = zeros(16, width), zeros(16, units), zeros(16, units * (1 + is_gated))
-    key = "feed forward", *_wide_tile(units, is_gated).values()
-    if not _is_narrow_layer(width, is_gated=is_gated):
-        return {
-            (*key, 0): lambda: _wide_forward(pre, units),
-            (*key, 1): lambda: _wide_backward(slope, pre, None, has_bias=not is_gated),
-        }
-    weights = zeros(len(pre[0]), width), None if is_gated else zeros(units), zeros(width, units)
-    forwards, back = (
-        ("narrow", *_narrow_tile(width, units, is_gated=is_gated, way=way).values(), way)
-        for way in (FORWARDS, BACK)
-    )
-    return {
-        forwards: lambda: _narrow_layer(x, *weights),
-        back: lambda: _narrow_gradients((x, *weights), x, None),
-    }

@@ -15,8 +15,7 @@ from archfit.model.attention_kernels import (
     tile_backward_kernel,
 )
 from archfit.model.rotary_kernels import Turn, turn_back, turned_heads
-from archfit.model.tiles import HeadShape, Work, Zeros, alignment, cut, power_of_two, share_sums
-from archfit.spec import Architecture, Rotary
+from archfit.model.tiles import HeadShape, alignment, cut, power_of_two, share_sums
 
 # For heads of at most so many columns the fastest tiles of those tried on an H200
 # (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
@@ -149,27 +148,3 @@ def fused_attention(
     sizes = positions, heads, (all_heads - heads) // 2, head_dim, true_head_dim
     shape = HeadShape(*sizes, is_causal, bias is not None)
     return _FusedAttention.apply(qkv_BNHK, bias, *(turn or (None,) * 3), scale, shape)
-
-
-def attention_work(architecture: Architecture, zeros: Zeros) -> Work:
-    """A run each way."""
-    shape = HeadShape.of(architecture)
-    positions, heads, head_dim = shape.positions, shape.heads, shape.head_dim
-    qkv = zeros(1, positions, heads + 2 * shape.groups, head_dim)
-    made = zeros(1, positions, heads, head_dim), zeros(1, heads, positions).float()
-    tile = shape.tile(is_halved=False)
-    longest = power_of_two(16, positions) if _fits_one_tile(shape) else 0
-    flags = longest, shape.is_causal, shape.has_bias
-    key = "attention", *flags, tile["A"], tile["B"], tile["ALIGN"]
-    work: Work = {
-        (*key, 0): lambda: attention_forward(qkv, qkv, 1.0, shape),
-        (*key, 1): lambda: attention_backward(qkv, qkv, made, made[0], 1.0, shape, None),
-    }
-    if isinstance(architecture.positions, Rotary):
-        weight = zeros(head_dim).float() if architecture.qk_norm else None
-        turn = Turn(zeros(2, positions, head_dim // 2).float(), weight, weight)
-        tile = shape.tile(is_halved=True)
-        variant = "turn", architecture.qk_norm, tile["A"], tile["B"], tile["ALIGN"]
-        work[*variant, 0] = lambda: turned_heads(qkv, turn, shape)
-        work[*variant, 1] = lambda: turn_back(qkv, qkv, turn, shape, None)
-    return work

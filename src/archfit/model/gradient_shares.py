@@ -19,7 +19,7 @@ from archfit.model.fused_attention import gradient_tiles
 from archfit.model.product_kernels import is_narrow, product_count
 from archfit.model.rotary_kernels import turn_tiles
 from archfit.model.row_kernels import norm_programs
-from archfit.model.tiles import HeadShape, Work
+from archfit.model.tiles import HeadShape
 from archfit.model.transformer import Block, SoftmaxTrunk, Transformer
 
 SUMMED = {"tall": (256, 16), "flat": (32, 128)}  # shares and columns of a program that adds up
@@ -80,14 +80,16 @@ class GradientShares:
                 for first in range(0, columns, SUMMED[kind][1])
             ]
             at, goal = at + shares * columns, goal + columns
-        self.tables = {kind: torch.tensor(found, device=device) for kind, found in rows.items()}
+        self.tables = {
+            kind: torch.tensor(found, dtype=torch.int64, device=device)
+            for kind, found in rows.items()
+        }
 
     def add_up(self) -> None:
         """Make the gradients of all weights that have a place."""
         for kind, table in self.tables.items():
-            if len(table):
-                shares, columns = SUMMED[kind]
-                _add_up[(len(table),)](self.parts, self.sums, table, SHARES=shares, COLUMNS=columns)
+            shares, columns = SUMMED[kind]
+            _add_up[(len(table),)](self.parts, self.sums, table, SHARES=shares, COLUMNS=columns)
         for weight, gradient in self.gradients:
             weight.grad = gradient
 
@@ -124,14 +126,3 @@ def _places(model: Transformer, batch: int) -> Iterator[Place]:
             if is_narrow(*layer.weight.shape):
                 yield Place(product_count(layer.weight, rows), layer.weight)
     yield Place(norm_shares, trunk.norm.weight, (trunk.norm.bias, branch_bias))
-
-
-def share_work(device: torch.device) -> Work:
-    """A run for either kind of place."""
-    numbers, table = torch.zeros(16, device=device), torch.zeros((1, 5), device=device).long()
-    return {
-        ("shares", kind): lambda tile=tile: _add_up[(1,)](  # type: ignore[misc]
-            numbers, numbers, table, SHARES=tile[0], COLUMNS=tile[1]
-        )
-        for kind, tile in SUMMED.items()
-    }

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs
+from archfit.model.tiles import alignment, busy_programs
 
 WIDEST, LONGEST = 128, 768  # sides of a matrix; beyond them torch's products are faster
 ROWS = 64  # at a time
@@ -108,12 +108,3 @@ def fused_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     """x W^T + b in the precision of x. The bias gets no gradient here: whoever reads the result
     makes it, where the gradient of the result is at hand."""
     return _FusedProduct.apply(x, weight, bias)
-
-
-def product_work(outputs: int, inputs: int, zeros: Zeros) -> Work:
-    """A run for a matrix, if it is narrow."""
-    if not is_narrow(outputs, inputs):
-        return {}
-    d_y, x, shares = zeros(16, outputs), zeros(16, inputs), zeros(1, outputs, inputs).float()
-    key = "product", *_product_tile(outputs, inputs).values()
-    return {key: lambda: product_shares(d_y, x, shares)}

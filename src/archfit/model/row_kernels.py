@@ -11,14 +11,13 @@ kernels: Triton compiles their source and cannot see through a wrapper.
 Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
 
-from types import SimpleNamespace
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from archfit.model.layers import NORM_EPSILON
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
+from archfit.model.tiles import alignment, busy_programs, power_of_two, share_sums
 
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
 NORM_PROGRAMS_A_PROCESSOR = 8
@@ -263,32 +262,3 @@ def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
     if logits_MV.stride(1) != 1:
         logits_MV = logits_MV.contiguous()
     return _FusedCrossEntropy.apply(logits_MV, targets_M.contiguous())
-
-
-def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
-    """A run of each kernel, both ways, without torch's book of gradients."""
-    x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
-    gain, bf16 = zeros(width).float(), torch.bfloat16
-    bias, mean = (gain, row) if has_bias else (None, None)
-    norm = "norm", has_bias, *_norm_tile(width, forwards=True).values()
-    logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
-    loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
-    book = SimpleNamespace(save_for_backward=lambda *_: None)
-    loss_book = SimpleNamespace(saved_tensors=(logits, targets, row))
-
-    def norm_forward(branch: Tensor | None, its_bias: Tensor | None) -> None:
-        _FusedAddNorm.forward(book, x, branch, its_bias, gain, bias, 1.0, width, bf16)
-
-    def norm_backward(branch_dtype: torch.dtype | None) -> None:
-        kept = {"saved_tensors": (x, gain, mean, row), "needs_input_grad": (True,) * 8}
-        sizes = {"true_width": width, "multiplier": 1.0, "branch_dtype": branch_dtype}
-        _FusedAddNorm.backward(SimpleNamespace(**kept, **sizes, shares=None), x, branch)
-
-    return {
-        (*norm, 0): lambda: norm_forward(None, None),
-        (*norm, 1): lambda: norm_forward(branch, bias),
-        (*norm, 2): lambda: norm_backward(None),
-        (*norm, 3): lambda: norm_backward(bf16),
-        (*loss, 0): lambda: _FusedCrossEntropy.forward(book, logits, targets),
-        (*loss, 1): lambda: _FusedCrossEntropy.backward(loss_book, row),
-    }

@@ -16,7 +16,6 @@ columns are 64 and 16, not 128.
 
 import math
 import os
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -29,8 +28,6 @@ from archfit.spec import Architecture
 # Products and sums are fused into one rounding, whatever the default of a Triton to come.
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
-Zeros = Callable[..., Tensor]  # a tensor of a shape, in bfloat16
-Work = dict[tuple[object, ...], Callable[[], object]]  # a run of each kernel, by its variant
 SHARES, COLUMNS = 256, 16  # that a program adds up at a time
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
