@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 
 # A program of its own: the tests of this folder interpret kernels instead of compiling them.
 PROGRAM = """
-import fcntl, sys, threading, time
+import fcntl, select, sys, threading, time
 from archfit.model import layers
 from archfit.model.compile_ahead import CompilerProcesses, variants_of
 from archfit.spec import standard_architecture
@@ -31,8 +31,8 @@ layers.can_fuse = layers.can_fuse_products = lambda _: True
 variants = variants_of(shape, torch.device("cpu"))
 compilers = CompilerProcesses(90)
 norms = [each for each in variants if "norm" in each or "share_sums" in each]
-for answer in [compilers.compile(each) for each in norms]:
-    answer.result(60)
+for end in [compilers.compile(each) for each in norms]:
+    select.select([end], [], [], 60)
 lock.close()
 with open("lock", "w") as again:  # the processes do not hold what this one held
     fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,7 +41,7 @@ print("free")
 
 # Whoever asks does not wait for compilers that are gone, and they do not outlive who forked them.
 ORPHANS = """
-import os, signal, sys
+import os, select, signal, sys
 from archfit.model import compile_ahead
 
 real_fork, forked = os.fork, []
@@ -53,7 +53,7 @@ compilers = compile_ahead.CompilerProcesses(90)
 os.kill(forked[0], signal.SIGKILL)
 os.waitpid(forked[0], 0)
 for _ in range(2):
-    compilers.compile("a kernel").result(20)
+    assert select.select([compilers.compile("a kernel")], [], [], 20)[0]
 compile_ahead.CompilerProcesses(90)
 print(forked[1], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

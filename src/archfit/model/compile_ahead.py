@@ -14,7 +14,9 @@ import ctypes
 import importlib
 import json
 import os
+import select
 import signal
+import socket
 import threading
 import warnings
 from collections.abc import Iterator
@@ -35,7 +37,8 @@ from archfit.model.transformer import Transformer
 from archfit.spec import Architecture
 
 LOADERS, MOST_COMPILERS = 12, 12  # threads, processes
-LONGEST_WAIT = 60.0  # seconds for another process
+LONGEST_WAIT = 60_000  # milliseconds for another process
+LONGEST_VARIANT = 1 << 16  # bytes
 END_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 ROOM = 64  # numbers of a tensor that a kernel is run on
 KERNEL = type(_add_norm_forward)  # Triton's class of kernels, or its interpreter's
@@ -129,11 +132,13 @@ def _run(variant: str, device: torch.device, *, is_only_compiled: bool) -> Any:
     return RUN(kernel, *given, grid=(1,), warmup=is_only_compiled, **options)
 
 
-def _load(variant: str, device: torch.device, compiled: Future[None] | None) -> None:
+def _load(variant: str, device: torch.device, compiled: int | None) -> None:
     """Run a kernel here when it has been compiled elsewhere, or compile it where it was not."""
     if compiled is not None:
-        with contextlib.suppress(TimeoutError):
-            compiled.result(LONGEST_WAIT)
+        end = select.poll()
+        end.register(compiled, select.POLLIN)
+        end.poll(LONGEST_WAIT)
+        os.close(compiled)
     _run(variant, device, is_only_compiled=False)
 
 
@@ -178,41 +183,21 @@ class CompilerProcesses:
     """
 
     def __init__(self, capability: int) -> None:
-        jobs_out, jobs_in = os.pipe()
-        answers_out, answers_in = os.pipe()
+        self.jobs, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
-            _compile_forever(jobs_out, answers_in, capability)
-        os.close(jobs_out)
-        os.close(answers_in)
-        self.jobs = os.fdopen(jobs_in, "w", encoding="utf-8")
-        self.waiting: list[Future[None]] = []
-        self.lock = threading.Lock()
-        threading.Thread(target=self._listen, args=(answers_out,), daemon=True).start()
+            _compile_forever(theirs, capability)
+        theirs.close()
 
-    def compile(self, variant: str) -> Future[None]:
-        """Ask for a kernel; done when it is compiled, or will never be."""
-        answer: Future[None] = Future()
-        with self.lock:
-            self.waiting.append(answer)
-            try:
-                self.jobs.write(f"{len(self.waiting) - 1} {variant}\n")
-                self.jobs.flush()
-            except OSError:  # it has died
-                answer.set_result(None)
-        return answer
-
-    def _listen(self, answers: int) -> None:
-        with os.fdopen(answers, encoding="utf-8") as lines:
-            for line in lines:
-                with self.lock:
-                    self.waiting[int(line)].set_result(None)
-        with self.lock:
-            for answer in self.waiting:
-                if not answer.done():
-                    answer.set_result(None)
+    def compile(self, variant: str) -> int:
+        """Ask for a kernel; a pipe that ends when it is compiled, or will never be."""
+        end, kept_open = os.pipe()
+        with contextlib.suppress(OSError):  # the fork has died
+            socket.send_fds(self.jobs, [variant.encode()], [kept_open])
+        os.close(kept_open)
+        return end
 
 
-def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
+def _compile_forever(jobs: socket.socket, capability: int) -> NoReturn:
     """The fork: compile what is asked for, each in a fork of its own, until nobody can ask."""
     from triton.backends.nvidia.driver import CudaLauncher
 
@@ -220,26 +205,23 @@ def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         warnings.simplefilter("ignore")  # the parent says them, too
-        first = 3  # what the parent holds, locks included, is the parent's
-        for file in (*sorted((jobs, answers)), os.sysconf("SC_OPEN_MAX")):
-            os.closerange(first, file)
-            first = file + 1
+        os.dup2(jobs.fileno(), 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # what the parent holds, locks included
+        jobs = socket.socket(fileno=3)
         torch.set_num_threads(1)  # the parent's threads are not here
         _promise_gpu(capability)
         most, running = min(MOST_COMPILERS, len(os.sched_getaffinity(0))), 0
-        for line in os.fdopen(jobs, encoding="utf-8"):
-            name, variant = line.split(" ", 1)
+        while (job := socket.recv_fds(jobs, LONGEST_VARIANT, 1))[0]:
+            variant, (kept_open, *_), *_ = job
             if running == most:
                 os.wait()
                 running -= 1
             if os.fork() == 0:
-                try:
-                    kernel = _run(variant, torch.device("cpu"), is_only_compiled=True)
-                    with contextlib.suppress(Exception):  # newer Tritons have one, on a GPU
-                        CudaLauncher(kernel.src, kernel.metadata)
-                finally:
-                    os.write(answers, f"{name}\n".encode())
-                    os._exit(0)
+                kernel = _run(variant.decode(), torch.device("cpu"), is_only_compiled=True)
+                with contextlib.suppress(Exception):  # newer Tritons have one, on a GPU
+                    CudaLauncher(kernel.src, kernel.metadata)
+                break  # and end, and with it the pipe
+            os.close(kept_open)
             running += 1
     finally:
         os._exit(0)
