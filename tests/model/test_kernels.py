@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is made for Linux only"
 )
 KERNEL_FILES = (
-    "attention_kernels", "embedding_kernels", "feed_forward_kernels", "gradient_shares",
+    "attention_kernels", "feed_forward_kernels", "gradient_shares",
     "product_kernels", "rotary_kernels", "row_kernels", "tiles",
 )  # fmt: skip
 
@@ -180,7 +180,7 @@ def test_heads_of_odd_size_are_split_anywhere(positions: int, head_dim: int) -> 
 def _check_attention(
     positions: int, heads: int, groups: int, head_dim: int, is_turned: bool, is_causal: bool
 ) -> None:
-    from archfit.model.fused_attention import fused_attention
+    from archfit.model.attention_kernels import fused_attention
     from archfit.model.rotary_kernels import Turn
 
     batch, scale = 2 if positions <= 128 else 1, 1.1 / math.sqrt(head_dim)
@@ -213,7 +213,7 @@ def _check_attention(
 
 
 def test_without_a_bias_attention_makes_no_gradient_for_one() -> None:
-    from archfit.model.fused_attention import fused_attention
+    from archfit.model.attention_kernels import fused_attention
 
     qkv_BNHK = _random(1, 6, 3, 8, seed=0)
     y_BNHK = fused_attention(qkv_BNHK, None, 1, 0.3, None, is_causal=True, true_head_dim=8)
@@ -284,7 +284,7 @@ def test_the_gradient_of_a_table_sums_what_was_read_from_each_row(
     is_sorted: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from archfit.model import embedding_kernels as kernels
+    from archfit.model import product_kernels as kernels
 
     monkeypatch.setattr(kernels, "MOST_ONE_HOT_ROWS", 0 if is_sorted else 2000)
     monkeypatch.setattr(kernels, "_shares", lambda *_: shares)
@@ -305,7 +305,7 @@ def test_the_gradient_of_a_table_sums_what_was_read_from_each_row(
 def test_only_the_ids_of_large_tables_are_sorted(
     rows: int, is_sorted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archfit.model import embedding_kernels as kernels
+    from archfit.model import product_kernels as kernels
 
     sort, sorted_ids = torch.sort, []
 
@@ -323,7 +323,7 @@ def test_only_the_ids_of_large_tables_are_sorted(
 def test_many_positions_are_shared_by_programs_and_few_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from archfit.model import embedding_kernels as kernels
+    from archfit.model import product_kernels as kernels
 
     monkeypatch.setattr(kernels, "busy_programs", lambda *_: 100)
     shares = [kernels._shares(torch.device("cpu"), tiles, 65_536) for tiles in (3, 10, 1000)]

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from archfit.model.attention_kernels import gradient_tiles
 from archfit.model.feed_forward_kernels import bias_shares
-from archfit.model.fused_attention import gradient_tiles
 from archfit.model.product_kernels import is_narrow, product_count
 from archfit.model.rotary_kernels import turn_tiles
 from archfit.model.row_kernels import norm_programs
