@@ -565,17 +565,19 @@ def test_a_kernel_that_failed_is_compiled_again(monkeypatch: pytest.MonkeyPatch)
 
 def test_copies_are_what_the_weights_are_and_their_gradients_go_to_the_weights() -> None:
     from archfit.model.product_kernels import coarse, fused_product
-    from archfit.model.transformer import CoarseCopies
 
-    layer = torch.nn.Linear(8, 6, device=DEVICE)
-    copies = CoarseCopies([layer])
+    shape = standard_architecture(depth=1, width=8, heads=1, vocab=7, context=5)
+    model = Transformer(shape, parametrisation(shape, "standard"), dropout=0.0).to(DEVICE)
+    model.copy_weights()
+    layer = model.trunk.get_submodule("blocks.0.attention.out")
+    assert isinstance(layer, torch.nn.Linear)
     with torch.no_grad():
         layer.weight.mul_(3)
-    copies.refresh()
+    model.refresh_copies()
     assert torch.equal(coarse(layer.weight, torch.bfloat16), layer.weight.bfloat16())
     assert coarse(layer.weight, torch.float32) is layer.weight  # no copy of another precision
     x = _random(4, 8, seed=0).bfloat16()
     fused_product(x, layer.weight, layer.bias).sum().backward()
-    expected = x.detach().float().sum(0).expand(6, 8)
+    expected = x.detach().float().sum(0).expand(8, 8)
     torch.testing.assert_close(layer.weight.grad, expected, atol=0.05, rtol=0.02)
     assert layer.bias.grad is None  # whoever reads the result makes it

@@ -12,7 +12,7 @@ import torch
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.signals import StopRequest
-from archfit.train.context import Progress
+from archfit.train import Progress
 from archfit.train.run_files import held
 from archfit.train.together import EventWatcher, SideBySide, SpecQueue, data_for, serve
 from tests_training import HERE, checkpoints, stored_record, tiny_data, tiny_spec, write_spec

@@ -1,4 +1,5 @@
-"""Where a run is trained: its device, the memory there, and processes that share the run.
+"""Where and how a run is trained: its device, the memory there, processes that share the run, and
+what else surrounds it. Nothing here decides a result; that is the spec's part.
 
 Several processes (`torchrun --nproc-per-node N -m archfit train ...`) each take their rows of the
 same global batch, so data and their order do not depend on N. Every process holds the whole model
@@ -20,9 +21,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 from archfit.spec.errors import InvalidValue
+from archfit.spec.signals import StopRequest
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
@@ -111,6 +114,36 @@ class ProcessGroup:
         """Wait for all processes."""
         if self.world > 1:
             dist.barrier()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainSettings:
+    """What the user of a machine chooses, and the spec does not hold."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    sharding: Literal["auto", "replicate", "shard"]  # among several processes
+    checkpoint_seconds: float  # from one checkpoint to the next
+    keep_weights: bool  # whether the finished run keeps model.safetensors
+    code_version: str  # noted in the record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunContext:
+    """What the runs of one process share."""
+
+    data: PreparedData
+    out: Path  # holds a folder for each run
+    settings: TrainSettings
+    group: ProcessGroup
+    stop: StopRequest
+
+
+class Stopped(Exception):
+    """A signal asked the run to end; its checkpoint is written."""
+
+    def __init__(self, step: int, signal_number: int) -> None:
+        super().__init__(f"stopped at step {step}; run the same command again to resume")
+        self.signal_number = signal_number
 
 
 @contextlib.contextmanager

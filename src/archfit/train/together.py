@@ -35,10 +35,17 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.gpu_cost import gpu_share
 from archfit.spec.signals import StopRequest, stop_requests
-from archfit.train.context import Progress, RunContext, Stopped, TrainSettings, Watcher, Watchers
-from archfit.train.hardware import choose_device, joined_process_group, release_memory
+from archfit.train.hardware import (
+    RunContext,
+    Stopped,
+    TrainSettings,
+    choose_device,
+    joined_process_group,
+    release_memory,
+)
 from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
 from archfit.train.run_files import HeldElsewhereError
+from archfit.train.trackers import Progress, Watcher, Watchers
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
