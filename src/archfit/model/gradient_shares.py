@@ -59,27 +59,25 @@ class GradientShares:
     def __init__(self, model: Transformer, batch: int) -> None:
         self.places = [*_places(model, batch)]
         device = self.places[0].owner.device
-        numbers = sum(place.shares * place.columns for place in self.places)
-        self.parts = torch.zeros(numbers, device=device)
-        self.sums = torch.zeros(sum(place.columns for place in self.places), device=device)
+        numbers = [place.shares * place.columns for place in self.places]
+        columns = [place.columns for place in self.places]
+        self.parts = torch.zeros(sum(numbers), device=device)
+        self.sums = torch.zeros(sum(columns), device=device)
         self.gradients: list[tuple[Tensor, Tensor]] = []
-        rows: dict[str, list[list[int]]] = {kind: [] for kind in SUMMED}
-        at, goal = 0, 0
-        for shares, owner, others in self.places:
-            each, columns = owner.numel(), (1 + len(others)) * owner.numel()
-            part = self.parts[at : at + shares * columns]
+        rows: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in SUMMED}
+        for place, part, goal in zip(
+            self.places, self.parts.split(numbers), self.sums.split(columns), strict=True
+        ):
+            shares, owner, others = place
             owner.shares = part.view(shares, -1, *owner.shape)  # type: ignore[attr-defined]
-            for place, weight in enumerate((owner, *others)):
-                if weight is not None:
-                    first = goal + place * each
-                    gradient = self.sums[first : first + each].view(weight.shape)
-                    self.gradients.append((weight, gradient))
+            weights = zip((owner, *others), goal.view(-1, *owner.shape), strict=True)
+            self.gradients += [(weight, each) for weight, each in weights if weight is not None]
+            at, to, length = part.storage_offset(), goal.storage_offset(), len(goal)
             kind = "tall" if shares >= TALL else "flat"
             rows[kind] += [
-                [at + first, shares, columns, goal + first, columns - first]
-                for first in range(0, columns, SUMMED[kind][1])
+                (at + first, shares, length, to + first, length - first)
+                for first in range(0, length, SUMMED[kind][1])
             ]
-            at, goal = at + shares * columns, goal + columns
         self.tables = {
             kind: torch.tensor(found, dtype=torch.int64, device=device)
             for kind, found in rows.items()
