@@ -306,38 +306,6 @@ def gradient_tiles(shape: HeadShape, batch: int) -> int:
     return int(batch * triton.cdiv(shape.positions, rows))
 
 
-def _attention_backward(qk_BNHK, qkv_BNHK, made, d_out, scale, shape, shares):
-    """The gradient of what was read, like `qkv`, and if that has a bias the sums of its columns
-    over each tile of rows, in their place where there is one. `made` is what came out."""
-    (out, log_sums), batch, sums = made, len(qkv_BNHK), shares
-    if shape.has_bias and shares is None:
-        tiles = gradient_tiles(shape, batch)
-        sums = qkv_BNHK.new_empty(tiles, *qkv_BNHK.shape[2:], dtype=torch.float32)
-    d_qkv, sizes = torch.empty_like(qkv_BNHK), {"read_heads": qk_BNHK.shape[2]}
-    sizes["CAUSAL"] = shape.is_causal
-    if _fits_one_tile(shape):
-        _tile_backward[(batch * shape.heads,)](
-            qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, sums, scale,
-            shape.positions, shape.heads, shape.head_dim, **sizes,
-            BLOCK=power_of_two(16, shape.positions),
-            CHUNK=min(LONGEST_CHUNK, power_of_two(16, shape.head_dim)),
-            ALIGN=alignment(shape.head_dim), **TILE_LAUNCH,
-        )  # fmt: skip
-        return d_qkv, sums
-    _, (own, keys, *query_launch), (_, queries, *key_launch) = _tiles(shape)
-    blocks, levels = triton.cdiv(shape.positions, own), torch.empty_like(log_sums)
-    sizes |= shape.tile(is_halved=False)
-    _query_backward[(blocks * batch * shape.heads,)](
-        qk_BNHK, qkv_BNHK, out, log_sums, d_out, d_qkv, levels, sums, scale, **sizes,
-        OWN=own, OTHER=keys, num_warps=query_launch[0], num_stages=query_launch[1],
-    )  # fmt: skip
-    _key_backward[(blocks * batch * shape.groups,)](
-        qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, scale, **sizes,
-        OWN=own, OTHER=queries, num_warps=key_launch[0], num_stages=key_launch[1],
-    )  # fmt: skip
-    return d_qkv, sums
-
-
 class _FusedAttention(torch.autograd.Function):
     """The output, and for the way back log2 of the sum of each query's powers."""
 
@@ -362,14 +330,38 @@ class _FusedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_out):
-        qkv_BNHK, qk_BNHK, *made = ctx.saved_tensors
-        d_out, (for_bias, for_norms) = d_out.contiguous(), ctx.shares
-        d_qkv, sums = _attention_backward(
-            qk_BNHK, qkv_BNHK, made, d_out, ctx.scale, ctx.shape, for_bias
-        )
+        """The gradient of what was read, like `qkv`; that of a bias is the sum of its columns."""
+        qkv_BNHK, qk_BNHK, out, log_sums = ctx.saved_tensors
+        d_out, shape, batch = d_out.contiguous(), ctx.shape, len(out)
+        for_bias, for_norms = ctx.shares
+        d_qkv, sums = torch.empty_like(qkv_BNHK), for_bias
+        if shape.has_bias and sums is None:
+            tiles = gradient_tiles(shape, batch)
+            sums = qkv_BNHK.new_empty(tiles, *qkv_BNHK.shape[2:], dtype=torch.float32)
+        sizes = {"read_heads": qk_BNHK.shape[2], "CAUSAL": shape.is_causal}
+        if _fits_one_tile(shape):
+            _tile_backward[(batch * shape.heads,)](
+                qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, sums, ctx.scale,
+                shape.positions, shape.heads, shape.head_dim, **sizes,
+                BLOCK=power_of_two(16, shape.positions),
+                CHUNK=min(LONGEST_CHUNK, power_of_two(16, shape.head_dim)),
+                ALIGN=alignment(shape.head_dim), **TILE_LAUNCH,
+            )  # fmt: skip
+        else:
+            _, (own, keys, *query_launch), (_, queries, *key_launch) = _tiles(shape)
+            blocks, levels = triton.cdiv(shape.positions, own), torch.empty_like(log_sums)
+            sizes |= shape.tile(is_halved=False)
+            _query_backward[(blocks * batch * shape.heads,)](
+                qk_BNHK, qkv_BNHK, out, log_sums, d_out, d_qkv, levels, sums, ctx.scale, **sizes,
+                OWN=own, OTHER=keys, num_warps=query_launch[0], num_stages=query_launch[1],
+            )  # fmt: skip
+            _key_backward[(blocks * batch * shape.groups,)](
+                qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, ctx.scale, **sizes,
+                OWN=own, OTHER=queries, num_warps=key_launch[0], num_stages=key_launch[1],
+            )  # fmt: skip
         d_bias, d_norms = None if sums is for_bias else share_sums(sums).flatten(), (None, None)
         if ctx.turn is not None:
-            sums = turn_back(d_qkv, qkv_BNHK, ctx.turn, ctx.shape, for_norms)
+            sums = turn_back(d_qkv, qkv_BNHK, ctx.turn, shape, for_norms)
             d_norms = d_norms if sums is for_norms else share_sums(sums)
         return d_qkv, d_bias, None, *d_norms, None, None
 

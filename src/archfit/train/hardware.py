@@ -10,12 +10,11 @@ import contextlib
 import gc
 import os
 import platform
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import Literal
 
 import torch
 import torch.distributed as dist
@@ -27,10 +26,8 @@ from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 from archfit.spec.errors import InvalidValue
 from archfit.spec.signals import StopRequest
 
-if TYPE_CHECKING:
-    from torch.distributed.tensor import DTensor
-
-# Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets.
+# Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets;
+# L40S comes before L4.
 PEAK_TERAFLOPS = {
     "H200": 989, "H100": 989, "A100": 312, "V100": 125, "L40S": 362, "L4": 121, "A10G": 70,
     "T4": 65, "RTX 4090": 165, "RTX 3090": 71,
@@ -66,8 +63,7 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
     if device.type != "cuda" or precision != "bfloat16":
         return None
     name = torch.cuda.get_device_name(device)
-    known = sorted(PEAK_TERAFLOPS, key=len, reverse=True)  # L40S before L4
-    return next((PEAK_TERAFLOPS[part] * 1e12 for part in known if part in name), None)
+    return next((peak * 1e12 for part, peak in PEAK_TERAFLOPS.items() if part in name), None)
 
 
 def device_name(device: torch.device) -> str:
@@ -235,23 +231,15 @@ def _fits_whole(model: nn.Module, device: torch.device) -> bool:
 
 def gathered(tensor: Tensor) -> Tensor:
     """All of a tensor that may be sharded; every process must ask."""
-    return tensor.full_tensor() if _is_sharded(tensor) else tensor
+    whole = getattr(tensor, "full_tensor", None)  # its class would take seconds to load
+    return tensor if whole is None else whole()
 
 
 def fill(tensor: Tensor, content: Tensor) -> None:
     """Put all of `content` into a tensor that may be sharded, in place."""
-    if _is_sharded(tensor):
+    if hasattr(tensor, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor
 
         content = content.to(tensor.device)
         content = distribute_tensor(content, tensor.device_mesh, tensor.placements)
     tensor.copy_(content)
-
-
-def _is_sharded(tensor: Tensor) -> TypeGuard["DTensor"]:
-    """What could tell takes seconds to load, and who shards has loaded it."""
-    if "torch.distributed.tensor" not in sys.modules:
-        return False
-    from torch.distributed.tensor import DTensor
-
-    return isinstance(tensor, DTensor)
