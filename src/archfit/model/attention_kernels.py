@@ -359,10 +359,11 @@ class _FusedAttention(torch.autograd.Function):
                 qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, ctx.scale, **sizes,
                 OWN=own, OTHER=queries, num_warps=key_launch[0], num_stages=key_launch[1],
             )  # fmt: skip
-        d_bias, d_norms = None if sums is for_bias else share_sums(sums).flatten(), (None, None)
+        d_bias = None if sums is for_bias else share_sums(sums).flatten()
+        sums = for_norms
         if ctx.turn is not None:
             sums = turn_back(d_qkv, qkv_BNHK, ctx.turn, shape, for_norms)
-            d_norms = d_norms if sums is for_norms else share_sums(sums)
+        d_norms = (None, None) if sums is for_norms else share_sums(sums)
         return d_qkv, d_bias, None, *d_norms, None, None
 
 

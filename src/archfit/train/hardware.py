@@ -237,7 +237,7 @@ def gathered(tensor: Tensor) -> Tensor:
 
 def fill(tensor: Tensor, content: Tensor) -> None:
     """Put all of `content` into a tensor that may be sharded, in place."""
-    if hasattr(tensor, "full_tensor"):
+    if hasattr(tensor, "device_mesh") and hasattr(tensor, "placements"):
         from torch.distributed.tensor import distribute_tensor
 
         content = content.to(tensor.device)
