@@ -22,6 +22,8 @@ pytestmark = [
 def _fuse(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("can_fuse", "can_fuse_products"):
         monkeypatch.setattr(layers, name, lambda _: True)
+    # In the interpreter a program costs milliseconds, however much it adds up.
+    monkeypatch.setattr("archfit.model.tiles.COLUMNS", 1024)
     for room in ("run", "step"):
         monkeypatch.setattr(f"archfit.train.{room}.is_fused", lambda *_: True)
 
@@ -31,8 +33,8 @@ def test_a_run_and_its_resumption_are_those_of_plain_torch_and_files_hold_the_ne
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tiny_data(tmp_path)
-    given: dict[str, object] = {"depth": 1, "width": 12, "heads": 2, "head_dim": 6, "steps": 3}
-    given |= {"batch_sequences": 2, "evaluation_steps": 3, "evaluation_sequences": 2}
+    given: dict[str, object] = {"depth": 1, "width": 12, "heads": 2, "head_dim": 6, "steps": 2}
+    given |= {"batch_sequences": 2, "evaluation_steps": 2, "evaluation_sequences": 2}
     if block == "llama":
         given |= {"block": block, "positions": Rotary(), "qk_norm": True, "feed_forward": 20}
     spec: RunSpec = tiny_spec(data, **given)
@@ -40,7 +42,7 @@ def test_a_run_and_its_resumption_are_those_of_plain_torch_and_files_hold_the_ne
     with monkeypatch.context() as patch:
         _fuse(patch)
         with pytest.raises(Stopped):
-            train(spec, data, tmp_path / "ours", HERE, Recorder(stop_after=2))
+            train(spec, data, tmp_path / "ours", HERE, Recorder(stop_after=1))
         ours = train(spec, data, tmp_path / "ours", HERE, Recorder())
     assert largest_difference(ours, plain) < 1e-4
     kept, expected = (

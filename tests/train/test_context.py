@@ -4,8 +4,7 @@ from pathlib import Path
 
 from archfit.data.prepared import PreparedData
 from archfit.spec import Evaluation, RunRecord, RunSpec
-from archfit.train import Watchers
-from archfit.train.context import Progress, Stopped
+from archfit.train import Progress, Stopped, Watchers
 from tests_training import record_of, tiny_spec
 
 

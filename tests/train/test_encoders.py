@@ -38,7 +38,7 @@ def spec_of(data: PreparedData, **options: object) -> RunSpec:
     return wanted.spec(vocab=data.vocab, data_hash=data.data_hash, seed=0)
 
 
-@pytest.mark.parametrize("block", ["gpt2", "llama"])
+@pytest.mark.parametrize("block", [pytest.param("gpt2", marks=pytest.mark.slow), "llama"])
 def test_an_encoder_learns_from_the_letter_after(
     twins: PreparedData, tmp_path: Path, block: str
 ) -> None:
@@ -51,8 +51,9 @@ def test_an_encoder_learns_from_the_letter_after(
 
 def test_a_decoder_cannot_learn_the_first_of_two_twins(twins: PreparedData, tmp_path: Path) -> None:
     """Which of two a letter is must be guessed, too, so half of ln 8 is out of reach."""
-    last = record_of(spec_of(twins, block="llama"), twins, tmp_path).evaluations[-1]
-    assert last.heldout_nats_per_token > 0.5 * math.log(LETTERS)
+    spec = spec_of(twins, block="llama", batch=8, context=16, steps=150, learning_rate=0.01)
+    last = record_of(spec, twins, tmp_path).evaluations[-1].heldout_nats_per_token
+    assert 0.5 * math.log(LETTERS) < last < 0.75 * math.log(LETTERS)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Runs that take turns, on a pretended GPU; one after another on a CPU."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -43,15 +43,12 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def steps(count: int, end: RunRecord | Exception) -> Callable[[], TrainingSteps]:
-    def run() -> TrainingSteps:
-        for _ in range(count):
-            yield None
-        if isinstance(end, Exception):
-            raise end
-        return end
-
-    return run
+def steps(count: int, end: RunRecord | Exception) -> TrainingSteps:
+    for _ in range(count):
+        yield None
+    if isinstance(end, Exception):
+        raise end
+    return end
 
 
 def test_runs_take_turns_on_streams_of_their_own_and_leave_when_they_end(
@@ -75,7 +72,7 @@ def test_a_run_that_waits_takes_no_turn(
         return record
 
     runs = SideBySide(GPU)
-    runs.add(tiny_spec(data), waiting)
+    runs.add(tiny_spec(data), waiting())
     assert not [*runs.advance(), *runs.advance(), *runs.advance()]
     assert turns == ["s"]
     kernel.set_result(None)

@@ -19,7 +19,7 @@ from archfit.spec import (
     Timing,
     Tokens,
 )
-from archfit.train.context import Progress
+from archfit.train import Progress
 from archfit.train.trackers import (
     MLflow,
     Outcome,

@@ -12,10 +12,10 @@ import torch
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.signals import StopRequest
-from archfit.train.context import Progress
+from archfit.train import Progress
 from archfit.train.run_files import held
 from archfit.train.together import EventWatcher, SideBySide, SpecQueue, data_for, serve
-from tests_training import HERE, checkpoints, stored_record, tiny_data, tiny_spec
+from tests_training import HERE, checkpoints, stored_record, tiny_data, tiny_spec, write_spec
 
 Event = dict[str, object]
 
@@ -110,17 +110,14 @@ def test_a_line_that_is_no_spec_is_told(data: PreparedData, tmp_path: Path) -> N
         answers(["{}"], data, tmp_path)
 
 
-def test_a_run_that_was_about_to_begin_when_the_asker_left_is_stopped() -> None:
-    requests, under_way, next_one = SpecQueue(), StopRequest(), StopRequest()
-    requests.stop_by(under_way)
-    assert under_way.signal_number is None
-    read, write = os.pipe()
-    os.close(write)
-    with os.fdopen(read) as lines:
+def test_a_run_that_was_about_to_begin_when_the_asker_left_is_stopped(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    under_way, asked = StopRequest(), write_spec(tiny_spec(data), tmp_path)
+    requests = SpecQueue(under_way)
+    with asked.open() as lines:
         requests.read(lines)
     assert under_way.signal_number == signal.SIGTERM
-    requests.stop_by(next_one)
-    assert next_one.signal_number == signal.SIGTERM
     assert requests.next(SideBySide(torch.device("cpu"))) is None
 
 

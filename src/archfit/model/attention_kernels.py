@@ -8,26 +8,50 @@ has one writer and a sum always has the same order.
 Where a context fits one tile, one kernel makes all gradients: the scores of a head are made once
 for queries, keys and values alike, and a head is read in chunks of columns. At heads of 240 that
 takes less than half the time.
+
+row_kernels.py says when kernels are used. Shape letters: B batch, N positions, H heads (in `qkv`:
+queries of all heads, keys of all groups, values of all groups), K head_dim.
 """
 
-from typing import no_type_check
-
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from archfit.model.rotary_kernels import Turn, turn_back, turned_heads
 from archfit.model.tiles import (
     HEAD_SIZES,
     LOG2_E,
+    HeadShape,
     added,
+    alignment,
+    cut,
     empty_head,
     load_head,
+    power_of_two,
     products,
+    share_sums,
     store_head,
 )
 
+# For heads of at most so many columns the fastest tiles of those tried on an H200
+# (docs/performance.md): queries and keys of one, warps and stages forwards, then for the gradients
+# of queries and for those of keys, which share rows of sums and so have equally many rows.
+TILES = {
+    32: ((64, 64, 4, 1), (64, 64, 4, 1), (64, 64, 4, 1)),
+    64: ((64, 32, 4, 2), (64, 32, 4, 2), (64, 64, 4, 1)),
+    128: ((64, 64, 4, 1), (64, 32, 4, 2), (64, 64, 4, 1)),
+    256: ((64, 32, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1)),
+    512: ((32, 32, 8, 2), (32, 16, 8, 2), (32, 16, 8, 2)),  # fits 99 kB, what some GPUs have
+}
+# A context that fits one tile: its positions, the columns of a head, those of a chunk, and launch.
+LONGEST, NARROWEST, LONGEST_CHUNK = 128, 129, 64
+TILE_LAUNCH = {"num_warps": 8, "num_stages": 2}
+
+Tile = tuple[int, int, int, int]
+
 
 @triton.jit
-@no_type_check
 def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.constexpr):
     """-inf where a query may not look."""
     if MASKED:
@@ -39,8 +63,7 @@ def _seen(scores, query, key, positions, CAUSAL: tl.constexpr, MASKED: tl.conste
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
-def forward_kernel(
+def _forward(
     qk, qkv, out, log_sums, scale, positions, heads, groups, head_dim, half, read_heads,
     CAUSAL: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
     A: tl.constexpr, B: tl.constexpr, ALIGN: tl.constexpr,
@@ -90,8 +113,7 @@ def forward_kernel(
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
-def query_backward_kernel(
+def _query_backward(
     qk, qkv, out, log_sums, d_out, d_qkv, levels, sums, scale,
     positions, heads, groups, head_dim, half, read_heads,
     CAUSAL: tl.constexpr, OWN: tl.constexpr, OTHER: tl.constexpr,
@@ -143,8 +165,7 @@ def query_backward_kernel(
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
-def key_backward_kernel(
+def _key_backward(
     qk, qkv, log_sums, d_out, d_qkv, levels, sums, scale,
     positions, heads, groups, head_dim, half, read_heads,
     CAUSAL: tl.constexpr, OWN: tl.constexpr, OTHER: tl.constexpr,
@@ -200,7 +221,6 @@ def key_backward_kernel(
 
 
 @triton.jit
-@no_type_check
 def _store_columns(rows, sums, values, row, column, positions, head_dim, stride):
     """Write some columns, and if asked their sums: a program's share of the gradient of a bias.
 
@@ -213,8 +233,7 @@ def _store_columns(rows, sums, values, row, column, positions, head_dim, stride)
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
-def tile_backward_kernel(
+def _tile_backward(
     qk, qkv, log_sums, d_out, d_qkv, sums, scale, positions, heads, head_dim, read_heads,
     CAUSAL: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
@@ -268,3 +287,102 @@ def tile_backward_kernel(
         _store_columns(d_qkv, sums, d_query, row, column, positions, head_dim, stride)
         d_key = tl.dot(turned, tl.load(queries + at, inside, 0.0))
         _store_columns(d_qkv + inner, key_sums, d_key, row, column, positions, head_dim, stride)
+
+
+def _tiles(shape: HeadShape) -> tuple[Tile, Tile, Tile]:
+    columns = sum(cut(shape.head_dim))
+    return next(tiles for most, tiles in TILES.items() if most >= columns)
+
+
+def _fits_one_tile(shape: HeadShape) -> bool:
+    """Whether one kernel makes all gradients; not of heads that share keys and values."""
+    is_wide = shape.head_dim >= NARROWEST
+    return is_wide and shape.positions <= LONGEST and shape.groups == shape.heads
+
+
+def gradient_tiles(shape: HeadShape, batch: int) -> int:
+    """Tiles of rows backwards, each with a share of the bias's gradient."""
+    rows = shape.positions if _fits_one_tile(shape) else _tiles(shape)[1][0]
+    return int(batch * triton.cdiv(shape.positions, rows))
+
+
+class _FusedAttention(torch.autograd.Function):
+    """The output, and for the way back log2 of the sum of each query's powers."""
+
+    @staticmethod
+    def forward(ctx, qkv_BNHK, bias, angles, query_weight, key_weight, scale, shape):
+        qk_BNHK = qkv_BNHK = qkv_BNHK.contiguous()
+        turn = None if angles is None else Turn(angles, query_weight, key_weight)
+        if turn is not None:
+            qk_BNHK = turned_heads(qkv_BNHK, turn, shape)
+        batch, (queries, keys, warps, stages) = len(qkv_BNHK), _tiles(shape)[0]
+        out = qkv_BNHK.new_empty(batch, shape.positions, shape.heads, shape.head_dim)
+        log_sums = out.new_empty(batch, shape.heads, shape.positions, dtype=torch.float32)
+        _forward[(triton.cdiv(shape.positions, queries) * batch * shape.heads,)](
+            qk_BNHK, qkv_BNHK, out, log_sums, scale, **shape.tile(is_halved=False),
+            read_heads=qk_BNHK.shape[2], CAUSAL=shape.is_causal, QUERIES=queries, KEYS=keys,
+            num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        ctx.save_for_backward(qkv_BNHK, qk_BNHK, out, log_sums)
+        ctx.scale, ctx.shape, ctx.turn = scale, shape, turn
+        ctx.shares = [getattr(weight, "shares", None) for weight in (bias, query_weight)]
+        return out
+
+    @staticmethod
+    def backward(ctx, d_out):
+        """The gradient of what was read, like `qkv`; that of a bias is the sum of its columns."""
+        qkv_BNHK, qk_BNHK, out, log_sums = ctx.saved_tensors
+        d_out, shape, batch = d_out.contiguous(), ctx.shape, len(out)
+        for_bias, for_norms = ctx.shares
+        d_qkv, sums = torch.empty_like(qkv_BNHK), for_bias
+        if shape.has_bias and sums is None:
+            tiles = gradient_tiles(shape, batch)
+            sums = qkv_BNHK.new_empty(tiles, *qkv_BNHK.shape[2:], dtype=torch.float32)
+        sizes = {"read_heads": qk_BNHK.shape[2], "CAUSAL": shape.is_causal}
+        if _fits_one_tile(shape):
+            _tile_backward[(batch * shape.heads,)](
+                qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, sums, ctx.scale,
+                shape.positions, shape.heads, shape.head_dim, **sizes,
+                BLOCK=power_of_two(16, shape.positions),
+                CHUNK=min(LONGEST_CHUNK, power_of_two(16, shape.head_dim)),
+                ALIGN=alignment(shape.head_dim), **TILE_LAUNCH,
+            )  # fmt: skip
+        else:
+            _, (own, keys, *query_launch), (_, queries, *key_launch) = _tiles(shape)
+            blocks, levels = triton.cdiv(shape.positions, own), torch.empty_like(log_sums)
+            sizes |= shape.tile(is_halved=False)
+            _query_backward[(blocks * batch * shape.heads,)](
+                qk_BNHK, qkv_BNHK, out, log_sums, d_out, d_qkv, levels, sums, ctx.scale, **sizes,
+                OWN=own, OTHER=keys, num_warps=query_launch[0], num_stages=query_launch[1],
+            )  # fmt: skip
+            _key_backward[(blocks * batch * shape.groups,)](
+                qk_BNHK, qkv_BNHK, log_sums, d_out, d_qkv, levels, sums, ctx.scale, **sizes,
+                OWN=own, OTHER=queries, num_warps=key_launch[0], num_stages=key_launch[1],
+            )  # fmt: skip
+        d_bias = None if sums is for_bias else share_sums(sums).flatten()
+        sums = for_norms
+        if ctx.turn is not None:
+            sums = turn_back(d_qkv, qkv_BNHK, ctx.turn, shape, for_norms)
+        d_norms = (None, None) if sums is for_norms else share_sums(sums)
+        return d_qkv, d_bias, None, *d_norms, None, None
+
+
+def fused_attention(
+    qkv_BNHK: Tensor,
+    bias: Tensor | None,
+    heads: int,
+    scale: float,
+    turn: Turn | None,
+    *,
+    is_causal: bool,
+    true_head_dim: int,
+) -> Tensor:
+    """softmax(scale q k^T) v of every head, B N H K; queries and keys are turned if asked.
+
+    `bias` is the one that `qkv` has in it. Its gradient is made here, where the gradient of `qkv`
+    is at hand, so the projection must not make it, too.
+    """
+    _, positions, all_heads, head_dim = qkv_BNHK.shape
+    sizes = positions, heads, (all_heads - heads) // 2, head_dim, true_head_dim
+    shape = HeadShape(*sizes, is_causal, bias is not None)
+    return _FusedAttention.apply(qkv_BNHK, bias, *(turn or (None,) * 3), scale, shape)

@@ -3,16 +3,25 @@
 One after another, as a first step meets them, they take several times as long. Triton compiles half
 of the time in Python, where threads wait for each other and for runs that are under way, so
 processes of their own compile into Triton's cache on disk. They never touch a GPU. Each kernel is
-then run once on it, on a few rows, in a thread; where the cache has nothing, that compiles it.
+then run once on it, on next to nothing, in a thread; where the cache has nothing, that compiles it.
+
+Which kernels there will be is noted while a step of one block is made without them. A variant is a
+line of JSON: where the kernel is, what it is given, and all that is compiled into it.
 """
 
 import contextlib
 import ctypes
+import importlib
+import json
 import os
+import select
 import signal
+import socket
 import threading
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -20,19 +29,20 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from archfit.model.embedding_kernels import look_up_work
-from archfit.model.feed_forward_kernels import feed_forward_work
-from archfit.model.fused_attention import attention_work
-from archfit.model.gradient_shares import share_work
-from archfit.model.layers import WIDEST_FUSED_HEAD
-from archfit.model.product_kernels import product_work
-from archfit.model.row_kernels import row_work
-from archfit.model.tiles import Work
-from archfit.spec import Architecture, canonical_json, loads
+from archfit.model.gradient_shares import GradientShares
+from archfit.model.layers import WIDEST_FUSED_HEAD, token_losses
+from archfit.model.parametrisation import parametrisation
+from archfit.model.row_kernels import _add_norm_forward
+from archfit.model.transformer import Transformer
+from archfit.spec import Architecture
 
 LOADERS, MOST_COMPILERS = 12, 12  # threads, processes
-LONGEST_WAIT = 60.0  # seconds for another process
+LONGEST_WAIT = 60_000  # milliseconds for another process
+LONGEST_VARIANT = 1 << 16  # bytes
 END_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
+ROOM = 64  # numbers of a tensor that a kernel is run on
+KERNEL = type(_add_norm_forward)  # Triton's class of kernels, or its interpreter's
+RUN = KERNEL.run
 
 _compiling: dict[object, Future[None]] = {}  # of this process; each variant once
 
@@ -42,26 +52,94 @@ def compile_ahead(architecture: Architecture, device: torch.device) -> list[Futu
 
     What is not foreseen here is compiled by the first step.
     """
+    compilers = _compilers(device) if device.type == "cuda" else None
+    try:
+        variants = variants_of(replace(architecture, depth=1), device)
+    except torch.OutOfMemoryError:
+        return []
     found = []
-    for at, key in enumerate(_work(architecture, device)):
-        known = _compiling.get((device, *key))
+    for variant in variants:
+        known = _compiling.get((device, variant))
         if known is None or (known.done() and known.exception()):  # memory may be free again
-            on_gpu = device.type == "cuda"
-            compiled = _compilers(device).compile(architecture, at) if on_gpu else None
-            known = _loaders(device).submit(_load, architecture, device, at, compiled)
-            _compiling[device, *key] = known
+            compiled = compilers.compile(variant) if compilers is not None else None
+            known = _loaders(device).submit(_load, variant, device, compiled)
+            _compiling[device, variant] = known
         found.append(known)
     return found
 
 
-def _load(
-    architecture: Architecture, device: torch.device, at: int, compiled: Future[None] | None
-) -> None:
+@cache
+def variants_of(shape: Architecture, device: torch.device) -> tuple[str, ...]:
+    """All kernels of a step, also of one whose gradients have no place for their shares."""
+    with torch.device(device):
+        model = Transformer(shape, parametrisation(shape, "standard"), dropout=0.0)
+    size = shape.context * shape.input.tokens_per_position
+    tokens_BS = torch.zeros((1, size), dtype=torch.int64, device=device)
+
+    def pass_both_ways() -> None:
+        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+            losses_M = token_losses(model(tokens_BS), tokens_BS, shape.input)
+        losses_M.sum().backward()
+
+    with _noted() as found:
+        pass_both_ways()
+        if shape.head_dim <= WIDEST_FUSED_HEAD:
+            shares = GradientShares(model, batch=1)
+            pass_both_ways()
+            shares.add_up()
+    return tuple(found)
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[dict[str, None]]:
+    """Variants that this process would launch meanwhile, were it not for this."""
+    found: dict[str, None] = {}
+
+    def note(kernel: Any, *given: object, **options: Any) -> None:
+        kept = {
+            name: value if _is_compiled_in(name) else _small(value)
+            for name, value in options.items()
+            if name not in ("grid", "warmup")
+        }
+        place = kernel.fn.__module__, kernel.fn.__name__
+        found[json.dumps((*place, [_small(each) for each in given], kept))] = None
+
+    KERNEL.run = note
+    try:
+        yield found
+    finally:
+        KERNEL.run = RUN
+
+
+def _is_compiled_in(name: str) -> bool:
+    """Tiles and flags, and how a kernel is launched."""
+    return name.isupper() or name in ("num_warps", "num_stages")
+
+
+def _small(given: object) -> object:
+    """A tensor by its numbers, and 1 for any size, with which a kernel touches little memory."""
+    if isinstance(given, Tensor):
+        return str(given.dtype).removeprefix("torch.")
+    return type(given)(1) if isinstance(given, int | float) else None
+
+
+def _run(variant: str, device: torch.device, *, is_only_compiled: bool) -> Any:
+    module, name, given, options = json.loads(variant)
+    for at, each in enumerate(given):
+        if isinstance(each, str):
+            given[at] = torch.zeros(ROOM, dtype=getattr(torch, each), device=device)
+    kernel = getattr(importlib.import_module(module), name)
+    return RUN(kernel, *given, grid=(1,), warmup=is_only_compiled, **options)
+
+
+def _load(variant: str, device: torch.device, compiled: int | None) -> None:
     """Run a kernel here when it has been compiled elsewhere, or compile it where it was not."""
     if compiled is not None:
-        with contextlib.suppress(TimeoutError):
-            compiled.result(LONGEST_WAIT)
-    [*_work(architecture, device).values()][at]()
+        end = select.poll()
+        end.register(compiled, select.POLLIN)
+        end.poll(LONGEST_WAIT)
+        os.close(compiled)
+    _run(variant, device, is_only_compiled=False)
 
 
 @cache
@@ -105,75 +183,54 @@ class CompilerProcesses:
     """
 
     def __init__(self, capability: int) -> None:
-        jobs_out, jobs_in = os.pipe()
-        answers_out, answers_in = os.pipe()
+        self.jobs, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
-            _compile_forever(jobs_out, answers_in, capability)
-        os.close(jobs_out)
-        os.close(answers_in)
-        self.jobs = os.fdopen(jobs_in, "w", encoding="utf-8")
-        self.waiting: list[Future[None]] = []
-        self.lock = threading.Lock()
-        threading.Thread(target=self._listen, args=(answers_out,), daemon=True).start()
+            _compile_forever(theirs, capability)
+        theirs.close()
 
-    def compile(self, architecture: Architecture, at: int) -> Future[None]:
-        """Ask for a kernel of a network; done when it is compiled, or will never be."""
-        answer: Future[None] = Future()
-        with self.lock:
-            self.waiting.append(answer)
-            try:
-                self.jobs.write(f"{len(self.waiting) - 1} {at} {canonical_json(architecture)}\n")
-                self.jobs.flush()
-            except OSError:  # it has died
-                answer.set_result(None)
-        return answer
-
-    def _listen(self, answers: int) -> None:
-        with os.fdopen(answers, encoding="utf-8") as lines:
-            for line in lines:
-                with self.lock:
-                    self.waiting[int(line)].set_result(None)
-        with self.lock:
-            for answer in self.waiting:
-                if not answer.done():
-                    answer.set_result(None)
+    def compile(self, variant: str) -> int:
+        """Ask for a kernel; a pipe that ends when it is compiled, or will never be."""
+        end, kept_open = os.pipe()
+        with contextlib.suppress(OSError):  # the fork has died
+            socket.send_fds(self.jobs, [variant.encode()], [kept_open])
+        os.close(kept_open)
+        return end
 
 
-def _compile_forever(jobs: int, answers: int, capability: int) -> NoReturn:
+def _compile_forever(jobs: socket.socket, capability: int) -> NoReturn:
     """The fork: compile what is asked for, each in a fork of its own, until nobody can ask."""
+    from triton.backends.nvidia.driver import CudaLauncher
+
     try:
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         warnings.simplefilter("ignore")  # the parent says them, too
-        first = 3  # what the parent holds, locks included, is the parent's
-        for file in (*sorted((jobs, answers)), os.sysconf("SC_OPEN_MAX")):
-            os.closerange(first, file)
-            first = file + 1
+        os.dup2(jobs.fileno(), 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # what the parent holds, locks included
+        jobs = socket.socket(fileno=3)
         torch.set_num_threads(1)  # the parent's threads are not here
-        _launch_nothing(capability)
+        _promise_gpu(capability)
         most, running = min(MOST_COMPILERS, len(os.sched_getaffinity(0))), 0
-        for line in os.fdopen(jobs, encoding="utf-8"):
-            name, at, architecture = line.split(" ", 2)
+        while (job := socket.recv_fds(jobs, LONGEST_VARIANT, 1))[0]:
+            variant, (kept_open, *_), *_ = job
             if running == most:
                 os.wait()
                 running -= 1
             if os.fork() == 0:
-                try:
-                    _load(loads(Architecture, architecture), torch.device("cpu"), int(at), None)
-                finally:
-                    os.write(answers, f"{name}\n".encode())
-                    os._exit(0)
+                kernel = _run(variant.decode(), torch.device("cpu"), is_only_compiled=True)
+                with contextlib.suppress(Exception):  # newer Tritons have one, on a GPU
+                    CudaLauncher(kernel.src, kernel.metadata)
+                break  # and end, and with it the pipe
+            os.close(kept_open)
             running += 1
     finally:
         os._exit(0)
 
 
-def _launch_nothing(capability: int) -> None:
-    """Let kernels of this process be compiled for a GPU, and none be launched."""
+def _promise_gpu(capability: int) -> None:
+    """Let kernels of this process be compiled for a GPU that it does not have."""
     from triton.backends.compiler import GPUTarget
-    from triton.backends.nvidia.driver import CudaLauncher
     from triton.runtime import driver
-    from triton.runtime.jit import JITFunction
 
     no_gpu = SimpleNamespace(  # what Triton asks of a driver before it compiles
         get_current_target=lambda: GPUTarget("cuda", capability, 32),
@@ -181,33 +238,3 @@ def _launch_nothing(capability: int) -> None:
         get_current_stream=lambda _device: 0,
     )
     driver.set_active(no_gpu)
-    run = JITFunction.run
-
-    def compile_only(*given: Any, **options: Any) -> Any:
-        kernel = run(*given, **options | {"warmup": True})
-        with contextlib.suppress(Exception):  # newer Tritons have one launcher, on a GPU
-            CudaLauncher(kernel.src, kernel.metadata)
-        return kernel
-
-    JITFunction.run = compile_only
-
-
-def _work(architecture: Architecture, device: torch.device) -> Work:
-    """A small run of each kernel, by what is compiled into it."""
-
-    def zeros(*shape: int) -> Tensor:
-        return torch.zeros(shape, device=device, dtype=torch.bfloat16)
-
-    width, has_bias = architecture.width, architecture.block == "gpt2"
-    inner, units = architecture.heads * architecture.head_dim, architecture.feed_forward
-    keys_and_values = 2 * architecture.key_value_heads * architecture.head_dim
-    up, is_fused = units if has_bias else 2 * units, architecture.head_dim <= WIDEST_FUSED_HEAD
-    matrices = (inner + keys_and_values, width), (width, inner), (up, width), (width, units)
-    return {
-        **row_work(width, architecture.input.vocab, zeros, has_bias=has_bias),
-        **(attention_work(architecture, zeros) if is_fused else {}),
-        **feed_forward_work(width, units, zeros, is_gated=not has_bias),
-        **look_up_work(architecture.input.dimensions, width, zeros),
-        **{key: run for each in matrices for key, run in product_work(*each, zeros).items()},
-        **share_work(device),
-    }

@@ -11,8 +11,6 @@ gradient of the bias costs no pass of its own. row_kernels.py says when kernels 
 Shape letters: M rows, D width, U hidden units (twice as many rows in a gated `up`: gates first).
 """
 
-from typing import no_type_check
-
 import torch
 import torch.nn.functional as F
 import triton
@@ -21,8 +19,6 @@ from torch import Tensor
 
 from archfit.model.product_kernels import coarse, weight_gradient
 from archfit.model.tiles import (
-    Work,
-    Zeros,
     added,
     alignment,
     cut,
@@ -47,7 +43,6 @@ SIZES = ["rows", "width", "half", "units"]
 
 
 @triton.jit
-@no_type_check
 def _normal(value):
     """Distribution and density of the normal law; Abramowitz and Stegun 7.1.26, within 1.5e-7.
 
@@ -62,7 +57,6 @@ def _normal(value):
 
 
 @triton.jit
-@no_type_check
 def _activation(gate, value, GATED: tl.constexpr):
     """silu(gate) value and its slopes by gate and value; or gelu(gate) and its slope, twice."""
     if GATED:
@@ -77,7 +71,6 @@ def _activation(gate, value, GATED: tl.constexpr):
 
 
 @triton.jit
-@no_type_check
 def _read(pre, row, unit, rows, units, GATED: tl.constexpr):
     """Gate and value of some units, the same number if they have no gate; where they lie, too."""
     inside = (row < rows)[:, None] & (unit < units)[None, :]
@@ -90,7 +83,6 @@ def _read(pre, row, unit, rows, units, GATED: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _activation_forward(
     pre, hidden, rows, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, ALIGN: tl.constexpr,
@@ -104,7 +96,6 @@ def _activation_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _activation_backward(
     d_hidden, pre, d_pre, sums, rows, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, ALIGN: tl.constexpr,
@@ -128,7 +119,6 @@ def _activation_backward(
 
 
 @triton.jit
-@no_type_check
 def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr):
     """Columns of `down`, one hidden unit a row, in the tiles of a row."""
     column, own = tl.arange(0, A), (unit < units)[None, :]
@@ -143,7 +133,6 @@ def _load_down(down, unit, units, width, half, A: tl.constexpr, B: tl.constexpr)
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _narrow_forward(
     x, up, bias, down, y, rows, width, half, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,
@@ -173,7 +162,6 @@ def _narrow_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _narrow_backward(
     x, up, bias, down, d_y, d_x, d_pre, hidden, sums, rows, width, half, units,
     GATED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr,
@@ -241,65 +229,8 @@ def bias_shares(rows: int, width: int, units: int) -> int:
     """Of the gradient of the bias of `up`: programs backwards, for some of the units if wide."""
     if _is_narrow_layer(width, is_gated=False):
         return int(triton.cdiv(rows, _narrow_tile(width, units, is_gated=False, way=BACK)["ROWS"]))
-    return _wide_programs(rows, units)
-
-
-def _wide_programs(rows: int, units: int) -> int:
     most = max(1, MOST_PROGRAMS // triton.cdiv(units, UNITS))
     return int(min(triton.cdiv(rows, ROWS), MOST_SUMS, most))
-
-
-def _wide_forward(pre: Tensor, units: int) -> Tensor:
-    """The activation of what `up` gave."""
-    rows, tile = len(pre), _wide_tile(units, pre.shape[1] != units)
-    hidden_MU = pre.new_empty(rows, units)
-    grid = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
-    _activation_forward[grid](pre, hidden_MU, rows, units, **tile)
-    return hidden_MU
-
-
-def _wide_backward(
-    d_hidden_MU: Tensor, pre: Tensor, shares: Tensor | None, *, has_bias: bool
-) -> tuple[Tensor, Tensor | None]:
-    """The gradients of what the activation reads, and of the bias in it where there is no place
-    for its shares."""
-    rows, units = d_hidden_MU.shape
-    programs = _wide_programs(rows, units) if has_bias else triton.cdiv(rows, ROWS)
-    d_pre, sums = torch.empty_like(pre), shares
-    if has_bias and shares is None:
-        sums = pre.new_empty(programs, units, dtype=torch.float32)
-    grid, tile = (programs, triton.cdiv(units, UNITS)), _wide_tile(units, pre.shape[1] != units)
-    _activation_backward[grid](d_hidden_MU, pre, d_pre, sums, rows, units, **tile)
-    return d_pre, None if sums is None or sums is shares else share_sums(sums)
-
-
-def _narrow_layer(x_MD: Tensor, up: Tensor, bias: Tensor | None, down_DU: Tensor) -> Tensor:
-    """The whole layer, without the last bias."""
-    (rows, width), units = x_MD.shape, down_DU.shape[1]
-    tile = _narrow_tile(width, units, is_gated=len(up) != units, way=FORWARDS)
-    y_MD, half = torch.empty_like(x_MD), min(width, tile["A"])
-    _narrow_forward[(triton.cdiv(rows, tile["ROWS"]),)](
-        x_MD, up, bias, down_DU, y_MD, rows, width, half, units, **tile
-    )
-    return y_MD
-
-
-def _narrow_gradients(saved, d_y_MD: Tensor, shares: Tensor | None):
-    """The gradients of x and of what the activation reads, the hidden units, and the gradient of
-    the bias where there is no place for its shares."""
-    x_MD, up, bias, down_DU = saved
-    (rows, width), units = x_MD.shape, down_DU.shape[1]
-    tile = _narrow_tile(width, units, is_gated=len(up) != units, way=BACK)
-    programs, half = triton.cdiv(rows, tile["ROWS"]), min(width, tile["A"])
-    d_x_MD, sums = torch.empty_like(x_MD), shares
-    d_pre, hidden_MU = x_MD.new_empty(rows, len(up)), x_MD.new_empty(rows, units)
-    if bias is not None and shares is None:
-        sums = x_MD.new_empty(programs, units, dtype=torch.float32)
-    _narrow_backward[(programs,)](
-        x_MD, up, bias, down_DU, d_y_MD, d_x_MD, d_pre, hidden_MU, sums,
-        rows, width, half, units, **tile,
-    )  # fmt: skip
-    return d_x_MD, d_pre, hidden_MU, None if sums is None or sums is shares else share_sums(sums)
 
 
 class _FusedFeedForward(torch.autograd.Function):
@@ -309,53 +240,52 @@ class _FusedFeedForward(torch.autograd.Function):
         ctx.shares = [getattr(weight, "shares", None) for weight in (up, bias, down_DU)]
         up, down_DU = coarse(up, x.dtype), coarse(down_DU, x.dtype)
         bias = None if bias is None else coarse(bias, x.dtype)
-        if _is_narrow_layer(x.shape[-1], is_gated=len(up) != down_DU.shape[1]):
+        (rows, width), units = x_MD.shape, down_DU.shape[1]
+        is_gated = len(up) != units
+        if _is_narrow_layer(width, is_gated=is_gated):
             ctx.save_for_backward(x_MD, up, bias, down_DU)
-            return _narrow_layer(x_MD, up, bias, down_DU).view(x.shape)
-        pre = F.linear(x_MD, up, bias)
-        hidden_MU = _wide_forward(pre, down_DU.shape[1])
+            tile = _narrow_tile(width, units, is_gated=is_gated, way=FORWARDS)
+            y_MD = torch.empty_like(x_MD)
+            _narrow_forward[(triton.cdiv(rows, tile["ROWS"]),)](
+                x_MD, up, bias, down_DU, y_MD, rows, width, min(width, tile["A"]), units, **tile
+            )
+            return y_MD.view(x.shape)
+        pre, hidden_MU = F.linear(x_MD, up, bias), x_MD.new_empty(rows, units)
+        grid = triton.cdiv(rows, ROWS), triton.cdiv(units, UNITS)
+        _activation_forward[grid](pre, hidden_MU, rows, units, **_wide_tile(units, is_gated))
         ctx.save_for_backward(x_MD, up, bias, down_DU, pre, hidden_MU)
         return torch.mm(hidden_MU, down_DU.t()).view(x.shape)
 
     @staticmethod
     def backward(ctx, d_out):
         x_MD, up, bias, down_DU, *made = ctx.saved_tensors
-        for_up, for_bias, for_down = ctx.shares
-        d_out_MD = d_out.reshape(x_MD.shape).contiguous()
+        (rows, width), units = x_MD.shape, down_DU.shape[1]
+        (for_up, for_bias, for_down), is_gated = ctx.shares, len(up) != units
+        d_y_MD, sums = d_out.reshape(x_MD.shape).contiguous(), for_bias
+        if bias is not None and sums is None:
+            sums = x_MD.new_empty(bias_shares(rows, width, units), units, dtype=torch.float32)
+        d_pre = x_MD.new_empty(rows, len(up))
         if made:
             pre, hidden_MU = made
-            d_hidden_MU = torch.mm(d_out_MD, down_DU)
-            d_pre, d_bias = _wide_backward(d_hidden_MU, pre, for_bias, has_bias=bias is not None)
-            d_x = torch.mm(d_pre, up)
+            programs = triton.cdiv(rows, ROWS) if sums is None else len(sums)
+            _activation_backward[(programs, triton.cdiv(units, UNITS))](
+                torch.mm(d_y_MD, down_DU), pre, d_pre, sums, rows, units,
+                **_wide_tile(units, is_gated),
+            )  # fmt: skip
+            d_x_MD = torch.mm(d_pre, up)
         else:
-            saved = x_MD, up, bias, down_DU
-            d_x, d_pre, hidden_MU, d_bias = _narrow_gradients(saved, d_out_MD, for_bias)
+            d_x_MD, hidden_MU = torch.empty_like(x_MD), x_MD.new_empty(rows, units)
+            tile = _narrow_tile(width, units, is_gated=is_gated, way=BACK)
+            _narrow_backward[(triton.cdiv(rows, tile["ROWS"]),)](
+                x_MD, up, bias, down_DU, d_y_MD, d_x_MD, d_pre, hidden_MU, sums,
+                rows, width, min(width, tile["A"]), units, **tile,
+            )  # fmt: skip
+        d_bias = None if sums is for_bias else share_sums(sums)
         d_up = weight_gradient(d_pre, x_MD, for_up)
-        d_down = weight_gradient(d_out_MD, hidden_MU, for_down)
-        return d_x.view(d_out.shape), d_up, d_bias, d_down
+        return d_x_MD.view(d_out.shape), d_up, d_bias, weight_gradient(d_y_MD, hidden_MU, for_down)
 
 
 def fused_feed_forward(x: Tensor, up: Tensor, bias: Tensor | None, down: Tensor) -> Tensor:
     """gelu(x up^T + bias) down^T, or silu(gate) value down^T where `up` has twice as many rows as
     `down` has columns; in the precision of x, without the last bias."""
     return _FusedFeedForward.apply(x, up, bias, down)
-
-
-def feed_forward_work(width: int, units: int, zeros: Zeros, *, is_gated: bool) -> Work:
-    """A run each way."""
-    x, slope, pre = zeros(16, width), zeros(16, units), zeros(16, units * (1 + is_gated))
-    key = "feed forward", *_wide_tile(units, is_gated).values()
-    if not _is_narrow_layer(width, is_gated=is_gated):
-        return {
-            (*key, 0): lambda: _wide_forward(pre, units),
-            (*key, 1): lambda: _wide_backward(slope, pre, None, has_bias=not is_gated),
-        }
-    weights = zeros(len(pre[0]), width), None if is_gated else zeros(units), zeros(width, units)
-    forwards, back = (
-        ("narrow", *_narrow_tile(width, units, is_gated=is_gated, way=way).values(), way)
-        for way in (FORWARDS, BACK)
-    )
-    return {
-        forwards: lambda: _narrow_layer(x, *weights),
-        back: lambda: _narrow_gradients((x, *weights), x, None),
-    }

@@ -7,19 +7,19 @@ does. Each number has one writer.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from archfit.model.attention_kernels import gradient_tiles
 from archfit.model.feed_forward_kernels import bias_shares
-from archfit.model.fused_attention import gradient_tiles
 from archfit.model.product_kernels import is_narrow, product_count
 from archfit.model.rotary_kernels import turn_tiles
 from archfit.model.row_kernels import norm_programs
-from archfit.model.tiles import HeadShape, Work
+from archfit.model.tiles import HeadShape
 from archfit.model.transformer import Block, SoftmaxTrunk, Transformer
 
 SUMMED = {"tall": (256, 16), "flat": (32, 128)}  # shares and columns of a program that adds up
@@ -27,7 +27,6 @@ TALL = 65  # shares from which a place is tall
 
 
 @triton.jit
-@no_type_check
 def _add_up(parts, sums, table, SHARES: tl.constexpr, COLUMNS: tl.constexpr):
     table += tl.program_id(0) * 5
     place, shares, stride = tl.load(table), tl.load(table + 1), tl.load(table + 2)
@@ -60,35 +59,35 @@ class GradientShares:
     def __init__(self, model: Transformer, batch: int) -> None:
         self.places = [*_places(model, batch)]
         device = self.places[0].owner.device
-        numbers = sum(place.shares * place.columns for place in self.places)
-        self.parts = torch.zeros(numbers, device=device)
-        self.sums = torch.zeros(sum(place.columns for place in self.places), device=device)
+        numbers = [place.shares * place.columns for place in self.places]
+        columns = [place.columns for place in self.places]
+        self.parts = torch.zeros(sum(numbers), device=device)
+        self.sums = torch.zeros(sum(columns), device=device)
         self.gradients: list[tuple[Tensor, Tensor]] = []
-        rows: dict[str, list[list[int]]] = {kind: [] for kind in SUMMED}
-        at, goal = 0, 0
-        for shares, owner, others in self.places:
-            each, columns = owner.numel(), (1 + len(others)) * owner.numel()
-            part = self.parts[at : at + shares * columns]
+        rows: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in SUMMED}
+        for place, part, goal in zip(
+            self.places, self.parts.split(numbers), self.sums.split(columns), strict=True
+        ):
+            shares, owner, others = place
             owner.shares = part.view(shares, -1, *owner.shape)  # type: ignore[attr-defined]
-            for place, weight in enumerate((owner, *others)):
-                if weight is not None:
-                    first = goal + place * each
-                    gradient = self.sums[first : first + each].view(weight.shape)
-                    self.gradients.append((weight, gradient))
+            weights = zip((owner, *others), goal.view(-1, *owner.shape), strict=True)
+            self.gradients += [(weight, each) for weight, each in weights if weight is not None]
+            at, to, length = part.storage_offset(), goal.storage_offset(), len(goal)
             kind = "tall" if shares >= TALL else "flat"
             rows[kind] += [
-                [at + first, shares, columns, goal + first, columns - first]
-                for first in range(0, columns, SUMMED[kind][1])
+                (at + first, shares, length, to + first, length - first)
+                for first in range(0, length, SUMMED[kind][1])
             ]
-            at, goal = at + shares * columns, goal + columns
-        self.tables = {kind: torch.tensor(found, device=device) for kind, found in rows.items()}
+        self.tables = {
+            kind: torch.tensor(found, dtype=torch.int64, device=device)
+            for kind, found in rows.items()
+        }
 
     def add_up(self) -> None:
         """Make the gradients of all weights that have a place."""
         for kind, table in self.tables.items():
-            if len(table):
-                shares, columns = SUMMED[kind]
-                _add_up[(len(table),)](self.parts, self.sums, table, SHARES=shares, COLUMNS=columns)
+            shares, columns = SUMMED[kind]
+            _add_up[(len(table),)](self.parts, self.sums, table, SHARES=shares, COLUMNS=columns)
         for weight, gradient in self.gradients:
             weight.grad = gradient
 
@@ -125,14 +124,3 @@ def _places(model: Transformer, batch: int) -> Iterator[Place]:
             if is_narrow(*layer.weight.shape):
                 yield Place(product_count(layer.weight, rows), layer.weight)
     yield Place(norm_shares, trunk.norm.weight, (trunk.norm.bias, branch_bias))
-
-
-def share_work(device: torch.device) -> Work:
-    """A run for either kind of place."""
-    numbers, table = torch.zeros(16, device=device), torch.zeros((1, 5), device=device).long()
-    return {
-        ("shares", kind): lambda tile=tile: _add_up[(1,)](  # type: ignore[misc]
-            numbers, numbers, table, SHARES=tile[0], COLUMNS=tile[1]
-        )
-        for kind, tile in SUMMED.items()
-    }

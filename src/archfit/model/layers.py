@@ -124,7 +124,7 @@ class Attention(nn.Module):
         return Branch(self._padded_attention(x_BND, surplus))
 
     def _fused_attention(self, x_BND: Stream) -> Branch:
-        from archfit.model.fused_attention import fused_attention
+        from archfit.model.attention_kernels import fused_attention
         from archfit.model.product_kernels import fused_product
         from archfit.model.rotary_kernels import Turn
 
@@ -297,7 +297,7 @@ def look_up_sums(ids_BNT: Int[Tensor, "B N T"], table_RD: Float[Tensor, "R D"]) 
     """The sum of the table's rows of each T ids."""
     look_up = plain_look_up
     if can_fuse(table_RD):
-        from archfit.model.embedding_kernels import fused_look_up as look_up
+        from archfit.model.product_kernels import fused_look_up as look_up
     sums_BND: Tensor = look_up(ids_BNT.flatten(0, 1), table_RD).unflatten(0, ids_BNT.shape[:2])
     return sums_BND
 

@@ -4,10 +4,15 @@ gradient of a narrow matrix, which is a sum over all rows of a batch.
 Its programs leave shares of the sum; gradient_shares.py adds them up. Torch's products take three
 kernels a matrix, and a small network spends its time on starting kernels.
 
-Shape letters: M rows, C outputs, D inputs, P shares.
-"""
+And the look-up of rows in a table, with a gradient that is the same every time. Torch adds the
+gradients of equal tokens in whatever order they come, and so no two runs are equal. Here each
+number of the table's gradient has one writer. A small table's gradient is the product of a one-hot
+matrix, made tile by tile, with the gradients of all positions; for a large one the positions are
+sorted by token and each token's are summed in that order.
 
-from typing import no_type_check
+Shape letters: M rows (of a look-up: ids), C outputs, D inputs or width, P shares, T ids whose rows
+are summed, R rows of a table.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -15,17 +20,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs
+from archfit.model.layers import plain_look_up
+from archfit.model.tiles import alignment, busy_programs, power_of_two, share_sums
 
 WIDEST, LONGEST = 128, 768  # sides of a matrix; beyond them torch's products are faster
 ROWS = 64  # at a time
 MOST_SHARES, LEAST_ROWS = 64, 256  # of a matrix; of a share
 PROGRAMS_A_PROCESSOR = 2
 SIZES = ["rows", "outputs", "inputs", "chunk"]
+MOST_ONE_HOT_ROWS = 1024
+TILE = 64  # rows, columns and positions of a product
+SORTED_NUMBERS = 4096  # that a program adds up at a time
+LOOK_UP_PROGRAMS_A_PROCESSOR, LEAST_SHARE = 4, 256  # positions of a program
+TABLE_SIZES = ["count", "together", "rows", "width"]
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _product_shares(
     d_y, x, shares, rows, outputs, inputs, chunk,
     ROWS: tl.constexpr, OUT: tl.constexpr, IN: tl.constexpr, ALIGN: tl.constexpr,
@@ -44,17 +54,6 @@ def _product_shares(
         total = tl.dot(tl.trans(slope), value, total)
     shares += (share * outputs + out)[:, None].to(tl.int64) * inputs + column[None, :]
     tl.store(shares, total, (out < outputs)[:, None] & (column < inputs)[None, :])
-
-
-def product_shares(d_y_MC: Tensor, x_MD: Tensor, shares_PCD: Tensor) -> None:
-    """Shares of d_y^T x, each over some of the rows."""
-    (rows, outputs), inputs = d_y_MC.shape, x_MD.shape[1]
-    tile = _product_tile(outputs, inputs)
-    grid = triton.cdiv(outputs, tile["OUT"]), triton.cdiv(inputs, tile["IN"]), len(shares_PCD)
-    chunk = triton.cdiv(triton.cdiv(rows, len(shares_PCD)), ROWS) * ROWS
-    _product_shares[grid](
-        d_y_MC.contiguous(), x_MD.contiguous(), shares_PCD, rows, outputs, inputs, chunk, **tile
-    )
 
 
 def _product_tile(outputs: int, inputs: int) -> dict[str, int]:
@@ -85,7 +84,13 @@ def weight_gradient(d_y_MC: Tensor, x_MD: Tensor, shares_PCD: Tensor | None) -> 
     """d_y^T x in float32, which a GPU writes at once instead of rounding it to bfloat16 first; or
     only its shares, where the weight has a place for them."""
     if shares_PCD is not None:
-        product_shares(d_y_MC, x_MD, shares_PCD)
+        (rows, outputs), inputs, shares = d_y_MC.shape, x_MD.shape[1], len(shares_PCD)
+        tile, chunk = _product_tile(outputs, inputs), triton.cdiv(triton.cdiv(rows, shares), ROWS)
+        grid = triton.cdiv(outputs, tile["OUT"]), triton.cdiv(inputs, tile["IN"]), shares
+        _product_shares[grid](
+            d_y_MC.contiguous(), x_MD.contiguous(), shares_PCD,
+            rows, outputs, inputs, chunk * ROWS, **tile,
+        )  # fmt: skip
         return None
     if d_y_MC.is_cuda and d_y_MC.dtype != torch.float32:
         return torch.mm(d_y_MC.t(), x_MD, out_dtype=torch.float32)
@@ -113,10 +118,89 @@ def fused_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     return _FusedProduct.apply(x, weight, bias)
 
 
-def product_work(outputs: int, inputs: int, zeros: Zeros) -> Work:
-    """A run for a matrix, if it is narrow."""
-    if not is_narrow(outputs, inputs):
-        return {}
-    d_y, x, shares = zeros(16, outputs), zeros(16, inputs), zeros(1, outputs, inputs).float()
-    key = "product", *_product_tile(outputs, inputs).values()
-    return {key: lambda: product_shares(d_y, x, shares)}
+@triton.jit(do_not_specialize=TABLE_SIZES)
+def _one_hot_sums(
+    ids, d_out, sums, count, together, rows, width, TILE: tl.constexpr, ALIGN: tl.constexpr
+):
+    width = width // ALIGN * ALIGN
+    share, shares = tl.program_id(2), tl.num_programs(2)
+    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for first in range(share * TILE, count, shares * TILE):
+        at = first + tl.arange(0, TILE)
+        token = tl.load(ids + at, at < count, -1)
+        is_hot = (row[:, None] == token[None, :]).to(tl.float32)
+        slope = tl.load(
+            d_out + (at // together)[:, None].to(tl.int64) * width + column[None, :],
+            (at < count)[:, None] & (column < width)[None, :], 0.0,
+        ).to(tl.float32)  # fmt: skip
+        # Both halves of a number are multiplied, so a sum is as exact as one of float32.
+        total = tl.dot(is_hot, slope, total, input_precision="tf32x3")
+    inside = (row < rows)[:, None] & (column < width)[None, :]
+    sums += (share * rows + row)[:, None].to(tl.int64) * width + column[None, :]
+    tl.store(sums, total, inside)
+
+
+@triton.jit(do_not_specialize=TABLE_SIZES)
+def _sorted_sums(
+    order, starts, d_out, d_table, together, width,
+    POSITIONS: tl.constexpr, TILE: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    width = width // ALIGN * ALIGN
+    row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * TILE + tl.arange(0, TILE)
+    start, end = tl.load(starts + row), tl.load(starts + row + 1)
+    total = tl.zeros((POSITIONS, TILE), tl.float32)
+    for first in range(start, end, POSITIONS):
+        at = first + tl.arange(0, POSITIONS)
+        position = tl.load(order + at, at < end, 0) // together
+        inside = (at < end)[:, None] & (column < width)[None, :]
+        slope = tl.load(d_out + position[:, None] * width + column[None, :], inside, 0.0)
+        total += slope.to(tl.float32)
+    tl.store(d_table + row * width + column, tl.sum(total, 0), column < width)
+
+
+def _shares(device: torch.device, tiles: int, count: int) -> int:
+    most = max(1, busy_programs(device, LOOK_UP_PROGRAMS_A_PROCESSOR) // tiles)
+    return min(most, triton.cdiv(count, LEAST_SHARE))
+
+
+def table_gradient(ids_MT: Tensor, d_out_MD: Tensor, rows: int) -> Tensor:
+    """The sum of the gradients of all positions that read a row, for each row; float32."""
+    ids, together, width = ids_MT.flatten().contiguous(), ids_MT.shape[1], d_out_MD.shape[1]
+    tile, blocks = {"TILE": TILE, "ALIGN": alignment(width)}, triton.cdiv(width, TILE)
+    if rows <= MOST_ONE_HOT_ROWS:
+        tiles = triton.cdiv(rows, TILE) * blocks
+        shares = _shares(ids.device, tiles, len(ids))
+        sums = torch.empty((shares, rows, width), device=ids.device, dtype=torch.float32)
+        _one_hot_sums[(triton.cdiv(rows, TILE), blocks, shares)](
+            ids, d_out_MD, sums, len(ids), together, rows, width, **tile
+        )
+        return share_sums(sums)
+    in_order, order = torch.sort(ids, stable=True)
+    starts = torch.searchsorted(in_order, torch.arange(rows + 1, device=ids.device))
+    d_table = torch.empty((rows, width), device=ids.device, dtype=torch.float32)
+    tile["TILE"] = min(1024, power_of_two(16, width))
+    _sorted_sums[(rows, triton.cdiv(width, tile["TILE"]))](
+        order, starts, d_out_MD, d_table, together, width,
+        POSITIONS=SORTED_NUMBERS // tile["TILE"], **tile,
+    )  # fmt: skip
+    return d_table
+
+
+class _FusedLookUp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, ids_MT, table_RD):
+        ctx.save_for_backward(ids_MT)
+        ctx.rows = len(table_RD)
+        return plain_look_up(ids_MT, table_RD)
+
+    @staticmethod
+    def backward(ctx, d_out_MD):
+        (ids_MT,) = ctx.saved_tensors
+        return None, table_gradient(ids_MT, d_out_MD.contiguous(), ctx.rows)
+
+
+def fused_look_up(ids_MT: Tensor, table_RD: Tensor) -> Tensor:
+    """The sum of the rows of each T ids, M D."""
+    return _FusedLookUp.apply(ids_MT, table_RD)

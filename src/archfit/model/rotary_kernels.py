@@ -4,7 +4,7 @@ Each is turned once, into a copy, since every tile of keys is read by many progr
 turned back where they lie. Torch would take a dozen passes for norms, turns and their gradients.
 """
 
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import torch
 import triton
@@ -26,7 +26,6 @@ class Turn(NamedTuple):
 
 
 @triton.jit
-@no_type_check
 def _unit(a, b, true_head_dim, epsilon):
     """Rows of size 1 in the mean square, and what they were multiplied by."""
     a, b = a.to(tl.float32), b.to(tl.float32)
@@ -35,7 +34,6 @@ def _unit(a, b, true_head_dim, epsilon):
 
 
 @triton.jit
-@no_type_check
 def _load_halves(vector, head_dim, half, A: tl.constexpr):
     column = tl.arange(0, A)
     a = tl.load(vector + column, column < half, 0.0)
@@ -43,7 +41,6 @@ def _load_halves(vector, head_dim, half, A: tl.constexpr):
 
 
 @triton.jit
-@no_type_check
 def _turned(a, b, angles, row, positions, half, sine, A: tl.constexpr, BACK: tl.constexpr):
     """Both halves turned by the angles of their positions, or back."""
     column = tl.arange(0, A)
@@ -56,7 +53,6 @@ def _turned(a, b, angles, row, positions, half, sine, A: tl.constexpr, BACK: tl.
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def _turn(
     qkv, angles, query_weight, key_weight, out, epsilon, true_head_dim,
     positions, heads, groups, head_dim, half, sine,
@@ -83,7 +79,6 @@ def _turn(
 
 
 @triton.jit
-@no_type_check
 def _heads_back(
     d_qkv, qkv, angles, weight, sums, epsilon, true_head_dim, first, end, row,
     positions, stride, head_dim, half, sine, A: tl.constexpr, B: tl.constexpr,
@@ -113,7 +108,6 @@ def _heads_back(
 
 
 @triton.jit(do_not_specialize=HEAD_SIZES)
-@no_type_check
 def _turn_back(
     d_qkv, qkv, angles, query_weight, key_weight, sums, epsilon, true_head_dim,
     positions, heads, groups, head_dim, half, sine,

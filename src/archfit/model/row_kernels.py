@@ -5,14 +5,11 @@ its norm and the cast to bfloat16 are three passes over the stream, here one; ba
 pass also sums the gradients of the biases around it. The loss makes float32 copies of its logits.
 Plain torch says beside each call what a kernel computes.
 
-Imported only where there is a GPU and Triton. `no_type_check` keeps the tests' import hook off the
+Imported only where there is a GPU and Triton. The tests' import hook is not asked for the files of
 kernels: Triton compiles their source and cannot see through a wrapper.
 
 Shape letters: B batch, N positions, D width, M rows, V vocabulary.
 """
-
-from types import SimpleNamespace
-from typing import no_type_check
 
 import torch
 import triton
@@ -20,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from archfit.model.layers import NORM_EPSILON
-from archfit.model.tiles import Work, Zeros, alignment, busy_programs, power_of_two, share_sums
+from archfit.model.tiles import alignment, busy_programs, power_of_two, share_sums
 
 # Tile sizes are the fastest of those tried on an H200 (docs/performance.md).
 NORM_PROGRAMS_A_PROCESSOR = 8
@@ -29,7 +26,6 @@ SIZES = ["rows", "width", "true_width", "vocab", "stride"]
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _add_norm_forward(
     x, branch, branch_bias, weight, bias, total, normed, mean, inverse_std,
     rows, width, true_width, multiplier, epsilon,
@@ -62,7 +58,6 @@ def _add_norm_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _add_norm_backward(
     total, weight, mean, inverse_std, d_normed, d_total, d_x, d_branch, sums,
     rows, width, true_width, multiplier,
@@ -185,7 +180,6 @@ def fused_add_norm(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _cross_entropy_forward(
     logits, targets, losses, log_sums, rows, vocab, stride,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
@@ -210,7 +204,6 @@ def _cross_entropy_forward(
 
 
 @triton.jit(do_not_specialize=SIZES)
-@no_type_check
 def _cross_entropy_backward(
     logits, targets, log_sums, d_losses, d_logits, rows, vocab, stride,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, ALIGN: tl.constexpr,
@@ -269,32 +262,3 @@ def fused_cross_entropy(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
     if logits_MV.stride(1) != 1:
         logits_MV = logits_MV.contiguous()
     return _FusedCrossEntropy.apply(logits_MV, targets_M.contiguous())
-
-
-def row_work(width: int, vocab: int, zeros: Zeros, *, has_bias: bool) -> Work:
-    """A run of each kernel, both ways, without torch's book of gradients."""
-    x, branch, row = zeros(1, 16, width).float(), zeros(1, 16, width), zeros(16).float()
-    gain, bf16 = zeros(width).float(), torch.bfloat16
-    bias, mean = (gain, row) if has_bias else (None, None)
-    norm = "norm", has_bias, *_norm_tile(width, forwards=True).values()
-    logits, targets = zeros(16, -(-vocab // 8) * 8)[:, :vocab], row.long()
-    loss = "loss", *_loss_tile(vocab, logits.stride(0)).values()
-    book = SimpleNamespace(save_for_backward=lambda *_: None)
-    loss_book = SimpleNamespace(saved_tensors=(logits, targets, row))
-
-    def norm_forward(branch: Tensor | None, its_bias: Tensor | None) -> None:
-        _FusedAddNorm.forward(book, x, branch, its_bias, gain, bias, 1.0, width, bf16)
-
-    def norm_backward(branch_dtype: torch.dtype | None) -> None:
-        kept = {"saved_tensors": (x, gain, mean, row), "needs_input_grad": (True,) * 8}
-        sizes = {"true_width": width, "multiplier": 1.0, "branch_dtype": branch_dtype}
-        _FusedAddNorm.backward(SimpleNamespace(**kept, **sizes, shares=None), x, branch)
-
-    return {
-        (*norm, 0): lambda: norm_forward(None, None),
-        (*norm, 1): lambda: norm_forward(branch, bias),
-        (*norm, 2): lambda: norm_backward(None),
-        (*norm, 3): lambda: norm_backward(bf16),
-        (*loss, 0): lambda: _FusedCrossEntropy.forward(book, logits, targets),
-        (*loss, 1): lambda: _FusedCrossEntropy.backward(loss_book, row),
-    }

@@ -16,8 +16,7 @@ columns are 64 and 16, not 128.
 
 import math
 import os
-from collections.abc import Callable
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import torch
 import triton
@@ -29,8 +28,6 @@ from archfit.spec import Architecture
 # Products and sums are fused into one rounding, whatever the default of a Triton to come.
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
-Zeros = Callable[..., Tensor]  # a tensor of a shape, in bfloat16
-Work = dict[tuple[object, ...], Callable[[], object]]  # a run of each kernel, by its variant
 SHARES, COLUMNS = 256, 16  # that a program adds up at a time
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LEAST_TO_CUT = 64  # columns of a first tile; below it, one tile is as fast, and fewer are compiled
@@ -62,7 +59,6 @@ def busy_programs(device: torch.device, per_processor: int) -> int:
 
 
 @triton.jit(do_not_specialize=["shares", "columns"])
-@no_type_check
 def _share_sums(parts, sums, shares, columns, SHARES: tl.constexpr, COLUMNS: tl.constexpr):
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((SHARES, COLUMNS), tl.float32)
@@ -119,7 +115,6 @@ class HeadShape(NamedTuple):
 
 
 @triton.jit
-@no_type_check
 def load_head(head, row, positions, stride, head_dim, half, A: tl.constexpr, B: tl.constexpr):
     """Rows of a head, zeros beyond its end; without a second tile it is the first once more."""
     column = tl.arange(0, A)
@@ -136,7 +131,6 @@ def load_head(head, row, positions, stride, head_dim, half, A: tl.constexpr, B: 
 
 
 @triton.jit
-@no_type_check
 def store_head(
     rows, sums, head, a, b, row, positions, stride, head_dim, half, A: tl.constexpr, B: tl.constexpr
 ):
@@ -156,7 +150,6 @@ def store_head(
 
 
 @triton.jit
-@no_type_check
 def empty_head(ROWS: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     """Zeros to add to."""
     a = tl.zeros((ROWS, A), tl.float32)
@@ -167,7 +160,6 @@ def empty_head(ROWS: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
 
 
 @triton.jit
-@no_type_check
 def products(x_a, x_b, y_a, y_b, B: tl.constexpr):
     """x y^T of whole rows."""
     made = tl.dot(x_a, tl.trans(y_a))
@@ -177,7 +169,6 @@ def products(x_a, x_b, y_a, y_b, B: tl.constexpr):
 
 
 @triton.jit
-@no_type_check
 def added(total_a, total_b, weights, x_a, x_b, B: tl.constexpr):
     """total + weights x."""
     total_a = tl.dot(weights, x_a, total_a)

@@ -1,14 +1,26 @@
-"""The whole network: embedding, blocks, head.
+"""The whole network: embedding, blocks, head; and the weights that it starts from.
 
 A block hands on two things: the residual stream, and what its last branch adds to it. The sum is
 made where the next norm needs it, so that a GPU reads and writes the stream once for both.
+
+The first weights are a function of seed and parameter name alone. Two networks that differ in one
+table start with the same blocks, so a comparison at equal seeds is a paired one.
+
+A table starts with entries of one standard deviation whether it is full or factorised. In a
+factorised one the rows carry that size and the mixing matrix keeps it: the identity where `inner`
+reaches the width, so that the table starts as a full one does, and orthogonal rows below that. A
+step of Adam on a row then moves the product as far as it moves a full table (docs/LOG.md).
+
+A head starts so small that its logits have a standard deviation of 0.1 or less at every width: the
+first loss is within 0.01 of ln V. Not at zero, which would give ln V exactly: then nothing below
+the head has a gradient at first, and training is worse for long after (docs/LOG.md).
 
 Shape letters: B batch, N positions, D width, S tokens of the source (N times those of a patch), P
 predictions a position.
 """
 
+import hashlib
 import math
-from collections.abc import Iterable
 
 import torch
 from jaxtyping import Float, Int
@@ -25,8 +37,10 @@ from archfit.model.layers import (
     Stream,
 )
 from archfit.model.padding import part_inside, widened
-from archfit.model.parametrisation import Parametrisation
+from archfit.model.parametrisation import INITIAL_STD, Parametrisation
 from archfit.spec import Architecture, Linear, Patches, Rotary, Tied
+
+LOGIT_STD = 0.1  # the first loss is then ln V + 0.1^2 / 2
 
 
 class Embedding(nn.Module):
@@ -119,24 +133,6 @@ class LinearTrunk(nn.Module):
         return x_BND
 
 
-class CoarseCopies:
-    """Copies of matrices and biases in bfloat16, made anew before every pass by a few kernels.
-
-    A cast for each of them, where it is used, is one kernel in seven of a small network.
-    """
-
-    def __init__(self, layers: Iterable[nn.Linear]) -> None:
-        self.weights = [weight for layer in layers for weight in layer.parameters()]
-        self.copies = [torch.empty_like(w, dtype=torch.bfloat16) for w in self.weights]
-        for weight, copy in zip(self.weights, self.copies, strict=True):
-            weight.coarse_copy = copy  # type: ignore[attr-defined]  # see product_kernels.coarse
-
-    @torch.no_grad()
-    def refresh(self) -> None:
-        """Make them what the weights are now."""
-        torch._foreach_copy_(self.copies, [*self.weights])
-
-
 class Transformer(nn.Module):
     """A decoder or encoder of any shape that an Architecture can name.
 
@@ -158,6 +154,8 @@ class Transformer(nn.Module):
         self.logit_multiplier = numbers.logit_multiplier
         self.embedding = Embedding(architecture)
         self.dropout = nn.Dropout(dropout)
+        self.copied: list[nn.Parameter] = []
+        self.copies: list[Tensor] = []
         settings = BlockSettings(architecture, numbers, dropout, self.inside)
         self.trunk = (
             LinearTrunk(architecture, architecture.attention)
@@ -185,9 +183,19 @@ class Transformer(nn.Module):
         return large
 
     def copy_weights(self) -> None:
-        """Keep bfloat16 copies of all matrices in blocks; who calls the network refreshes them."""
+        """Keep bfloat16 copies of matrices and biases in blocks; who calls the network refreshes
+        them. A cast of each where it is used is one kernel in seven of a small network."""
         layers = [part for part in self.trunk.modules() if isinstance(part, nn.Linear)]
-        self.coarse_copies = CoarseCopies(layers)
+        self.copied = [weight for layer in layers for weight in layer.parameters()]
+        self.copies = [torch.empty_like(w, dtype=torch.bfloat16) for w in self.copied]
+        for weight, copy in zip(self.copied, self.copies, strict=True):
+            weight.coarse_copy = copy  # type: ignore[attr-defined]  # see product_kernels.coarse
+
+    @torch.no_grad()
+    def refresh_copies(self) -> None:
+        """Make them what the weights are now."""
+        if self.copies:
+            torch._foreach_copy_(self.copies, [*self.copied])
 
     def forward(
         self, tokens_BS: Int[Tensor, "B S"], places_BM: Int[Tensor, "B M"] | None = None
@@ -203,3 +211,68 @@ class Transformer(nn.Module):
             h_BND = h_BND * self.logit_multiplier
         table = self.embedding.tokens if self.head is None else self.head
         return table.project(h_BND)
+
+
+def initialise(model: Transformer, numbers: Parametrisation, *, seed: int) -> None:
+    """Fill the weights of `model` in place."""
+    shape = model.architecture
+    # Vectors that the head reads have entries of size 1, so a row of std s gives s sqrt(width).
+    head_std = LOGIT_STD / (math.sqrt(shape.width) * numbers.logit_multiplier)
+    head_std = min(INITIAL_STD, head_std)
+    std = head_std if model.head is None else numbers.table_std
+    parts = shape.input.tokens_per_position  # rows that add up to one vector
+    with torch.no_grad():
+        _fill_table(model.embedding.tokens, std / math.sqrt(parts), "embedding.tokens", seed)
+        if model.embedding.positions is not None:
+            _fill_table(model.embedding.positions, std, "embedding.positions", seed)
+        if model.head is not None:
+            _fill_table(model.head, head_std, "head", seed)
+        for at, block in enumerate(model.trunk.blocks):
+            name = f"trunk.blocks.{at}"
+            if isinstance(block, Block):
+                _fill_block(block, numbers, name, seed)
+            elif isinstance(block, LinearAttention):
+                _fill_linear(block, shape.context, name, seed)
+
+
+def _fill_table(table: RowTable, std: float, name: str, seed: int) -> None:
+    if table.mix_ID is None:
+        _normal(table.rows_RI, std, f"{name}.rows", seed)
+    else:
+        inner, width = table.mix_ID.shape
+        # The coordinates that a full table has are drawn like its own, the surplus by itself.
+        _normal(table.rows_RI[:, :width], std, f"{name}.rows", seed)
+        _normal(table.rows_RI[:, width:], std, f"{name}.surplus", seed)
+        if inner >= width:
+            nn.init.eye_(table.mix_ID)
+        else:
+            gain, generator = math.sqrt(width / inner), _generator(f"{name}.mix", seed)
+            nn.init.orthogonal_(table.mix_ID, gain, generator=generator)
+
+
+def _fill_block(block: Block, numbers: Parametrisation, name: str, seed: int) -> None:
+    for linear, std, part in (
+        (block.attention.qkv, numbers.hidden_std, "qkv"),
+        (block.attention.out, numbers.projection_std, "out"),
+        (block.feed_forward.up, numbers.hidden_std, "up"),
+        (block.feed_forward.down, numbers.projection_std, "down"),
+    ):
+        _normal(linear.weight, std, f"{name}.{part}", seed)
+        if linear.bias is not None:
+            linear.bias.zero_()
+
+
+def _fill_linear(layer: LinearAttention, context: int, name: str, seed: int) -> None:
+    """Sizes that keep a cubic layer of `context` positions from growing."""
+    _normal(layer.qkv.weight, 1 / math.sqrt(layer.qkv.in_features), f"{name}.qkv", seed)
+    out_std = 1 / (context * math.sqrt(layer.out.in_features))
+    _normal(layer.out.weight, out_std, f"{name}.out", seed)
+
+
+def _normal(weight: Tensor, std: float, name: str, seed: int) -> None:
+    weight.copy_(torch.empty(weight.shape).normal_(0.0, std, generator=_generator(name, seed)))
+
+
+def _generator(name: str, seed: int) -> torch.Generator:
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little"))

@@ -1,4 +1,5 @@
-"""Where a run is trained: its device, the memory there, and processes that share the run.
+"""Where and how a run is trained: its device, the memory there, processes that share the run, and
+what else surrounds it. Nothing here decides a result; that is the spec's part.
 
 Several processes (`torchrun --nproc-per-node N -m archfit train ...`) each take their rows of the
 same global batch, so data and their order do not depend on N. Every process holds the whole model
@@ -9,25 +10,24 @@ import contextlib
 import gc
 import os
 import platform
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.counting import BYTES_A_TRAINED_PARAMETER
 from archfit.spec.errors import InvalidValue
+from archfit.spec.signals import StopRequest
 
-if TYPE_CHECKING:
-    from torch.distributed.tensor import DTensor
-
-# Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets.
+# Dense bfloat16 floating point operations a second, in units of 10^12, from makers' data sheets;
+# L40S comes before L4.
 PEAK_TERAFLOPS = {
     "H200": 989, "H100": 989, "A100": 312, "V100": 125, "L40S": 362, "L4": 121, "A10G": 70,
     "T4": 65, "RTX 4090": 165, "RTX 3090": 71,
@@ -63,8 +63,7 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
     if device.type != "cuda" or precision != "bfloat16":
         return None
     name = torch.cuda.get_device_name(device)
-    known = sorted(PEAK_TERAFLOPS, key=len, reverse=True)  # L40S before L4
-    return next((PEAK_TERAFLOPS[part] * 1e12 for part in known if part in name), None)
+    return next((peak * 1e12 for part, peak in PEAK_TERAFLOPS.items() if part in name), None)
 
 
 def device_name(device: torch.device) -> str:
@@ -111,6 +110,36 @@ class ProcessGroup:
         """Wait for all processes."""
         if self.world > 1:
             dist.barrier()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainSettings:
+    """What the user of a machine chooses, and the spec does not hold."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    sharding: Literal["auto", "replicate", "shard"]  # among several processes
+    checkpoint_seconds: float  # from one checkpoint to the next
+    keep_weights: bool  # whether the finished run keeps model.safetensors
+    code_version: str  # noted in the record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunContext:
+    """What the runs of one process share."""
+
+    data: PreparedData
+    out: Path  # holds a folder for each run
+    settings: TrainSettings
+    group: ProcessGroup
+    stop: StopRequest
+
+
+class Stopped(Exception):
+    """A signal asked the run to end; its checkpoint is written."""
+
+    def __init__(self, step: int, signal_number: int) -> None:
+        super().__init__(f"stopped at step {step}; run the same command again to resume")
+        self.signal_number = signal_number
 
 
 @contextlib.contextmanager
@@ -202,23 +231,15 @@ def _fits_whole(model: nn.Module, device: torch.device) -> bool:
 
 def gathered(tensor: Tensor) -> Tensor:
     """All of a tensor that may be sharded; every process must ask."""
-    return tensor.full_tensor() if _is_sharded(tensor) else tensor
+    whole = getattr(tensor, "full_tensor", None)  # its class would take seconds to load
+    return tensor if whole is None else whole()
 
 
 def fill(tensor: Tensor, content: Tensor) -> None:
     """Put all of `content` into a tensor that may be sharded, in place."""
-    if _is_sharded(tensor):
+    if hasattr(tensor, "device_mesh") and hasattr(tensor, "placements"):
         from torch.distributed.tensor import distribute_tensor
 
         content = content.to(tensor.device)
         content = distribute_tensor(content, tensor.device_mesh, tensor.placements)
     tensor.copy_(content)
-
-
-def _is_sharded(tensor: Tensor) -> TypeGuard["DTensor"]:
-    """What could tell takes seconds to load, and who shards has loaded it."""
-    if "torch.distributed.tensor" not in sys.modules:
-        return False
-    from torch.distributed.tensor import DTensor
-
-    return isinstance(tensor, DTensor)

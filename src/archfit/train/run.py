@@ -24,7 +24,6 @@ from archfit.spec import Evaluation, FullContext, Machine, RunRecord, RunSpec, S
 from archfit.spec.files import discard_checkpoints
 from archfit.spec.record import NUMERICS
 from archfit.train import hardware, run_files
-from archfit.train.context import Progress, RunContext, Stopped, Watcher, Watchers
 from archfit.train.evaluate import (
     Heldout,
     HeldoutReplay,
@@ -32,10 +31,11 @@ from archfit.train.evaluate import (
     full_context_loss,
     heldout_loss,
 )
-from archfit.train.hardware import ProcessGroup, peak_flops
+from archfit.train.hardware import ProcessGroup, RunContext, Stopped, peak_flops
 from archfit.train.optimiser import build_optimiser
 from archfit.train.run_files import NamedTensors, RunState
 from archfit.train.step import Stepper, is_fused, steps_that_fit
+from archfit.train.trackers import Progress, Watcher, Watchers
 
 LARGEST_LOSS = 1e5  # nats per token; beyond it a run has diverged, finite or not
 SECONDS_BETWEEN_LOOKS = 0.3  # at the losses of a GPU, which makes it wait

@@ -34,8 +34,8 @@ def batch_losses(
     given, is_coarse = spec.architecture.input, spec.recipe.precision == "bfloat16"
     inputs, targets, places = batch_of(rows_BR, spec.architecture)
     with torch.autocast(rows_BR.device.type, torch.bfloat16, enabled=is_coarse):
-        if is_coarse and (copies := getattr(model, "coarse_copies", None)) is not None:
-            copies.refresh()
+        if is_coarse and isinstance(model, Transformer):
+            model.refresh_copies()
         logits: Tensor = model(inputs, places)
         if last_only:
             logits, targets = logits[:, -1:], targets[:, -given.tokens_per_position :]
@@ -55,31 +55,26 @@ class Replay:
         self.recorded: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
 
     def __call__(self) -> Tensor:
-        """Do the work once more; it is queued, not done, when this returns."""
-        if self.recorded is None:
-            self._record()
-        assert self.recorded is not None
-        graph, result = self.recorded
-        graph.replay()
-        return result
-
-    def _record(self) -> None:
-        """Record the work on this run's stream.
+        """Do the work once more, on this run's stream; it is queued, not done, when this returns.
 
         `torch.cuda.graph` would wait for the whole GPU and collect garbage, which takes longer than
         the training of a small network, and other runs may be on other streams. No garbage is
         collected meanwhile: the recording of an ended run must not be freed in the middle of this.
         Libraries make their plans meanwhile, which only the relaxed mode allows.
         """
-        graph = torch.cuda.CUDAGraph()
-        gc.disable()
-        graph.capture_begin(capture_error_mode="relaxed")
-        try:
-            result = self.work()
-        finally:
-            graph.capture_end()
-            gc.enable()
-        self.recorded = graph, result
+        if self.recorded is None:
+            graph = torch.cuda.CUDAGraph()
+            gc.disable()
+            graph.capture_begin(capture_error_mode="relaxed")
+            try:
+                result = self.work()
+            finally:
+                graph.capture_end()
+                gc.enable()
+            self.recorded = graph, result
+        graph, result = self.recorded
+        graph.replay()
+        return result
 
 
 class Stepper:

@@ -24,9 +24,8 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -36,10 +35,17 @@ from archfit.data.prepared import PreparedData
 from archfit.spec import RunRecord, RunSpec, loads
 from archfit.spec.gpu_cost import gpu_share
 from archfit.spec.signals import StopRequest, stop_requests
-from archfit.train.context import Progress, RunContext, Stopped, TrainSettings, Watcher, Watchers
-from archfit.train.hardware import choose_device, joined_process_group, release_memory
+from archfit.train.hardware import (
+    RunContext,
+    Stopped,
+    TrainSettings,
+    choose_device,
+    joined_process_group,
+    release_memory,
+)
 from archfit.train.run import Pause, TrainingSteps, check_data, training_steps
 from archfit.train.run_files import HeldElsewhereError
+from archfit.train.trackers import Progress, Watcher, Watchers
 
 SECONDS_TO_WAIT = 50e-6  # when every run waits for the GPU
 SHARE_OF_MEMORY = 0.6  # that runs which have ended may keep of a GPU
@@ -52,34 +58,27 @@ Say = Callable[[dict[str, object]], None]
 class RunInTurn:
     """A run that takes its steps in turns with others, on a GPU on a stream of its own."""
 
-    def __init__(self, spec: RunSpec, begin: Callable[[], TrainingSteps], device: torch.device):
-        self.spec, self.begin = spec, begin
-        self.steps: TrainingSteps | None = None
+    def __init__(self, spec: RunSpec, steps: TrainingSteps, device: torch.device) -> None:
+        self.spec, self.steps = spec, steps
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.may_go_on: Pause = None
         self.record: RunRecord | None = None
         self.problem: Exception | None = None
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the record is there, or the reason why it is not."""
-        return self.record is not None or self.problem is not None
-
-    def advance(self) -> None:
-        """Go on to the next pause; what stops the run is kept in `problem`."""
+    def advance(self) -> bool:
+        """Go on to the next pause, and say whether that was the end: the record is there, or what
+        stopped the run is kept in `problem`."""
         if self.may_go_on is not None and not self.may_go_on():
-            return
+            return False
         with torch.cuda.stream(self.stream):  # None: the stream stays what it is
             try:
-                if self.steps is None:
-                    self.steps = self.begin()
                 self.may_go_on = next(self.steps)
+                return False
             except StopIteration as finished:
                 self.record = finished.value
             except (Stopped, MemoryError, OSError, ValueError) as problem:
                 self.problem = problem
-            if self.has_ended:
-                self.steps = None  # its tensors go with it
+        return True
 
 
 class SideBySide:
@@ -88,22 +87,20 @@ class SideBySide:
     def __init__(self, device: torch.device) -> None:
         self.device, self.runs = device, list[RunInTurn]()
 
-    def add(self, spec: RunSpec, begin: Callable[[], TrainingSteps]) -> None:
+    def add(self, spec: RunSpec, steps: TrainingSteps) -> None:
         """Let a run begin when its turn comes."""
-        self.runs.append(RunInTurn(spec, begin, self.device))
+        self.runs.append(RunInTurn(spec, steps, self.device))
 
-    def advance(self) -> Iterator[RunInTurn]:
+    def advance(self) -> list[RunInTurn]:
         """One turn of each; those that have ended leave."""
         started = time.monotonic()
-        for run in self.runs:
-            run.advance()
-        ended = [run for run in self.runs if run.has_ended]
-        self.runs = [run for run in self.runs if not run.has_ended]
+        ended = [run for run in self.runs if run.advance()]
+        self.runs = [run for run in self.runs if run not in ended]
         if ended:
             self._free_memory()
         elif time.monotonic() - started < SECONDS_TO_WAIT:
             time.sleep(SECONDS_TO_WAIT)
-        yield from ended
+        return ended
 
     def _free_memory(self) -> None:
         """Give back what ended runs took; waits for the GPU, so only where there is need."""
@@ -129,33 +126,29 @@ def train_together(
     settings: TrainSettings,
     watchers: Sequence[Watcher],
 ) -> list[RunRecord]:
-    """The records of all specs, in their order; `watchers` has one for each."""
+    """The records of all specs, in their order; `watchers` has one for each.
+
+    As many are trained at once as fill the GPU; after one that did not finish none begins.
+    """
     for spec in specs:
         check_data(spec, data)
+    waiting, records = [*zip(specs, watchers, strict=True)], dict[RunSpec, RunRecord]()
+    problem: Exception | None = None
     with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
         context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
-        ended = list(_all_ended(specs, context, watchers))
-    for run in ended:
-        if run.problem is not None:
-            raise run.problem
-    by_spec = {run.spec: run.record for run in ended}
-    return [record for spec in specs if (record := by_spec[spec]) is not None]
-
-
-def _all_ended(
-    specs: Sequence[RunSpec], context: RunContext, watchers: Sequence[Watcher]
-) -> Iterator[RunInTurn]:
-    """All runs when they have ended, as many at once as fill the GPU; after a stop none begins."""
-    waiting = list(zip(specs, watchers, strict=True))
-    group = SideBySide(context.group.device)
-    while waiting or group.runs:
-        while waiting and _fits(waiting[0][0], group.runs, context):
-            spec, watch = waiting.pop(0)
-            group.add(spec, partial(training_steps, spec, context, watch))
-        for run in group.advance():
-            yield run
-            if run.problem is not None:
-                waiting = []
+        runs = SideBySide(group.device)
+        while waiting or runs.runs:
+            while waiting and _fits(waiting[0][0], runs.runs, context):
+                spec, watch = waiting.pop(0)
+                runs.add(spec, training_steps(spec, context, watch))
+            for run in runs.advance():
+                if run.record is not None:
+                    records[run.spec] = run.record
+                else:
+                    problem, waiting = problem or run.problem, []
+    if problem is not None:
+        raise problem
+    return [records[spec] for spec in specs]
 
 
 def _fits(spec: RunSpec, beside: Sequence[RunInTurn], context: RunContext) -> bool:
@@ -170,24 +163,22 @@ def serve(
     lines: TextIO, say: Say, datasets: Sequence[PreparedData], out: Path, settings: TrainSettings
 ) -> None:
     """Train what is asked for until nobody asks any more; several runs if several are asked for."""
-    requests = SpecQueue()
-    threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
     say({"event": "ready", "device": choose_device(settings.device)})
     with joined_process_group(choose_device(settings.device)) as group, stop_requests() as stop:
-        requests.stop_by(stop)
-        runs = SideBySide(group.device)
+        requests, runs = SpecQueue(stop), SideBySide(group.device)
+        threading.Thread(target=requests.read, args=(lines,), daemon=True).start()
 
-        def begin(spec: RunSpec) -> TrainingSteps:
+        def steps_of(spec: RunSpec) -> TrainingSteps:
             if not out.is_dir():  # a run would make it again, and nobody would look there
                 raise ValueError(f"{out} was deleted, so {spec.name} is not trained")
             data = data_for(spec, datasets)
             context = RunContext(data=data, out=out, settings=settings, group=group, stop=stop)
-            return training_steps(spec, context, EventWatcher(spec, say))
+            return (yield from training_steps(spec, context, EventWatcher(spec, say)))
 
         stopped: Stopped | None = None
         while (spec := requests.next(runs)) is not None or runs.runs:
             if spec is not None:
-                runs.add(spec, partial(begin, spec))
+                runs.add(spec, steps_of(spec))
                 continue  # there may be more
             for run in runs.advance():
                 if isinstance(run.problem, Stopped):
@@ -251,16 +242,13 @@ class SpecQueue:
     The process is not sent a signal: one may have come already, and a second would kill it unsaved.
     """
 
-    def __init__(self) -> None:
-        self.lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.has_ended = threading.Event()
-        self.stop = StopRequest()
+    def __init__(self, stop: StopRequest) -> None:
+        self.lines, self.stop = queue.SimpleQueue[str](), stop
 
     def read(self, lines: TextIO) -> None:
         """Take lines until there are no more."""
         for line in lines:
             self.lines.put(line)
-        self.has_ended.set()
         self.stop.signal_number = signal.SIGTERM
 
     def next(self, beside: SideBySide) -> RunSpec | None:
@@ -277,15 +265,9 @@ class SpecQueue:
             except queue.Empty:
                 if not waits:
                     break
-        if not line or self.has_ended.is_set():
+        if not line or self.stop.signal_number is not None:
             return None
         try:
             return loads(RunSpec, line)
         except ValueError as problem:
             raise ValueError(f"a line of standard input holds no spec: {problem}") from problem
-
-    def stop_by(self, stop: StopRequest) -> None:
-        """Let runs be stopped by this."""
-        self.stop = stop
-        if self.has_ended.is_set():  # before they could begin
-            stop.signal_number = signal.SIGTERM
