@@ -16,10 +16,10 @@ from archfit.data import streams
 from archfit.data.streams import (
     DocumentBlock,
     Ledger,
-    LineSeparator,
     SourceFile,
     blocks_of,
     character_cut,
+    documents_between,
 )
 
 Writer = Callable[[str, bytes], SourceFile]
@@ -154,7 +154,7 @@ def test_documents_depend_neither_on_line_ends_nor_on_how_the_stream_is_cut(
         content += b"a"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "HELD_PART_BYTES", held)
-        found = documents_of(LineSeparator(mark).documents(chunked(content, sizes)))
+        found = documents_of(documents_between(chunked(content, sizes), mark))
     assert found == between_lines(content, mark)
 
 
@@ -168,7 +168,7 @@ def test_a_cut_never_falls_into_a_character(text: str, cut: int) -> None:
 
 def test_long_documents_go_out_before_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "HELD_PART_BYTES", 1000)
-    parts = list(LineSeparator(b"|").documents([b"x" * 700] * 50))
+    parts = list(documents_between([b"x" * 700] * 50, b"|"))
     assert max(len(part) for block in parts for part in block.parts) < 2000
     assert documents_of(parts) == [b"x" * 35000]
 

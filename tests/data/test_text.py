@@ -9,17 +9,20 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from archfit.data.sources import DataSettings
-from archfit.data.streams import DocumentBlock, Ledger, LineSeparator, SourceFile
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, documents_between
 from archfit.data.text import (
     character_vocabulary,
-    checked_utf8,
     dataset_documents,
+    decoded,
     text_blocks,
 )
 
 Writer = Callable[[str, bytes], SourceFile]
 TEXT = DataSettings(kind="text")
-MARKED = LineSeparator(b"<|doc|>")
+
+
+def marked(chunks: Iterable[bytes]) -> Blocks:
+    return documents_between(chunks, b"<|doc|>")
 
 
 def documents(blocks: Iterable[DocumentBlock]) -> list[bytes]:
@@ -33,28 +36,26 @@ def test_valid_text_passes_unchanged_however_it_is_cut(text: str, sizes: list[in
     for size in [*sizes, 1000]:
         chunks.append(content[:size])
         content = content[size:]
-    checked = list(checked_utf8(filter(None, chunks), "t", "strict"))
-    passed = "".join(piece.decode() for piece in checked)  # each piece is whole
-    assert passed == text.removeprefix("\ufeff")
+    assert "".join(decoded(chunks, "t", "strict")) == text.removeprefix("\ufeff")
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3(", b"\xe2\x82", b"\x80", b"\xed\xa0\x80"])
 def test_the_offset_of_invalid_text_is_named(bad: bytes) -> None:
     chunks = [b"good " * 3, b"text " + bad + b" more"]
     with pytest.raises(ValueError, match=r"t is not UTF-8: byte 0x.. at offset 20; use --errors"):
-        list(checked_utf8(chunks, "t", "strict"))
-    assert "\ufffd" in b"".join(checked_utf8(chunks, "t", "replace")).decode()
+        list(decoded(chunks, "t", "strict"))
+    assert "\ufffd" in "".join(decoded(chunks, "t", "replace"))
 
 
 def test_utf16_is_told_apart() -> None:
     with pytest.raises(ValueError, match="t is UTF-16; write it as UTF-8"):
-        list(checked_utf8(["hello".encode("utf-16")], "t", "strict"))
+        list(decoded([b"", "hello".encode("utf-16")], "t", "strict"))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_documents_lie_between_marked_lines(end: str) -> None:
     text = end.join(["<|doc|>", "one", "still one", "<|doc|>", "two <|doc|>", "<|doc|>"])
-    found = documents(MARKED.documents([text.encode()]))
+    found = documents(marked([text.encode()]))
     assert found == [f"one{end}still one".encode(), b"two <|doc|>"]
 
 
@@ -69,7 +70,7 @@ def test_documents_lie_between_marked_lines(end: str) -> None:
     ],
 )
 def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) -> None:
-    one, two = documents(MARKED.documents(chunks))
+    one, two = documents(marked(chunks))
     assert one.strip(b"o") in (b"", b"\r\n")
     assert two == b"two"
 
@@ -78,14 +79,12 @@ def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) 
 def test_a_byte_order_mark_is_no_text(size: int) -> None:
     content = "\ufeff<|doc|>\none \ufeff".encode()
     chunks = [b"", *(content[place : place + size] for place in range(0, len(content), size))]
-    checked = checked_utf8(chunks, "t", "strict")
-    assert documents(MARKED.documents(checked)) == ["one \ufeff".encode()]
-    with pytest.raises(ValueError, match="t is UTF-16"):
-        list(checked_utf8([b"", b"\xff", b"\xfea\0"], "t", "strict"))
+    checked = (text.encode() for text in decoded(chunks, "t", "strict"))
+    assert documents(marked(checked)) == ["one \ufeff".encode()]
 
 
 def test_a_last_line_in_pieces_is_still_a_separator() -> None:
-    assert documents(MARKED.documents([b"one\n<|d", b"oc|>"])) == [b"one"]
+    assert documents(marked([b"one\n<|d", b"oc|>"])) == [b"one"]
 
 
 def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledger) -> None:
@@ -152,8 +151,6 @@ def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
     assert documents(text_blocks(file, replacing, ledger.again())) == ["a\ufffdb".encode()]
 
 
-TEXT = DataSettings(kind="text")
-MARKED = LineSeparator(b"<|doc|>")
 ROWS = {"text": ["one", "", "twö"], "label": [0, 1, 2]}
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, LineSeparator, SourceFile, blocks_of
+from archfit.data.streams import (
+    Blocks,
+    DocumentBlock,
+    Ledger,
+    SourceFile,
+    blocks_of,
+    documents_between,
+)
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
@@ -30,7 +37,7 @@ _UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a bas
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in LineSeparator(b">", is_line=False).documents(_after_first_mark(file, ledger)):
+    for block in documents_between(_from_first_mark(file, ledger), b">", is_line=False):
         letters = []
         for part, ends in block.ends():
             header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
@@ -40,15 +47,15 @@ def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
         yield DocumentBlock(letters, complete=block.complete)
 
 
-def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The stream behind its first `>`."""
+def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The stream without blanks before its first `>`."""
     chunks = file.unpacked(ledger)
     head = next((start for chunk in chunks if (start := chunk.lstrip(_BLANKS))), b"")
     if head and not head.startswith(b">"):
         rule = f"starts with {head[:20].decode('latin-1')!r}, not with a FASTA header"
         way_out = "put a line >name before each sequence, or use --kind abc for bare characters"
         raise ValueError(f"{file.name} {rule}; {way_out}")
-    yield head[1:]
+    yield head
     yield from chunks
 
 

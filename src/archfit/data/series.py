@@ -14,7 +14,7 @@ from typing import ClassVar
 from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
-from archfit.data.text import checked_utf8
+from archfit.data.text import decoded
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
@@ -93,9 +93,9 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
-    lines = checked_utf8((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
+    lines = decoded((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
     with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
-        for row in csv.reader(line.decode() for line in lines):
+        for row in csv.reader(lines):
             if any(cell.strip() for cell in row):
                 yield row
 

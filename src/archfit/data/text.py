@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -20,10 +21,9 @@ from archfit.data.streams import (
     Blocks,
     InputFile,
     Ledger,
-    LineSeparator,
     SourceFile,
     blocks_of,
-    character_cut,
+    documents_between,
     optional_module,
     refused,
 )
@@ -41,7 +41,7 @@ _TUNE = re.compile(rb"^X:\s*\d+", re.MULTILINE)
 def binary_look(start: bytes) -> str:
     """A word for content that is no text, by its first bytes."""
     try:
-        start[: _whole_characters(start)].decode()
+        codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
         return "bytes that are no UTF-8 text"
     return "binary data" if b"\0" in start else ""
@@ -62,48 +62,29 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
         return blocks_of(tables[file.suffix](file, settings, ledger))
     chunks = file.unpacked(ledger)
     if settings.kind != "bytes":
-        chunks = checked_utf8(chunks, file.name, settings.errors)
+        chunks = (text.encode() for text in decoded(chunks, file.name, settings.errors))
     usual = "" if settings.kind == "abc" else DOCUMENT_LINE
     mark = usual if settings.separator is None else settings.separator
-    return LineSeparator(mark.encode()).documents(chunks)
+    return documents_between(chunks, mark.encode())
 
 
-def checked_utf8(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[bytes]:
-    """The same text in whole characters, without a byte order mark at its start.
+def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
+    """The text of a stream of UTF-8, without a byte order mark at its start.
 
     What is not UTF-8 is refused or replaced by U+FFFD.
     """
-    rest, offset = b"", 0
-    for chunk in chunks:
-        text = rest + chunk
-        if not offset and text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    decoder, before = codecs.getincrementaldecoder("utf-8-sig")(errors), 0
+    for chunk in itertools.chain(filter(None, chunks), [b""]):
+        if not before and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise ValueError(f"{name} is UTF-16; write it as UTF-8, for example by iconv -t utf-8")
-        cut = _whole_characters(text)
-        valid = _valid(text[:cut], name, offset, errors)
-        yield valid if offset else valid.removeprefix(codecs.BOM_UTF8)
-        rest, offset = text[cut:], offset + cut
-    if rest:
-        yield _valid(rest, name, offset, errors)
-
-
-def _whole_characters(text: bytes) -> int:
-    """Length without a last character that may go on in the next chunk."""
-    start = character_cut(text, len(text) - 1) if text else 0
-    lead = text[start] if text else 0
-    needed = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    return len(text) if start + needed <= len(text) else start
-
-
-def _valid(text: bytes, name: str, offset: int, errors: str) -> bytes:
-    try:
-        text.decode()
-    except UnicodeDecodeError as problem:
-        if errors == "replace":
-            return text.decode(errors="replace").encode()
-        where = f"byte 0x{text[problem.start]:02x} at offset {offset + problem.start}"
-        way_out = "use --errors replace, or --kind bytes"
-        raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
-    return text
+        try:
+            yield decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as problem:
+            offset = before + len(chunk) - len(problem.object) + problem.start
+            where = f"byte 0x{problem.object[problem.start]:02x} at offset {offset}"
+            way_out = "use --errors replace, or --kind bytes"
+            raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
+        before += len(chunk)
 
 
 def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
@@ -112,7 +93,7 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
         if not line.strip():
             continue
         where = f"{file.name} line {number}"
-        text = _valid(line, where, 0, settings.errors)
+        text = "".join(decoded([line], where, settings.errors))
         with refused(
             (ValueError, RecursionError), f"{where} is not JSON", "write one object a line"
         ):
