@@ -396,7 +396,9 @@ def test_an_archive_cut_short_leaves_nothing(tmp_path: Path) -> None:
 def test_held_out_images_must_have_the_same_size(tmp_path: Path) -> None:
     save_images(tmp_path / "a.npz", (120, 4, 4))
     save_images(tmp_path / "b.npz", (10, 4, 5))
-    with pytest.raises(ValueError, match="has images of another size than"):
+    with pytest.raises(
+        ValueError, match=r"b\.npz:x\.npy is 4x5 but the first image is 4x4; all images"
+    ):
         made(tmp_path / "a.npz", tmp_path / "d", DataSettings(kind="images"), tmp_path / "b.npz")
 
 

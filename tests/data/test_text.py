@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from archfit.data.sources import DataSettings
+from archfit.data.sources import DataSettings, find_files
 from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, documents_between
 from archfit.data.text import (
     character_vocabulary,
-    dataset_documents,
     decoded,
     text_blocks,
 )
@@ -167,19 +166,25 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def rows_of(source: str, ledger: Ledger, field: str | None = None) -> list[bytes]:
+    (file,) = find_files(source, "text")
+    settings = DataSettings(kind="text", field=field)
+    return documents(text_blocks(file, settings, ledger))
+
+
 @pytest.mark.parametrize("name", ["both", "single", "both:train", "both:default:train"])
 def test_rows_of_a_saved_data_set_are_documents(name: str, saved: Path, ledger: Ledger) -> None:
-    found = list(dataset_documents(f"hf:{saved}/{name}", TEXT, ledger))
+    found = rows_of(f"hf:{saved}/{name}", ledger)
     assert found == [b"one", "twö".encode()]
     assert [file.bytes for file in ledger.files.values()] == [7]
 
 
 def test_another_split_and_field(saved: Path, ledger: Ledger) -> None:
-    assert list(dataset_documents(f"hf:{saved}/both:test", TEXT, ledger)) == ["twö".encode()]
+    assert rows_of(f"hf:{saved}/both:test", ledger) == ["twö".encode()]
     with pytest.raises(ValueError, match=r"no split 'validation' but train, test"):
-        list(dataset_documents(f"hf:{saved}/both:validation", TEXT, ledger))
+        rows_of(f"hf:{saved}/both:validation", ledger)
     with pytest.raises(ValueError, match="no column 'body' but 'text', 'label'"):
-        list(dataset_documents(f"hf:{saved}/both", DataSettings(kind="text", field="body"), ledger))
+        rows_of(f"hf:{saved}/both", ledger, field="body")
 
 
 def test_a_folder_of_data_files(
@@ -188,18 +193,18 @@ def test_a_folder_of_data_files(
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    found = list(dataset_documents(f"hf:{saved}/plain", TEXT, ledger))
+    found = rows_of(f"hf:{saved}/plain", ledger)
     assert found == [b"one", "twö".encode()]
 
 
 def test_what_is_not_there_is_not_fetched(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match=r"cannot be loaded offline .* give a folder"):
-        list(dataset_documents("hf:nobody/nothing", TEXT, ledger))
+        rows_of("hf:nobody/nothing", ledger)
     with pytest.raises(ValueError, match="is not hf:NAME"):
-        list(dataset_documents("hf:", TEXT, ledger))
+        rows_of("hf:", ledger)
 
 
 @given(st.lists(st.text()))
 def test_the_alphabet_is_every_character_once(texts: list[str]) -> None:
-    made = character_vocabulary(DataSettings(kind="abc"), (text.encode() for text in texts))
+    made = character_vocabulary(DataSettings(kind="abc"), (text.encode() for text in texts), {})
     assert made.alphabet == "".join(sorted(set("".join(texts))))

@@ -13,6 +13,7 @@ from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.streams import (
     Blocks,
     DocumentBlock,
+    Facts,
     Ledger,
     SourceFile,
     blocks_of,
@@ -187,7 +188,7 @@ class Kmers(Vocabulary):
         return bytes(letters[group[keep]])
 
 
-def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Kmers:
+def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Kmers:
     """Groups of as many of the letters that occur as the settings say."""
     counts: Counter[str] = Counter()
     for content in contents:

@@ -9,16 +9,17 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, ClassVar
 
-from archfit.data.sources import DataSettings, Facts, KindHandler
+from archfit.data.sources import DataSettings, KindHandler
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import (
     BLOCK_BYTES,
     Blocks,
     DocumentBlock,
+    Facts,
     Ledger,
     SourceFile,
     blocks_of,
@@ -37,7 +38,7 @@ ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
 LARGEST_IMAGE = 1 << 26  # pixels of one image, which is held in memory as a whole
 GREYED_AT_ONCE = 1 << 20  # pixels
-DEFAULT_LEVELS, DEFAULT_CLUSTERS = 256, 512
+MOST_LEVELS = 256
 KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
 
@@ -56,10 +57,10 @@ class ImageReader:
     """Images of one size and depth; the first one decides, and any that differs is refused."""
 
     def __init__(self, settings: DataSettings, ledger: Ledger) -> None:
-        self._field, self._ledger = settings.field, ledger
+        self._field, self._ledger, self._facts = settings.field, ledger, ledger.facts
         self.channels = GREY if settings.levels else RGB if settings.clusters else 0
-        self.shape = (0, 0)  # rows and columns
-        self._first = ""
+        self.channels = self._facts.get("channels", self.channels)
+        self._first = "the first image"
 
     def array_blocks(self, file: SourceFile) -> Blocks:
         """The images of one .npy or .npz file."""
@@ -159,12 +160,11 @@ class ImageReader:
         if rows * columns > LARGEST_IMAGE:
             rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
             raise ValueError(f"{name} {rule}; crop or resize it")
-        if not self._first:
-            self._first, self.shape = name, (rows, columns)
-            self.channels = self.channels or depth
-            self._ledger.facts |= {"rows": rows, "columns": columns, "channels": self.channels}
-        if self.shape != (rows, columns):
-            rule = f"is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}"
+        if not self._facts:
+            self._first, self.channels = name, self.channels or depth
+            self._facts |= {"rows": rows, "columns": columns, "channels": self.channels}
+        if (there := (self._facts["rows"], self._facts["columns"])) != (rows, columns):
+            rule = f"is {rows}x{columns} but {self._first} is {there[0]}x{there[1]}"
             raise ValueError(f"{name} {rule}; all images must have one size: crop or resize them")
         if depth < self.channels:
             rule = "is grey but the palette of --clusters needs colours"
@@ -276,32 +276,30 @@ def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int
     return tuple((red, green, blue) for red, green, blue in rounded)
 
 
-def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSettings:
-    """Settings that say how many levels or colours; `facts` looks whether the first is grey."""
-    if settings.levels or settings.clusters:
-        return settings
-    beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
-    if facts().get("channels", GREY) == RGB:
-        return replace(settings, clusters=min(beside or DEFAULT_CLUSTERS, 65535))
-    levels = min(beside or DEFAULT_LEVELS, DEFAULT_LEVELS)
-    if levels & (levels - 1) or levels < 2:
-        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
-        way_out = f"use {(1 << levels.bit_length()) + 1}, or choose {{levels}}"
-        raise InvalidValue("vocab", settings.vocab, rule, way_out)
-    return replace(settings, levels=levels)
-
-
-def pixel_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Levels | Palette:
+def pixel_vocabulary(
+    settings: DataSettings, contents: Iterable[bytes], facts: Facts
+) -> Levels | Palette:
     """The palette that fits a sample of the colours, or the grey levels asked for."""
-    sample = EvenSample("u1", RGB)
+    sample, levels = EvenSample("u1", RGB), 0
     for content in contents:
-        if settings.clusters:
+        if facts["channels"] == RGB:
             sample.add(content)
-    if settings.clusters:
-        colours = colour_clusters(sample.values.astype(np.uint8), settings.clusters)
-        return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
-    levels = settings.levels or DEFAULT_LEVELS
-    return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
+        else:
+            levels = levels or _levels(settings)
+    if levels:
+        return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
+    colours = colour_clusters(sample.values.astype(np.uint8), settings.count("clusters"))
+    return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
+
+
+def _levels(settings: DataSettings) -> int:
+    """Those asked for, or as many as fill the rows of --vocab, or all."""
+    beside = MOST_LEVELS if settings.vocab is None else min(settings.vocab - 1, MOST_LEVELS)
+    if not settings.levels and (beside & (beside - 1) or beside < 2):
+        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
+        way_out = f"use {(1 << beside.bit_length()) + 1}, or choose {{levels}}"
+        raise InvalidValue("vocab", settings.vocab, rule, way_out)
+    return settings.levels or beside
 
 
 IMAGES = KindHandler(
@@ -309,5 +307,4 @@ IMAGES = KindHandler(
     image_blocks,
     pixel_vocabulary,
     (Levels, Palette),
-    settled_images,
 )

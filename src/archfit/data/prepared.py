@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
@@ -27,13 +27,10 @@ from archfit.spec.files import (
     TOKENIZER,
     TRAIN_TOKENS,
     read_bounded,
-    write_whole,
 )
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import InputFile
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -284,31 +281,6 @@ def named_hash(description: Mapping[str, object]) -> str:
     named = {"vocab": description["vocab"], "tokenizer": description["tokenizer_sha256"]}
     named |= {side: _member(description, side, "sha256") for side in SIDES}
     return sha256(json.dumps(named, sort_keys=True))
-
-
-def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> str:
-    """The name of a piece of work: equal settings and equal inputs, wherever they lie."""
-    tokenizer = settings.tokenizer
-    work = {
-        "format": FORMAT_VERSION,
-        "settings": settings.as_json(),
-        "tokenizer": None if tokenizer is None else sha256(tokenizer.read_text("utf-8")),
-        "inputs": [[(file.sha256, _suffixes(file.name)) for file in each] for each in files],
-    }
-    return sha256(json.dumps(work, sort_keys=True))
-
-
-def _suffixes(name: str) -> str:
-    """The part of a name that decides how a file is read: the same bytes as .txt and .jsonl."""
-    return "".join(PurePath(name).suffixes[-2:]).lower()
-
-
-def write_description(folder: Path, description: dict[str, object]) -> None:
-    """Write data.json; the keys people look for first come first."""
-    first = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")
-    ordered = {"format": FORMAT_VERSION, **{key: description[key] for key in first}, **description}
-    text = json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
-    write_whole(folder / DATA, text.encode())
 
 
 def sha256(text: str) -> str:

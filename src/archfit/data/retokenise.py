@@ -14,8 +14,8 @@ from typing import ClassVar, TypeAlias
 
 from archfit.data.fasta import Kmers
 from archfit.data.kinds import Documents
-from archfit.data.prepare import find_or_write, write_data_set
-from archfit.data.prepared import SIDES, PreparedData, work_hash
+from archfit.data.prepare import find_or_write, work_hash, write_data_set
+from archfit.data.prepared import SIDES, PreparedData
 from archfit.data.sources import DataSettings, check_range
 from archfit.data.streams import Blocks, DocumentBlock, InputFile
 from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
@@ -176,8 +176,8 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
         data.verify()
         kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
         given = {key: data.description[key] for key in kept if key in data.description}
-        about = {"kind": settings.kind, "settings": settings.as_json(), "made_from": data.data_hash}
-        write_data_set(folder, sides, lambda: about | given | {"work_hash": work})
+        origin = given | {"made_from": data.data_hash, "work_hash": work}
+        write_data_set(folder, sides, lambda: origin)
 
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
@@ -186,7 +186,7 @@ class _SideDocuments(Documents):
     """The documents of one side, decoded as often as needed and never kept."""
 
     def __init__(self, data: PreparedData, side: str, settings: DataSettings) -> None:
-        super().__init__(str(data.folder), settings)
+        super().__init__(str(data.folder), settings, {})
         self.data, self.side = data, side
 
     def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told

@@ -7,13 +7,13 @@ import csv
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
-from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
+from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
 from archfit.data.text import decoded
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
@@ -23,7 +23,6 @@ VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
 VALUES_HELD = (256 << 20) // VALUE_BYTES  # columns are read together as long as they fit
 MISSING = frozenset(["", "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "?", "-", "--", "."])
-DEFAULT_BINS = 256
 ROWS_LOOKED_AT = 50
 
 
@@ -183,15 +182,7 @@ def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[flo
     return tuple(np.unique(edges).tolist())
 
 
-def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettings:
-    """Settings that say how many bins."""
-    if settings.bins is not None:
-        return settings
-    bins = DEFAULT_BINS if settings.vocab is None else settings.vocab - 1  # one row separates
-    return replace(settings, bins=min(bins, 65535))
-
-
-def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
+def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Bins:
     """Bins that are equally wide over the range of the values, or equally full of a sample."""
     sample = EvenSample("<f8", 1)
     for content in contents:
@@ -199,8 +190,8 @@ def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
     values = sample.values.astype(np.float64)[:, 0]
     if settings.binning == "uniform":
         values = np.array([sample.lowest, sample.highest])
-    edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
+    edges = bin_edges(values, settings.count("bins"), settings.binning)
     return Bins(edges=edges, size=settings.rows(len(edges), "bins"))
 
 
-SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,), settled_series)
+SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,))

@@ -14,14 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archfit.data.split import NgramSketch
 from archfit.data.statistics import counts_of
 from archfit.spec import lazy_numpy as np
 from archfit.spec.files import ASIDE, flush_folder, partial_folder
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    from archfit.data.split import SplitSide
-    from archfit.data.vocabulary import Ids
+    from archfit.data.streams import DocumentBlock
+    from archfit.data.vocabulary import Vocabulary
 
 SMALL_VOCAB = 1 << 16  # ids below this fit uint16
 # A row of training tokens touches one block or two, so that little more is hashed than is read.
@@ -33,57 +34,58 @@ class FolderAppearedError(ValueError):
 
 
 class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
-    """One flat little-endian file of ids, hashed and counted while written.
+    """The documents of one side as ids in a flat little-endian file, hashed, counted and sketched.
 
     Ids are uint16, as nanoGPT has them, or uint32 when the vocabulary needs it.
     """
 
-    def __init__(self, path: Path, vocab: int) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
-        self.dtype = np.dtype("uint16" if vocab <= SMALL_VOCAB else "uint32")
-        self._digest, self.tokens = hashlib.sha256(), 0
-        self._block, self._room = hashlib.sha256(), BLOCK_BYTES  # left in the block under way
-        self.checksums = bytearray()  # the start of the SHA-256 of each block
-        self.counts: NDArray[np.int64] = np.zeros(vocab, np.int64)
+    def __init__(self, path: Path, vocabulary: Vocabulary, one_in: int) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115  # closed by __exit__
+        self._vocabulary, size = vocabulary, vocabulary.size
+        self.sketch = NgramSketch(vocabulary.unit_bytes, one_in)
+        self.dtype = np.dtype("uint16" if size <= SMALL_VOCAB else "uint32")
+        self.counts: NDArray[np.int64] = np.zeros(size, np.int64)
+        self.bytes = self.documents = 0
+        self._digest, self._checksums = hashlib.sha256(), bytearray()
+        self._rest = b""  # of the content, too short for a checksum
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def write(self, ids: Ids) -> None:
-        """Append `ids`."""
-        stored = ids.astype(self.dtype.newbyteorder("<"), copy=False)
-        content = stored.view("u1").data
+    def add(self, block: DocumentBlock) -> None:
+        """Append the documents of a block, if there are any."""
+        if not block.parts:
+            return
+        self.sketch.add(block)
+        self.bytes += sum(map(len, block.parts))
+        self.documents += sum(ends for _, ends in block.ends())
+        ids = self._vocabulary.encode(block).astype(self.dtype.newbyteorder("<"), copy=False)
+        self.counts += counts_of(ids, len(self.counts))
+        content = ids.tobytes()
+        self._file.write(content)
         self._digest.update(content)
-        self._note_blocks(content)
-        while content:  # a write may take only a part
-            content = content[self._file.write(content) :]
-        self.tokens += len(ids)
-        self.counts += counts_of(stored, len(self.counts))
+        content = self._rest + content
+        whole = len(content) - len(content) % BLOCK_BYTES
+        self._checksums += checksums_of(content[:whole])
+        self._rest = content[whole:]
 
-    def _note_blocks(self, content: memoryview) -> None:
-        while content:
-            part = content[: self._room]
-            self._block.update(part)
-            self._room -= len(part)
-            content = content[len(part) :]
-            if not self._room:
-                self._end_block()
-
-    def _end_block(self) -> None:
-        self.checksums += self._block.digest()[:DIGEST_BYTES]
-        self._block, self._room = hashlib.sha256(), BLOCK_BYTES
-
-    def finish(self, sides: list[SplitSide]) -> dict[str, Any]:
-        """Put everything on disk; what data.json says of these sides of one or more sources."""
-        if self._room < BLOCK_BYTES:
-            self._end_block()
+    def finish(self) -> tuple[dict[str, Any], bytes]:
+        """Put everything on disk; what data.json says of the side, and the checksums of blocks."""
+        self._file.flush()
         os.fsync(self._file.fileno())
-        return {
-            "tokens": self.tokens,
-            "bytes": sum(side.bytes for side in sides),
-            "documents": sum(side.documents for side in sides),
+        described = {
+            "tokens": int(self.counts.sum()),
+            "bytes": self.bytes,
+            "documents": self.documents,
             "sha256": self._digest.hexdigest(),
         }
+        return described, bytes(self._checksums + checksums_of(self._rest))
+
+
+def checksums_of(content: bytes) -> bytes:
+    """The start of the SHA-256 of each block of a shard, the last of which may be shorter."""
+    blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
+    return b"".join(hashlib.sha256(block).digest()[:DIGEST_BYTES] for block in blocks)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from archfit.spec.lazy_numpy import NDArray
 HELDOUT_ONE_IN = 20
 FEWEST_DOCUMENTS = 100
 BY_HASH, BY_TAILS, BY_SOURCE = "content-hash", "tails", "heldout-source"
+TRAIN, HELDOUT = 0, 1
 N = 13  # units of an n-gram
 NGRAMS_LOOKED_AT = 1 << 18  # about
 MIXED_AT_ONCE = 1 << 14  # what fits a cache is twice as fast
@@ -86,28 +87,6 @@ def split_places(*surveys: Survey) -> tuple[list[NDArray[np.int64]], dict[str, o
     return [lengths - lengths // HELDOUT_ONE_IN], {"rule": BY_TAILS, "heldout_share": share}
 
 
-class SplitSide:
-    """Parts of documents gathered for one side, and how much went there."""
-
-    def __init__(self) -> None:
-        self.bytes = self.documents = 0
-        self._parts: list[bytes] = []
-        self.open = False  # the last document has begun and not ended
-
-    def push(self, part: bytes, *, ends: bool) -> None:
-        """Add a part; an empty one only to end what has begun."""
-        if part or (ends and self.open):
-            self._parts.append(part)
-            self.bytes += len(part)
-            self.documents += not self.open
-            self.open = not ends
-
-    def take(self) -> DocumentBlock:
-        """What was gathered since the last time; it may be nothing."""
-        parts, self._parts = self._parts, []
-        return DocumentBlock(parts, complete=not self.open)
-
-
 class Divider:
     """Sends the documents of blocks to two sides, cut at places where a vocabulary allows it."""
 
@@ -116,13 +95,16 @@ class Divider:
         self._number = 0  # of the document now passing
         self._rest = b""  # of an unfinished document: what follows its last good place to cut
         self._passed, self._beyond = 0, False  # bytes of it sent; whether its training part is over
-        self.train, self.heldout = SplitSide(), SplitSide()
+        self._parts: tuple[list[bytes], list[bytes]] = [], []  # of each side, since the last block
+        self._open = [False, False]  # whether a document has begun on a side and not ended
 
     def divide(self, block: DocumentBlock) -> tuple[DocumentBlock, DocumentBlock]:
-        """What of the block is for training and what is held out."""
+        """What of the block is for training and what is held out; it may be nothing."""
+        self._parts = [], []
         for part, ends in block.ends():
             self._send(self._rest + part, ends=ends)
-        return self.train.take(), self.heldout.take()
+        train, heldout = map(DocumentBlock, self._parts, [not begun for begun in self._open])
+        return train, heldout
 
     def _send(self, part: bytes, *, ends: bool) -> None:
         good = len(part) if ends else self._cut(part, len(part))
@@ -135,12 +117,18 @@ class Divider:
         self._passed += len(part)
         if not self._beyond and room < len(part):
             take = self._cut(part, room)
-            self.train.push(part[:take], ends=True)
+            self._push(TRAIN, part[:take], ends=True)
             part, self._beyond = part[take:], True
-        (self.heldout if self._beyond else self.train).push(part, ends=ends)
+        self._push(HELDOUT if self._beyond else TRAIN, part, ends=ends)
         if ends:
             self._number += 1
             self._passed, self._beyond = 0, False
+
+    def _push(self, side: int, part: bytes, *, ends: bool) -> None:
+        """Add a part; an empty one only to end what has begun."""
+        if part or (ends and self._open[side]):
+            self._parts[side].append(part)
+            self._open[side] = not ends
 
 
 def sampling(content_bytes: int, unit: int) -> int:

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
 DOCUMENT_LINE = "<|doc|>"  # between documents of text; the separator of a BPE is called so, too
+Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
 PACKED = (".gz", ".xz", ".zst")
 XZ_MEMORY_BYTES = 512 << 20  # dictionaries beyond this are refused; `xz -9` needs 65 MB
 ZSTD_WINDOW_BYTES = 128 << 20  # what `zstd -d` itself accepts without --long
@@ -35,6 +36,7 @@ class SourceFile:
 
     path: Path
     name: str
+    is_dataset: bool = False  # of Hugging Face: the name says which, and there is no file
 
     @property
     def suffix(self) -> str:
@@ -105,9 +107,14 @@ class InputFile:
 class Ledger:
     """What one reading has met so far: files with their hashes, and bytes against the limit."""
 
-    def __init__(self, max_bytes: int, progress: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        max_bytes: int,
+        progress: Callable[[int], None] = lambda _: None,
+        facts: Facts | None = None,
+    ) -> None:
         self.files: dict[str, InputFile] = {}
-        self.facts: dict[str, int] = {}  # rows, columns and channels of images
+        self.facts: Facts = {} if facts is None else facts  # images must agree in them
         self.advance = progress  # called with the bytes of files read since the last call
         self._max_bytes = self._left = max_bytes
 

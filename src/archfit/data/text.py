@@ -19,6 +19,7 @@ from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_f
 from archfit.data.streams import (
     DOCUMENT_LINE,
     Blocks,
+    Facts,
     InputFile,
     Ledger,
     SourceFile,
@@ -27,7 +28,7 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe
+from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
 
@@ -58,8 +59,9 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
     The lines read `<|doc|>`, those of ABC are blank, unless told otherwise.
     """
     tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
-    if settings.kind == "text" and file.suffix in tables:
-        return blocks_of(tables[file.suffix](file, settings, ledger))
+    rows = dataset_documents if file.is_dataset else tables.get(file.suffix)
+    if settings.kind == "text" and rows:
+        return blocks_of(rows(file, settings, ledger))
     chunks = file.unpacked(ledger)
     if settings.kind != "bytes":
         chunks = (text.encode() for text in decoded(chunks, file.name, settings.errors))
@@ -150,9 +152,9 @@ def _column_documents(
             yield document
 
 
-def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
+def dataset_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     """The text field of each row of a data set; the ledger gets a hash over all of them."""
-    dataset, name = _load_dataset(source)
+    dataset, name = _load_dataset(file.name)
     field = _column(dataset.column_names, name, settings)
     digest, size = hashlib.sha256(), 0
     for rows in dataset.select_columns([field]).iter(batch_size=ROWS_AT_ONCE):
@@ -195,21 +197,19 @@ def _dataset_parts(source: str) -> tuple[str, str | None, str]:
     return name, config or None, split or DEFAULT_SPLIT
 
 
-def text_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bpe | Bytes | None:
+def text_vocabulary(
+    settings: DataSettings, contents: Iterable[bytes], _facts: Facts
+) -> Bpe | Bytes | None:
     """A given tokenizer, or bytes, or None where a BPE is trained when the split is known."""
     for _ in contents:  # is read all the same, and bytes are what they are
         pass
     if settings.tokenizer is None:
         is_bytes = settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB)
         return Bytes(size=settings.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
-    name = settings.tokenizer.name
-    what = f"{name} is not a tokenizer.json: it is not UTF-8"
-    with refused(UnicodeDecodeError, what, "give another file"):
-        text = settings.tokenizer.read_text(encoding="utf-8")
-    return read_bpe(text, name)
+    return read_bpe(tokenizer_text(settings.tokenizer), settings.tokenizer.name)
 
 
-def character_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Characters:
+def character_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Characters:
     """All characters that occur in UTF-8 text, by code point."""
     seen = np.zeros(0x110000, bool)
     for content in contents:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archfit.data.images import array_header
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
@@ -82,7 +82,7 @@ class PlainIds(Vocabulary):
         return ids.astype("<u4").tobytes()
 
 
-def id_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> PlainIds:
+def id_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> PlainIds:
     """All ids up to the largest that occurs, that of the separator included."""
     separator = None if settings.separator is None else int(settings.separator)
     largest = -1 if separator is None else separator

@@ -23,9 +23,12 @@ from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, re
 from archfit.spec import lazy_numpy as np
 from archfit.spec.bounded_json import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tokenizers import Tokenizer
 
 Ids: TypeAlias = "NDArray[np.integer]"
@@ -242,6 +245,13 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
     trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return _with_separator(tokenizer)
+
+
+def tokenizer_text(path: Path) -> str:
+    """The content of a tokenizer.json of anybody, which must be a file of reasonable size."""
+    what = f"--tokenizer {path.name} cannot be read"
+    with refused((ValueError, IsADirectoryError), what, "give another tokenizer.json"):
+        return read_bounded(path, LARGEST_TOKENIZER).decode()
 
 
 def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
