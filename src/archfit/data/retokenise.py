@@ -122,10 +122,9 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
         return (InBpe(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
     if data.units != "letters":
         return ()
-    given, train = _kmers(data), data.description["train"]
-    assert isinstance(train, dict)  # checked when it was opened
+    given, letters = _kmers(data), data.description["train"]["bytes"]
     for k in range(given.k + 1, LARGEST_KMER + 1):
-        most = min(MOST_KMER_ROWS, int(train["bytes"]) // k // OCCURRENCES)
+        most = min(MOST_KMER_ROWS, letters // k // OCCURRENCES)
         if expected_vocab(data, InKmers(k=k)) > most:
             return ()
         if len(given.alphabet) ** k >= at_least:
