@@ -26,7 +26,7 @@ from archfit.data.streams import (
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Ids, Vocabulary, encode_upper_bits
+from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
 from archfit.spec.lazy_numpy import NDArray
@@ -202,7 +202,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(Vocabulary):
+class Levels(TableVocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -211,21 +211,17 @@ class Levels(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the lightest level."""
-        return self.levels
+    def values(self) -> NDArray[np.uint8]:
+        """Pixels from 0 to 255; with 256 levels the levels themselves."""
+        return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id a pixel."""
         return encode_upper_bits(block, self.levels.bit_length() - 1, self.separator)
 
-    def content_of(self, ids: Ids) -> bytes:
-        """Pixels from 0 to 255; with 256 levels the same as before, else each level's own value."""
-        return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)[ids].tobytes()
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(Vocabulary):
+class Palette(TableVocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -234,9 +230,9 @@ class Palette(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the last colour."""
-        return len(self.colours)
+    def values(self) -> NDArray[np.uint8]:
+        """RGB pixels."""
+        return np.array(self.colours, np.uint8)
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The nearest colour of each pixel."""
@@ -249,10 +245,6 @@ class Palette(Vocabulary):
         unpacked = different[:, None] >> np.array([16, 8, 0]) & 255
         _, nearest = KDTree(np.array(self.colours)).query(unpacked)
         return self.with_ends(np.asarray(nearest, np.uint32)[places], block)
-
-    def content_of(self, ids: Ids) -> bytes:
-        """RGB pixels."""
-        return np.array(self.colours, np.uint8)[ids].tobytes()
 
 
 def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int, int, int], ...]:

@@ -15,7 +15,7 @@ from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
 from archfit.data.text import decoded
-from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.data.vocabulary import Ids, TableVocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.lazy_numpy import NDArray
 
@@ -68,17 +68,12 @@ def _columns(rows: Iterator[tuple[int, list[str]]], columns: list[int], name: st
 
 def _first_filled(rows: Iterator[list[str]]) -> tuple[list[str], int]:
     """For each column the first cell that is not missing (or nothing), and the number of rows."""
-    found: list[str] = []
-    empty: list[int] = []  # columns whose cells were all missing so far
-    count = 0
+    found, count = list[str](), 0
     for row in rows:
         count += 1
-        empty += range(len(found), len(row))
-        found += [""] * (len(row) - len(found))
-        for place in empty:
-            if place < len(row) and not _is_missing(row[place]):
-                found[place] = row[place]
-        empty = [place for place in empty if not found[place]]
+        if len(row) > len(found) or "" in found:
+            cells = itertools.zip_longest(found, row, fillvalue="")
+            found = [old or ("" if _is_missing(new) else new) for old, new in cells]
     return found, count
 
 
@@ -143,7 +138,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(Vocabulary):
+class Bins(TableVocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -152,21 +147,16 @@ class Bins(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the last bin."""
-        return len(self.edges) - 1
+    def values(self) -> NDArray[np.float64]:
+        """The middle of each bin."""
+        edges = np.array(self.edges, "<f8")
+        return edges[:-1] + (edges[1:] - edges[:-1]) / 2
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The bin of each value."""
         values = np.frombuffer(b"".join(block.parts), "<f8")
         bins = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return self.with_ends(bins, block)
-
-    def content_of(self, ids: Ids) -> bytes:
-        """The middle of each value's bin, as little-endian float64."""
-        edges = np.array(self.edges)
-        middles: NDArray[np.float64] = edges[:-1] + (edges[1:] - edges[:-1]) / 2
-        return middles[ids].astype("<f8").tobytes()
 
 
 def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
