@@ -39,6 +39,7 @@ GREY, RGB = 1, 3  # bytes a pixel
 LARGEST_IMAGE = 1 << 26  # pixels of one image, which is held in memory as a whole
 GREYED_AT_ONCE = 1 << 20  # pixels
 MOST_LEVELS = 256
+OURS = (ValueError, MemoryError)  # errors that are a sentence already, or no fault of the file
 KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
 
@@ -69,15 +70,14 @@ class ImageReader:
             with open(file.path, "rb") as stream:
                 yield from self._array(stream, file.name)
             return
-        try:
-            with zipfile.ZipFile(file.path) as archive:
-                for member in self._members(archive, file.name):
-                    with archive.open(member) as stream:
-                        yield from self._array(stream, f"{file.name}:{member}")
-        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
-            raise
-        except Exception as problem:  # what zipfile and zlib raise for damaged files is a zoo
-            raise ValueError(f"{file.name} is damaged ({problem}); write it again") from problem
+        way_out = "write it again"
+        with (
+            refused(Exception, f"{file.name} is damaged", way_out, passing=OURS),  # a zoo
+            zipfile.ZipFile(file.path) as archive,
+        ):
+            for member in self._members(archive, file.name):
+                with archive.open(member) as stream:
+                    yield from self._array(stream, f"{file.name}:{member}")
 
     def _members(self, archive: zipfile.ZipFile, name: str) -> list[str]:
         """The arrays to read: the one that --field names, or every one with the form of images."""
@@ -92,8 +92,7 @@ class ImageReader:
         for member in members:
             with archive.open(member) as stream:
                 shape, _ = array_header(stream, f"{name}:{member}")
-            if len(shape) in (3, 4):
-                found.append(member)
+            found += [member] * (len(shape) in (3, 4))
         if not found:
             rule = f"holds {arrays}, none of the form (images, rows, columns[, 3])"
             raise ValueError(f"{name} {rule}; reshape it, or choose another --kind")
@@ -130,8 +129,15 @@ class ImageReader:
         pillow = optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
+        what, way_out = "is not a readable PNG or JPEG image", "leave it out or save it again"
         try:
             with (
+                refused(
+                    Exception,
+                    f"{file.name} {what}",
+                    way_out,
+                    passing=(*OURS, pillow.DecompressionBombError),
+                ),
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
                 pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
@@ -139,21 +145,14 @@ class ImageReader:
         except pillow.DecompressionBombError as problem:
             rule = f"has more than {LARGEST_IMAGE} pixels"
             raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
-        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
-            raise
-        except Exception as problem:  # what Pillow raises for damaged files is a zoo
-            rule = f"is not a readable PNG or JPEG image ({str(problem).partition(' <')[0]})"
-            raise ValueError(f"{file.name} {rule}; leave it out or save it again") from problem
 
     def _pixels(self, image: Image, name: str) -> bytes:
         columns, rows = image.size
         if image.mode.startswith(("I", "F")):
             raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
-        is_grey = image.mode in ("1", "L", "LA")
-        self._check_form(rows, columns, GREY if is_grey else RGB, name)
+        self._check_form(rows, columns, GREY if image.mode in ("1", "L", "LA") else RGB, name)
         self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
-        mode = "L" if self.channels == GREY else "RGB"
-        return (image if image.mode == mode else image.convert(mode)).tobytes()
+        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
 
     def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         """Refuse an image that is huge, or not like the first."""

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
 DOCUMENT_LINE = "<|doc|>"  # between documents of text; the separator of a BPE is called so, too
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
 PACKED = (".gz", ".xz", ".zst")
 XZ_MEMORY_BYTES = 512 << 20  # dictionaries beyond this are refused; `xz -9` needs 65 MB
@@ -150,13 +151,16 @@ def changed_error(name: str) -> ValueError:
 
 @contextlib.contextmanager
 def refused(
-    errors: type[Exception] | tuple[type[Exception], ...], what: str, way_out: str
+    errors: Errors, what: str, way_out: str, *, passing: Errors = MemoryError
 ) -> Iterator[None]:
     """Turn such errors of a library into a sentence: what is wrong, its reason, the way out."""
     try:
         yield
+    except passing:  # a sentence of our own, or no fault of the file
+        raise
     except errors as problem:
-        raise ValueError(f"{what} ({problem}); {way_out}") from problem
+        reason = str(problem).partition(" <_io.")[0]
+        raise ValueError(f"{what} ({reason}); {way_out}") from problem
 
 
 def optional_module(name: str, needed: str) -> Any:
