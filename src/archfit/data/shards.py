@@ -102,9 +102,17 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         with partial_folder(target) as folder:
             yield folder
             flush_folder(folder)
-            _move_into_place(folder, target, overwrite=overwrite)
+            aside = folder.with_name(folder.name + ASIDE)  # so that no mixture is ever there
+            if overwrite and target.exists():
+                target.rename(aside)
+            folder.rename(target)
+            shutil.rmtree(aside, ignore_errors=True)
             flush_folder(target.parent)
     except OSError as problem:
+        if problem.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            rule = f"{target.name} appeared while it was being prepared"
+            way_out = "use --overwrite or choose another --out"
+            raise FolderAppearedError(f"{rule}; {way_out}") from problem
         if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise OSError(full) from problem
         raise
@@ -112,20 +120,3 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         for parent in made:
             with contextlib.suppress(OSError):  # not empty: the data set is there
                 parent.rmdir()
-
-
-def _move_into_place(folder: Path, target: Path, *, overwrite: bool) -> None:
-    """Rename; an old data set is first moved aside, so that no mixture of both is ever there."""
-    if overwrite and target.exists():
-        aside = folder.with_name(folder.name + ASIDE)
-        target.rename(aside)
-        folder.rename(target)
-        shutil.rmtree(aside, ignore_errors=True)
-        return
-    try:
-        folder.rename(target)
-    except OSError as problem:
-        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        rule = f"{target.name} appeared while it was being prepared"
-        raise FolderAppearedError(f"{rule}; use --overwrite or choose another --out") from problem
