@@ -321,7 +321,7 @@ def test_large_and_small_documents_take_the_same_path(
 
 def test_a_killed_run_leaves_nothing_that_looks_complete(tmp_path: Path) -> None:
     source, out = tmp_path / "big.txt", tmp_path / "data"
-    source.write_bytes(os.urandom(1 << 20) * 40)
+    source.write_bytes(os.urandom(1 << 20) * 12)
     code = (
         "import sys; from pathlib import Path\n"
         "from archfit.data.prepare import prepare; from archfit.data.sources import DataSettings\n"
@@ -339,7 +339,7 @@ def test_a_killed_run_leaves_nothing_that_looks_complete(tmp_path: Path) -> None
         with pytest.raises(ValueError, match=r"is not a prepared data set"):
             open_prepared(folder)
     assert not made(source, out, BYTES).already_there
-    assert open_prepared(out).description["bytes"] == 40 << 20
+    assert open_prepared(out).description["bytes"] == 12 << 20
     assert left_over(tmp_path) == ["data"]
 
 

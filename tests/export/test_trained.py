@@ -355,11 +355,14 @@ def test_a_header_that_is_not_of_this_network_is_refused_unread(tmp_path: Path) 
         write_weights(open_run(tmp_path), tmp_path / "hf")
 
 
-def test_a_record_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+def test_a_record_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archfit.spec.files.LARGEST_RECORD", 1 << 20)
     random_run(tmp_path, NETWORK)
     with open(tmp_path / "record.json", "wb") as file:
         file.truncate(1 << 43)  # 8 TB of nothing, which take no space
-    with pytest.raises(ValueError, match=r"record.json is damaged: it has over 268,435,456 bytes"):
+    with pytest.raises(ValueError, match=r"record.json is damaged: it has over 1,048,576 bytes"):
         open_run(tmp_path)
 
 
