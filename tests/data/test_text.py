@@ -147,7 +147,7 @@ def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
     with pytest.raises(ValueError, match=r"line 1 is not UTF-8: byte 0xff at offset 11; use --err"):
         list(text_blocks(file, TEXT, ledger))
     replacing = DataSettings(kind="text", errors="replace")
-    assert documents(text_blocks(file, replacing, ledger.again())) == ["a\ufffdb".encode()]
+    assert documents(text_blocks(file, replacing, ledger)) == ["a\ufffdb".encode()]
 
 
 ROWS = {"text": ["one", "", "twö"], "label": [0, 1, 2]}

@@ -25,9 +25,16 @@ from archfit.data.prepared import (
     open_prepared,
     sha256,
 )
-from archfit.data.shards import FolderAppearedError, ShardWriter, atomic_folder
+from archfit.data.shards import (
+    Divider,
+    FolderAppearedError,
+    ShardWriter,
+    Survey,
+    atomic_folder,
+    sampling,
+    split_places,
+)
 from archfit.data.sources import SAMPLE_HELDOUT_FILE, DataSettings, is_sample
-from archfit.data.split import Divider, Survey, sampling, split_places
 from archfit.data.statistics import cooccurrence, unigram_entropy_bits
 from archfit.data.streams import Facts, InputFile
 from archfit.data.vocabulary import Vocabulary, pieces_of, tokenizer_text, train_bpe, word_cut

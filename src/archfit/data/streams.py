@@ -130,12 +130,6 @@ class Ledger:
             if before and before.get(name) != self.files.get(name):
                 raise changed_error(name)
 
-    def again(self) -> Ledger:
-        """A ledger for reading the same files once more, with the full limit and no progress."""
-        other = Ledger(self._max_bytes)
-        other.files = self.files
-        return other
-
     def spend(self, count: int, name: str) -> None:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
         self._left -= count
