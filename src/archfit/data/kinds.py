@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
@@ -46,8 +45,7 @@ HANDLERS: dict[str, KindHandler] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedKind:
+class DetectedKind(NamedTuple):
     """What a source looks like, and the kind that would read it."""
 
     like: str

@@ -87,11 +87,9 @@ class Shard:
             start = block * self._block_bytes
             content, noted = self._content[start : start + self._block_bytes], self._digests[block]
             if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
-                where = f"in bytes {start:,} to {start + len(content) - 1:,}"
-                raise ValueError(
-                    f"{self.path} is not what was written: its checksum differs {where}; "
-                    "prepare it again with --overwrite"
-                )
+                where = f"its checksum differs in bytes {start:,} to {start + len(content) - 1:,}"
+                what = f"{self.path} is not what was written: {where}"
+                raise ValueError(f"{what}; prepare it again with --overwrite")
             self._unread[block] = False
             self._left -= 1
 
@@ -162,15 +160,10 @@ class PreparedData:
     def check_unchanged(self) -> None:
         """Refuse to go on where a file was replaced or written to since it was opened."""
         for path, before in self._opened.items():
-            try:
-                is_same = _identity(path) == before
-            except FileNotFoundError:
-                is_same = False
-            if not is_same:
-                raise ValueError(
-                    f"{path} changed while it was in use, so a record would name data that it was "
-                    "not made from; give the same command again when nothing writes to it"
-                )
+            if not os.path.exists(path) or _identity(path) != before:
+                rule = "changed while it was in use, so a record would name data that it was not"
+                way_out = "give the same command again when nothing writes to it"
+                raise ValueError(f"{path} {rule} made from; {way_out}")
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""

@@ -199,33 +199,29 @@ class NgramSketch:
         }
 
     def _chosen(self, content: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places in `starts`, where units or words start, of the n-grams to look at."""
+        """Places in `starts`, where units or words start, of the n-grams to look at.
+
+        Eight bytes of an n-gram and eight others say whether it is one of the chosen. The first
+        eight bytes of units say little (blank paper), so they have no say of their own; those of
+        words pass one in 2^half, which spares the others the second look.
+        """
         count = max(0, len(starts) - N + 1)
         if self.one_in == 1 or not count:
             return np.arange(count)
+        bits = self.one_in.bit_length() - 1
+        half = 0 if self.unit else bits // 2
         second = starts[:count] + (N * self.unit - 8) if self.unit else starts[1 : count + 1]
         padded = np.frombuffer(content + b"\0" * 8, np.uint8)[:8].view(np.uint64)
         eights = np.lib.stride_tricks.as_strided(padded, shape=(len(content) + 1,), strides=(1,))
-        places = range(0, count, MIXED_AT_ONCE)
-        pieces = [slice(low, min(low + MIXED_AT_ONCE, count)) for low in places]
-        hits = [at.start + self._hits(eights, starts[at], second[at]) for at in pieces]
+        hits = []
+        for low in range(0, count, MIXED_AT_ONCE):
+            high = min(low + MIXED_AT_ONCE, count)
+            mixed = (eights[starts[low:high]] + np.uint64(1)) * np.uint64(_MIX)
+            passed = np.flatnonzero(mixed <= np.uint64((1 << 64 - half) - 1))
+            mixed, others = mixed[passed], eights[second[low + passed]]
+            mixed = (mixed ^ mixed >> np.uint64(29) ^ others) * np.uint64(_MIX)
+            hits.append(low + passed[mixed <= np.uint64((1 << 64 - bits + half) - 1)])
         return np.concatenate(hits)
-
-    def _hits(
-        self, eights: NDArray[np.uint64], first: NDArray[np.int64], second: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Where eight bytes of the n-gram and eight others say that it is one of the chosen.
-
-        The first eight bytes of units say little (blank paper), so they have no say of their own;
-        those of words pass one in 2^half, which spares the others the second look.
-        """
-        bits = self.one_in.bit_length() - 1
-        half = 0 if self.unit else bits // 2
-        mixed = (eights[first] + np.uint64(1)) * np.uint64(_MIX)
-        passed = np.flatnonzero(mixed <= np.uint64((1 << 64 - half) - 1))
-        mixed = mixed[passed]
-        mixed = (mixed ^ mixed >> np.uint64(29) ^ eights[second[passed]]) * np.uint64(_MIX)
-        return passed[mixed <= np.uint64((1 << 64 - bits + half) - 1)]
 
 
 def _folded(text: bytes) -> bytes:

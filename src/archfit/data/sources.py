@@ -107,8 +107,7 @@ class DataSettings:
     def as_json(self) -> dict[str, object]:
         """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
         names = ("kind", "vocab", *DATA_KINDS[self.kind].options)
-        values = {name: getattr(self, name) for name in names if name != "tokenizer"}
-        return values | ({"columns": list(self.columns)} if "columns" in values else {})
+        return {name: getattr(self, name) for name in names if name != "tokenizer"}
 
 
 def check_range(least: int, most: int, way_out: str, **sizes: int | None) -> None:

@@ -167,34 +167,31 @@ def dataset_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) 
 
 
 def _load_dataset(source: str) -> tuple[Any, str]:
-    """The `datasets.Dataset` that `source` names and a name for it without the folders above."""
+    """The `datasets.Dataset` that `source` names and a name for it without the folders above.
+
+    One word after the name is a split if it looks like one, else a configuration.
+    """
     # Offline unless the user says otherwise; the library reads this when first imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
-    name, config, split = _dataset_parts(source)
+    name, config, split, *more = [*source.removeprefix(HUGGING_FACE).split(":"), "", ""]
+    if not name or len(more) > 2:
+        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
+    if config in _SPLITS and not split:
+        config, split = "", config
+    split = split or DEFAULT_SPLIT
     way_out = "give a folder of data files or of save_to_disk, or a data set in the local cache"
     with refused(Exception, f"data set {name!r} cannot be loaded offline", way_out):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
         else:
-            rows = datasets.load_dataset(name, config)
+            rows = datasets.load_dataset(name, config or None)
     if isinstance(rows, datasets.DatasetDict):
         if split not in rows:
             there = ", ".join(rows)
             raise ValueError(f"{source} has no split {split!r} but {there}; name one of them")
         rows = rows[split]
     return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
-
-
-def _dataset_parts(source: str) -> tuple[str, str | None, str]:
-    """Name, configuration and split; one word after the name is a split if it looks like one."""
-    name, *rest = source.removeprefix(HUGGING_FACE).split(":")
-    if not name or len(rest) > 2:
-        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
-    if len(rest) == 1:
-        return (name, None, rest[0]) if rest[0] in _SPLITS else (name, rest[0], DEFAULT_SPLIT)
-    config, split = rest or (None, DEFAULT_SPLIT)
-    return name, config or None, split or DEFAULT_SPLIT
 
 
 def text_vocabulary(
