@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archfit.data.series import PlainIds
 from archfit.data.shards import ShardWriter, atomic_folder
 from archfit.data.streams import DocumentBlock
-from archfit.data.token_files import PlainIds
 from archfit.data.vocabulary import Bytes
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from archfit.data.series import token_blocks
 from archfit.data.sources import DataSettings
 from archfit.data.streams import Ledger, SourceFile
-from archfit.data.token_files import token_blocks
 
 Writer = Callable[[str, bytes], SourceFile]
 IDS = np.random.default_rng(0).integers(0, 50, 1000)

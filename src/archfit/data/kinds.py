@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
-from archfit.data.series import SERIES
+from archfit.data.series import SERIES, TOKENS
 from archfit.data.sources import DataSettings, KindHandler, find_files
 from archfit.data.streams import Blocks, Facts, InputFile, Ledger, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
-from archfit.data.token_files import TOKENS
 from archfit.data.vocabulary import (
     FORMAT,
     FORMAT_VERSION,

@@ -144,34 +144,27 @@ def find_or_write(
 ) -> Preparation:
     """The data set in `out`: found there, if its work has the hash `work`, or written now."""
     files.remove_stale(out.resolve())
-    there = _what_is_there(out, overwrite=overwrite)
-    if there is None:
+    there = out.iterdir() if out.is_dir() else [Path()] * out.exists()  # a file is another thing
+    names = {path.name for path in there}
+    if overwrite and not names <= FILES:  # a data set may be damaged, but nothing else be there
+        raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
+    if overwrite or not names:
         try:
             with atomic_folder(out, overwrite=overwrite) as folder:
                 write(folder)
             return Preparation(open_prepared(out), already_there=False)
         except FolderAppearedError:  # another process was faster; was it the same work?
-            there = open_prepared(out)
-    if there.description["work_hash"] == work():
-        return Preparation(there, already_there=True)
-    rule = f"{str(there.folder)!r} holds a data set made from other data or settings"
-    raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
-
-
-def _what_is_there(out: Path, *, overwrite: bool) -> PreparedData | None:
-    """The data set in `out`, or None where one may be put; a folder of anything else is refused."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return None
-    if overwrite and out.is_dir() and {path.name for path in out.iterdir()} <= FILES:
-        return None  # a data set, perhaps a damaged one, and nothing else
+            pass
     try:
-        if not overwrite:
-            return open_prepared(out)
+        found = open_prepared(out)
     except (ValueError, NotADirectoryError) as problem:
-        way_out = "choose another --out, or --overwrite if it is a damaged one"
         rule = f"{str(out)!r} exists and is not a complete data set"
+        way_out = "choose another --out, or --overwrite if it is a damaged one"
         raise OtherDataError(f"{rule}; {way_out}") from problem
-    raise ValueError(f"{str(out)!r} holds other things than a data set; choose another --out")
+    if found.description["work_hash"] == work():
+        return Preparation(found, already_there=True)
+    rule = f"{str(out)!r} holds a data set made from other data or settings"
+    raise OtherDataError(f"{rule}; use --overwrite to replace it, or choose another --out")
 
 
 def write_data_set(
