@@ -15,27 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
+from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.bounded_json import read_object
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
-from archfit.spec.files import (
-    CHECKSUMS,
-    DATA,
-    HELDOUT_TOKENS,
-    LARGEST_DATA,
-    LARGEST_TOKENIZER,
-    TOKENIZER,
-    TRAIN_TOKENS,
-    read_bounded,
-)
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
-SIDES = {"train": TRAIN_TOKENS, "heldout": HELDOUT_TOKENS}
-FILES = {*SIDES.values(), TOKENIZER, DATA, CHECKSUMS}
+SIDES = {"train": files.TRAIN_TOKENS, "heldout": files.HELDOUT_TOKENS}
+FILES = {*SIDES.values(), files.TOKENIZER, files.DATA, files.CHECKSUMS}
 WIDTHS = {"uint16": 2, "uint32": 4}  # bytes of an id
 # What every data.json has, and says of each side; 0.1 wrote the same keys.
 TYPES: dict[str, type] = {
@@ -78,11 +69,9 @@ class Shard:
         """Refuse rows of `length` ids at `starts` that are not what was written."""
         if not self._left:
             return
-        size = self.ids.itemsize
-        first = starts * size // self._block_bytes
-        last = ((starts + length) * size - 1) // self._block_bytes
-        steps = np.arange(int((last - first).max()) + 1)[:, None]
-        blocks = np.minimum(first + steps, last)
+        places = np.array([starts, starts + length]) * self.ids.itemsize
+        first, last = (places - [[0], [1]]) // self._block_bytes
+        blocks = np.minimum(first + np.arange(int((last - first).max()) + 1)[:, None], last)
         for block in np.unique(blocks[self._unread[blocks]]).tolist():
             start = block * self._block_bytes
             content, noted = self._content[start : start + self._block_bytes], self._digests[block]
@@ -147,14 +136,14 @@ class PreparedData:
         sizes = [(self.folder / name).stat().st_size for name in SIDES.values()]
         lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes]
         try:
-            digests = read_bounded(self.folder / CHECKSUMS, sum(lengths))
+            digests = files.read_bounded(self.folder / files.CHECKSUMS, sum(lengths))
         except FileNotFoundError:
             size = sizes[list(SIDES).index(side)]
             return bytes.fromhex(self.description[side]["sha256"]), size
         except ValueError:
             digests = b""
         if len(digests) != sum(lengths):
-            raise _damaged(self.folder, f"{CHECKSUMS} is not that of these tokens")
+            raise _damaged(self.folder, f"{files.CHECKSUMS} is not that of these tokens")
         return (digests[: lengths[0]] if side == "train" else digests[lengths[0] :]), BLOCK_BYTES
 
     def check_unchanged(self) -> None:
@@ -169,10 +158,11 @@ class PreparedData:
         """What turns ids back into content."""
         from archfit.data.kinds import read_vocabulary
 
-        content = read_bounded(self.folder / TOKENIZER, LARGEST_TOKENIZER)
+        content = files.read_bounded(self.folder / files.TOKENIZER, files.LARGEST_TOKENIZER)
         if hashlib.sha256(content).hexdigest() != self.description["tokenizer_sha256"]:
-            raise _damaged(self.folder, f"{TOKENIZER} is not what was written: its hash differs")
-        return read_vocabulary(content.decode(), TOKENIZER)
+            what = f"{files.TOKENIZER} is not what was written: its hash differs"
+            raise _damaged(self.folder, what)
+        return read_vocabulary(content.decode(), files.TOKENIZER)
 
     def decode(self, side: str) -> list[bytes]:
         """The content of the documents of a side."""
@@ -181,7 +171,8 @@ class PreparedData:
     def verify(self) -> None:
         """Read every file and compare its hash with the one noted when it was written."""
         hashes = {file: self.description[side]["sha256"] for side, file in SIDES.items()}
-        for name, noted in (hashes | {TOKENIZER: self.description["tokenizer_sha256"]}).items():
+        hashes[files.TOKENIZER] = self.description["tokenizer_sha256"]
+        for name, noted in hashes.items():
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != noted:
@@ -198,13 +189,13 @@ def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
 
 def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
-    path = folder / DATA
+    path = folder / files.DATA
     if not path.is_file():
-        rule = f"is not a prepared data set: it has no {DATA}"
+        rule = f"is not a prepared data set: it has no {files.DATA}"
         raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
     identity = _identity(path)
     try:
-        description: dict[str, Any] = read_object(path, most_bytes=LARGEST_DATA)
+        description: dict[str, Any] = read_object(path, most_bytes=files.LARGEST_DATA)
         _check_types(description, TYPES)
         for side in SIDES:
             _check_types(description[side], TYPES_OF_SIDE, f"{side}.")
@@ -219,38 +210,38 @@ def _check_types(part: dict[str, Any], types: dict[str, type], within: str = "")
     """Refuse what other programs, or people, wrote into the places of our words and numbers."""
     for key, kind in types.items():
         if key not in part:
-            raise ValueError(f"{DATA} has no {within}{key}")
+            raise ValueError(f"{files.DATA} has no {within}{key}")
         if type(part[key]) is not kind and (kind, type(part[key])) != (float, int):
-            raise ValueError(f"{within}{key} in {DATA} is no {kind.__name__}")
+            raise ValueError(f"{within}{key} in {files.DATA} is no {kind.__name__}")
         if kind in (int, float) and not 0 <= part[key] < LARGEST_NUMBER:
-            raise ValueError(f"{within}{key} in {DATA} is {part[key]}")
+            raise ValueError(f"{within}{key} in {files.DATA} is {part[key]}")
 
 
 def _check_values(description: dict[str, Any]) -> None:
     """Refuse values that cannot be, or do not agree."""
     if description["format"] != FORMAT_VERSION:
-        raise ValueError(f"{DATA} is not of format {FORMAT_VERSION}")
+        raise ValueError(f"{files.DATA} is not of format {FORMAT_VERSION}")
     vocab, size = description["vocab"], description["bytes_per_token"]
     if not (2 <= vocab <= LARGEST_VOCAB and size):
-        raise ValueError(f"{DATA} has {vocab} tokens of {size} bytes each")
+        raise ValueError(f"{files.DATA} has {vocab} tokens of {size} bytes each")
     for key in ("input", "heldout_input"):
         inputs = description.get(key, [])
         parts = inputs if isinstance(inputs, list) else [inputs]
         if not all(isinstance(part, dict) and type(part.get("name")) is str for part in parts):
-            raise ValueError(f"{key} in {DATA} is no list of files with names")
+            raise ValueError(f"{key} in {files.DATA} is no list of files with names")
     for key in ("tokens", "bytes"):
         if description[key] != sum(description[side][key] for side in SIDES):
-            raise ValueError(f"{key} in {DATA} is not the sum of both sides")
+            raise ValueError(f"{key} in {files.DATA} is not the sum of both sides")
     if description["data_hash"] != named_hash(description):
-        raise ValueError(f"the data_hash of {DATA} is not that of the tokens it describes")
+        raise ValueError(f"the data_hash of {files.DATA} is not that of the tokens it describes")
 
 
 def _check_files(folder: Path, description: dict[str, Any]) -> None:
     """Refuse files that are missing or not as long as described."""
     if description["dtype"] not in WIDTHS:
         raise ValueError(f"dtype {description['dtype']!r} is neither uint16 nor uint32")
-    if not (folder / TOKENIZER).is_file():
-        raise ValueError(f"{TOKENIZER} is missing")
+    if not (folder / files.TOKENIZER).is_file():
+        raise ValueError(f"{files.TOKENIZER} is missing")
     for side, name in SIDES.items():
         path, tokens = folder / name, description[side]["tokens"]
         if not path.is_file() or path.stat().st_size != tokens * WIDTHS[description["dtype"]]:
