@@ -267,10 +267,10 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         content = ids.tobytes()
         self._file.write(content)
         self._digest.update(content)
-        content = self._rest + content
-        whole = len(content) - len(content) % BLOCK_BYTES
-        self._checksums += checksums_of(content[:whole])
-        self._rest = content[whole:]
+        view = memoryview(self._rest + content)
+        whole = len(view) - len(view) % BLOCK_BYTES
+        self._checksums += checksums_of(view[:whole])
+        self._rest = bytes(view[whole:])
 
     def finish(self) -> tuple[dict[str, Any], bytes]:
         """Put everything on disk; what data.json says of the side, and the checksums of blocks."""
@@ -285,7 +285,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         return described, bytes(self._checksums + checksums_of(self._rest))
 
 
-def checksums_of(content: bytes) -> bytes:
+def checksums_of(content: bytes | memoryview) -> bytes:
     """The start of the SHA-256 of each block of a shard, the last of which may be shorter."""
     blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
     return b"".join(hashlib.sha256(block).digest()[:DIGEST_BYTES] for block in blocks)
