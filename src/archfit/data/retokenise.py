@@ -105,10 +105,10 @@ def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tok
     if data.units != "letters":
         return (given,)
     letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
-    usual = {k for k in USUAL_KMERS if letters**k <= largest}
-    own = {given.k} if isinstance(given, InKmers) else set()
-    kmers = tuple(InKmers(k=k) for k in sorted(usual | own))
-    return kmers if given in kmers else (given, *kmers)
+    kmers = [InKmers(k=k) for k in USUAL_KMERS if letters**k <= largest]
+    if isinstance(given, InKmers):
+        return tuple(sorted({*kmers, given}, key=lambda each: each.k))
+    return (given, *kmers)
 
 
 def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation, ...]:
@@ -139,18 +139,6 @@ def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
     return data.vocab if isinstance(wanted, AsGiven) else wanted.vocab
 
 
-def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataSettings:
-    """What prepares `wanted` from this data, if it can be had."""
-    needed = "letters" if isinstance(wanted, InKmers) else "bytes"
-    if data.units != needed:
-        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
-        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
-    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
-        return DataSettings(kind="fasta", kmer=wanted.k)
-    is_bytes = isinstance(wanted, InBytes) and data.kind == "bytes"  # they need not be UTF-8
-    return DataSettings(kind="bytes" if is_bytes else "text", vocab=wanted.vocab)
-
-
 def _kmers(data: PreparedData) -> Kmers:
     vocabulary = data.vocabulary()
     if not isinstance(vocabulary, Kmers):
@@ -166,7 +154,14 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     """
     if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
         return data
-    settings = settings_for(data, wanted)
+    if data.units != ("letters" if isinstance(wanted, InKmers) else "bytes"):
+        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
+        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
+    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
+        settings = DataSettings(kind="fasta", kmer=wanted.k)
+    else:  # bytes that stay bytes need not be UTF-8
+        kind = "bytes" if isinstance(wanted, InBytes) and data.kind == "bytes" else "text"
+        settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
     sides = [_SideDocuments(data, side, settings) for side in SIDES]
