@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -62,25 +63,25 @@ def detect_kind(source: str) -> DetectedKind | None:
     return next((DetectedKind(like, kind) for like, kind in looks if like), None)
 
 
+@dataclass
 class Documents(abc.ABC):
     """The documents of a data set, as often as needed."""
 
-    def __init__(self, source: str, settings: DataSettings, facts: Facts) -> None:
-        self.source, self.settings = source, settings
-        self.facts = facts  # of the whole data set, known after the first block
+    source: str
+    settings: DataSettings
+    facts: Facts  # of the whole data set, known after the first block
 
     @abc.abstractmethod
     def blocks(self, stage: str) -> Blocks:
         """All documents once more; `stage` is the word for why."""
 
 
+@dataclass
 class SourceDocuments(Documents):
     """Those of a source, which must be the same each time that it is read."""
 
-    def __init__(self, source: str, settings: DataSettings, report: Report, facts: Facts) -> None:
-        super().__init__(source, settings, facts)
-        self.report = report
-        self.files: dict[str, InputFile] = {}  # known after the first complete reading
+    report: Report
+    files: dict[str, InputFile] = field(default_factory=dict)  # known after the first reading
 
     def blocks(self, stage: str) -> Blocks:
         """All documents once more; refused if a file is no longer what it was."""

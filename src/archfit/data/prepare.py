@@ -80,10 +80,10 @@ def prepare(
     if heldout is None and is_sample(source):
         heldout = str(SAMPLE_HELDOUT_FILE)
     facts: Facts = {}  # the first block of the source decides for both
-    sources = [SourceDocuments(source, settings, report, facts)]
+    sources = [SourceDocuments(source, settings, facts, report)]
     if heldout is not None:
         other = dataclasses.replace(settings, field=settings.heldout_field or settings.field)
-        sources.append(SourceDocuments(heldout, other, report, facts))
+        sources.append(SourceDocuments(heldout, other, facts, report))
     folder = Path(source).resolve()
     is_inside = folder.is_dir() and out.resolve().is_relative_to(folder)
     if is_inside and DATA_KINDS[settings.kind].reads_shards:  # a later run would read it

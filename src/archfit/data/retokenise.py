@@ -164,7 +164,7 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
         settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_SideDocuments(data, side, settings) for side in SIDES]
+    sides = [_SideDocuments(str(data.folder), settings, {}, data, side) for side in SIDES]
 
     def write(folder: Path) -> None:
         data.verify()
@@ -176,12 +176,12 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
+@dataclass
 class _SideDocuments(Documents):
     """The documents of one side, decoded as often as needed and never kept."""
 
-    def __init__(self, data: PreparedData, side: str, settings: DataSettings) -> None:
-        super().__init__(str(data.folder), settings, {})
-        self.data, self.side = data, side
+    data: PreparedData
+    side: str
 
     def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told
         """All documents once more, cut between characters; text is refused if it is not UTF-8."""
