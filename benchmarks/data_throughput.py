@@ -73,7 +73,7 @@ def measure_bytes(corpus: Path, folder: Path, repeats: int) -> None:
     settings = DataSettings(kind="bytes")
 
     def encode() -> None:
-        for block in SourceDocuments(str(corpus), settings, silent).blocks("encoding"):
+        for block in SourceDocuments(str(corpus), settings, {}, silent).blocks("encoding"):
             Bytes().encode(block)
 
     def everything() -> None:
@@ -95,7 +95,7 @@ def measure_bpe(corpus: Path, folder: Path, vocab: int, repeats: int) -> None:
     documents = corpus.read_text().split(SEPARATOR.decode())
 
     def ours() -> None:
-        documents = SourceDocuments(str(corpus), DataSettings(kind="text"), silent)
+        documents = SourceDocuments(str(corpus), DataSettings(kind="text"), {}, silent)
         for block in documents.blocks("encoding"):
             vocabulary.encode(block)
 

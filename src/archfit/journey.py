@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,12 @@ from archfit.export.formats import (
     EXPORTED_FILES,
     Export,
     ExportShape,
+    as_json,
     export_config,
     write_files,
 )
-from archfit.export.trained import with_tokenizer, without_tokenizer
 from archfit.spec import Full
+from archfit.spec.files import TOKENIZER, TOKENIZER_CONFIG
 
 if TYPE_CHECKING:
     from archfit.advise.advice import Advice
@@ -69,13 +70,20 @@ def write_config(plan: Plan, data: PreparedData, out: Path) -> tuple[Path, ...]:
 
 
 def with_tokenizer_of(made: Export, data: PreparedData, *, context: int) -> Export:
-    """The export with the files of the data's tokenizer, or a note that there is none."""
+    """The export with the data's tokenizer.json of Hugging Face and the file that says how to load
+    it, or a note that there is none."""
     tokenizer = data.vocabulary().hugging_face()
     if tokenizer is None:
         kind = data.description["vocabulary"]
-        return without_tokenizer(
-            made, f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
-        )
+        why = f"the data is encoded as {kind}, which Hugging Face has no tokenizer.json for"
+        return replace(made, notes=(*made.notes, f"no tokenizer: {why}"))
     separator = tokenizer.tokenizer.id_to_token(tokenizer.separator)
-    assert separator is not None  # it was found there
-    return with_tokenizer(made, tokenizer.as_json(), separator=separator, context=context)
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context,
+        "bos_token": separator,
+        "eos_token": separator,
+        "clean_up_tokenization_spaces": False,
+    }
+    added = {TOKENIZER: tokenizer.as_json(), TOKENIZER_CONFIG: as_json(config)}
+    return replace(made, files=made.files | added)

@@ -101,11 +101,11 @@ def test_nine_letters_in_ten_make_nucleotides(others: int, usual: str) -> None:
 
 @given(st.lists(st.text("ACGT")))
 def test_letters_are_counted(texts: list[str]) -> None:
-    made = kmer_vocabulary(DataSettings(kind="fasta"), (text.encode() for text in texts))
+    made = kmer_vocabulary(DataSettings(kind="fasta"), (text.encode() for text in texts), {})
     assert made.alphabet == "".join(sorted(set("".join(texts))))
 
 
 def test_letters_that_are_refused_are_counted() -> None:
     settings = DataSettings(kind="fasta", unusual="refuse")
     with pytest.raises(ValueError, match=r"hold N \(3 times\), R \(1 times\), not only ACGT"):
-        kmer_vocabulary(settings, [b"ACGTNN", b"NRAAAAAAACGT" * 1, b"ACGT" * 9])
+        kmer_vocabulary(settings, [b"ACGTNN", b"NRAAAAAAACGT" * 1, b"ACGT" * 9], {})

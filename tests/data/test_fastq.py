@@ -31,7 +31,7 @@ def test_a_read_is_its_letters_and_an_unseen_base_is_n(source_file: Writer, ledg
         (b"@one\nACGT\nACGT\nIIII\n", "has 'ACGT' where a line begins with \\+"),
         (b"@one\nACGT\n+\nIII\n", "has 4 letters and 3 qualities"),
         (b"@one\nAC?T\n+\nIIII\n", "which is no sequence letter"),
-        (b"@one\nACGT\n+\n", "ends in the middle of a read"),
+        (b"@one\nACGT\n+\n", "read 1, ends in the middle; copy the file again"),
     ],
 )
 def test_a_damaged_file_is_refused(

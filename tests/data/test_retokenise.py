@@ -152,8 +152,8 @@ def test_a_long_document_is_decoded_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tiny pieces, so that characters and documents are cut wherever a token ends."""
-    rare = "".join(chr(0x4E00 + 7 * n) for n in range(300))  # several tokens each
-    source = jsonl(tmp_path, ["".join(texts(60)), "漢字漢字é" * 90, rare, *texts(60)])
+    rare = "".join(chr(0x4E00 + 7 * n) for n in range(100))  # several tokens each
+    source = jsonl(tmp_path, ["".join(texts(20)), "漢字漢字é" * 40, rare, *texts(30)])
     datas = [
         prepare(str(source), tmp_path / f"d{vocab}", DataSettings(kind="text", vocab=vocab)).data
         for vocab in (257, 300)

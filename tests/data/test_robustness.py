@@ -10,20 +10,16 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from archfit.cli.app import main
-from archfit.data.prepare import prepare
+from archfit.data.prepare import Preparation, prepare
 from archfit.data.shards import atomic_folder
 from archfit.data.sources import DataSettings
 
 TEXT = "".join(f"document {n} says {n * n}\n<|doc|>\n" for n in range(300))
-
-
-def archfit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "archfit", "data", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_file_system_without_locks_is_no_reason_to_wait(
@@ -59,11 +55,20 @@ def test_a_data_set_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
 
 def test_two_equal_prepares_at_once_both_succeed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT * 50)
-    arguments = ("prepare", str(tmp_path / "a.txt"), "--out", str(tmp_path / "data"), "--json")
+    both = Barrier(2, timeout=30)
+
+    def start(stage: str, done: int, _: int) -> None:
+        if (stage, done) == ("encoding", 0):  # each has looked and found nothing there
+            both.wait()
+
+    def once(_: int) -> Preparation:
+        settings = DataSettings(kind="text")
+        return prepare(str(tmp_path / "a.txt"), tmp_path / "data", settings, report=start)
+
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda _: archfit(*arguments), range(2)))
-    assert [run.returncode for run in done] == [0, 0], [run.stderr for run in done]
-    assert done[0].stdout == done[1].stdout
+        first, second = pool.map(once, range(2))
+    assert first.data == second.data
+    assert first.already_there != second.already_there
 
 
 def test_the_same_bytes_under_another_ending_are_other_work(tmp_path: Path) -> None:

@@ -8,19 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archfit.data.series import PlainIds
 from archfit.data.shards import ShardWriter, atomic_folder
+from archfit.data.streams import DocumentBlock
+from archfit.data.vocabulary import Bytes
 
 
 @pytest.mark.parametrize(("vocab", "dtype"), [(65536, "<u2"), (65537, "<u4")])
 def test_ids_are_written_flat_hashed_and_counted(tmp_path: Path, vocab: int, dtype: str) -> None:
     ids = np.random.default_rng(0).integers(0, vocab, 10_000)
-    with ShardWriter(tmp_path / "x.bin", vocab) as writer:
-        for part in (ids[:3000], ids[:0], ids[3000:]):
-            writer.write(part)
-        digest = writer.finish([])["sha256"]
+    with ShardWriter(tmp_path / "x.bin", PlainIds(size=vocab, separator=None), 1) as writer:
+        for part, ends in ((ids[:3000], False), (ids[3000:3001], True), (ids[3001:], True)):
+            writer.add(DocumentBlock([part.astype("<u4").tobytes()], complete=ends))
+        writer.add(DocumentBlock([], complete=True))
+        described, checksums = writer.finish()
     content = (tmp_path / "x.bin").read_bytes()
     assert content == ids.astype(dtype).tobytes()
-    assert digest == hashlib.sha256(content).hexdigest()
+    assert described["sha256"] == hashlib.sha256(content).hexdigest()
+    assert (described["tokens"], described["bytes"], described["documents"]) == (10000, 40000, 2)
+    blocks = [content[at : at + 16384] for at in range(0, len(content), 16384)]
+    assert checksums == b"".join(hashlib.sha256(block).digest()[:8] for block in blocks)
     assert np.array_equal(writer.counts, np.bincount(ids, minlength=vocab))
     assert writer.dtype.itemsize == int(dtype[-1])
 
@@ -62,9 +69,9 @@ def test_a_really_full_device_is_met_by_the_writer(tmp_path: Path) -> None:
     def fill() -> None:
         with (
             atomic_folder(tmp_path / "data", overwrite=False),
-            ShardWriter(Path("/dev/full"), 257) as writer,
+            ShardWriter(Path("/dev/full"), Bytes(), 1) as writer,
         ):
-            writer.write(np.zeros(100_000, np.uint16))
+            writer.add(DocumentBlock([bytes(100_000)], complete=True))
 
     with pytest.raises(OSError, match=r"^no space left while writing data"):
         fill()

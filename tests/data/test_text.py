@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from archfit.data.sources import DataSettings
-from archfit.data.streams import DocumentBlock, Ledger, LineSeparator, SourceFile
+from archfit.data.sources import DataSettings, find_files
+from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, documents_between
 from archfit.data.text import (
     character_vocabulary,
-    checked_utf8,
-    dataset_documents,
+    decoded,
     text_blocks,
 )
 
 Writer = Callable[[str, bytes], SourceFile]
 TEXT = DataSettings(kind="text")
-MARKED = LineSeparator(b"<|doc|>")
+
+
+def marked(chunks: Iterable[bytes]) -> Blocks:
+    return documents_between(chunks, b"<|doc|>")
 
 
 def documents(blocks: Iterable[DocumentBlock]) -> list[bytes]:
@@ -33,28 +35,26 @@ def test_valid_text_passes_unchanged_however_it_is_cut(text: str, sizes: list[in
     for size in [*sizes, 1000]:
         chunks.append(content[:size])
         content = content[size:]
-    checked = list(checked_utf8(filter(None, chunks), "t", "strict"))
-    passed = "".join(piece.decode() for piece in checked)  # each piece is whole
-    assert passed == text.removeprefix("\ufeff")
+    assert "".join(decoded(chunks, "t", "strict")) == text.removeprefix("\ufeff")
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3(", b"\xe2\x82", b"\x80", b"\xed\xa0\x80"])
 def test_the_offset_of_invalid_text_is_named(bad: bytes) -> None:
     chunks = [b"good " * 3, b"text " + bad + b" more"]
     with pytest.raises(ValueError, match=r"t is not UTF-8: byte 0x.. at offset 20; use --errors"):
-        list(checked_utf8(chunks, "t", "strict"))
-    assert "\ufffd" in b"".join(checked_utf8(chunks, "t", "replace")).decode()
+        list(decoded(chunks, "t", "strict"))
+    assert "\ufffd" in "".join(decoded(chunks, "t", "replace"))
 
 
 def test_utf16_is_told_apart() -> None:
     with pytest.raises(ValueError, match="t is UTF-16; write it as UTF-8"):
-        list(checked_utf8(["hello".encode("utf-16")], "t", "strict"))
+        list(decoded([b"", "hello".encode("utf-16")], "t", "strict"))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_documents_lie_between_marked_lines(end: str) -> None:
     text = end.join(["<|doc|>", "one", "still one", "<|doc|>", "two <|doc|>", "<|doc|>"])
-    found = documents(MARKED.documents([text.encode()]))
+    found = documents(marked([text.encode()]))
     assert found == [f"one{end}still one".encode(), b"two <|doc|>"]
 
 
@@ -69,7 +69,7 @@ def test_documents_lie_between_marked_lines(end: str) -> None:
     ],
 )
 def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) -> None:
-    one, two = documents(MARKED.documents(chunks))
+    one, two = documents(marked(chunks))
     assert one.strip(b"o") in (b"", b"\r\n")
     assert two == b"two"
 
@@ -78,14 +78,12 @@ def test_a_mark_is_found_whatever_ends_its_line_and_others(chunks: list[bytes]) 
 def test_a_byte_order_mark_is_no_text(size: int) -> None:
     content = "\ufeff<|doc|>\none \ufeff".encode()
     chunks = [b"", *(content[place : place + size] for place in range(0, len(content), size))]
-    checked = checked_utf8(chunks, "t", "strict")
-    assert documents(MARKED.documents(checked)) == ["one \ufeff".encode()]
-    with pytest.raises(ValueError, match="t is UTF-16"):
-        list(checked_utf8([b"", b"\xff", b"\xfea\0"], "t", "strict"))
+    checked = (text.encode() for text in decoded(chunks, "t", "strict"))
+    assert documents(marked(checked)) == ["one \ufeff".encode()]
 
 
 def test_a_last_line_in_pieces_is_still_a_separator() -> None:
-    assert documents(MARKED.documents([b"one\n<|d", b"oc|>"])) == [b"one"]
+    assert documents(marked([b"one\n<|d", b"oc|>"])) == [b"one"]
 
 
 def test_a_file_without_marks_is_one_document(source_file: Writer, ledger: Ledger) -> None:
@@ -149,11 +147,9 @@ def test_bytes_of_a_json_line_that_are_no_text_are_named_or_replaced(
     with pytest.raises(ValueError, match=r"line 1 is not UTF-8: byte 0xff at offset 11; use --err"):
         list(text_blocks(file, TEXT, ledger))
     replacing = DataSettings(kind="text", errors="replace")
-    assert documents(text_blocks(file, replacing, ledger.again())) == ["a\ufffdb".encode()]
+    assert documents(text_blocks(file, replacing, ledger)) == ["a\ufffdb".encode()]
 
 
-TEXT = DataSettings(kind="text")
-MARKED = LineSeparator(b"<|doc|>")
 ROWS = {"text": ["one", "", "twö"], "label": [0, 1, 2]}
 
 
@@ -170,19 +166,25 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def rows_of(source: str, ledger: Ledger, field: str | None = None) -> list[bytes]:
+    (file,) = find_files(source, "text")
+    settings = DataSettings(kind="text", field=field)
+    return documents(text_blocks(file, settings, ledger))
+
+
 @pytest.mark.parametrize("name", ["both", "single", "both:train", "both:default:train"])
 def test_rows_of_a_saved_data_set_are_documents(name: str, saved: Path, ledger: Ledger) -> None:
-    found = list(dataset_documents(f"hf:{saved}/{name}", TEXT, ledger))
+    found = rows_of(f"hf:{saved}/{name}", ledger)
     assert found == [b"one", "twö".encode()]
     assert [file.bytes for file in ledger.files.values()] == [7]
 
 
 def test_another_split_and_field(saved: Path, ledger: Ledger) -> None:
-    assert list(dataset_documents(f"hf:{saved}/both:test", TEXT, ledger)) == ["twö".encode()]
+    assert rows_of(f"hf:{saved}/both:test", ledger) == ["twö".encode()]
     with pytest.raises(ValueError, match=r"no split 'validation' but train, test"):
-        list(dataset_documents(f"hf:{saved}/both:validation", TEXT, ledger))
+        rows_of(f"hf:{saved}/both:validation", ledger)
     with pytest.raises(ValueError, match="no column 'body' but 'text', 'label'"):
-        list(dataset_documents(f"hf:{saved}/both", DataSettings(kind="text", field="body"), ledger))
+        rows_of(f"hf:{saved}/both", ledger, field="body")
 
 
 def test_a_folder_of_data_files(
@@ -191,18 +193,18 @@ def test_a_folder_of_data_files(
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    found = list(dataset_documents(f"hf:{saved}/plain", TEXT, ledger))
+    found = rows_of(f"hf:{saved}/plain", ledger)
     assert found == [b"one", "twö".encode()]
 
 
 def test_what_is_not_there_is_not_fetched(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match=r"cannot be loaded offline .* give a folder"):
-        list(dataset_documents("hf:nobody/nothing", TEXT, ledger))
+        rows_of("hf:nobody/nothing", ledger)
     with pytest.raises(ValueError, match="is not hf:NAME"):
-        list(dataset_documents("hf:", TEXT, ledger))
+        rows_of("hf:", ledger)
 
 
 @given(st.lists(st.text()))
 def test_the_alphabet_is_every_character_once(texts: list[str]) -> None:
-    made = character_vocabulary(DataSettings(kind="abc"), (text.encode() for text in texts))
+    made = character_vocabulary(DataSettings(kind="abc"), (text.encode() for text in texts), {})
     assert made.alphabet == "".join(sorted(set("".join(texts))))

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from archfit.data.series import token_blocks
 from archfit.data.sources import DataSettings
 from archfit.data.streams import Ledger, SourceFile
-from archfit.data.token_files import token_blocks
 
 Writer = Callable[[str, bytes], SourceFile]
 IDS = np.random.default_rng(0).integers(0, 50, 1000)
@@ -79,8 +79,8 @@ def test_arrays_of_other_things_are_refused(
 @pytest.mark.parametrize(
     ("promised", "sentence"),
     [
-        (b"(9999,)", r"a\.npy ends after 1000 of the 9999 ids of its header; write it again"),
-        (b"(500,) ", r"a\.npy goes on after the 500 ids of its header; write it again"),
+        (b"(9999,)", r"a\.npy holds 1000 ids, and its header says 9999; write it again"),
+        (b"(500,) ", r"a\.npy holds 1000 ids, and its header says 500; write it again"),
     ],
 )
 def test_an_array_holds_what_its_header_says(
@@ -92,5 +92,5 @@ def test_an_array_holds_what_its_header_says(
 
 
 def test_an_array_cut_inside_an_id_is_truncated(source_file: Writer, ledger: Ledger) -> None:
-    with pytest.raises(ValueError, match="ends after 999 of the 1000 ids"):
+    with pytest.raises(ValueError, match="holds 999 ids, and its header says 1000"):
         documents(source_file("a.npy", npy(IDS)[:-3]), ledger)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from archfit.data.fasta import Kmers
 from archfit.data.images import Levels, Palette, colour_clusters
 from archfit.data.kinds import read_vocabulary
-from archfit.data.series import Bins, bin_edges
+from archfit.data.series import Bins, PlainIds, bin_edges
 from archfit.data.streams import DocumentBlock
-from archfit.data.token_files import PlainIds
 from archfit.data.vocabulary import Bytes, Characters, Vocabulary
 
 LETTERS = "ACGT"

@@ -20,11 +20,12 @@ import numpy as np
 import pytest
 
 from archfit.data.prepare import prepare
+from archfit.data.prepared import open_prepared
 from archfit.data.sources import DataSettings
 from archfit.data.streams import DocumentBlock
 from archfit.data.vocabulary import Bytes
 from archfit.export.formats import FORMATS, ExportShape, export_config, write_files
-from archfit.export.trained import with_tokenizer
+from archfit.journey import with_tokenizer_of
 from archfit.spec.rates import auto_rate
 from tests_exports import GPT2, SMALL
 
@@ -211,10 +212,8 @@ def test_bytes_have_a_tokenizer_that_hugging_face_loads(tmp_path: Path) -> None:
     vocabulary = Bytes()
     tokenizer = vocabulary.hugging_face()
     assert tokenizer.size == vocabulary.size
-    made = with_tokenizer(
-        export_config(TINY, "hf-gpt2"), tokenizer.as_json(), separator="<|doc|>", context=32
-    )
-    write_files(made, tmp_path)
+    data = open_prepared(_data(tmp_path))
+    write_files(with_tokenizer_of(export_config(TINY, "hf-gpt2"), data, context=32), tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     ids = theirs(TEXT)["input_ids"]
     assert ids == [*TEXT.encode()]

@@ -13,8 +13,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from archfit.export.formats import export_config, shape_of, write_files
-from archfit.export.trained import TrainedRun, export_run, open_run
-from archfit.export.weights import expected_shapes, multipliers, write_weights
+from archfit.export.trained import (
+    TrainedRun,
+    expected_shapes,
+    export_run,
+    multipliers,
+    open_run,
+    write_weights,
+)
 from archfit.model import parametrisation
 from archfit.model.layers import NORM_EPSILON, ROTARY_BASE
 from archfit.spec import (
@@ -174,11 +180,10 @@ def test_multipliers_are_those_of_the_network(
     rule: Rule, depth: int, width: int, heads: int
 ) -> None:
     shape = standard_architecture(depth=depth, width=width, heads=heads, vocab=9, context=4)
-    ours, theirs = multipliers(shape, rule), parametrisation(shape, rule)
-    assert ours.residual == pytest.approx(theirs.residual_multiplier, rel=1e-12)
-    assert ours.logit == pytest.approx(theirs.logit_multiplier, rel=1e-12)
+    theirs = parametrisation(shape, rule)
     score = theirs.score_multiplier * shape.head_dim**0.5
-    assert ours.query == pytest.approx(score, rel=1e-12)
+    expected = (theirs.residual_multiplier, theirs.logit_multiplier, score)
+    assert multipliers(shape, rule) == pytest.approx(expected, rel=1e-12)
 
 
 def test_norms_divide_by_the_same() -> None:
@@ -350,11 +355,14 @@ def test_a_header_that_is_not_of_this_network_is_refused_unread(tmp_path: Path) 
         write_weights(open_run(tmp_path), tmp_path / "hf")
 
 
-def test_a_record_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+def test_a_record_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archfit.spec.files.LARGEST_RECORD", 1 << 20)
     random_run(tmp_path, NETWORK)
     with open(tmp_path / "record.json", "wb") as file:
         file.truncate(1 << 43)  # 8 TB of nothing, which take no space
-    with pytest.raises(ValueError, match=r"record.json is damaged: it has over 268,435,456 bytes"):
+    with pytest.raises(ValueError, match=r"record.json is damaged: it has over 1,048,576 bytes"):
         open_run(tmp_path)
 
 
@@ -364,7 +372,7 @@ def test_weights_that_do_not_fit_the_disk_are_refused(
     random_run(tmp_path / "run")
     (tmp_path / "out").mkdir()
     full = type("Usage", (), {"free": 1000})()
-    monkeypatch.setattr("archfit.export.weights.shutil.disk_usage", lambda _: full)
+    monkeypatch.setattr("archfit.export.trained.shutil.disk_usage", lambda _: full)
     with pytest.raises(ValueError, match=r"need 93,696 bytes and the disk has 1,000 left"):
         write_weights(open_run(tmp_path / "run"), tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

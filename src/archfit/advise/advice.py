@@ -175,7 +175,7 @@ def _measuring_warnings(
     if not runs:
         return ()
     found, described = [], data.description
-    entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])  # type: ignore[arg-type]
+    entropy = float(described["unigram_entropy_bits"]) / float(described["bytes_per_token"])
     best = min(run.bits for run in runs)
     if best > LEARNT * entropy:
         found.append(

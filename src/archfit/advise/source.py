@@ -12,7 +12,6 @@ from archfit.data.prepared import PreparedData, open_prepared
 from archfit.data.sources import SAMPLE, DataSettings, guess_kind
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS
-from archfit.spec.errors import InvalidValue
 
 FAMILIES = {"text": "text", "images": "pixels", "series": "signal", "abc": "music"}
 LETTERS = ("fasta", "fastq")
@@ -76,11 +75,7 @@ def prepared_source(source: Source, out: Path, report: Progress) -> PreparedData
 
 def vocabulary_of(data: PreparedData) -> VocabularySize:
     """Its rows, and those that occur."""
-    used = data.description["used_vocab"]
-    if type(used) is not int:
-        rule = "in data.json is no whole number"
-        raise InvalidValue("used_vocab", used, rule, "prepare it again")
-    return VocabularySize(size=data.vocab, used=used)
+    return VocabularySize(size=data.vocab, used=data.description["used_vocab"])
 
 
 def family_of(data: PreparedData, names: Sequence[str]) -> str | None:
@@ -108,7 +103,7 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
     names = [str(file["name"]) for file in files] if isinstance(files, list) else []
     name_alone = names[0] if len(names) == 1 and not MANY_FILES.fullmatch(names[0]) else None
     try:
-        ranks = described["cooccurrence"]["normalised"]  # type: ignore[index]
+        ranks = described["cooccurrence"]["normalised"]
         cooccurrence = next(int(rank["rank"]) for rank in ranks if rank["energy"] == ENERGY)
     except (KeyError, TypeError, ValueError, StopIteration) as problem:
         raise ValueError(
@@ -121,6 +116,6 @@ def facts_of(data: PreparedData, source: str | None = None) -> DataFacts:
         kind=str(described["kind"]),
         family=family_of(data, names),
         tokens=data.train_tokens,
-        bytes_per_token=float(described["bytes_per_token"]),  # type: ignore[arg-type]  # it is read
+        bytes_per_token=float(described["bytes_per_token"]),
         cooccurrence_rank=cooccurrence,
     )

@@ -22,8 +22,14 @@ from archfit.export.formats import (
     export_config,
     write_files,
 )
-from archfit.export.trained import TrainedRun, export_run, open_run
-from archfit.export.weights import check_weights, is_export, write_weights
+from archfit.export.trained import (
+    TrainedRun,
+    export_run,
+    is_export,
+    open_run,
+    open_tensors,
+    write_weights,
+)
 from archfit.journey import with_tokenizer_of
 from archfit.report.document import NEXT, Command, Document, Section, json_of
 from archfit.spec.architecture import head_dim_of
@@ -69,7 +75,8 @@ def export(
         given = [*sizes, *(each for each in OTHERS if invocation.params[each] not in (None, False))]
         trained = _open_run(run, given, format_name, prepared)
         made = export_run(trained, separator=separator)
-        check_weights(trained)
+        with open_tensors(trained):  # refused before there is a folder
+            pass
         positions = trained.spec.architecture.context
     else:
         each = CHINCHILLA_TOKENS if tokens_per_param is None else tokens_per_param

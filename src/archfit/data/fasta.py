@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from archfit.data.sources import DataSettings, KindHandler, each_file
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, LineSeparator, SourceFile, blocks_of
+from archfit.data.streams import (
+    Blocks,
+    DocumentBlock,
+    Facts,
+    Ledger,
+    SourceFile,
+    blocks_of,
+    documents_between,
+)
 from archfit.data.vocabulary import Ids, Vocabulary
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import LARGEST_VOCAB
@@ -30,7 +39,7 @@ _UNKNOWN = bytes.maketrans(b".", b"N")  # older machines write a point for a bas
 def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
     """The sequences of one file; lower case (soft-masked) letters count as upper case."""
     in_body = False  # the header of the record that goes on is already read
-    for block in LineSeparator(b">", is_line=False).documents(_after_first_mark(file, ledger)):
+    for block in documents_between(_from_first_mark(file, ledger), b">", is_line=False):
         letters = []
         for part, ends in block.ends():
             header, body = (b"", part) if in_body else part.partition(b"\n")[::2]
@@ -40,43 +49,41 @@ def fasta_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
         yield DocumentBlock(letters, complete=block.complete)
 
 
-def _after_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The stream behind its first `>`."""
+def _from_first_mark(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
+    """The stream without blanks before its first `>`."""
     chunks = file.unpacked(ledger)
     head = next((start for chunk in chunks if (start := chunk.lstrip(_BLANKS))), b"")
     if head and not head.startswith(b">"):
         rule = f"starts with {head[:20].decode('latin-1')!r}, not with a FASTA header"
         way_out = "put a line >name before each sequence, or use --kind abc for bare characters"
         raise ValueError(f"{file.name} {rule}; {way_out}")
-    yield head[1:]
+    yield head
     yield from chunks
 
 
 def fastq_blocks(file: SourceFile, _: DataSettings, ledger: Ledger) -> Blocks:
-    """The sequences of one file of reads."""
-    return blocks_of(_sequences(file, ledger))
+    """The sequences of one file of reads: the second of every four lines."""
+    return blocks_of(
+        _letters_of_read(lines, f"{file.name}, read {number},")
+        for number, lines in enumerate(itertools.zip_longest(*[file.lines(ledger)] * 4), start=1)
+    )
 
 
-def _sequences(file: SourceFile, ledger: Ledger) -> Iterator[bytes]:
-    """The second of every four lines: name, sequence, plus, qualities."""
-    letters, lines = b"", 0
-    for line in file.lines(ledger):
-        read, place = divmod(lines, 4)
-        where = f"{file.name}, read {read + 1},"
-        mark = {0: b"@", 2: b"+"}.get(place, b"")
+def _letters_of_read(lines: Sequence[bytes | None], where: str) -> bytes:
+    """The letters of a read of four lines: name, sequence, plus, qualities."""
+    for line, mark in zip(lines, (b"@", b"", b"+", b""), strict=True):
+        if line is None:
+            raise ValueError(f"{where} ends in the middle; copy the file again")
         if not line.startswith(mark):
             rule = f"has {line[:20].decode('latin-1')!r} where a line begins with {mark.decode()}"
             way_out = "a read has four lines: @name, sequence, +, qualities"
             raise ValueError(f"{where} {rule}; {way_out}")
-        if place == 1:
-            letters = sequence_letters(line.translate(_UNKNOWN), where)
-            yield letters
-        elif place == 3 and len(line.strip()) != len(letters):
-            rule = f"has {len(letters)} letters and {len(line.strip())} qualities"
-            raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
-        lines += 1
-    if lines % 4:
-        raise ValueError(f"{file.name} ends in the middle of a read; copy it again")
+    _, sequence, _, qualities = (line or b"" for line in lines)
+    letters = sequence_letters(sequence.translate(_UNKNOWN), where)
+    if len(qualities.strip()) != len(letters):
+        rule = f"has {len(letters)} letters and {len(qualities.strip())} qualities"
+        raise ValueError(f"{where} {rule}; each letter has one, so the file is damaged")
+    return letters
 
 
 def sequence_letters(body: bytes, where: str) -> bytes:
@@ -180,7 +187,7 @@ class Kmers(Vocabulary):
         return bytes(letters[group[keep]])
 
 
-def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Kmers:
+def kmer_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Kmers:
     """Groups of as many of the letters that occur as the settings say."""
     counts: Counter[str] = Counter()
     for content in contents:

@@ -9,23 +9,24 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, ClassVar
 
-from archfit.data.sources import DataSettings, Facts, KindHandler
+from archfit.data.sources import DataSettings, KindHandler
 from archfit.data.statistics import EvenSample
 from archfit.data.streams import (
     BLOCK_BYTES,
     Blocks,
     DocumentBlock,
+    Facts,
     Ledger,
     SourceFile,
     blocks_of,
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Ids, Vocabulary, encode_upper_bits
+from archfit.data.vocabulary import Ids, TableVocabulary, encode_upper_bits
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import InvalidValue
 from archfit.spec.lazy_numpy import NDArray
@@ -37,7 +38,8 @@ ARRAY_SUFFIXES = (".npz", ".npy")
 GREY, RGB = 1, 3  # bytes a pixel
 LARGEST_IMAGE = 1 << 26  # pixels of one image, which is held in memory as a whole
 GREYED_AT_ONCE = 1 << 20  # pixels
-DEFAULT_LEVELS, DEFAULT_CLUSTERS = 256, 512
+MOST_LEVELS = 256
+OURS = (ValueError, MemoryError)  # errors that are a sentence already, or no fault of the file
 KMEANS_ROUNDS = 25
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\x93NUMPY")
 
@@ -56,10 +58,10 @@ class ImageReader:
     """Images of one size and depth; the first one decides, and any that differs is refused."""
 
     def __init__(self, settings: DataSettings, ledger: Ledger) -> None:
-        self._field, self._ledger = settings.field, ledger
+        self._field, self._ledger, self._facts = settings.field, ledger, ledger.facts
         self.channels = GREY if settings.levels else RGB if settings.clusters else 0
-        self.shape = (0, 0)  # rows and columns
-        self._first = ""
+        self.channels = self._facts.get("channels", self.channels)
+        self._first = "the first image"
 
     def array_blocks(self, file: SourceFile) -> Blocks:
         """The images of one .npy or .npz file."""
@@ -68,15 +70,14 @@ class ImageReader:
             with open(file.path, "rb") as stream:
                 yield from self._array(stream, file.name)
             return
-        try:
-            with zipfile.ZipFile(file.path) as archive:
-                for member in self._members(archive, file.name):
-                    with archive.open(member) as stream:
-                        yield from self._array(stream, f"{file.name}:{member}")
-        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
-            raise
-        except Exception as problem:  # what zipfile and zlib raise for damaged files is a zoo
-            raise ValueError(f"{file.name} is damaged ({problem}); write it again") from problem
+        way_out = "write it again"
+        with (
+            refused(Exception, f"{file.name} is damaged", way_out, passing=OURS),  # a zoo
+            zipfile.ZipFile(file.path) as archive,
+        ):
+            for member in self._members(archive, file.name):
+                with archive.open(member) as stream:
+                    yield from self._array(stream, f"{file.name}:{member}")
 
     def _members(self, archive: zipfile.ZipFile, name: str) -> list[str]:
         """The arrays to read: the one that --field names, or every one with the form of images."""
@@ -91,8 +92,7 @@ class ImageReader:
         for member in members:
             with archive.open(member) as stream:
                 shape, _ = array_header(stream, f"{name}:{member}")
-            if len(shape) in (3, 4):
-                found.append(member)
+            found += [member] * (len(shape) in (3, 4))
         if not found:
             rule = f"holds {arrays}, none of the form (images, rows, columns[, 3])"
             raise ValueError(f"{name} {rule}; reshape it, or choose another --kind")
@@ -129,8 +129,15 @@ class ImageReader:
         pillow = optional_module("PIL.Image", f"{file.name} needs the pillow")
         self._ledger.spend(file.path.stat().st_size, file.name)  # before any byte is read
         packed = io.BytesIO(b"".join(file.chunks(self._ledger)))
+        what, way_out = "is not a readable PNG or JPEG image", "leave it out or save it again"
         try:
             with (
+                refused(
+                    Exception,
+                    f"{file.name} {what}",
+                    way_out,
+                    passing=(*OURS, pillow.DecompressionBombError),
+                ),
                 warnings.catch_warnings(action="ignore"),  # our own sentences say what is wrong
                 pillow.open(packed, formats=("PNG", "JPEG")) as image,
             ):
@@ -138,33 +145,25 @@ class ImageReader:
         except pillow.DecompressionBombError as problem:
             rule = f"has more than {LARGEST_IMAGE} pixels"
             raise ValueError(f"{file.name} {rule}; crop or resize it") from problem
-        except (ValueError, MemoryError):  # a sentence of our own, or no fault of the file
-            raise
-        except Exception as problem:  # what Pillow raises for damaged files is a zoo
-            rule = f"is not a readable PNG or JPEG image ({str(problem).partition(' <')[0]})"
-            raise ValueError(f"{file.name} {rule}; leave it out or save it again") from problem
 
     def _pixels(self, image: Image, name: str) -> bytes:
         columns, rows = image.size
         if image.mode.startswith(("I", "F")):
             raise ValueError(f"{name} has more than 8 bits a pixel; save it with 8")
-        is_grey = image.mode in ("1", "L", "LA")
-        self._check_form(rows, columns, GREY if is_grey else RGB, name)
+        self._check_form(rows, columns, GREY if image.mode in ("1", "L", "LA") else RGB, name)
         self._ledger.spend(rows * columns * RGB, name)  # before any pixel is unpacked
-        mode = "L" if self.channels == GREY else "RGB"
-        return (image if image.mode == mode else image.convert(mode)).tobytes()
+        return image.convert("L" if self.channels == GREY else "RGB").tobytes()
 
     def _check_form(self, rows: int, columns: int, depth: int, name: str) -> None:
         """Refuse an image that is huge, or not like the first."""
         if rows * columns > LARGEST_IMAGE:
             rule = f"is {rows}x{columns}, but one image may have {LARGEST_IMAGE} pixels"
             raise ValueError(f"{name} {rule}; crop or resize it")
-        if not self._first:
-            self._first, self.shape = name, (rows, columns)
-            self.channels = self.channels or depth
-            self._ledger.facts |= {"rows": rows, "columns": columns, "channels": self.channels}
-        if self.shape != (rows, columns):
-            rule = f"is {rows}x{columns} but {self._first} is {self.shape[0]}x{self.shape[1]}"
+        if not self._facts:
+            self._first, self.channels = name, self.channels or depth
+            self._facts |= {"rows": rows, "columns": columns, "channels": self.channels}
+        if (there := (self._facts["rows"], self._facts["columns"])) != (rows, columns):
+            rule = f"is {rows}x{columns} but {self._first} is {there[0]}x{there[1]}"
             raise ValueError(f"{name} {rule}; all images must have one size: crop or resize them")
         if depth < self.channels:
             rule = "is grey but the palette of --clusters needs colours"
@@ -202,7 +201,7 @@ def _luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Levels(Vocabulary):
+class Levels(TableVocabulary):
     """Grey levels: the upper bits of a pixel, and the separator."""
 
     name: ClassVar[str] = "levels"
@@ -211,21 +210,17 @@ class Levels(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the lightest level."""
-        return self.levels
+    def values(self) -> NDArray[np.uint8]:
+        """Pixels from 0 to 255; with 256 levels the levels themselves."""
+        return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id a pixel."""
         return encode_upper_bits(block, self.levels.bit_length() - 1, self.separator)
 
-    def content_of(self, ids: Ids) -> bytes:
-        """Pixels from 0 to 255; with 256 levels the same as before, else each level's own value."""
-        return (np.arange(self.levels) * 255 // (self.levels - 1)).astype(np.uint8)[ids].tobytes()
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Palette(Vocabulary):
+class Palette(TableVocabulary):
     """Colours, of which a pixel takes the nearest in RGB, and the separator."""
 
     name: ClassVar[str] = "palette"
@@ -234,9 +229,9 @@ class Palette(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the last colour."""
-        return len(self.colours)
+    def values(self) -> NDArray[np.uint8]:
+        """RGB pixels."""
+        return np.array(self.colours, np.uint8)
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The nearest colour of each pixel."""
@@ -249,10 +244,6 @@ class Palette(Vocabulary):
         unpacked = different[:, None] >> np.array([16, 8, 0]) & 255
         _, nearest = KDTree(np.array(self.colours)).query(unpacked)
         return self.with_ends(np.asarray(nearest, np.uint32)[places], block)
-
-    def content_of(self, ids: Ids) -> bytes:
-        """RGB pixels."""
-        return np.array(self.colours, np.uint8)[ids].tobytes()
 
 
 def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int, int, int], ...]:
@@ -276,32 +267,30 @@ def colour_clusters(pixels: NDArray[np.uint8], clusters: int) -> tuple[tuple[int
     return tuple((red, green, blue) for red, green, blue in rounded)
 
 
-def settled_images(settings: DataSettings, facts: Callable[[], Facts]) -> DataSettings:
-    """Settings that say how many levels or colours; `facts` looks whether the first is grey."""
-    if settings.levels or settings.clusters:
-        return settings
-    beside = None if settings.vocab is None else settings.vocab - 1  # rows without the separator
-    if facts().get("channels", GREY) == RGB:
-        return replace(settings, clusters=min(beside or DEFAULT_CLUSTERS, 65535))
-    levels = min(beside or DEFAULT_LEVELS, DEFAULT_LEVELS)
-    if levels & (levels - 1) or levels < 2:
-        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
-        way_out = f"use {(1 << levels.bit_length()) + 1}, or choose {{levels}}"
-        raise InvalidValue("vocab", settings.vocab, rule, way_out)
-    return replace(settings, levels=levels)
-
-
-def pixel_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Levels | Palette:
+def pixel_vocabulary(
+    settings: DataSettings, contents: Iterable[bytes], facts: Facts
+) -> Levels | Palette:
     """The palette that fits a sample of the colours, or the grey levels asked for."""
-    sample = EvenSample("u1", RGB)
+    sample, levels = EvenSample("u1", RGB), 0
     for content in contents:
-        if settings.clusters:
+        if facts["channels"] == RGB:
             sample.add(content)
-    if settings.clusters:
-        colours = colour_clusters(sample.values.astype(np.uint8), settings.clusters)
-        return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
-    levels = settings.levels or DEFAULT_LEVELS
-    return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
+        else:
+            levels = levels or _levels(settings)
+    if levels:
+        return Levels(levels=levels, size=settings.rows(levels + 1, "levels"))
+    colours = colour_clusters(sample.values.astype(np.uint8), settings.count("clusters"))
+    return Palette(colours=colours, size=settings.rows(len(colours) + 1, "colours"))
+
+
+def _levels(settings: DataSettings) -> int:
+    """Those asked for, or as many as fill the rows of --vocab, or all."""
+    beside = MOST_LEVELS if settings.vocab is None else min(settings.vocab - 1, MOST_LEVELS)
+    if not settings.levels and (beside & (beside - 1) or beside < 2):
+        rule = f"leaves {beside} grey levels beside the separator, which is no power of two"
+        way_out = f"use {(1 << beside.bit_length()) + 1}, or choose {{levels}}"
+        raise InvalidValue("vocab", settings.vocab, rule, way_out)
+    return settings.levels or beside
 
 
 IMAGES = KindHandler(
@@ -309,5 +298,4 @@ IMAGES = KindHandler(
     image_blocks,
     pixel_vocabulary,
     (Levels, Palette),
-    settled_images,
 )

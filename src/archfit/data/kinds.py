@@ -7,19 +7,17 @@ What other rooms may know of a kind stands in `archfit.spec.data_kinds`.
 from __future__ import annotations
 
 import abc
-import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from archfit.data.fasta import FASTA, FASTQ
 from archfit.data.images import IMAGES
-from archfit.data.series import SERIES
-from archfit.data.sources import HUGGING_FACE, DataSettings, Facts, KindHandler, find_files
-from archfit.data.streams import Blocks, InputFile, Ledger, SourceFile, blocks_of, refused
+from archfit.data.series import SERIES, TOKENS
+from archfit.data.sources import DataSettings, KindHandler, find_files
+from archfit.data.streams import Blocks, Facts, InputFile, Ledger, refused
 from archfit.data.text import ABC, BYTES, TEXT, dataset_documents
-from archfit.data.token_files import TOKENS
 from archfit.data.vocabulary import (
     FORMAT,
     FORMAT_VERSION,
@@ -27,8 +25,8 @@ from archfit.data.vocabulary import (
     read_bpe,
     token_ids,
     tokenizer_object,
+    tokenizer_text,
 )
-from archfit.spec.files import LARGEST_TOKENIZER
 
 LOOKED_AT = 1 << 16  # bytes
 MOST_UNPACKED = 1 << 26
@@ -47,8 +45,7 @@ HANDLERS: dict[str, KindHandler] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedKind:
+class DetectedKind(NamedTuple):
     """What a source looks like, and the kind that would read it."""
 
     like: str
@@ -66,72 +63,50 @@ def detect_kind(source: str) -> DetectedKind | None:
     return next((DetectedKind(like, kind) for like, kind in looks if like), None)
 
 
+@dataclass
 class Documents(abc.ABC):
     """The documents of a data set, as often as needed."""
 
-    def __init__(self, source: str, settings: DataSettings) -> None:
-        self.source, self.settings = source, settings
-        self.facts: Facts = {}  # known after the first block
+    source: str
+    settings: DataSettings
+    facts: Facts  # of the whole data set, known after the first block
 
     @abc.abstractmethod
     def blocks(self, stage: str) -> Blocks:
         """All documents once more; `stage` is the word for why."""
 
 
+@dataclass
 class SourceDocuments(Documents):
     """Those of a source, which must be the same each time that it is read."""
 
-    def __init__(self, source: str, settings: DataSettings, report: Report) -> None:
-        super().__init__(source, settings)
-        self.report = report
-        self.files: dict[str, InputFile] = {}  # known after the first complete reading
+    report: Report
+    files: dict[str, InputFile] = field(default_factory=dict)  # known after the first reading
 
     def blocks(self, stage: str) -> Blocks:
         """All documents once more; refused if a file is no longer what it was."""
-        found, done = self._found(), 0
-        total = sum(file.path.stat().st_size for file in found)  # 0: not known beforehand
+        found, done = find_files(self.source, self.settings.kind), 0
+        total = sum(file.path.stat().st_size for file in found if not file.is_dataset)
 
         def progress(count: int) -> None:
             nonlocal done
             done += count
-            self.report(stage, done, total)
+            self.report(stage, done, total)  # 0 in all: not known beforehand
 
-        ledger = Ledger(self.settings.max_bytes, progress)
+        ledger = Ledger(self.settings.max_bytes, progress, self.facts)
         self.report(stage, 0, total)
-        for block in self._read(found, ledger):
-            self.facts = ledger.facts
-            yield block
+        yield from HANDLERS[self.settings.kind].read(found, self.settings, ledger)
         ledger.check_same(self.files)
         self.files = ledger.files
 
     def hashed(self) -> dict[str, InputFile]:
         """Its files with their hashes, read but not unpacked."""
-        ledger, found = Ledger(self.settings.max_bytes), self._found()
-        for file in found:
-            file.hash_into(ledger)
-        for _ in () if found else self._read(found, ledger):
-            pass
+        ledger = Ledger(self.settings.max_bytes)
+        for file in find_files(self.source, self.settings.kind):
+            read = dataset_documents(file, self.settings, ledger) if file.is_dataset else None
+            for _ in read or file.chunks(ledger):
+                pass
         return ledger.files
-
-    def _found(self) -> list[SourceFile]:
-        """The files of the source; a Hugging Face data set has none of its own."""
-        is_dataset = self.source.startswith(HUGGING_FACE)
-        return [] if is_dataset else find_files(self.source, self.settings.kind)
-
-    def _read(self, found: list[SourceFile], ledger: Ledger) -> Blocks:
-        """The documents; the ledger learns which files they came from."""
-        kind = self.settings.kind
-        if found:
-            return HANDLERS[kind].read(found, self.settings, ledger)
-        if kind != "text":
-            raise ValueError(f"{self.source} gives text; use --kind text, not {kind}")
-        return blocks_of(dataset_documents(self.source, self.settings, ledger))
-
-    def first_facts(self) -> Facts:
-        """The facts that the first block shows; it is read if no block was yet."""
-        if not self.facts:
-            next(self.blocks("reading"), None)
-        return self.facts
 
 
 def read_vocabulary(text: str, name: str) -> Vocabulary:
@@ -156,23 +131,12 @@ def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
-def check_tokenizer_file(path: Path) -> None:
-    """Refuse what is not a file of reasonable size."""
-    name, found = path.name, path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError(f"--tokenizer {name} is not a regular file; give a tokenizer.json")
-    if found.st_size > LARGEST_TOKENIZER:
-        rule = f"has {found.st_size} bytes, more than {LARGEST_TOKENIZER}"
-        raise ValueError(f"--tokenizer {name} {rule}; give a smaller tokenizer.json")
-
-
 def tokenizer_rows(path: Path) -> int:
     """Rows of the table for a Hugging Face tokenizer.json of any model, or one of ours."""
-    check_tokenizer_file(path)
-    content = path.read_bytes()
-    document = tokenizer_object(content, path.name)
+    text = tokenizer_text(path)
+    document = tokenizer_object(text.encode(), path.name)
     if document.get("format") == FORMAT:
-        return read_vocabulary(content.decode(), path.name).size
+        return read_vocabulary(text, path.name).size
     rows = max(token_ids(document), default=-1) + 1
     if rows < 2:
         way_out = "save the tokenizer by save_pretrained of Hugging Face's fast tokenizers"

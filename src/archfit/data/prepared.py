@@ -9,45 +9,37 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from archfit.data.shards import BLOCK_BYTES, DIGEST_BYTES
+from archfit.spec import files
 from archfit.spec import lazy_numpy as np
 from archfit.spec.bounded_json import read_object
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_VOCAB
-from archfit.spec.files import (
-    CHECKSUMS,
-    DATA,
-    HELDOUT_TOKENS,
-    LARGEST_DATA,
-    LARGEST_TOKENIZER,
-    TOKENIZER,
-    TRAIN_TOKENS,
-    read_bounded,
-    write_whole,
-)
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
-    from archfit.data.sources import DataSettings
-    from archfit.data.streams import InputFile
     from archfit.data.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
-SIDES = {"train": TRAIN_TOKENS, "heldout": HELDOUT_TOKENS}
-FILES = {*SIDES.values(), TOKENIZER, DATA, CHECKSUMS}
+SIDES = {"train": files.TRAIN_TOKENS, "heldout": files.HELDOUT_TOKENS}
+FILES = {*SIDES.values(), files.TOKENIZER, files.DATA, files.CHECKSUMS}
 WIDTHS = {"uint16": 2, "uint32": 4}  # bytes of an id
-# What every data.json has; 0.1 wrote the same keys.
-TYPES: dict[type, tuple[str, ...]] = {
-    str: ("kind", "vocabulary", "dtype", "data_hash", "work_hash", "tokenizer_sha256"),
-    int: ("vocab", "used_vocab", "embedding_rank_limit", "tokens", "bytes", "documents"),
-    float: ("unigram_entropy_bits", "bytes_per_token"),
-    dict: ("split", "leakage", "cooccurrence", *SIDES),
-    list: ("warnings",),
+# What every data.json has, and says of each side; 0.1 wrote the same keys.
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("kind", "vocabulary", "dtype", "data_hash", "tokenizer_sha256"), str),
+    **dict.fromkeys(("format", "vocab", "used_vocab", "embedding_rank_limit", "documents"), int),
+    **dict.fromkeys(("unigram_entropy_bits", "bytes_per_token"), float),
+    **dict.fromkeys(("split", "leakage", "cooccurrence", *SIDES), dict),
+    "tokens": int,
+    "bytes": int,
+    "work_hash": str,
+    "warnings": list,
 }
+TYPES_OF_SIDE: dict[str, type] = {"tokens": int, "bytes": int, "sha256": str}
 LARGEST_NUMBER = 1 << 60  # of tokens or bytes
 
 
@@ -75,31 +67,20 @@ class Shard:
 
     def check(self, starts: NDArray[np.int64], length: int) -> None:
         """Refuse rows of `length` ids at `starts` that are not what was written."""
-        if self._left:
-            size = self.ids.itemsize
-            first = starts * size // self._block_bytes
-            last = ((starts + length) * size - 1) // self._block_bytes
-            for step in range(int((last - first).max()) + 1):
-                blocks = np.minimum(first + step, last)
-                for block in np.unique(blocks[self._unread[blocks]]).tolist():
-                    self._check_block(block)
-
-    def check_all(self) -> None:
-        """Refuse a file that is not what was written."""
-        for block in np.flatnonzero(self._unread).tolist():
-            self._check_block(block)
-
-    def _check_block(self, block: int) -> None:
-        start = block * self._block_bytes
-        content, noted = self._content[start : start + self._block_bytes], self._digests[block]
-        if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
-            where = f"in bytes {start:,} to {start + len(content) - 1:,}"
-            raise ValueError(
-                f"{self.path} is not what was written: its checksum differs {where}; "
-                "prepare it again with --overwrite"
-            )
-        self._unread[block] = False
-        self._left -= 1
+        if not self._left:
+            return
+        places = np.array([starts, starts + length]) * self.ids.itemsize
+        first, last = (places - [[0], [1]]) // self._block_bytes
+        blocks = np.minimum(first + np.arange(int((last - first).max()) + 1)[:, None], last)
+        for block in np.unique(blocks[self._unread[blocks]]).tolist():
+            start = block * self._block_bytes
+            content, noted = self._content[start : start + self._block_bytes], self._digests[block]
+            if hashlib.sha256(content.data).digest()[: len(noted)] != noted.tobytes():
+                where = f"its checksum differs in bytes {start:,} to {start + len(content) - 1:,}"
+                what = f"{self.path} is not what was written: {where}"
+                raise ValueError(f"{what}; prepare it again with --overwrite")
+            self._unread[block] = False
+            self._left -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +88,7 @@ class PreparedData:
     """A folder that was found complete, and the content of its data.json."""
 
     folder: Path
-    description: dict[str, object]
+    description: dict[str, Any]
     _opened: dict[str, tuple[int, ...]] = field(repr=False, compare=False)  # files, as they were
     _shards: dict[str, Shard] = field(default_factory=dict, repr=False, compare=False)
 
@@ -124,12 +105,12 @@ class PreparedData:
     @property
     def vocab(self) -> int:
         """Rows an embedding table needs."""
-        return int(str(self.description["vocab"]))
+        return int(self.description["vocab"])
 
     @property
     def train_tokens(self) -> int:
         """Tokens to train on."""
-        return int(str(_member(self.description, "train", "tokens")))
+        return int(self.description["train"]["tokens"])
 
     @property
     def data_hash(self) -> str:
@@ -155,37 +136,33 @@ class PreparedData:
         sizes = [(self.folder / name).stat().st_size for name in SIDES.values()]
         lengths = [DIGEST_BYTES * -(-size // BLOCK_BYTES) for size in sizes]
         try:
-            digests = read_bounded(self.folder / CHECKSUMS, sum(lengths))
+            digests = files.read_bounded(self.folder / files.CHECKSUMS, sum(lengths))
         except FileNotFoundError:
             size = sizes[list(SIDES).index(side)]
-            return bytes.fromhex(str(_member(self.description, side, "sha256"))), size
+            return bytes.fromhex(self.description[side]["sha256"]), size
         except ValueError:
             digests = b""
         if len(digests) != sum(lengths):
-            raise _damaged(self.folder, f"{CHECKSUMS} is not that of these tokens")
+            raise _damaged(self.folder, f"{files.CHECKSUMS} is not that of these tokens")
         return (digests[: lengths[0]] if side == "train" else digests[lengths[0] :]), BLOCK_BYTES
 
     def check_unchanged(self) -> None:
         """Refuse to go on where a file was replaced or written to since it was opened."""
         for path, before in self._opened.items():
-            try:
-                is_same = _identity(path) == before
-            except FileNotFoundError:
-                is_same = False
-            if not is_same:
-                raise ValueError(
-                    f"{path} changed while it was in use, so a record would name data that it was "
-                    "not made from; give the same command again when nothing writes to it"
-                )
+            if not os.path.exists(path) or _identity(path) != before:
+                rule = "changed while it was in use, so a record would name data that it was not"
+                way_out = "give the same command again when nothing writes to it"
+                raise ValueError(f"{path} {rule} made from; {way_out}")
 
     def vocabulary(self) -> Vocabulary:
         """What turns ids back into content."""
         from archfit.data.kinds import read_vocabulary
 
-        content = read_bounded(self.folder / TOKENIZER, LARGEST_TOKENIZER)
+        content = files.read_bounded(self.folder / files.TOKENIZER, files.LARGEST_TOKENIZER)
         if hashlib.sha256(content).hexdigest() != self.description["tokenizer_sha256"]:
-            raise _damaged(self.folder, f"{TOKENIZER} is not what was written: its hash differs")
-        return read_vocabulary(content.decode(), TOKENIZER)
+            what = f"{files.TOKENIZER} is not what was written: its hash differs"
+            raise _damaged(self.folder, what)
+        return read_vocabulary(content.decode(), files.TOKENIZER)
 
     def decode(self, side: str) -> list[bytes]:
         """The content of the documents of a side."""
@@ -193,15 +170,16 @@ class PreparedData:
 
     def verify(self) -> None:
         """Read every file and compare its hash with the one noted when it was written."""
-        hashes = {file: _member(self.description, side, "sha256") for side, file in SIDES.items()}
-        for name, noted in (hashes | {TOKENIZER: self.description["tokenizer_sha256"]}).items():
+        hashes = {file: self.description[side]["sha256"] for side, file in SIDES.items()}
+        hashes[files.TOKENIZER] = self.description["tokenizer_sha256"]
+        for name, noted in hashes.items():
             with open(self.folder / name, "rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != str(noted):
+            if found != noted:
                 what = f"{self.folder.name}/{name} is not what was written: its hash differs"
                 raise ValueError(f"{what}; prepare it again with --overwrite")
         for side in SIDES:
-            self.shard(side).check_all()
+            self.shard(side).check(np.zeros(1, np.int64), len(self.tokens(side)))
 
 
 def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
@@ -211,104 +189,76 @@ def mapped_ids(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
 
 def open_prepared(folder: Path) -> PreparedData:
     """The data set in `folder`, if it is complete: described, with files as long as described."""
-    path = folder / DATA
+    path = folder / files.DATA
     if not path.is_file():
-        rule = f"is not a prepared data set: it has no {DATA}"
+        rule = f"is not a prepared data set: it has no {files.DATA}"
         raise ValueError(f"{str(folder)!r} {rule}; make one by archfit data prepare")
     identity = _identity(path)
     try:
-        description = read_object(path, most_bytes=LARGEST_DATA)
+        description: dict[str, Any] = read_object(path, most_bytes=files.LARGEST_DATA)
+        _check_types(description, TYPES)
+        for side in SIDES:
+            _check_types(description[side], TYPES_OF_SIDE, f"{side}.")
+        _check_values(description)
+        _check_files(folder, description)
     except ValueError as problem:
         raise _damaged(folder, str(problem).removeprefix(f"{folder}/").partition(";")[0]) from None
-    if description.get("format") != FORMAT_VERSION:
-        raise _damaged(folder, f"{DATA} is not of format {FORMAT_VERSION}")
-    _check_types(folder, description)
-    _check_sizes(folder, description)
-    if description["data_hash"] != named_hash(description):
-        raise _damaged(folder, f"the data_hash of {DATA} is not that of the tokens it describes")
     return PreparedData(folder, description, {str(path): identity})
 
 
-def _check_types(folder: Path, description: dict[str, object]) -> None:
+def _check_types(part: dict[str, Any], types: dict[str, type], within: str = "") -> None:
     """Refuse what other programs, or people, wrote into the places of our words and numbers."""
-    if missing := [key for keys in TYPES.values() for key in keys if key not in description]:
-        raise _damaged(folder, f"{DATA} lacks {', '.join(missing)}")
-    for kind, key in ((kind, key) for kind, keys in TYPES.items() for key in keys):
-        value = description[key]
-        if type(value) is not kind and (kind, type(value)) != (float, int):
-            raise _damaged(folder, f"{key} in {DATA} is no {kind.__name__}")
-        if isinstance(value, int | float) and not 0 <= value < LARGEST_NUMBER:
-            raise _damaged(folder, f"{key} in {DATA} is {value}")
-    vocab, size = int(str(description["vocab"])), float(str(description["bytes_per_token"]))
+    for key, kind in types.items():
+        if key not in part:
+            raise ValueError(f"{files.DATA} has no {within}{key}")
+        if type(part[key]) is not kind and (kind, type(part[key])) != (float, int):
+            raise ValueError(f"{within}{key} in {files.DATA} is no {kind.__name__}")
+        if kind in (int, float) and not 0 <= part[key] < LARGEST_NUMBER:
+            raise ValueError(f"{within}{key} in {files.DATA} is {part[key]}")
+
+
+def _check_values(description: dict[str, Any]) -> None:
+    """Refuse values that cannot be, or do not agree."""
+    if description["format"] != FORMAT_VERSION:
+        raise ValueError(f"{files.DATA} is not of format {FORMAT_VERSION}")
+    vocab, size = description["vocab"], description["bytes_per_token"]
     if not (2 <= vocab <= LARGEST_VOCAB and size):
-        raise _damaged(folder, f"{DATA} has {vocab} tokens of {size} bytes each")
+        raise ValueError(f"{files.DATA} has {vocab} tokens of {size} bytes each")
     for key in ("input", "heldout_input"):
-        files = description.get(key, [])
-        parts = files if isinstance(files, list) else [files]
+        inputs = description.get(key, [])
+        parts = inputs if isinstance(inputs, list) else [inputs]
         if not all(isinstance(part, dict) and type(part.get("name")) is str for part in parts):
-            raise _damaged(folder, f"{key} in {DATA} is no list of files with names")
-
-
-def _check_sizes(folder: Path, description: dict[str, object]) -> None:
-    width = WIDTHS.get(str(description["dtype"]))
-    if width is None:
-        raise _damaged(folder, f"dtype {description['dtype']!r} is neither uint16 nor uint32")
-    if not (folder / TOKENIZER).is_file():
-        raise _damaged(folder, f"{TOKENIZER} is missing")
-    for side, name in SIDES.items():
-        path, tokens = folder / name, _member(description, side, "tokens")
-        known = isinstance(tokens, int) and path.is_file()
-        if not known or path.stat().st_size != int(str(tokens)) * width:
-            raise _damaged(folder, f"{name} does not hold {tokens} tokens")
-        content = _member(description, side, "bytes")
-        if not isinstance(content, int) or min(content, path.stat().st_size) < 1:
-            raise _damaged(folder, f"its {side} side is empty")
+            raise ValueError(f"{key} in {files.DATA} is no list of files with names")
     for key in ("tokens", "bytes"):
-        if description[key] != sum(int(str(_member(description, side, key))) for side in SIDES):
-            raise _damaged(folder, f"{key} in {DATA} is not the sum of both sides")
+        if description[key] != sum(description[side][key] for side in SIDES):
+            raise ValueError(f"{key} in {files.DATA} is not the sum of both sides")
+    if description["data_hash"] != named_hash(description):
+        raise ValueError(f"the data_hash of {files.DATA} is not that of the tokens it describes")
 
 
-def _member(description: Mapping[str, object], side: str, key: str) -> object:
-    part = description[side]
-    if not isinstance(part, dict) or key not in part:
-        raise ValueError(f"{DATA} has no {side}.{key}; prepare the data again")
-    return part[key]
+def _check_files(folder: Path, description: dict[str, Any]) -> None:
+    """Refuse files that are missing or not as long as described."""
+    if description["dtype"] not in WIDTHS:
+        raise ValueError(f"dtype {description['dtype']!r} is neither uint16 nor uint32")
+    if not (folder / files.TOKENIZER).is_file():
+        raise ValueError(f"{files.TOKENIZER} is missing")
+    for side, name in SIDES.items():
+        path, tokens = folder / name, description[side]["tokens"]
+        if not path.is_file() or path.stat().st_size != tokens * WIDTHS[description["dtype"]]:
+            raise ValueError(f"{name} does not hold {tokens} tokens")
+        if min(description[side]["bytes"], tokens) < 1:
+            raise ValueError(f"its {side} side is empty")
 
 
 def _damaged(folder: Path, what: str) -> ValueError:
     return ValueError(f"{str(folder)!r} is not usable: {what}; prepare it again with --overwrite")
 
 
-def named_hash(description: Mapping[str, object]) -> str:
+def named_hash(description: Mapping[str, Any]) -> str:
     """The name a run gives its data: a hash of tokens, tokenizer and vocabulary only."""
     named = {"vocab": description["vocab"], "tokenizer": description["tokenizer_sha256"]}
-    named |= {side: _member(description, side, "sha256") for side in SIDES}
+    named |= {side: description[side]["sha256"] for side in SIDES}
     return sha256(json.dumps(named, sort_keys=True))
-
-
-def work_hash(settings: DataSettings, files: Iterable[Iterable[InputFile]]) -> str:
-    """The name of a piece of work: equal settings and equal inputs, wherever they lie."""
-    tokenizer = settings.tokenizer
-    work = {
-        "format": FORMAT_VERSION,
-        "settings": settings.as_json(),
-        "tokenizer": None if tokenizer is None else sha256(tokenizer.read_text("utf-8")),
-        "inputs": [[(file.sha256, _suffixes(file.name)) for file in each] for each in files],
-    }
-    return sha256(json.dumps(work, sort_keys=True))
-
-
-def _suffixes(name: str) -> str:
-    """The part of a name that decides how a file is read: the same bytes as .txt and .jsonl."""
-    return "".join(PurePath(name).suffixes[-2:]).lower()
-
-
-def write_description(folder: Path, description: dict[str, object]) -> None:
-    """Write data.json; the keys people look for first come first."""
-    first = ("kind", "vocabulary", "vocab", "tokens", "bytes", "documents")
-    ordered = {"format": FORMAT_VERSION, **{key: description[key] for key in first}, **description}
-    text = json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
-    write_whole(folder / DATA, text.encode())
 
 
 def sha256(text: str) -> str:

@@ -14,8 +14,8 @@ from typing import ClassVar, TypeAlias
 
 from archfit.data.fasta import Kmers
 from archfit.data.kinds import Documents
-from archfit.data.prepare import find_or_write, write_data_set
-from archfit.data.prepared import SIDES, PreparedData, work_hash
+from archfit.data.prepare import find_or_write, work_hash, write_data_set
+from archfit.data.prepared import SIDES, PreparedData
 from archfit.data.sources import DataSettings, check_range
 from archfit.data.streams import Blocks, DocumentBlock, InputFile
 from archfit.data.vocabulary import Bpe, Bytes, Ids, Vocabulary
@@ -105,10 +105,10 @@ def possible_vocabularies(data: PreparedData, sizes: Sequence[int]) -> tuple[Tok
     if data.units != "letters":
         return (given,)
     letters, largest = len(_kmers(data).alphabet), max(sizes, default=0)
-    usual = {k for k in USUAL_KMERS if letters**k <= largest}
-    own = {given.k} if isinstance(given, InKmers) else set()
-    kmers = tuple(InKmers(k=k) for k in sorted(usual | own))
-    return kmers if given in kmers else (given, *kmers)
+    kmers = [InKmers(k=k) for k in USUAL_KMERS if letters**k <= largest]
+    if isinstance(given, InKmers):
+        return tuple(sorted({*kmers, given}, key=lambda each: each.k))
+    return (given, *kmers)
 
 
 def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation, ...]:
@@ -122,10 +122,9 @@ def larger_vocabularies(data: PreparedData, at_least: int) -> tuple[Tokenisation
         return (InBpe(vocab=vocab),) if data.vocab < vocab <= LARGEST_VOCAB else ()
     if data.units != "letters":
         return ()
-    given, train = _kmers(data), data.description["train"]
-    assert isinstance(train, dict)  # checked when it was opened
+    given, letters = _kmers(data), data.description["train"]["bytes"]
     for k in range(given.k + 1, LARGEST_KMER + 1):
-        most = min(MOST_KMER_ROWS, int(train["bytes"]) // k // OCCURRENCES)
+        most = min(MOST_KMER_ROWS, letters // k // OCCURRENCES)
         if expected_vocab(data, InKmers(k=k)) > most:
             return ()
         if len(given.alphabet) ** k >= at_least:
@@ -138,18 +137,6 @@ def expected_vocab(data: PreparedData, wanted: Tokenisation) -> int:
     if isinstance(wanted, InKmers):
         return replace(_kmers(data), k=wanted.k).separator + 1
     return data.vocab if isinstance(wanted, AsGiven) else wanted.vocab
-
-
-def settings_for(data: PreparedData, wanted: InBytes | InBpe | InKmers) -> DataSettings:
-    """What prepares `wanted` from this data, if it can be had."""
-    needed = "letters" if isinstance(wanted, InKmers) else "bytes"
-    if data.units != needed:
-        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
-        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
-    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
-        return DataSettings(kind="fasta", kmer=wanted.k)
-    is_bytes = isinstance(wanted, InBytes) and data.kind == "bytes"  # they need not be UTF-8
-    return DataSettings(kind="bytes" if is_bytes else "text", vocab=wanted.vocab)
 
 
 def _kmers(data: PreparedData) -> Kmers:
@@ -167,27 +154,34 @@ def retokenised(data: PreparedData, out: Path, wanted: Tokenisation) -> Prepared
     """
     if isinstance(wanted, AsGiven) or wanted == given_tokenisation(data):
         return data
-    settings = settings_for(data, wanted)
+    if data.units != ("letters" if isinstance(wanted, InKmers) else "bytes"):
+        way_out = "text, bytes and abc can be bytes or a BPE, fasta k-mers, and anything as given"
+        raise ValueError(f"data of kind {data.kind} cannot be had as {wanted.label}; {way_out}")
+    if isinstance(wanted, InKmers):  # all letters are kept: unusual ones were dealt with before
+        settings = DataSettings(kind="fasta", kmer=wanted.k)
+    else:  # bytes that stay bytes need not be UTF-8
+        kind = "bytes" if isinstance(wanted, InBytes) and data.kind == "bytes" else "text"
+        settings = DataSettings(kind=kind, vocab=wanted.vocab)
     # The hash of the data names its content, so that finished work is known without decoding.
     work = work_hash(settings, [[InputFile("prepared", 0, data.data_hash)]])
-    sides = [_SideDocuments(data, side, settings) for side in SIDES]
+    sides = [_SideDocuments(str(data.folder), settings, {}, data, side) for side in SIDES]
 
     def write(folder: Path) -> None:
         data.verify()
         kept = ("input", "heldout_input", "image", "documents", "split", "leakage")
         given = {key: data.description[key] for key in kept if key in data.description}
-        about = {"kind": settings.kind, "settings": settings.as_json(), "made_from": data.data_hash}
-        write_data_set(folder, sides, lambda: about | given | {"work_hash": work})
+        origin = given | {"made_from": data.data_hash, "work_hash": work}
+        write_data_set(folder, sides, lambda: origin)
 
     return find_or_write(out, work=lambda: work, write=write, overwrite=False).data
 
 
+@dataclass
 class _SideDocuments(Documents):
     """The documents of one side, decoded as often as needed and never kept."""
 
-    def __init__(self, data: PreparedData, side: str, settings: DataSettings) -> None:
-        super().__init__(str(data.folder), settings)
-        self.data, self.side = data, side
+    data: PreparedData
+    side: str
 
     def blocks(self, stage: str) -> Blocks:  # noqa: ARG002  # nobody is told
         """All documents once more, cut between characters; text is refused if it is not UTF-8."""

@@ -1,29 +1,34 @@
-"""CSV columns as series: one document a column, its float64 values, and bins of them as tokens."""
+"""Numbers as documents: CSV columns (series), with bins of their values as tokens; and token ids,
+in flat .bin files as nanoGPT writes them or .npy arrays.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from archfit.data.sources import DataSettings, Facts, KindHandler, each_file
+from archfit.data.images import array_header
+from archfit.data.sources import DataSettings, KindHandler, each_file
 from archfit.data.statistics import EvenSample
-from archfit.data.streams import Blocks, DocumentBlock, Ledger, SourceFile, refused
-from archfit.data.text import checked_utf8
-from archfit.data.vocabulary import Ids, Vocabulary
+from archfit.data.streams import Blocks, DocumentBlock, Facts, Ledger, SourceFile, refused
+from archfit.data.text import decoded
+from archfit.data.vocabulary import Ids, TableVocabulary, Vocabulary
 from archfit.spec import lazy_numpy as np
+from archfit.spec.data_kinds import LARGEST_VOCAB
 from archfit.spec.lazy_numpy import NDArray
 
 VALUES_AT_ONCE = 1 << 17
 VALUE_BYTES = 8
 VALUES_HELD = (256 << 20) // VALUE_BYTES  # columns are read together as long as they fit
+ID_BYTES = 4  # ids travel as little-endian uint32, whatever the file has
 MISSING = frozenset(["", "nan", "na", "n/a", "n.a.", "#n/a", "null", "none", "?", "-", "--", "."])
-DEFAULT_BINS = 256
 ROWS_LOOKED_AT = 50
 
 
@@ -44,9 +49,11 @@ def series_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> B
     cells = itertools.zip_longest(first, below, fillvalue="")
     body = below if header else [lower if _is_missing(cell) else cell for cell, lower in cells]
     columns = _wanted(header, body, settings.columns, file.name)
+    again = Ledger(settings.max_bytes * (len(columns) + 1))  # the same bytes, which count once
+    again.files = ledger.files
     at_once = max(1, VALUES_HELD // (count + 1))
     for start in range(0, len(columns), at_once):
-        numbered = enumerate(_rows(file, ledger.again()), start=1)
+        numbered = enumerate(_rows(file, again), start=1)
         below_header = itertools.islice(numbered, bool(header), None)
         yield from _columns(below_header, columns[start : start + at_once], file.name)
 
@@ -69,17 +76,12 @@ def _columns(rows: Iterator[tuple[int, list[str]]], columns: list[int], name: st
 
 def _first_filled(rows: Iterator[list[str]]) -> tuple[list[str], int]:
     """For each column the first cell that is not missing (or nothing), and the number of rows."""
-    found: list[str] = []
-    empty: list[int] = []  # columns whose cells were all missing so far
-    count = 0
+    found, count = list[str](), 0
     for row in rows:
         count += 1
-        empty += range(len(found), len(row))
-        found += [""] * (len(row) - len(found))
-        for place in empty:
-            if place < len(row) and not _is_missing(row[place]):
-                found[place] = row[place]
-        empty = [place for place in empty if not found[place]]
+        if len(row) > len(found) or "" in found:
+            cells = itertools.zip_longest(found, row, fillvalue="")
+            found = [old or ("" if _is_missing(new) else new) for old, new in cells]
     return found, count
 
 
@@ -93,9 +95,9 @@ def _is_header(first: list[str], below: list[str]) -> bool:
 
 def _rows(file: SourceFile, ledger: Ledger) -> Iterator[list[str]]:
     """The rows that hold something."""
-    lines = checked_utf8((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
+    lines = decoded((line + b"\n" for line in file.lines(ledger)), file.name, "strict")
     with refused(csv.Error, f"{file.name} is not readable as CSV", "write it again"):
-        for row in csv.reader(line.decode() for line in lines):
+        for row in csv.reader(lines):
             if any(cell.strip() for cell in row):
                 yield row
 
@@ -144,7 +146,7 @@ def _is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bins(Vocabulary):
+class Bins(TableVocabulary):
     """Intervals between `edges` (values outside fall into the first or last), and the separator."""
 
     name: ClassVar[str] = "bins"
@@ -153,21 +155,16 @@ class Bins(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the last bin."""
-        return len(self.edges) - 1
+    def values(self) -> NDArray[np.float64]:
+        """The middle of each bin."""
+        edges: NDArray[np.float64] = np.array(self.edges, "<f8")
+        return edges[:-1] + np.diff(edges) / 2
 
     def encode(self, block: DocumentBlock) -> Ids:
         """The bin of each value."""
         values = np.frombuffer(b"".join(block.parts), "<f8")
         bins = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return self.with_ends(bins, block)
-
-    def content_of(self, ids: Ids) -> bytes:
-        """The middle of each value's bin, as little-endian float64."""
-        edges = np.array(self.edges)
-        middles: NDArray[np.float64] = edges[:-1] + (edges[1:] - edges[:-1]) / 2
-        return middles[ids].astype("<f8").tobytes()
 
 
 def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[float, ...]:
@@ -183,15 +180,7 @@ def bin_edges(values: NDArray[np.float64], bins: int, binning: str) -> tuple[flo
     return tuple(np.unique(edges).tolist())
 
 
-def settled_series(settings: DataSettings, _: Callable[[], Facts]) -> DataSettings:
-    """Settings that say how many bins."""
-    if settings.bins is not None:
-        return settings
-    bins = DEFAULT_BINS if settings.vocab is None else settings.vocab - 1  # one row separates
-    return replace(settings, bins=min(bins, 65535))
-
-
-def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
+def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Bins:
     """Bins that are equally wide over the range of the values, or equally full of a sample."""
     sample = EvenSample("<f8", 1)
     for content in contents:
@@ -199,8 +188,81 @@ def bin_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bins:
     values = sample.values.astype(np.float64)[:, 0]
     if settings.binning == "uniform":
         values = np.array([sample.lowest, sample.highest])
-    edges = bin_edges(values, settings.bins or DEFAULT_BINS, settings.binning)
+    edges = bin_edges(values, settings.count("bins"), settings.binning)
     return Bins(edges=edges, size=settings.rows(len(edges), "bins"))
 
 
-SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,), settled_series)
+SERIES = KindHandler(series_look, each_file(series_blocks), bin_vocabulary, (Bins,))
+
+
+def token_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blocks:
+    """The ids of one file; documents end at the separator's id, or the file is one document."""
+    chunks, promised = file.unpacked(ledger), None
+    kind: np.dtype[Any] = np.dtype(settings.dtype).newbyteorder("<")
+    if file.suffix == ".npy":
+        first = io.BytesIO(next(chunks, b""))
+        shape, kind = array_header(first, file.name)
+        if len(shape) != 1 or kind.kind not in "ui":
+            raise ValueError(f"{file.name} holds {kind} of shape {shape}; save one row of integers")
+        chunks, promised = itertools.chain([first.read()], chunks), shape[0]
+    for ids in _whole_ids(chunks, kind, promised, file.name):
+        if settings.separator is None:
+            yield DocumentBlock([ids.tobytes()], complete=False)
+            continue
+        ends = np.flatnonzero(ids == int(settings.separator))
+        parts = [part.tobytes() for part in np.split(ids, ends)]
+        yield DocumentBlock([parts[0], *(part[ID_BYTES:] for part in parts[1:])], complete=False)
+    yield DocumentBlock([b""], complete=True)
+
+
+def _whole_ids(
+    chunks: Iterable[bytes], kind: np.dtype[Any], promised: int | None, name: str
+) -> Iterator[NDArray[np.uint32]]:
+    """The ids of a stream of numbers of one type; as many as its header promised, if it has one."""
+    rest, found = b"", 0
+    for chunk in chunks:
+        data = rest + chunk
+        cut = len(data) - len(data) % kind.itemsize
+        ids, rest = np.frombuffer(data[:cut], kind), data[cut:]
+        found += len(ids)
+        if ids.size and not (ids.min() >= 0 and ids.max() < LARGEST_VOCAB):
+            way_out = f"token ids are 0..{LARGEST_VOCAB - 1}, so check --dtype"
+            raise ValueError(f"{name} holds ids from {ids.min()} to {ids.max()}; {way_out}")
+        yield ids.astype("<u4")
+    if promised not in (None, found):
+        rule = f"holds {found} ids, and its header says {promised}"
+        raise ValueError(f"{name} {rule}; write it again")
+    if rest:
+        rule = f"ends inside a token: its size is no multiple of {kind.itemsize} bytes"
+        raise ValueError(f"{name} {rule}; check --dtype, or write it again")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlainIds(Vocabulary):
+    """Ids as they came, with the separator they came with, if any."""
+
+    name: ClassVar[str] = "ids"
+    unit_bytes: ClassVar[int] = ID_BYTES
+    size: int
+    separator: int | None
+
+    def encode(self, block: DocumentBlock) -> Ids:
+        """The ids themselves, from little-endian uint32."""
+        return self.with_ends(np.frombuffer(b"".join(block.parts), "<u4"), block)
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The ids as little-endian uint32."""
+        return ids.astype("<u4").tobytes()
+
+
+def id_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> PlainIds:
+    """All ids up to the largest that occurs, that of the separator included."""
+    separator = None if settings.separator is None else int(settings.separator)
+    largest = -1 if separator is None else separator
+    for content in contents:
+        largest = max(largest, int(np.frombuffer(content, "<u4").max(initial=0)))
+    return PlainIds(separator=separator, size=settings.rows(largest + 1, "ids"))
+
+
+# Nothing looks like token ids: any numbers may be some.
+TOKENS = KindHandler(lambda _: "", each_file(token_blocks), id_vocabulary, (PlainIds,))

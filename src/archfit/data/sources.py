@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from archfit.data.streams import PACKED, Blocks, Ledger, SourceFile
+from archfit.data.streams import PACKED, Blocks, Facts, Ledger, SourceFile
 from archfit.data.vocabulary import Vocabulary
 from archfit.spec import files
 from archfit.spec.data_kinds import DATA_KINDS, LARGEST_KMER, LARGEST_VOCAB, kind_of_suffix
@@ -23,6 +23,7 @@ RESOURCES = Path(__file__).parents[1] / "resources"
 SAMPLE_FILE = RESOURCES / "sample-english.txt.xz"
 SAMPLE_HELDOUT_FILE = RESOURCES / "sample-english-heldout.txt.xz"
 DEFAULT_MAX_BYTES = 64 * 10**9
+USUAL_COUNTS, MOST_COUNTED = {"clusters": 512, "bins": 256}, 65535
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +58,8 @@ class DataSettings:
             raise InvalidValue("max_bytes", self.max_bytes, "allows no input", "use 1 or more")
         self._check_vocab()
         check_range(1, LARGEST_KMER, f"use 1 to {LARGEST_KMER} letters", kmer=self.kmer)
-        check_range(2, 65535, "use so many colours", clusters=self.clusters)
-        check_range(2, 65535, "one bin carries no information", bins=self.bins)
+        check_range(2, MOST_COUNTED, "use so many colours", clusters=self.clusters)
+        check_range(2, MOST_COUNTED, "one bin carries no information", bins=self.bins)
         if self.levels not in (None, 2, 4, 8, 16, 32, 64, 128, 256):
             raise InvalidValue("levels", self.levels, "is no power of two in 2..256", "use one")
         if self.levels is not None and self.clusters is not None:
@@ -90,6 +91,11 @@ class DataSettings:
             rule = "cannot be chosen beside a {tokenizer}, whose size is fixed"
             raise InvalidValue("vocab", self.vocab, rule, "leave one of them out")
 
+    def count(self, name: str) -> int:
+        """`clusters` or `bins` asked for; else as many as fill the rows of `vocab`, or as usual."""
+        beside = USUAL_COUNTS[name] if self.vocab is None else self.vocab - 1  # one row separates
+        return getattr(self, name) or min(beside, MOST_COUNTED)
+
     def rows(self, needed: int, what: str) -> int:
         """Rows of the table: as many as needed, or as many as asked for if that is enough."""
         if self.vocab is not None and self.vocab < needed:
@@ -101,8 +107,7 @@ class DataSettings:
     def as_json(self) -> dict[str, object]:
         """What of this decides the tokens, for comparison; a tokenizer file is compared by hash."""
         names = ("kind", "vocab", *DATA_KINDS[self.kind].options)
-        values = {name: getattr(self, name) for name in names if name != "tokenizer"}
-        return values | ({"columns": list(self.columns)} if "columns" in values else {})
+        return {name: getattr(self, name) for name in names if name != "tokenizer"}
 
 
 def check_range(least: int, most: int, way_out: str, **sizes: int | None) -> None:
@@ -135,6 +140,10 @@ def is_sample(source: str) -> bool:
 def find_files(source: str, kind: str) -> list[SourceFile]:
     """The files that `source` stands for, in an order that does not depend on the machine."""
     path = Path(source)
+    if source.startswith(HUGGING_FACE):
+        if kind != "text":
+            raise ValueError(f"{source} gives text; use --kind text, not {kind}")
+        return [SourceFile(Path(), source, is_dataset=True)]
     if is_sample(source):
         return [SourceFile(SAMPLE_FILE, SAMPLE_FILE.name)]
     if path.is_dir():
@@ -182,7 +191,6 @@ def _refuse_unreadable(problem: OSError) -> None:
     raise ValueError(f"{rule}; change its permissions, or name the files") from problem
 
 
-Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
 Reader: TypeAlias = Callable[[Sequence[SourceFile], DataSettings, Ledger], Blocks]
 
 
@@ -199,8 +207,7 @@ class KindHandler:
 
     look: Callable[[bytes], str]  # a word for it where the first bytes are such; else empty
     read: Reader
-    vocabulary: Callable[[DataSettings, Iterable[bytes]], Vocabulary | None]
-    """What fits all content, a block at a time; None where a BPE has to be trained first."""
+    vocabulary: Callable[[DataSettings, Iterable[bytes], Facts], Vocabulary | None]
+    """What fits all content, a block at a time, and the facts that the first block shows; None
+    where a BPE has to be trained first."""
     vocabularies: tuple[type[Vocabulary], ...]  # those that a tokenizer.json of it may hold
-    settle: Callable[[DataSettings, Callable[[], Facts]], DataSettings] = lambda given, _: given
-    """Settings that leave nothing open, by the facts that the first block shows."""

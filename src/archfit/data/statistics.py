@@ -50,10 +50,15 @@ def cooccurrence(ids: Ids) -> dict[str, Any]:
     `tokens` are those that occur; `chance_energy` is the share of the normalised energy that
     independent tokens would show too.
     """
+    from scipy.sparse import diags_array
+
     matrix = pair_counts(ids)
     pairs, tokens = int(matrix.sum()), matrix.shape[0]
     shares = matrix / max(pairs, 1)
-    scaled = _scaled(shares)
+    with np.errstate(divide="ignore"):  # a token that starts or ends no pair has an empty row
+        sums = (shares.sum(axis=axis) for axis in (1, 0))
+        left, right = (diags_array(np.where(side > 0, side**-0.5, 0.0)) for side in sums)
+    scaled = (left @ shares @ right).tocsr()
     excess = float((scaled.data**2).sum()) - 1
     excess = excess if excess > ROUNDING else 0.0
     chance = (tokens - 1) ** 2 / max(pairs, 1)
@@ -83,16 +88,6 @@ def pair_counts(ids: Ids) -> csr_array:
         return coo_array(counts_of(pairs, size * size).reshape(size, size)).tocsr()
     codes, times = np.unique(pairs, return_counts=True)
     return coo_array((times, np.divmod(codes, size)), shape=(size, size)).tocsr()
-
-
-def _scaled(shares: csr_array) -> csr_array:
-    """P(i, j) / sqrt(p_i q_j); a token that starts or ends no pair has an empty row or column."""
-    from scipy.sparse import diags_array
-
-    with np.errstate(divide="ignore"):
-        sums = (shares.sum(axis=axis) for axis in (1, 0))
-        left, right = (np.where(side > 0, side**-0.5, 0.0) for side in sums)
-    return (diags_array(left) @ shares @ diags_array(right)).tocsr()
 
 
 def _singular_values(matrix: csr_array) -> NDArray[np.float64]:

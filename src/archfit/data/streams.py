@@ -23,10 +23,12 @@ from typing import Any, TypeAlias
 BLOCK_BYTES = 1 << 22
 HELD_PART_BYTES = 1 << 20  # an unfinished document is passed on once it is this long
 DOCUMENT_LINE = "<|doc|>"  # between documents of text; the separator of a BPE is called so, too
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
+Facts: TypeAlias = dict[str, int]  # rows, columns and channels of images
 PACKED = (".gz", ".xz", ".zst")
 XZ_MEMORY_BYTES = 512 << 20  # dictionaries beyond this are refused; `xz -9` needs 65 MB
 ZSTD_WINDOW_BYTES = 128 << 20  # what `zstd -d` itself accepts without --long
-ZSTD_FEED_BYTES = 1 << 11  # one zstd block of 4 bytes can give 128 KB: feed little at a time
+FEED_BYTES = 1 << 11  # 4 bytes of zstd can give 128 KB, one of xz 7 KB: unpack little at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class SourceFile:
 
     path: Path
     name: str
+    is_dataset: bool = False  # of Hugging Face: the name says which, and there is no file
 
     @property
     def suffix(self) -> str:
@@ -49,7 +52,9 @@ class SourceFile:
     def unpacked(self, ledger: Ledger) -> Iterator[bytes]:
         """The content, unpacked by the name's ending (.gz, .xz, .zst), some megabytes at a time."""
         chunks = self.chunks(ledger)
-        for chunk in _unpack(chunks, self) if self.packed else chunks:
+        if self.packed:
+            chunks = (b"".join(block.parts) for block in blocks_of(_unpack(chunks, self)))
+        for chunk in chunks:
             ledger.spend(len(chunk), self.name)
             yield chunk
 
@@ -103,9 +108,14 @@ class InputFile:
 class Ledger:
     """What one reading has met so far: files with their hashes, and bytes against the limit."""
 
-    def __init__(self, max_bytes: int, progress: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        max_bytes: int,
+        progress: Callable[[int], None] = lambda _: None,
+        facts: Facts | None = None,
+    ) -> None:
         self.files: dict[str, InputFile] = {}
-        self.facts: dict[str, int] = {}  # rows, columns and channels of images
+        self.facts: Facts = {} if facts is None else facts  # images must agree in them
         self.advance = progress  # called with the bytes of files read since the last call
         self._max_bytes = self._left = max_bytes
 
@@ -119,12 +129,6 @@ class Ledger:
         for name in self.files.keys() | before.keys():
             if before and before.get(name) != self.files.get(name):
                 raise changed_error(name)
-
-    def again(self) -> Ledger:
-        """A ledger for reading the same files once more, with the full limit and no progress."""
-        other = Ledger(self._max_bytes)
-        other.files = self.files
-        return other
 
     def spend(self, count: int, name: str) -> None:
         """Count bytes that `name` unpacks to; refuse those past the limit."""
@@ -141,13 +145,16 @@ def changed_error(name: str) -> ValueError:
 
 @contextlib.contextmanager
 def refused(
-    errors: type[Exception] | tuple[type[Exception], ...], what: str, way_out: str
+    errors: Errors, what: str, way_out: str, *, passing: Errors = MemoryError
 ) -> Iterator[None]:
     """Turn such errors of a library into a sentence: what is wrong, its reason, the way out."""
     try:
         yield
+    except passing:  # a sentence of our own, or no fault of the file
+        raise
     except errors as problem:
-        raise ValueError(f"{what} ({problem}); {way_out}") from problem
+        reason = str(problem).partition(" <_io.")[0]
+        raise ValueError(f"{what} ({reason}); {way_out}") from problem
 
 
 def optional_module(name: str, needed: str) -> Any:
@@ -159,71 +166,35 @@ def optional_module(name: str, needed: str) -> Any:
 
 
 def _unpack(chunks: Iterable[bytes], file: SourceFile) -> Iterator[bytes]:
-    """The unpacked stream; packed streams may follow one another, with zeros between them."""
+    """The unpacked stream; packed streams may follow one another, with zeros between them.
+
+    The file objects of gzip, lzma and zstandard are no substitute: they have no limit of memory
+    (lzma), and take a truncated file for a whole one (zstandard).
+    """
     suffix = file.path.suffix.lower()
     damage = f"{file.name} is damaged or needs more memory to unpack than allowed"
     unpacker = _decompressor(suffix)
-    for data in chunks:
-        while data or not unpacker.needs_input:
-            if unpacker.eof:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                unpacker = _decompressor(suffix)
-            with refused(Exception, damage, "fetch or pack it again"):  # each library has its own
-                unpacked = unpacker.decompress(data, BLOCK_BYTES)
-            yield unpacked
-            data = unpacker.unused_data if unpacker.eof else b""
+    for chunk in chunks:
+        for start in range(0, len(chunk), FEED_BYTES):
+            data = chunk[start : start + FEED_BYTES]
+            while data := data.lstrip(b"\0") if unpacker.eof else data:
+                unpacker = _decompressor(suffix) if unpacker.eof else unpacker
+                with refused(Exception, damage, "fetch or pack it again"):  # a zoo
+                    yield unpacker.decompress(data)
+                data = unpacker.unused_data if unpacker.eof else b""
     if not unpacker.eof:
         rule = "is truncated: its packed data ends too early"
         raise ValueError(f"{file.name} {rule}; fetch it again")
 
 
-def _decompressor(suffix: str) -> lzma.LZMADecompressor | _Gzip | _Zstd:
-    """One of bounded output that keeps the rest for the next call, as those of `lzma` do.
-
-    The file objects of gzip, lzma and zstandard are no substitute: they have no limit of memory
-    (lzma), and take a truncated file for a whole one (zstandard).
-    """
-    if suffix != ".xz":
-        return _Gzip() if suffix == ".gz" else _Zstd()
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
-
-
-class _Gzip:
-    """zlib's decompressor, which hands back input it did not get to, used as lzma's is."""
-
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(wbits=31)
-        self.needs_input, self.eof, self.unused_data = True, False, b""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        unpacked = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
-        self.needs_input = len(unpacked) < max_length
-        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
-        return unpacked
-
-
-class _Zstd:
-    """zstandard's decompressor, whose output has no bound of its own, used as lzma's is."""
-
-    def __init__(self) -> None:
-        zstandard = optional_module("zstandard", ".zst files need the zstandard")
-        self._zstd = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
-        self._waiting = self.unused_data = b""
-        self.needs_input, self.eof = True, False
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        waiting, place, size = self._waiting + data, 0, 0
-        unpacked: list[bytes] = []
-        while place < len(waiting) and size < max_length and not self._zstd.eof:
-            unpacked.append(self._zstd.decompress(waiting[place : place + ZSTD_FEED_BYTES]))
-            place += ZSTD_FEED_BYTES
-            size += len(unpacked[-1])
-        self._waiting = waiting[place:]
-        self.needs_input, self.eof = not self._waiting, self._zstd.eof
-        self.unused_data = self._zstd.unused_data + self._waiting
-        return b"".join(unpacked)
+def _decompressor(suffix: str) -> Any:
+    """What unpacks one stream a little at a time, with bounded memory."""
+    if suffix == ".gz":
+        return zlib.decompressobj(wbits=31)
+    if suffix == ".xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
+    zstandard = optional_module("zstandard", ".zst files need the zstandard")
+    return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,55 +229,31 @@ def blocks_of(documents: Iterable[bytes]) -> Blocks:
         yield DocumentBlock(parts, complete=True)
 
 
-class LineSeparator:
-    """A line between documents that reads `mark`; an empty mark means blank lines.
+def documents_between(chunks: Iterable[bytes], mark: bytes, *, is_line: bool = True) -> Blocks:
+    r"""What lies between lines that read `mark` (or, as `>` in FASTA, begin with it) in a stream.
 
-    Lines end with `\\n` or `\\r\\n`, each as it likes; the end of the line before belongs to it. A
-    mark that is no line of its own (`>` in FASTA) only begins the first line of a document.
+    An empty mark means blank lines. Lines end with \n or \r\n, each as it likes; the end of the
+    line before belongs to the mark. What follows the last mark of a chunk waits for more unless it
+    is long; then all of it but a possible beginning of the next mark goes out, cut between UTF-8
+    characters.
     """
-
-    def __init__(self, mark: bytes, *, is_line: bool = True) -> None:
-        self.mark, self.longest = mark, len(mark) + (4 if is_line else 1)
-        line = re.escape(mark) + (rb"\r?\n" if is_line else b"")
-        self._found = re.compile(rb"\n" + line)
-        self._leads = re.compile(rb"(?:" + line + rb")*" if is_line else b"")
-
-    def documents(self, chunks: Iterable[bytes]) -> Blocks:
-        """What lies between separators in a stream (empty documents are no documents).
-
-        What follows the last separator of a chunk waits for more unless it is long; then all of it
-        but a possible beginning of the next separator goes out, cut between UTF-8 characters.
-        """
-        rest, begun = b"", False  # begun: a part of the document of `rest` is already out
-        for chunk in chunks:
-            *ended, rest = self._found.split(rest + chunk)
-            parts = self._trimmed([part.removesuffix(b"\r") for part in ended], begun=begun)
-            begun = begun and not ended
-            if len(rest) >= HELD_PART_BYTES + 2 * self.longest:
-                rest = rest if begun else self._without_leads(rest)
-                cut = character_cut(rest, len(rest) - self.longest)
-                yield DocumentBlock([*parts, rest[:cut]], complete=False)
-                rest, begun = rest[cut:], True
-            elif parts:
-                yield DocumentBlock(parts, complete=True)
-        if self.mark and rest.endswith(b"\n" + self.mark):  # a last line that nothing ends
-            rest = rest[: -len(self.mark) - 1].removesuffix(b"\r")
-        yield DocumentBlock(self._trimmed([rest], begun=begun), complete=True)
-
-    def _trimmed(self, ended: list[bytes], *, begun: bool) -> list[bytes]:
-        """Ends of documents, of which the first may have begun before, without separators."""
-        parts = [*ended[:begun], *map(self._without_leads, ended[begun:])]
-        for place, part in enumerate(parts if not self.mark else ()):
-            while part.endswith(b"\n"):
-                part = part[:-1].removesuffix(b"\r")
-            parts[place] = part
-        return parts
-
-    def _without_leads(self, part: bytes) -> bytes:
-        """`part`, which starts a document, without separators; nothing if it is just a mark."""
-        leads = self._leads.match(part)
-        part = part[leads.end() :] if leads else part
-        return b"" if part == self.mark else part
+    between = re.compile(rb"\n" + re.escape(mark) + (rb"(?=\r?\n)" if is_line else b""))
+    lead = re.compile(rb"(?:\r?\n)?" if is_line else b"")  # the end of the mark's line
+    held, rest, begun = len(mark) + 4, b"\n", False  # begun: a part of that document is out
+    for chunk in chunks:
+        *ended, rest = between.split(rest + chunk)
+        parts = [part.removesuffix(b"\r") for part in ended]
+        parts = [*parts[:begun], *(lead.sub(b"", part, count=1) for part in parts[begun:])]
+        begun = begun and not ended
+        if len(rest) >= HELD_PART_BYTES + 2 * held:
+            cut = character_cut(rest, len(rest) - held)
+            part = rest[:cut] if begun else lead.sub(b"", rest[:cut], count=1)
+            yield DocumentBlock([*parts, part], complete=False)
+            rest, begun = rest[cut:], True
+        elif parts:
+            yield DocumentBlock(parts, complete=True)
+    rest = re.sub(rb"\r?\n" + re.escape(mark) + rb"\Z", b"", rest)  # a last line may not end
+    yield DocumentBlock([rest if begun else lead.sub(b"", rest, count=1)], complete=True)
 
 
 def character_cut(text: bytes, cut: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -18,16 +19,16 @@ from archfit.data.sources import HUGGING_FACE, DataSettings, KindHandler, each_f
 from archfit.data.streams import (
     DOCUMENT_LINE,
     Blocks,
+    Facts,
     InputFile,
     Ledger,
-    LineSeparator,
     SourceFile,
     blocks_of,
-    character_cut,
+    documents_between,
     optional_module,
     refused,
 )
-from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe
+from archfit.data.vocabulary import Bpe, Bytes, Characters, code_points, read_bpe, tokenizer_text
 from archfit.spec import lazy_numpy as np
 from archfit.spec.data_kinds import BYTE_VOCAB
 
@@ -41,7 +42,7 @@ _TUNE = re.compile(rb"^X:\s*\d+", re.MULTILINE)
 def binary_look(start: bytes) -> str:
     """A word for content that is no text, by its first bytes."""
     try:
-        start[: _whole_characters(start)].decode()
+        codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
         return "bytes that are no UTF-8 text"
     return "binary data" if b"\0" in start else ""
@@ -58,52 +59,34 @@ def text_blocks(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Blo
     The lines read `<|doc|>`, those of ABC are blank, unless told otherwise.
     """
     tables = {".jsonl": _json_documents, ".parquet": _parquet_documents}
-    if settings.kind == "text" and file.suffix in tables:
-        return blocks_of(tables[file.suffix](file, settings, ledger))
+    rows = dataset_documents if file.is_dataset else tables.get(file.suffix)
+    if settings.kind == "text" and rows:
+        return blocks_of(rows(file, settings, ledger))
     chunks = file.unpacked(ledger)
     if settings.kind != "bytes":
-        chunks = checked_utf8(chunks, file.name, settings.errors)
+        chunks = (text.encode() for text in decoded(chunks, file.name, settings.errors))
     usual = "" if settings.kind == "abc" else DOCUMENT_LINE
     mark = usual if settings.separator is None else settings.separator
-    return LineSeparator(mark.encode()).documents(chunks)
+    return documents_between(chunks, mark.encode())
 
 
-def checked_utf8(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[bytes]:
-    """The same text in whole characters, without a byte order mark at its start.
+def decoded(chunks: Iterable[bytes], name: str, errors: str) -> Iterator[str]:
+    """The text of a stream of UTF-8, without a byte order mark at its start.
 
     What is not UTF-8 is refused or replaced by U+FFFD.
     """
-    rest, offset = b"", 0
-    for chunk in chunks:
-        text = rest + chunk
-        if not offset and text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    decoder, before = codecs.getincrementaldecoder("utf-8-sig")(errors), 0
+    for chunk in itertools.chain(filter(None, chunks), [b""]):
+        if not before and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise ValueError(f"{name} is UTF-16; write it as UTF-8, for example by iconv -t utf-8")
-        cut = _whole_characters(text)
-        valid = _valid(text[:cut], name, offset, errors)
-        yield valid if offset else valid.removeprefix(codecs.BOM_UTF8)
-        rest, offset = text[cut:], offset + cut
-    if rest:
-        yield _valid(rest, name, offset, errors)
-
-
-def _whole_characters(text: bytes) -> int:
-    """Length without a last character that may go on in the next chunk."""
-    start = character_cut(text, len(text) - 1) if text else 0
-    lead = text[start] if text else 0
-    needed = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    return len(text) if start + needed <= len(text) else start
-
-
-def _valid(text: bytes, name: str, offset: int, errors: str) -> bytes:
-    try:
-        text.decode()
-    except UnicodeDecodeError as problem:
-        if errors == "replace":
-            return text.decode(errors="replace").encode()
-        where = f"byte 0x{text[problem.start]:02x} at offset {offset + problem.start}"
-        way_out = "use --errors replace, or --kind bytes"
-        raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
-    return text
+        try:
+            yield decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as problem:
+            offset = before + len(chunk) - len(problem.object) + problem.start
+            where = f"byte 0x{problem.object[problem.start]:02x} at offset {offset}"
+            way_out = "use --errors replace, or --kind bytes"
+            raise ValueError(f"{name} is not UTF-8: {where}; {way_out}") from problem
+        before += len(chunk)
 
 
 def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
@@ -112,7 +95,7 @@ def _json_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) ->
         if not line.strip():
             continue
         where = f"{file.name} line {number}"
-        text = _valid(line, where, 0, settings.errors)
+        text = "".join(decoded([line], where, settings.errors))
         with refused(
             (ValueError, RecursionError), f"{where} is not JSON", "write one object a line"
         ):
@@ -169,9 +152,9 @@ def _column_documents(
             yield document
 
 
-def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
+def dataset_documents(file: SourceFile, settings: DataSettings, ledger: Ledger) -> Iterator[bytes]:
     """The text field of each row of a data set; the ledger gets a hash over all of them."""
-    dataset, name = _load_dataset(source)
+    dataset, name = _load_dataset(file.name)
     field = _column(dataset.column_names, name, settings)
     digest, size = hashlib.sha256(), 0
     for rows in dataset.select_columns([field]).iter(batch_size=ROWS_AT_ONCE):
@@ -184,17 +167,25 @@ def dataset_documents(source: str, settings: DataSettings, ledger: Ledger) -> It
 
 
 def _load_dataset(source: str) -> tuple[Any, str]:
-    """The `datasets.Dataset` that `source` names and a name for it without the folders above."""
+    """The `datasets.Dataset` that `source` names and a name for it without the folders above.
+
+    One word after the name is a split if it looks like one, else a configuration.
+    """
     # Offline unless the user says otherwise; the library reads this when first imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     datasets = optional_module("datasets", f"{source} needs the datasets")
-    name, config, split = _dataset_parts(source)
+    name, config, split, *more = [*source.removeprefix(HUGGING_FACE).split(":"), "", ""]
+    if not name or len(more) > 2:
+        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
+    if config in _SPLITS and not split:
+        config, split = "", config
+    split = split or DEFAULT_SPLIT
     way_out = "give a folder of data files or of save_to_disk, or a data set in the local cache"
     with refused(Exception, f"data set {name!r} cannot be loaded offline", way_out):  # a zoo
         if Path(name, "dataset_info.json").exists() or Path(name, "dataset_dict.json").exists():
             rows = datasets.load_from_disk(name)
         else:
-            rows = datasets.load_dataset(name, config)
+            rows = datasets.load_dataset(name, config or None)
     if isinstance(rows, datasets.DatasetDict):
         if split not in rows:
             there = ", ".join(rows)
@@ -203,32 +194,19 @@ def _load_dataset(source: str) -> tuple[Any, str]:
     return rows, ":".join((HUGGING_FACE + Path(name).name, *filter(None, (config, split))))
 
 
-def _dataset_parts(source: str) -> tuple[str, str | None, str]:
-    """Name, configuration and split; one word after the name is a split if it looks like one."""
-    name, *rest = source.removeprefix(HUGGING_FACE).split(":")
-    if not name or len(rest) > 2:
-        raise ValueError(f"{source!r} is not hf:NAME[:CONFIG][:SPLIT]")
-    if len(rest) == 1:
-        return (name, None, rest[0]) if rest[0] in _SPLITS else (name, rest[0], DEFAULT_SPLIT)
-    config, split = rest or (None, DEFAULT_SPLIT)
-    return name, config or None, split or DEFAULT_SPLIT
-
-
-def text_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Bpe | Bytes | None:
+def text_vocabulary(
+    settings: DataSettings, contents: Iterable[bytes], _facts: Facts
+) -> Bpe | Bytes | None:
     """A given tokenizer, or bytes, or None where a BPE is trained when the split is known."""
     for _ in contents:  # is read all the same, and bytes are what they are
         pass
     if settings.tokenizer is None:
         is_bytes = settings.kind == "bytes" or settings.vocab in (None, BYTE_VOCAB)
         return Bytes(size=settings.rows(BYTE_VOCAB, "bytes")) if is_bytes else None
-    name = settings.tokenizer.name
-    what = f"{name} is not a tokenizer.json: it is not UTF-8"
-    with refused(UnicodeDecodeError, what, "give another file"):
-        text = settings.tokenizer.read_text(encoding="utf-8")
-    return read_bpe(text, name)
+    return read_bpe(tokenizer_text(settings.tokenizer), settings.tokenizer.name)
 
 
-def character_vocabulary(settings: DataSettings, contents: Iterable[bytes]) -> Characters:
+def character_vocabulary(settings: DataSettings, contents: Iterable[bytes], _: Facts) -> Characters:
     """All characters that occur in UTF-8 text, by code point."""
     seen = np.zeros(0x110000, bool)
     for content in contents:

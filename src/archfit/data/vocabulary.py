@@ -23,9 +23,12 @@ from archfit.data.streams import DOCUMENT_LINE, DocumentBlock, character_cut, re
 from archfit.spec import lazy_numpy as np
 from archfit.spec.bounded_json import parse_object
 from archfit.spec.data_kinds import LARGEST_VOCAB
+from archfit.spec.files import LARGEST_TOKENIZER, read_bounded
 from archfit.spec.lazy_numpy import NDArray
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tokenizers import Tokenizer
 
 Ids: TypeAlias = "NDArray[np.integer]"
@@ -113,6 +116,24 @@ class Vocabulary(abc.ABC):
         return json.dumps(document, indent=1) + "\n"
 
 
+class TableVocabulary(Vocabulary):
+    """Ids of the values in a table; the one after the last value ends a document."""
+
+    @property
+    @abc.abstractmethod
+    def values(self) -> NDArray[np.generic]:
+        """What each id stands for."""
+
+    @property
+    def separator(self) -> int:
+        """The id after the last value."""
+        return len(self.values)
+
+    def content_of(self, ids: Ids) -> bytes:
+        """The values themselves."""
+        return self.values[ids].tobytes()
+
+
 def encode_upper_bits(block: DocumentBlock, bits: int, separator: int) -> Ids:
     """One token a byte, its upper `bits`; shifting is far faster than looking up in a table."""
     joined = b"\0".join([*block.parts, b""] if block.complete else block.parts)
@@ -152,7 +173,7 @@ class Bytes(Vocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Characters(Vocabulary):
+class Characters(TableVocabulary):
     """The characters of `alphabet` in its order, and the separator."""
 
     name: ClassVar[str] = "characters"
@@ -160,14 +181,14 @@ class Characters(Vocabulary):
     size: int
 
     @property
-    def separator(self) -> int:
-        """The id after the last character."""
-        return len(self.alphabet)
+    def values(self) -> NDArray[np.uint32]:
+        """Their code points."""
+        return code_points(self.alphabet)
 
     def encode(self, block: DocumentBlock) -> Ids:
         """One id a character."""
         texts = [part.decode() for part in block.parts]
-        known, codes = code_points(self.alphabet), code_points("".join(texts))
+        known, codes = self.values, code_points("".join(texts))
         ids = np.searchsorted(known, codes)
         strange = codes[known[np.minimum(ids, len(known) - 1)] != codes]
         if strange.size:
@@ -177,7 +198,7 @@ class Characters(Vocabulary):
 
     def content_of(self, ids: Ids) -> bytes:
         """The text, in UTF-8."""
-        return code_points(self.alphabet)[ids].tobytes().decode("utf-32-le").encode()
+        return self.values[ids].tobytes().decode("utf-32-le").encode()
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
@@ -242,6 +263,13 @@ def train_bpe(texts: Iterator[str], vocab: int) -> Bpe:
     trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return _with_separator(tokenizer)
+
+
+def tokenizer_text(path: Path) -> str:
+    """The content of a tokenizer.json of anybody, which must be a file of reasonable size."""
+    what = f"--tokenizer {path.name} cannot be read"
+    with refused((ValueError, IsADirectoryError), what, "give another tokenizer.json"):
+        return read_bounded(path, LARGEST_TOKENIZER).decode()
 
 
 def tokenizer_object(content: bytes, name: str) -> dict[str, Any]:
