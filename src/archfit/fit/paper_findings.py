@@ -38,7 +38,7 @@ def all_findings() -> tuple[EvidenceFinding, ...]:
         *_rank_costs(evidence_fits(RANK, SIDE)),
         _rank_and_depth(capped, ranks),
         _rank_or_ratio(capped),
-        *_rank_long(),
+        _rank_long(),
         *depth_findings.crossing_findings(),
         *_attention(),
         *_position_ranks(evidence_fits("wies-positions")),
@@ -107,9 +107,9 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
         and item.family.embedding.inner_size == CAPS[0]
     ]
     claim, measures = "rank-and-depth", [measure for _, measure in found]
-    inside = [(shape, measure) for shape, measure in found if evidence.is_inside(claim, shape)]
-    verdict = evidence.all_larger(itertools.pairwise(measure for _, measure in inside))
-    return finding(claim, measures, verdict, [shape for shape, _ in inside])
+    inside = {shape: share for shape, share in found if evidence.is_inside(claim, shape)}
+    verdict = evidence.all_larger(itertools.pairwise(inside.values()))
+    return finding(claim, measures, verdict, inside)
 
 
 def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
@@ -143,33 +143,25 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     return finding("rank-or-ratio", measures, verdict, shapes_of(fits, (deep,)))
 
 
-def _rank_long() -> Iterator[EvidenceFinding]:
+def _rank_long() -> EvidenceFinding:
     """At each quarter of a long training: the share of blocks that a full rank saves."""
-    if len(records := evidence_records("rank-long")) < 3:  # the low rank, and a line of full ones
-        return
+    measures, records = [], evidence_records("rank-long")  # the low rank, and a line of full ones
     half = depth_findings.single_run_error(records[0].spec.data_hash)
-    measures = []
-    for quarter in range(1, 5):
-        losses = {}
-        for record in records:
-            at = record.evaluations[len(record.evaluations) * quarter // 4 - 1]
-            losses[record.spec.architecture] = at.heldout_nats_per_token
-        (capped,) = (shape for shape in losses if shape.embedding.inner_size)
-        full = {shape.block_params: loss for shape, loss in losses.items() if shape != capped}
-        own = capped.block_params
-        value, low, high = (
-            None if off is None else 1 - _size_of_loss(full, losses[capped] + off) / own
-            for off in (0.0, None if half is None else -half, half)
-        )
-        tokens = records[0].spec.training_tokens * quarter / 4
-        what, estimate = (
-            f"after {tokens / 1e6:.0f}M tokens",
-            Estimate(value=value, low=low, high=high),
-        )
-        measures.append(Measure(what=what, at=tokens, estimate=estimate, unit="share", seeds=1))
-    verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
     shapes, trained_on = [r.spec.architecture for r in records], records[0].spec.training_tokens
-    yield finding("rank-long", measures, verdict, shapes, trained_on)
+    (capped,) = (shape for shape in shapes if shape.embedding.inner_size)
+    for quarter in range(1, 5):
+        at = [r.evaluations[len(r.evaluations) * quarter // 4 - 1] for r in records]
+        losses = {s: e.heldout_nats_per_token for s, e in zip(shapes, at, strict=True)}
+        own = losses.pop(capped)
+        full = {shape.block_params: loss for shape, loss in losses.items()}
+        low, value, high = (
+            1 - _size_of_loss(full, own + off) / capped.block_params for off in (-half, 0.0, half)
+        )
+        tokens, share = trained_on * quarter / 4, Estimate(value=value, low=low, high=high)
+        what = f"after {tokens / 1e6:.0f}M tokens"
+        measures.append(Measure(what=what, at=tokens, estimate=share, unit="share", seeds=1))
+    verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
+    return finding("rank-long", measures, verdict, shapes, trained_on)
 
 
 def _size_of_loss(losses: Mapping[int, float], wanted: float) -> float:
@@ -207,11 +199,10 @@ def _position_ranks(fits: Fits) -> Iterator[EvidenceFinding]:
 def _attention() -> Iterator[EvidenceFinding]:
     """What wide attention costs, whether the cost rises all the way, and which depth serves it.
 
-    In the paper's networks; until those are packed in ours, which its claims are not about. Their
-    shares stand for models with wide heads and a usual feed-forward layer.
+    In the paper's networks; the shares of ours, which its claims are not about, stand for models
+    with wide heads and a usual feed-forward layer.
     """
-    sweep = "wies-attention" if evidence_records("wies-attention") else "wide-attention"
-    fits = evidence_fits(sweep)
+    fits = evidence_fits("wies-attention")
     largest = max(cell.size for cell in fits.cells)
     tried = {cell.architecture.depth for cell in fits.cells}
     cells, depths = {}, []
@@ -228,7 +219,7 @@ def _attention() -> Iterator[EvidenceFinding]:
     sooner = (most.is_below(max(tried)), least.is_above(min(tried)))
     shallow = evidence.verdict_of(sooner, (most.is_above(min(tried)),))
     shares, shapes = _attention_shares(fits), shapes_of(fits, tried)
-    words = {"sweep": sweep, "tried": " and ".join(map(str, sorted(tried)))}
+    words = {"tried": " and ".join(map(str, sorted(tried)))}
     paper = evidence.all_above(WORTH, shares[4], shares[16])  # the ratios of the paper
     yield finding("attention", shares.values(), paper, shapes, **words)
     yield finding("attention-rises", rises, evidence.all_above(0, *rises), shapes, **words)
@@ -302,11 +293,12 @@ def _in_bits(
     among: int,
 ) -> dict[str, Measure]:
     """Bits a byte of the others less those of the reference, by their names."""
-    found = differences(reference, [*others.values()], pooled=[*cells.values()], among=among)
-    named = sorted(zip(others, found, strict=True), key=lambda pair: pair[0])
+    names = sorted(others)
+    own = [others[name] for name in names]
+    found = differences(reference, own, pooled=[*cells.values()], among=among)
     return {
         name: Measure(what=name, estimate=item.estimate, unit="bits a byte", seeds=item.seeds)
-        for name, item in named
+        for name, item in zip(names, found, strict=True)
     }
 
 
