@@ -225,12 +225,11 @@ def _table(
         empty = f"this [[{path[0]}]] is empty; give it a key such as depth = [3, 6]"
         raise file.refusal(path, empty)
     _check_keys(file, path, content, ROW_READERS)
-    values = {key: (value,) for key, value in base.items()}
-    for key, value in content.items():
-        values[key] = _values(file, (*path, key), value)
-        if not values[key]:
-            raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
-    table = _Table(file=file, path=path, content=content, values=values)
+    own = {key: _values(file, (*path, key), value) for key, value in content.items()}
+    for key in (key for key, values in own.items() if not values):
+        raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
+    shared = {key: (value,) for key, value in base.items() if key not in own}
+    table = _Table(file=file, path=path, content=content, values=own | shared)
     _check_match(table)
     _check_lengths(table)
     return table
