@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from archfit.fit.cells import Repeated
 from archfit.fit.curves import CUBIC, QUADRATIC, QUARTIC, FormFits, Reals, fit_form, values
 from archfit.fit.noise import LEAST_DEGREES, TAIL
 from archfit.spec import lazy_numpy as np
@@ -24,22 +25,12 @@ LEAST_NOISE = 1e-6  # bits, of data that are learnt by heart
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DepthPoint:
+class DepthPoint(Repeated):
     """A depth at one size: the network's parameters and its loss by seed."""
 
     depth: int
     params: int
     losses: tuple[float, ...]  # bits per byte, or per symbol
-
-    @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return math.fsum(self.losses) / len(self.losses)
-
-    @property
-    def squares(self) -> float:
-        """Sum of squares about the mean."""
-        return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +107,7 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
 
 def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     """Standard deviation of a run and its degrees of freedom; None where it cannot be known."""
-    degrees = sum(len(point.losses) - 1 for point in points)
+    degrees = sum(point.seeds - 1 for point in points)
     if degrees >= LEAST_DEGREES:
         std = math.sqrt(math.fsum(point.squares for point in points) / degrees)
         return max(std, LEAST_NOISE), degrees
@@ -124,7 +115,7 @@ def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     if spare < LEAST_DEGREES:
         return None
     logs = np.log([point.depth for point in points])
-    losses, seeds = zip(*((point.mean, len(point.losses)) for point in points), strict=True)
+    losses, seeds = zip(*((point.mean, point.seeds) for point in points), strict=True)
     weights = np.array(seeds, dtype=float)
     _, left = fit_form(QUARTIC, logs - logs.mean(), np.array([losses]), weights)
     return max(math.sqrt(float(left[0]) / spare), LEAST_NOISE), spare
@@ -138,7 +129,7 @@ def _fit(
     logs = np.log([point.depth for point in points])
     u = logs - logs.mean()
     losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
-    precisions = np.array([len(point.losses) / std**2 for point in points])
+    precisions = np.array([point.seeds / std**2 for point in points])
     forms = tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if len(points) >= f.free + 2)
     return FormFits.of(forms, u, losses, precisions, degrees), np.linspace(u[0], u[-1], GRID)
 
