@@ -95,7 +95,7 @@ def test_a_worker_whose_own_child_lives_on_is_seen_to_be_dead(
 def test_without_wait_cells_of_others_are_left_to_them(data: PreparedData, tmp_path: Path) -> None:
     cells = CellQueue(tiny_specs(data, 1), tmp_path)
     (spec,) = cells.pending
-    cells.note(spec, {"event": "held"})
+    cells.note(spec, {"event": "held"}, SweepWatcher())
     cells.pending.clear()
     cells.last_look = time.monotonic() + 1e6  # nobody has looked
     run_here(

@@ -123,9 +123,7 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
                 if not running:  # others are at the cells that are left
                     time.sleep(patience)
                 for reference in ray.wait([*running], timeout=patience)[0] if running else ():
-                    cell, event = running.pop(reference), _answer(ray, reference)
-                    cells.note(cell, event)
-                    watch.ended(cell, str(event.get("reason", event["event"])))
+                    cells.note(running.pop(reference), _answer(ray, reference), watch)
                 watch.passes()
                 raise_noted()
                 runner.check_is_there(options.out)

@@ -50,6 +50,25 @@ class RunnerOptions:
         check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
 
 
+class SweepWatcher:
+    """What is told how a sweep goes; this one shows nothing, and the command line's show it."""
+
+    def begins(self, cells: "CellQueue") -> None:
+        """The list is there; it changes while the runner works."""
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """A cell is being trained, from this step on."""
+
+    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
+        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
+
+    def ended(self, spec: RunSpec, how: str) -> None:
+        """A cell is no longer trained: finished, or the reason."""
+
+    def passes(self) -> None:
+        """Time passes; comes at least once a second."""
+
+
 class CellQueue:
     """The cells of a sweep as one runner sees them."""
 
@@ -101,9 +120,10 @@ class CellQueue:
         """How many are neither done nor given up, wherever they are."""
         return self.total - len(self.done) - len(self.skipped) - len(self.failed)
 
-    def note(self, spec: RunSpec, event: dict[str, object]) -> None:
+    def note(self, spec: RunSpec, event: dict[str, object], watch: SweepWatcher) -> None:
         """What became of a cell, as its worker or the death of it says."""
         reason = str(event.get("reason", ""))
+        watch.ended(spec, reason or str(event["event"]))
         match event["event"]:
             case "finished":
                 self.done.append(spec)
@@ -119,25 +139,6 @@ class CellQueue:
                 self.pending.append(spec)
             case _:  # it cannot be trained, and would not be the next time
                 self.failed[spec] = reason
-
-
-class SweepWatcher:
-    """What is told how a sweep goes; this one shows nothing, and the command line's show it."""
-
-    def begins(self, cells: CellQueue) -> None:
-        """The list is there; it changes while the runner works."""
-
-    def started(self, spec: RunSpec, step: int) -> None:
-        """A cell is being trained, from this step on."""
-
-    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
-
-    def ended(self, spec: RunSpec, how: str) -> None:
-        """A cell is no longer trained: finished, or the reason."""
-
-    def passes(self) -> None:
-        """Time passes; comes at least once a second."""
 
 
 class SweepStopped(Exception):
