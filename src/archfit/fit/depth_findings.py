@@ -130,7 +130,9 @@ def _law_width(depth: float) -> float:
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
-    measures = [evidence.depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
+    measures = [
+        evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size) for item in items
+    ]
     law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
         bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
         for item in items

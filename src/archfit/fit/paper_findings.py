@@ -14,7 +14,14 @@ from archfit.fit import depth_findings, evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import differences
 from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
-from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, evidence_records, finding
+from archfit.fit.evidence import (
+    EvidenceFinding,
+    Measure,
+    evidence_fits,
+    evidence_records,
+    finding,
+    measured,
+)
 from archfit.fit.fitted import Fits
 from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
@@ -49,10 +56,10 @@ def all_findings() -> tuple[EvidenceFinding, ...]:
 
 
 def _by_inner_sizes(fits: Fits) -> dict[InnerSizes, CellResult]:
-    shapes = ((cell.architecture, cell) for cell in fits.cells if cell.architecture.width == WIDTH)
     return {
         (s.embedding.inner_size, s.positions.inner_size, getattr(s.head, "inner", None)): cell
-        for s, cell in shapes
+        for cell in fits.cells
+        if (s := cell.architecture).width == WIDTH
     }
 
 
@@ -76,7 +83,7 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
     for claim, tables in (("rank", ("embedding", "positions")), ("rank-of-tokens", ("embedding",))):
         items = [item for item in fits.redundancy if item.bottleneck == tables and item.ratio < 1]
         shares = {
-            rank: evidence.share_of(item, f"rank {rank} of {WIDTH}")
+            rank: measured(item, f"rank {rank} of {WIDTH}", "share", item.ratio)
             for item in items
             for rank in (item.family.embedding.inner_size,)
         }
@@ -99,7 +106,7 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
 def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
     """What rank 16 wastes at widths of 250 to 300, by depth."""
     found = [
-        (item.cell.architecture, evidence.share_of(item, f"{depth} x {width}"))
+        (item.cell.architecture, measured(item, f"{depth} x {width}", "share", item.ratio))
         for fits, depth, width in ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
         for item in fits.redundancy
         if (item.family.depth, item.cell.architecture.width) == (depth, width)
@@ -120,10 +127,12 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     """
     shares = {
         (depth, cap): [
-            evidence.share_of(
+            measured(
                 item,
                 f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
-                series=f"{depth} layers, rank {cap}",
+                "share",
+                item.ratio,
+                f"{depth} layers, rank {cap}",
             )
             for item in fits.redundancy
             if (item.family.depth, item.family.embedding.inner_size) == (depth, cap)
@@ -210,7 +219,8 @@ def _attention() -> Iterator[EvidenceFinding]:
         wide = [cell for cell in fits.cells if round(cell.architecture.attention_ratio) == ratio]
         cells[ratio] = min((c for c in wide if c.size > 0.9 * largest), key=lambda cell: cell.mean)
         best = [d for d in fits.best_depth if round(2 ** (d.family.attention_step / 14)) == ratio]
-        depths.append(evidence.depth_at(max(best, key=lambda item: item.size), f"ratio {ratio}"))
+        largest_best = max(best, key=lambda item: item.size)
+        depths.append(measured(largest_best, f"ratio {ratio}", "layers", largest_best.size))
     rises = [
         evidence.loss_difference(fits, cells[wide], cells[narrow], f"ratio {wide} less {narrow}")
         for narrow, wide in itertools.pairwise(RATIOS)
@@ -230,14 +240,12 @@ def _attention() -> Iterator[EvidenceFinding]:
 
 def _attention_shares(fits: Fits) -> dict[int, Measure]:
     """By the ratio: what it wastes at its best depth."""
-    wasted = {
-        ratio: [item for item in fits.redundancy if round(item.ratio) == ratio]
-        for ratio in RATIOS[1:]
-    }
-    return {
-        ratio: evidence.share_of(min(items, key=lambda item: item.cell.mean), f"ratio {ratio}")
-        for ratio, items in wasted.items()
-    }
+    found = {}
+    for ratio in RATIOS[1:]:
+        items = [item for item in fits.redundancy if round(item.ratio) == ratio]
+        best = min(items, key=lambda item: item.cell.mean)
+        found[ratio] = measured(best, f"ratio {ratio}", "share", best.ratio)
+    return found
 
 
 def _other_data() -> Iterator[EvidenceFinding]:
@@ -297,8 +305,7 @@ def _in_bits(
     own = [others[name] for name in names]
     found = differences(reference, own, pooled=[*cells.values()], among=among)
     return {
-        name: Measure(what=name, estimate=item.estimate, unit="bits a byte", seeds=item.seeds)
-        for name, item in zip(names, found, strict=True)
+        name: measured(item, name, "bits a byte") for name, item in zip(names, found, strict=True)
     }
 
 
