@@ -7,11 +7,13 @@ idle. On a CPU every worker has threads of its own and trains one cell at a time
 import ctypes
 import os
 import selectors
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, device_bytes, gpu_share
+from archfit.spec.signals import stop_requests
 from archfit.sweep import runner
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher, Worker
 
@@ -97,12 +99,11 @@ def run_here(
     """
     pool = _WorkerPool(cells, options, slots, watch)
     watch.begins(cells)
-    with runner.noted_signals() as raise_noted:
+    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
         try:
             while pool.assign_cells() or (wait and cells.elsewhere):
                 pool.listen()
-                raise_noted()
-                runner.check_is_there(options.out)
+                runner.end_if_asked(request, options.out)
         finally:
             pool.end()
 
@@ -139,7 +140,8 @@ class _WorkerPool:
             if slot.worker and slot in speaking:
                 for event in slot.worker.events():
                     self._act_on(slot, event)
-            elif slot.worker and slot.worker.is_dead():
+            elif slot.worker and slot.worker.process.poll() is not None:
+                # A child of its own may keep what it speaks through open.
                 self._act_on(slot, slot.worker.death())
         self.watch.passes()
 

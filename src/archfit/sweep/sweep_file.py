@@ -30,15 +30,14 @@ import difflib
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
 from archfit.spec import InvalidValue, RunSpec
 from archfit.spec.errors import brief, check_at_least
-from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
-from archfit.sweep.sweep import Corpus, Sweep, block_size, matched_width, used_corpora
+from archfit.sweep.sweep import Corpus, Sweep, at_size, block_size, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
 
 Value: TypeAlias = str | int | float
@@ -55,7 +54,7 @@ def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sw
 
     The file may be anybody's: it is read in bounded time and memory, or refused.
     """
-    file = read_toml(path, most_bytes=LARGEST_SWEEP_FILE)
+    file = read_toml(path)
     _check_keys(file, (), file.tables, TOP_KEYS)
     seeds = _seeds(file)
     tables = _tables(file, {"precision": precision, **_base(file)})
@@ -323,16 +322,16 @@ def _options(row: dict[str, Value]) -> RunOptions:
         return options
     block_params = int(row[BLOCK_PARAMS])
     check_at_least(1, block_params=block_params)
-    width = matched_width(options, block_params)
-    found = block_size(replace(options, width=width))
+    options = at_size(options, block_params, block_size)
+    found = block_size(options)
     miss = found / block_params - 1
     if abs(miss) > MOST_MISS:
         raise InvalidValue(
             BLOCK_PARAMS,
             block_params,
             f"cannot be met at {{depth}}={options.depth} with {{heads}}={options.heads}: the "
-            f"nearest width, {width}, has {found:,} block weights, {abs(miss):.1%} "
+            f"nearest width, {options.width}, has {found:,} block weights, {abs(miss):.1%} "
             f"{'more' if miss > 0 else 'fewer'} where 5% are allowed",
             f"use {{block_params}} = {found}, another depth or other heads",
         )
-    return replace(options, width=width)
+    return options

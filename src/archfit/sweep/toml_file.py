@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from archfit.spec import InvalidValue, open_regular
 from archfit.spec.errors import MOST, check_at_least
+from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.sizes import parse_size
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
@@ -53,9 +54,9 @@ class TomlFile:
         return ValueError(f"{self.name} line {line}: {problem}")
 
 
-def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
+def read_toml(path: Path) -> TomlFile:
     """The file, read in bounded time and memory; a sentence says why it is none."""
-    name, text = path.name, _text(path, most_bytes)
+    name, text = path.name, _text(path)
     if overlong := overlong_key_line(text):
         raise ValueError(
             f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
@@ -75,13 +76,14 @@ def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
         ) from problem
 
 
-def _text(path: Path, most_bytes: int) -> str:
+def _text(path: Path) -> str:
     content = b""
     try:
         with open_regular(path) as file:
-            content = file.read(most_bytes + 1)
-        if len(content) > most_bytes:
-            raise ValueError(f"it has over {most_bytes:,} bytes; write grids in place of cells")
+            content = file.read(LARGEST_SWEEP_FILE + 1)
+        if len(content) > LARGEST_SWEEP_FILE:
+            most = f"{LARGEST_SWEEP_FILE:,} bytes"
+            raise ValueError(f"it has over {most}; write grids in place of cells")
         return content.decode().replace("\r\n", "\n")  # as tomllib does it
     except UnicodeDecodeError as problem:
         line, byte = content[: problem.start].count(b"\n") + 1, content[problem.start]
