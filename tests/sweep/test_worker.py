@@ -106,6 +106,7 @@ def test_a_line_that_is_no_spec_ends_it_with_a_sentence(worker: Worker) -> None:
     assert str(said[-1]["reason"]).startswith("ended with status 2: archfit: a line of standard")
 
 
+@pytest.mark.slow  # the runner killed by kill -9 leaves such a worker, too
 def test_when_nobody_asks_any_more_the_run_is_saved_and_the_worker_ends(
     worker: Worker, data: PreparedData, tmp_path: Path
 ) -> None:
