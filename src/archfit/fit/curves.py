@@ -92,18 +92,21 @@ def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[
 
 
 def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
-    """Power laws: the exponent that explains most of a grid, at the top of a parabola through it
+    """Power laws: the exponent of a grid that leaves least, at the foot of a parabola through it
     and its neighbours."""
-    share, alphas = weights / weights.sum(), np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
+    alphas, root = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS), np.sqrt(weights)
     bends = bend(alphas[:, None], u)
-    bends = bends - (bends @ share)[:, None]
-    small = losses - losses.mean(axis=1, keepdims=True)  # such numbers lose fewer digits
-    explained = ((small * share) @ bends.T) ** 2 / (bends**2 @ share)  # of the squares
-    best, every = np.clip(explained.argmax(axis=1), 1, ALPHAS - 2), np.arange(len(losses))
-    before, at, after = (explained[every, best + step] for step in (-1, 0, 1))
-    bent = 2 * at - before - after
-    step = np.clip((after - before) / np.where(bent > 0, 2 * bent, 1), -1, 1)
-    moved = np.where(bent > 0, step, np.sign(after - before))
+    first = np.broadcast_to(root / np.sqrt(weights.sum()), bends.shape)
+    second = bends * root - first * (first * bends * root).sum(axis=1, keepdims=True)
+    second = second / np.linalg.norm(second, axis=1, keepdims=True)
+    scaled = (losses - losses.mean(axis=1, keepdims=True)) * root  # small: fewer digits are lost
+    left = (scaled**2).sum(axis=1, keepdims=True)
+    left = left - ((scaled @ first.T) ** 2 + (scaled @ second.T) ** 2)
+    best, every = np.clip(left.argmin(axis=1), 1, ALPHAS - 2), np.arange(len(losses))
+    before, at, after = (left[every, best + step] for step in (-1, 0, 1))
+    bent = before - 2 * at + after
+    step = np.clip((before - after) / np.where(bent > 0, 2 * bent, 1), -1, 1)
+    moved = np.where(bent > 0, step, np.sign(before - after))
     alpha = alphas[best] + moved * (alphas[1] - alphas[0])
     for _ in range(2):  # a parabola through the grid is a little off
         alpha = _refined(alpha, u, losses, weights)
