@@ -33,7 +33,7 @@ def kinds(effect: float, families: int = 8) -> list[KindCurves]:
         }
         curves = depth_curves(str(at), sizes)
         features = {"told": told, "chance": chance}
-        found.append(KindCurves(kind=f"k{at}", family=f"f{at}", curves=curves, features=features))
+        found.append(KindCurves(family=f"f{at}", curves=curves, features=features))
     return found
 
 

@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from archfit.fit.conclusions import conclusions
+from archfit.fit.curves import CONSTANT, LINE
 from archfit.fit.depths import Crossing
 from archfit.fit.fitted import Fits, fitted
-from archfit.fit.laws import Law, compared, constant, line, transition_laws
+from archfit.fit.laws import Law, compared, transition_laws
 from archfit.spec import Architecture
 from archfit.spec.estimate import Estimate
 from tests_curves import MIDDLE, Curve, by_depth, power_law, quadratic, shape, simulated, widths
@@ -130,7 +131,8 @@ def test_forms_are_judged_by_the_points_that_were_left_out() -> None:
     x, y = np.array([1.0, 2.0, 4.0, 7.0]), np.array([3.0, 2.6, 2.1, 1.9])
     weights = np.array([1.0, 4.0, 1.0, 2.0])
     found = {
-        error.form: error for error in compared({"line": line, "mean": constant}, x, y, weights)
+        error.form: error
+        for error in compared({"line": (LINE, x), "mean": (CONSTANT, x)}, y, weights)
     }
     misses = []
     for at in range(4):

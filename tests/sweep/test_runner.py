@@ -11,7 +11,7 @@ import pytest
 from archfit.data.prepared import PreparedData
 from archfit.spec import RunSpec
 from archfit.spec.files import is_held
-from archfit.sweep.runner import TRIES, CellQueue
+from archfit.sweep.runner import TRIES, CellQueue, SweepWatcher
 from tests_sweeps import (
     PATIENCE,
     started,
@@ -107,7 +107,7 @@ def test_a_cell_whose_process_dies_is_tried_after_the_others_and_given_up_in_the
     while (spec := cells.next(anything)) is not None:
         order.append(spec)
         died: dict[str, object] = {"event": "died", "reason": "killed by signal 11"}
-        cells.note(spec, died if spec == specs[0] else {"event": "finished"})
+        cells.note(spec, died if spec == specs[0] else {"event": "finished"}, SweepWatcher())
     assert order == [*specs, specs[0], specs[0]]
     assert len(order) == len(specs) - 1 + TRIES
     assert cells.failed == {specs[0]: "killed by signal 11 (3 times)"}
@@ -117,7 +117,7 @@ def test_a_cell_whose_process_dies_is_tried_after_the_others_and_given_up_in_the
 def test_a_refused_cell_is_not_tried_again(specs: Specs, tmp_path: Path) -> None:
     cells = CellQueue(specs, tmp_path)
     assert cells.next(anything) == specs[0]
-    cells.note(specs[0], {"event": "refused", "reason": "context=9 is too long"})
+    cells.note(specs[0], {"event": "refused", "reason": "context=9 is too long"}, SweepWatcher())
     assert everything(cells) == list(specs[1:])
     assert cells.failed == {specs[0]: "context=9 is too long"}
 
@@ -128,7 +128,7 @@ def test_one_that_ran_out_of_memory_is_tried_once_more_alone(specs: Specs, tmp_p
     for alone in (False, True):
         assert cells.next(anything) == specs[0]
         assert (specs[0] in cells.alone) is alone
-        cells.note(specs[0], event)
+        cells.note(specs[0], event, SweepWatcher())
     assert cells.next(anything) is None
     assert cells.failed == {specs[0]: "too large"}
 
@@ -139,7 +139,7 @@ def test_one_that_was_held_meanwhile_is_not_lost(
     monkeypatch.setattr("archfit.sweep.runner.SECONDS_BETWEEN_LOOKS", 0.0)
     cells = CellQueue(specs[:1], tmp_path)
     assert cells.next(anything) == specs[0]
-    cells.note(specs[0], {"event": "held"})
+    cells.note(specs[0], {"event": "held"}, SweepWatcher())
     assert cells.next(anything) == specs[0]
 
 

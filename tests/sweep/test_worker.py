@@ -52,7 +52,7 @@ def steps_made(worker: Worker, cell: RunSpec) -> None:
         pass
 
 
-def test_a_worker_answers_each_cell_and_takes_the_next(
+def test_a_worker_answers_each_cell_takes_the_next_and_without_work_ends_with_status_0(
     worker: Worker, data: PreparedData, tmp_path: Path
 ) -> None:
     first, taken, foreign, second = (replace(tiny_spec(data), seed=seed) for seed in range(4))
@@ -69,9 +69,11 @@ def test_a_worker_answers_each_cell_and_takes_the_next(
     assert "asks for data 0000000000000000" in str(refused["reason"])
     assert told(worker, second)[-1] == {"event": "finished", "run": second.name}
     assert told(worker, first) == [{"event": "finished", "run": first.name}]
+    worker.dismiss()
+    assert worker.process.wait(timeout=60) == 0
 
 
-def test_a_network_for_which_memory_runs_out_is_told_so_and_the_next_is_trained(
+def test_after_a_network_for_which_memory_runs_out_the_next_is_trained_until_it_is_killed(
     worker: Worker, data: PreparedData
 ) -> None:
     first, second = tiny_specs(data, 2)
@@ -84,6 +86,14 @@ def test_a_network_for_which_memory_runs_out_is_told_so_and_the_next_is_trained(
     assert (said["event"], said["run"]) == ("out_of_memory", vast.name)
     assert "use a smaller network" in str(said["reason"])
     assert told(worker, second)[-1]["event"] == "finished"
+    steps_made(worker, tiny_spec(data, steps=ENDLESS))
+    os.kill(worker.process.pid, signal.SIGSEGV)
+    last: list[dict[str, object]] = []
+    while not last or last[-1]["event"] == "progress":
+        last += worker.events()
+    assert last[-1]["event"] == "died"
+    assert str(last[-1]["reason"]).startswith("killed by signal 11")
+    assert worker.process.poll() == -signal.SIGSEGV
 
 
 def test_a_line_that_is_no_spec_ends_it_with_a_sentence(worker: Worker) -> None:
@@ -96,6 +106,7 @@ def test_a_line_that_is_no_spec_ends_it_with_a_sentence(worker: Worker) -> None:
     assert str(said[-1]["reason"]).startswith("ended with status 2: archfit: a line of standard")
 
 
+@pytest.mark.slow  # the runner killed by kill -9 leaves such a worker, too
 def test_when_nobody_asks_any_more_the_run_is_saved_and_the_worker_ends(
     worker: Worker, data: PreparedData, tmp_path: Path
 ) -> None:
@@ -131,22 +142,6 @@ def test_a_worker_that_is_sent_a_signal_too_saves_its_run_all_the_same(
     os.kill(worker.process.pid, signal.SIGCONT)
     assert worker.process.wait(timeout=60) == 143
     assert len(checkpoints(tmp_path / cell.name)) == 1
-
-
-def test_a_worker_without_work_ends_with_status_0(worker: Worker) -> None:
-    worker.dismiss()
-    assert worker.process.wait(timeout=60) == 0
-
-
-def test_a_killed_worker_is_said_to_have_died_and_how(worker: Worker, data: PreparedData) -> None:
-    steps_made(worker, tiny_spec(data, steps=ENDLESS))
-    os.kill(worker.process.pid, signal.SIGSEGV)
-    said: list[dict[str, object]] = []
-    while not said or said[-1]["event"] == "progress":
-        said += worker.events()
-    assert said[-1]["event"] == "died"
-    assert str(said[-1]["reason"]).startswith("killed by signal 11")
-    assert worker.is_dead()
 
 
 def test_one_cell_by_a_worker_of_its_own(data: PreparedData, tmp_path: Path) -> None:

@@ -181,13 +181,12 @@ class Atlas:
 def plain_of_kinds(atlas: Atlas, curves: CurvesOfSeries) -> dict[str, Series]:
     """For each kind, its plain series that has most runs."""
 
-    runs = {
-        series: sum(len(point.losses) for curve in own for point in curve.points)
-        for series, own in curves.items()
-        if series.is_plain and own
-    }
-    plain = {kind.name: [s for s in runs if s.kind == kind.name] for kind in atlas.kinds}
-    return {kind: max(found, key=lambda s: runs[s]) for kind, found in plain.items() if found}
+    def runs(series: Series) -> int:
+        return sum(point.seeds for curve in curves[series] for point in curve.points)
+
+    plain = [series for series, own in curves.items() if series.is_plain and own]
+    found = {kind.name: [s for s in plain if s.kind == kind.name] for kind in atlas.kinds}
+    return {kind: max(own, key=runs) for kind, own in found.items() if own}
 
 
 def foretold_by_fingerprints(
@@ -196,7 +195,7 @@ def foretold_by_fingerprints(
     """Whether fingerprints foretell the best depths of a family left out."""
     families = {kind.name: kind.family for kind in atlas.kinds}
     kinds = [
-        KindCurves(kind=kind, family=families[kind], curves=curves[series], features=features)
+        KindCurves(family=families[kind], curves=curves[series], features=features)
         for kind, series in plain.items()
         if (features := atlas.features(series)) is not None
     ]
@@ -205,12 +204,8 @@ def foretold_by_fingerprints(
 
 def _tuned(cells: Mapping[RunSpec, list[RunRecord]]) -> list[DepthPoint]:
     """One network a depth: where some differ in their rate or batch, the best."""
-    found: dict[int, DepthPoint] = {}
-    for point in map(_point, cells, cells.values()):
-        known = found.get(point.depth)
-        if known is None or point.mean < known.mean:
-            found[point.depth] = point
-    return list(found.values())
+    points = sorted(map(_point, cells, cells.values()), key=lambda point: -point.mean)
+    return list({point.depth: point for point in points}.values())
 
 
 def _point(spec: RunSpec, records: Iterable[RunRecord]) -> DepthPoint:
@@ -259,24 +254,23 @@ def with_own(
     known = {run.spec.data_hash: (run.kind, run.vocabulary) for run in atlas.runs}
     hashes = {record.spec.data_hash for record in records}
     kinds = {known[each][0] for each in hashes if each in known}
+    family = next((kind.family for kind in atlas.kinds if kind.name == name), "")
     if len(kinds) == 1 and hashes <= known.keys():
         (name,) = kinds
         labels = {each: known[each][1] for each in hashes}
+    elif KIND_NAME.fullmatch(name) and kinds:
+        raise ValueError(
+            f"runs of {name} are on data of the atlas and on others; give each a folder of its own"
+        )
+    elif family == OWN:
+        raise ValueError(f"two folders are called {name}; rename one of them")
+    elif family:
+        raise ValueError(
+            f"{name} is a kind of the atlas, and these runs were trained on other data; "
+            "rename the folder, or give the sweep another --kind"
+        )
     else:
         check_kind_name(name)
-        taken = [kind.family for kind in atlas.kinds if kind.name == name]
-        if kinds:
-            raise ValueError(
-                f"runs of {name} are on data of the atlas and on others; give each a folder of its "
-                "own"
-            )
-        if taken == [OWN]:
-            raise ValueError(f"two folders are called {name}; rename one of them")
-        if taken:
-            raise ValueError(
-                f"{name} is a kind of the atlas, and these runs were trained on other data; "
-                "rename the folder, or give the sweep another --kind"
-            )
     runs = {(run.kind, run.spec): run for run in atlas.runs}
     for record in records:
         label = labels.get(record.spec.data_hash, "as given")

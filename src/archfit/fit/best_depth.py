@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from archfit.fit import curves
-from archfit.fit.curves import CUBIC, QUADRATIC, QUARTIC, FormFits, Reals, fit_form
+from archfit.fit.cells import Repeated
+from archfit.fit.curves import CUBIC, QUADRATIC, QUARTIC, FormFits, Reals, fit_form, values
 from archfit.fit.noise import LEAST_DEGREES, TAIL
 from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
@@ -25,22 +25,12 @@ LEAST_NOISE = 1e-6  # bits, of data that are learnt by heart
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DepthPoint:
+class DepthPoint(Repeated):
     """A depth at one size: the network's parameters and its loss by seed."""
 
     depth: int
     params: int
     losses: tuple[float, ...]  # bits per byte, or per symbol
-
-    @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return math.fsum(self.losses) / len(self.losses)
-
-    @property
-    def squares(self) -> float:
-        """Sum of squares about the mean."""
-        return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +96,7 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
     }
     known = {size: tuple(sorted(sizes[size], key=lambda p: p.depth)) for size in noise}
     flat = [_fit(points, size, 0.0, noise[size]) for size, points in known.items()]
-    least = np.array([float(fit.curve(fit.grid).min()) for fit in flat])
+    least = np.array([float(fit.mean(grid).min()) for fit, grid in flat])
     # The change of the least loss over ln size, around each size, at equally many tokens.
     slopes = SHARE_OF_SIZE * np.gradient(least, np.log([*known])) if len(flat) > 1 else 0 * least
     return tuple(
@@ -117,7 +107,7 @@ def depth_curves(name: str, sizes: Mapping[int, Sequence[DepthPoint]]) -> tuple[
 
 def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     """Standard deviation of a run and its degrees of freedom; None where it cannot be known."""
-    degrees = sum(len(point.losses) - 1 for point in points)
+    degrees = sum(point.seeds - 1 for point in points)
     if degrees >= LEAST_DEGREES:
         std = math.sqrt(math.fsum(point.squares for point in points) / degrees)
         return max(std, LEAST_NOISE), degrees
@@ -125,65 +115,41 @@ def _noise(points: Sequence[DepthPoint]) -> tuple[float, int] | None:
     if spare < LEAST_DEGREES:
         return None
     logs = np.log([point.depth for point in points])
-    losses, seeds = zip(*((point.mean, len(point.losses)) for point in points), strict=True)
+    losses, seeds = zip(*((point.mean, point.seeds) for point in points), strict=True)
     weights = np.array(seeds, dtype=float)
     _, left = fit_form(QUARTIC, logs - logs.mean(), np.array([losses]), weights)
     return max(math.sqrt(float(left[0]) / spare), LEAST_NOISE), spare
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Fit:
-    """Polynomials through the depths of one size, and their mean."""
-
-    u: Reals  # ln depth about its mean
-    grid: Reals  # of the same
-    losses: Reals  # brought to the size
-    precisions: Reals
-    fits: FormFits
-
-    def curve(self, u: Reals) -> Reals:
-        """The mean of the polynomials."""
-        return np.asarray(np.array(self.fits.weights) @ _polynomials(self.fits.rows, u))
-
-
-def _fit(points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[float, int]) -> _Fit:
+def _fit(
+    points: Sequence[DepthPoint], size: int, slope: float, noise: tuple[float, int]
+) -> tuple[FormFits, Reals]:
+    """Polynomials in ln depth about its mean through losses brought to the size, and a grid."""
     std, degrees = noise
     logs = np.log([point.depth for point in points])
     u = logs - logs.mean()
     losses = np.array([p.mean - slope * math.log(p.params / size) for p in points])
-    precisions = np.array([len(point.losses) / std**2 for point in points])
+    precisions = np.array([point.seeds / std**2 for point in points])
     forms = tuple(f for f in (QUADRATIC, CUBIC, QUARTIC) if len(points) >= f.free + 2)
-    fits = curves.fit_forms(forms, u, losses, precisions, degrees)
-    grid = np.linspace(u[0], u[-1], GRID)
-    return _Fit(u=u, grid=grid, losses=losses, precisions=precisions, fits=fits)
-
-
-def _polynomials(rows: Reals, u: Reals) -> Reals:
-    """The loss of each row of curves.py at each u; none of them is a power law."""
-    level, slope, _, *higher = rows.T
-    return np.array([level, slope, *higher]).T @ np.vander(u, len(higher) + 2, increasing=True).T
+    return FormFits.of(forms, u, losses, precisions, degrees), np.linspace(u[0], u[-1], GRID)
 
 
 def _curve(
     name: str, size: int, points: tuple[DepthPoint, ...], slope: float, noise: tuple[float, int]
 ) -> DepthCurve:
     """The curve, and the best depths of curves that chance might have given instead."""
-    fit = _fit(points, size, slope, noise)
-    curve, precisions, forms = fit.curve(fit.grid), fit.precisions, fit.fits
-    depths = np.exp(fit.grid + float(np.log([point.depth for point in points]).mean()))
+    fit, grid = _fit(points, size, slope, noise)
+    curve, precisions = fit.mean(grid), fit.precisions
+    depths = np.exp(grid + float(np.log([point.depth for point in points]).mean()))
     depths[0], depths[-1] = points[0].depth, points[-1].depth  # whatever rounding made of them
-    errors = np.outer(curves.scales(name, forms.degrees), np.sqrt(forms.inflation / precisions))
-    noises, drawn = curves.generator(name).standard_normal(errors.shape) * errors, []
-    for form, row, some in forms.shares(np.arange(curves.RESAMPLES)):
-        rows, _ = fit_form(form, fit.u, _polynomials(row, fit.u) + noises[some], precisions)
-        drawn.append(_polynomials(rows, fit.grid))
-    resampled, value = np.concatenate(drawn), float(depths[curve.argmin()])
+    resampled = values(fit.redrawn(name, name, in_order=True), grid)
+    value = float(depths[curve.argmin()])
     bests = depths[resampled.argmin(axis=1)]
     low, high = (float(end) for end in np.quantile(bests, [TAIL, 1 - TAIL]))
     # Squares that depths differ by, and that the curve leaves, both without the seeds' part.
     middle = (fit.losses * precisions).sum() / precisions.sum()
     total = float(((fit.losses - middle) ** 2 * precisions).sum()) - (len(points) - 1)
-    left = float(((fit.losses - fit.curve(fit.u)) ** 2 * precisions).sum())
+    left = float(((fit.losses - fit.mean(fit.u)) ** 2 * precisions).sum())
     left -= max(1, len(points) - QUADRATIC.free)
     return DepthCurve(
         size=size,
@@ -199,7 +165,7 @@ def _curve(
         least=float(curve.min()),
         slope=slope,
         noise=noise[0],
-        scatter=noise[0] * math.sqrt(forms.inflation),
-        degrees=forms.degrees,
+        scatter=noise[0] * math.sqrt(fit.inflation),
+        degrees=fit.degrees,
         explained=1 - max(0.0, left) / total if total > 0 else 1.0,
     )

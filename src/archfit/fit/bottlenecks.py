@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from statistics import fmean
 from typing import Literal
 
 from archfit.fit.cells import RATIO_STEP, CellResult, FamilyKey, WidthFamily
@@ -137,11 +138,11 @@ def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
     def saved(log_size: float | None) -> float | None:
         return None if log_size is None else 1 - math.exp(log_size) / cell.size
 
-    root = difference.root(falling=True)
+    root, (smallest, largest) = difference.root(falling=True), difference.log_range
     if root is not None:
         size = difference.interval_about(root)
         return Estimate(value=saved(root), low=saved(size.high), high=saved(size.low))
-    smallest, largest = difference.log_range  # what the edge of the baseline still says
+    # What the edge of the baseline still says.
     if float(difference.mean(np.array([smallest]))[0]) < 0:
         at_least = saved(difference.interval_about(smallest).high)
         return Estimate(value=None, low=at_least, high=None)
@@ -150,12 +151,13 @@ def _share(cell: CellResult, difference: ResampledDifference) -> Estimate:
 
 def _with_best_depths(found: Sequence[MeasuredRedundancy]) -> Iterator[MeasuredRedundancy]:
     """The same, where attention ratios know which depth serves them best."""
-    shares: dict[object, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shares: dict[FamilyKey, list[float]] = defaultdict(list)
     for item in found:
         if item.kind == "attention" and item.estimate.value is not None:
-            shares[item.family.any_depth][item.family.depth].append(item.estimate.value)
+            shares[item.family].append(item.estimate.value)
+    best: dict[FamilyKey, FamilyKey] = {}
+    for family in sorted(shares, key=lambda family: fmean(shares[family])):
+        best.setdefault(family.any_depth, family)
     for item in found:
-        depths = shares.get(item.family.any_depth, {}) if item.kind == "attention" else {}
-        means = {depth: math.fsum(own) / len(own) for depth, own in depths.items()}
-        best = min(means, key=lambda depth: means[depth], default=None)
-        yield replace(item, is_best_depth=best in (None, item.family.depth))
+        chosen = best.get(item.family.any_depth, item.family)
+        yield replace(item, is_best_depth=item.kind == "rank" or item.family == chosen)

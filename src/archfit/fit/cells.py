@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TypeVar
 
 from archfit.spec import Architecture, Factorised, Full, Recipe, RunRecord, RunSpec, parts
@@ -16,15 +17,11 @@ TABLES = ("embedding", "positions", "head")
 GATED_RATIO = 2.667  # units of a gated layer over the width, whatever they were rounded to
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CellResult:
-    """The finished runs of one architecture, data set and recipe."""
+class Repeated:
+    """What was trained with several seeds."""
 
-    architecture: Architecture
-    data_hash: str
-    recipe: Recipe
-    losses: tuple[float, ...]  # held-out nats per token after the last step, by seed
-    bits_per_byte: float  # mean; comparable across vocabularies
+    __slots__ = ()
+    losses: tuple[float, ...]  # held out, after the last step, by seed
 
     @property
     def seeds(self) -> int:
@@ -33,13 +30,24 @@ class CellResult:
 
     @property
     def mean(self) -> float:
-        """The mean loss over seeds, held-out nats per token."""
-        return math.fsum(self.losses) / self.seeds
+        """The mean loss over seeds."""
+        return fmean(self.losses)
 
     @property
     def squares(self) -> float:
         """Sum of squares about the mean, of seeds - 1 degrees of freedom."""
         return math.fsum((loss - self.mean) ** 2 for loss in self.losses)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellResult(Repeated):
+    """The finished runs of one architecture, data set and recipe."""
+
+    architecture: Architecture
+    data_hash: str
+    recipe: Recipe
+    losses: tuple[float, ...]  # nats per token
+    bits_per_byte: float  # mean; comparable across vocabularies
 
     @property
     def std(self) -> float | None:
@@ -98,7 +106,7 @@ def cells_of(records: Iterable[RunRecord]) -> tuple[CellResult, ...]:
                 data_hash=spec.data_hash,
                 recipe=spec.recipe,
                 losses=tuple(evaluation.heldout_nats_per_token for evaluation in last),
-                bits_per_byte=math.fsum(e.heldout_bits_per_byte for e in last) / len(last),
+                bits_per_byte=fmean(evaluation.heldout_bits_per_byte for evaluation in last),
             )
         )
     return tuple(found)
@@ -157,17 +165,13 @@ class FamilyKey:
     @property
     def with_full_tables(self) -> "FamilyKey":
         """The family that no factorised table limits."""
-        full: dict[str, Full] = {name: Full() for name in self.factorised}
-        return replace(self, **full)  # type: ignore[arg-type]  # each is a table
+        return replace(self, **dict.fromkeys(self.factorised, Full()))  # type: ignore[arg-type]
 
     @property
     def tables(self) -> dict[str, object]:
         """The inner size of each table, or how else it is made."""
-        made = {name: getattr(self, name) for name in TABLES}
-        return {
-            name: getattr(table, "inner", type(table).__name__.lower())
-            for name, table in made.items()
-        }
+        made = ((name, getattr(self, name)) for name in TABLES)
+        return {name: getattr(of, "inner", type(of).__name__.lower()) for name, of in made}
 
     @property
     def words(self) -> str:

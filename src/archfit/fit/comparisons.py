@@ -85,8 +85,7 @@ def contrasts(cells: Iterable[CellResult], noise: Noise) -> tuple[Contrast, ...]
 
 def with_full(shape: Architecture, names: Iterable[str]) -> Architecture:
     """The same shape with these tables full."""
-    full: dict[str, Full] = {name: Full() for name in names}
-    return replace(shape, **full)  # type: ignore[arg-type]  # each is a table
+    return replace(shape, **dict.fromkeys(names, Full()))  # type: ignore[arg-type]  # tables
 
 
 def _controls(cells: Iterable[CellResult]) -> dict[tuple[Architecture, Names], CellResult]:
@@ -127,18 +126,13 @@ def difference_of(
     second: CellResult,
     noise: Noise,
     *,
-    per_byte: bool = False,  # so is the noise then
     tail: float = TAIL,  # that decides
     interval_tail: float = TAIL,
 ) -> CellDifference:
     """The loss of the first less that of the second, whose runs have this noise."""
-    both, value = (first, second), first.mean - second.mean
-    if per_byte:
-        both = in_bits(first), in_bits(second)
-        value = first.bits_per_byte - second.bits_per_byte
-    error = 0.0 if first is second else noise.error(*both)
-    half = noise.t(*both, tail=interval_tail) * error
-    is_settled = abs(value) > noise.t(*both, tail=tail) * error
+    value, error = first.mean - second.mean, noise.error(first, second) * (first is not second)
+    half = noise.t(first, second, tail=interval_tail) * error
+    is_settled = abs(value) > noise.t(first, second, tail=tail) * error
     needed = seeds_needed(value, error, min(first.seeds, second.seeds), tail=tail)
     return CellDifference(
         first=first,
@@ -157,11 +151,12 @@ def differences(
     The intervals hold together at 90 %: Bonferroni over `among` comparisons, more than are made
     here if the reference was itself chosen for its loss. The noise is that of the cells `pooled`.
     """
-    noise, tail = noise_among([in_bits(cell) for cell in pooled]), TAIL / among
-    return tuple(
-        difference_of(other, reference, noise, per_byte=True, tail=tail, interval_tail=tail)
-        for other in others
+    noise, tail, against = noise_among([*map(in_bits, pooled)]), TAIL / among, in_bits(reference)
+    found = (
+        difference_of(c, against, noise, tail=tail, interval_tail=tail)
+        for c in map(in_bits, others)
     )
+    return tuple(found)
 
 
 def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
@@ -173,13 +168,13 @@ def rankings(cells: Iterable[CellResult]) -> tuple[Ranking, ...]:
     sizes = (of_one_size(g, lambda c: c.architecture.params, TOLERANCE) for g in groups.values())
     found = []
     for matched in itertools.chain.from_iterable(sizes):
-        noise = noise_among([in_bits(cell) for cell in matched])
+        ranked = sorted(map(in_bits, matched), key=lambda cell: cell.bits_per_byte)
+        noise, best = noise_among(ranked), ranked[0]
         readings = {(cell.data_hash, cell.architecture.input) for cell in matched}
         if len(readings) > 1 and noise.is_enough:
             # Worse than the best is what is so although that is the best of several by luck, too.
-            ranked = sorted(matched, key=lambda cell: cell.bits_per_byte)
             tail = tail_of_best(len(ranked))
-            against = (difference_of(c, ranked[0], noise, per_byte=True, tail=tail) for c in ranked)
+            against = (difference_of(cell, best, noise, tail=tail) for cell in ranked)
             found.append(Ranking(results=tuple(against), degrees=noise.degrees))
     return tuple(sorted(found, key=lambda ranking: ranking.best.architecture.params))
 

@@ -21,7 +21,7 @@ interval of its root; where some resamples have no root, or two, it still means 
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,10 +29,10 @@ from archfit.fit.cells import WidthFamily
 from archfit.fit.noise import TAIL, Noise
 from archfit.spec import lazy_numpy as np
 from archfit.spec.estimate import Estimate
+from archfit.spec.search import bisect_rising
 
 Reals: TypeAlias = "np.typing.NDArray[np.float64]"
 Truths: TypeAlias = "np.typing.NDArray[np.bool_]"
-Places: TypeAlias = "np.typing.NDArray[np.int_]"
 
 LEAST_ALPHA, MOST_ALPHA, ALPHAS = -0.5, 2.0, 51  # losses of networks have 0.05 to 0.5
 COEFFICIENTS = 7
@@ -41,7 +41,6 @@ LEAST_SIZES = 3  # a curve has three free numbers
 MISFIT = 0.01  # below this probability the seeds' noise does not explain the residuals
 COARSE, FINE = 65, 33  # points
 REACH = 0.1  # of the range on each side, up to which an interval may end beyond it
-HALVINGS = 40  # of the distance of two points, to find a root between them
 ONE_SIGMA = (0.1587, 0.8413)  # quantiles; a few wild resamples do not count between them
 
 
@@ -62,21 +61,22 @@ FORMS = POWER, QUADRATIC, CUBIC, QUARTIC, QUINTIC = (
     CurveForm(name="quartic", free=5, least_sizes=8),
     CurveForm(name="quintic", free=6, least_sizes=10),
 )
+CONSTANT = CurveForm(name="constant", free=1, least_sizes=1)
+LINE = CurveForm(name="line", free=2, least_sizes=2)
 
 
 def values(rows: Reals, u: Reals) -> Reals:
     """The loss of each row at each u."""
-    level, slope, alpha, *higher = (rows[:, [at]] for at in range(COEFFICIENTS))
-    total = level + slope * bend(alpha, u)
-    for power, factor in enumerate(higher, start=2):
-        total = total + factor * u**power
-    return total
+    powers = rows[:, [0, 3, 4, 5, 6]] @ np.array([u**power for power in (0, 2, 3, 4, 5)])
+    return np.asarray(powers + rows[:, [1]] * bend(rows[:, [2]], u))
 
 
 def bend(alpha: Reals, u: Reals) -> Reals:
     """(1 - e^(-alpha u)) / alpha, which is u at alpha = 0."""
-    safe = np.where(np.abs(alpha) < 1e-9, 1.0, alpha)
-    return np.where(np.abs(alpha) < 1e-9, u, -np.expm1(-alpha * u) / safe)
+    if not alpha.any():
+        return u
+    is_line = np.abs(alpha) < 1e-9
+    return np.where(is_line, u, -np.expm1(-alpha * u) / np.where(is_line, 1.0, alpha))
 
 
 def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[Reals, Reals]:
@@ -84,56 +84,45 @@ def fit_form(form: CurveForm, u: Reals, losses: Reals, weights: Reals) -> tuple[
     if form is POWER:
         rows = _power_rows(u, losses, weights)
     else:
-        root = np.sqrt(weights)
+        root, rows = np.sqrt(weights), np.zeros((len(losses), COEFFICIENTS))
         design = np.vander(u, form.free, increasing=True) * root[:, None]
-        found = (losses * root) @ np.linalg.pinv(design).T
-        rows = np.zeros((len(losses), COEFFICIENTS))
-        rows[:, :2] = found[:, :2]
-        rows[:, 3 : 1 + form.free] = found[:, 2:]
+        rows[:, [0, 1, 3, 4, 5, 6][: form.free]] = (losses * root) @ np.linalg.pinv(design).T
     left = np.asarray(((losses - values(rows, u)) ** 2 * weights).sum(axis=1))
     return rows, left
 
 
-def _squares_left(alphas: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
-    """Weighted squares that a power law of each exponent leaves of each row of losses."""
-    root = np.sqrt(weights)
+def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
+    """Power laws: the exponent of a grid that leaves least, at the foot of a parabola through it
+    and its neighbours."""
+    alphas, root = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS), np.sqrt(weights)
     bends = bend(alphas[:, None], u)
     first = np.broadcast_to(root / np.sqrt(weights.sum()), bends.shape)
-    second = bends * root
-    second = second - first * (first * second).sum(axis=1, keepdims=True)
+    second = bends * root - first * (first * bends * root).sum(axis=1, keepdims=True)
     second = second / np.linalg.norm(second, axis=1, keepdims=True)
-    scaled = losses * root
-    explained = (scaled @ first.T) ** 2 + (scaled @ second.T) ** 2
-    return np.asarray((scaled**2).sum(axis=1, keepdims=True) - explained)
+    scaled = (losses - losses.mean(axis=1, keepdims=True)) * root  # small: fewer digits are lost
+    left = (scaled**2).sum(axis=1, keepdims=True)
+    left = left - ((scaled @ first.T) ** 2 + (scaled @ second.T) ** 2)
+    best, every = np.clip(left.argmin(axis=1), 1, ALPHAS - 2), np.arange(len(losses))
+    before, at, after = (left[every, best + step] for step in (-1, 0, 1))
+    bent = before - 2 * at + after
+    step = np.clip((before - after) / np.where(bent > 0, 2 * bent, 1), -1, 1)
+    moved = np.where(bent > 0, step, np.sign(before - after))
+    alpha = alphas[best] + moved * (alphas[1] - alphas[0])
+    for _ in range(2):  # a parabola through the grid is a little off
+        alpha = _refined(alpha, u, losses, weights)
+    return _power_rows_at(alpha, u, losses, weights)
 
 
 def _power_rows_at(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
     """The best level and slope of each row of losses for the exponent given to it."""
     share = weights / weights.sum()
-    bends = bend(alpha[:, None], u)
+    bends = np.broadcast_to(bend(alpha[:, None], u), losses.shape)
     bend_mean, loss_mean = bends @ share, losses @ share
     centred = bends - bend_mean[:, None]
-    slope = ((losses - loss_mean[:, None]) * centred * share).sum(axis=1)
-    slope = slope / (centred**2 * share).sum(axis=1)
+    slope = ((losses - loss_mean[:, None]) * centred) @ share / (centred**2 @ share)
     rows = np.zeros((len(slope), COEFFICIENTS))
     rows[:, 0], rows[:, 1], rows[:, 2] = loss_mean - slope * bend_mean, slope, alpha
     return rows
-
-
-def _power_rows(u: Reals, losses: Reals, weights: Reals) -> Reals:
-    alphas = np.linspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
-    middle = losses.mean(axis=1, keepdims=True)  # small numbers lose fewer digits
-    left = _squares_left(alphas, u, losses - middle, weights)
-    best = np.clip(left.argmin(axis=1), 1, len(alphas) - 2)
-    every = np.arange(len(best))
-    before, at, after = left[every, best - 1], left[every, best], left[every, best + 1]
-    curvature = before - 2 * at + after
-    step = np.where(curvature > 0, (before - after) / np.where(curvature > 0, 2 * curvature, 1), 0)
-    moved = np.where(curvature > 0, np.clip(step, -1, 1), np.sign(before - after))
-    alpha = alphas[best] + moved * (alphas[1] - alphas[0])
-    for _ in range(2):  # a parabola through the grid is a little off
-        alpha = _refined(alpha, u, losses, weights)
-    return _power_rows_at(alpha, u, losses, weights)
 
 
 def _refined(alpha: Reals, u: Reals, losses: Reals, weights: Reals) -> Reals:
@@ -156,26 +145,48 @@ class FormFits:
     forms: tuple[CurveForm, ...]
     weights: tuple[float, ...]  # how much the data speak for each; their sum is 1
     rows: Reals  # one for each form
+    u: Reals  # of the points
+    losses: Reals
+    precisions: Reals  # by the seeds
     inflation: float  # of the seeds' variance, where that does not explain the residuals
     degrees: int  # of freedom, of that variance
 
-    def shares(self, order: Places) -> Iterator[tuple[CurveForm, Reals, Places]]:
-        """Each form, its row, and the resamples that are its own: all, divided by weight."""
+    @classmethod
+    def of(
+        cls, forms: tuple[CurveForm, ...], u: Reals, losses: Reals, precisions: Reals, degrees: int
+    ) -> "FormFits":
+        """The forms fitted to losses whose seeds' variance has so many degrees of freedom."""
+        fits = [fit_form(form, u, losses[None], precisions) for form in forms]
+        misfits = [float(left[0]) for _, left in fits]
+        inflation, free = variance_inflation(misfits, forms, len(u), degrees)
+        return cls(
+            forms=forms,
+            weights=form_weights([each / inflation for each in misfits], forms, len(u), degrees),
+            rows=np.concatenate([row for row, _ in fits]),
+            u=u,
+            losses=losses,
+            precisions=precisions,
+            inflation=inflation,
+            degrees=free,
+        )
+
+    def mean(self, u: Reals) -> Reals:
+        """The loss at each u, by all forms."""
+        return np.asarray(np.array(self.weights) @ values(self.rows, u))
+
+    def redrawn(self, name: object, scale: object, *, in_order: bool = False) -> Reals:
+        """Rows that chance might have given instead: each form, with noise, is fitted again in as
+        many resamples as it has weight. `name` and `scale` seed the noise and its size."""
+        random = generator(name)
+        errors = np.outer(scales(scale, self.degrees), np.sqrt(self.inflation / self.precisions))
+        noises = random.standard_normal(errors.shape) * errors
+        order = np.arange(RESAMPLES) if in_order else random.permutation(RESAMPLES)
         cuts = np.round(np.cumsum(self.weights)[:-1] * RESAMPLES).astype(int)
-        rows = (row[None] for row in self.rows)
-        return zip(self.forms, rows, np.split(order, cuts), strict=True)
-
-
-def fit_forms(
-    forms: tuple[CurveForm, ...], u: Reals, losses: Reals, precisions: Reals, degrees: int
-) -> FormFits:
-    """The forms fitted to losses whose seeds' variance has so many degrees of freedom."""
-    fits = [fit_form(form, u, losses[None], precisions) for form in forms]
-    misfits = [float(left[0]) for _, left in fits]
-    inflation, free = variance_inflation(misfits, forms, len(u), degrees)
-    weights = form_weights([each / inflation for each in misfits], forms, len(u), degrees)
-    rows = np.concatenate([row for row, _ in fits])
-    return FormFits(forms=forms, weights=weights, rows=rows, inflation=inflation, degrees=free)
+        rows = np.empty((RESAMPLES, COEFFICIENTS))
+        for form, row, own in zip(self.forms, self.rows, np.split(order, cuts), strict=True):
+            losses = values(row[None], self.u) + noises[own]
+            rows[own], _ = fit_form(form, self.u, losses, self.precisions)
+        return rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,8 +200,7 @@ class Curve:
 
     def mean(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N."""
-        heights = values(self.fits.rows, log_sizes - self.middle)
-        return np.asarray(np.array(self.fits.weights) @ heights)
+        return self.fits.mean(log_sizes - self.middle)
 
     def resampled(self, log_sizes: Reals) -> Reals:
         """The loss at each ln N in each resample."""
@@ -208,17 +218,10 @@ def curve_of(family: WidthFamily, noise: Noise) -> Curve:
     losses = np.array([cell.mean for cell in family.cells])
     precisions = np.array([1 / noise.variance(cell) for cell in family.cells])
     middle = float(log_sizes.mean())
-    u = log_sizes - middle
     forms = tuple(form for form in FORMS if family.sizes >= form.least_sizes)
-    fits = fit_forms(forms, u, losses, precisions, noise.degrees)
-    group = (noise.data_hash, noise.recipe) if fits.inflation == 1 else family.key
-    errors = np.outer(scales(group, fits.degrees), np.sqrt(fits.inflation / precisions))
-    random = generator(family.key)
-    noises = random.standard_normal(errors.shape) * errors
-    draws = np.empty((RESAMPLES, COEFFICIENTS))
-    for form, row, some in fits.shares(random.permutation(RESAMPLES)):
-        draws[some], _ = fit_form(form, u, values(row, u) + noises[some], precisions)
-    return Curve(family=family, middle=middle, fits=fits, draws=draws)
+    fits = FormFits.of(forms, log_sizes - middle, losses, precisions, noise.degrees)
+    scale = (noise.data_hash, noise.recipe) if fits.inflation == 1 else family.key
+    return Curve(family=family, middle=middle, fits=fits, draws=fits.redrawn(family.key, scale))
 
 
 def variance_inflation(
@@ -354,11 +357,9 @@ class ResampledDifference:
         if not len(places):
             return None
         low, high = points[places[-1]], points[places[-1] + 1]
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            below = sign * float(self.mean(np.array([middle]))[0]) <= 0
-            low, high = (middle, high) if below else (low, middle)
-        return float((low + high) / 2)
+        return float(
+            bisect_rising(lambda x: sign * float(self.mean(np.array([x]))[0]), 0.0, low, high)
+        )
 
     def _end(self, points: Reals, may_be_zero: Truths) -> float | None:
         """Where, going along the points, zero is first left out; None if nowhere."""

@@ -57,21 +57,21 @@ def _crossing(
 
 def crossing_findings() -> Iterator[EvidenceFinding]:
     """Does a small vocabulary or rank let the deeper network win sooner, and at that width?"""
-    vocabs, ranks = evidence_fits("wies-vocab"), evidence_fits("wies-lowrank")
     names = {BYTES: f"V = {BYTES} (bytes)", BPE: f"V = {BPE} (BPE)"}
-    asked = [("", PAIR, vocabs, names, ranks, CAPS)]
-    if evidence_records(FAIR[0]):
-        fair, names = evidence_fits(*FAIR), {v: f"V = {v}" for v in (BYTES, BPE_500, BPE)}
-        asked.append(("fair-", FAIR_PAIR, fair, names, fair, FAIR_CAPS))
-    for fair_or_not, depths, vocabs, names, ranks, caps in asked:
-        by_vocab = [_crossing(vocabs, names[v], "width", v, depths=depths) for v in names]
+    fair = {vocab: f"V = {vocab}" for vocab in (BYTES, BPE_500, BPE)}
+    for claims, depths, of_vocabs, words, of_ranks, caps in (
+        ("", PAIR, ("wies-vocab",), names, ("wies-lowrank",), CAPS),
+        ("fair-", FAIR_PAIR, FAIR, fair, FAIR, FAIR_CAPS),
+    ):
+        vocabs, ranks = evidence_fits(*of_vocabs), evidence_fits(*of_ranks)
+        by_vocab = [_crossing(vocabs, words[v], "width", v, depths=depths) for v in words]
         capped = {cap: f"rank {cap}" for cap in caps} | {None: "full rank"}
         by_rank = [_crossing(ranks, capped[c], "width", cap=c, depths=depths) for c in capped]
-        small = [vocab for vocab in names if vocab != BPE]
-        yield from _sooner(f"{fair_or_not}vocabulary", by_vocab, small, shapes_of(vocabs, depths))
-        yield from _sooner(f"{fair_or_not}low-rank", by_rank, caps, shapes_of(ranks, depths))
+        small = [vocab for vocab in words if vocab != BPE]
+        yield from _sooner(f"{claims}vocabulary", by_vocab, small, shapes_of(vocabs, depths))
+        yield from _sooner(f"{claims}low-rank", by_rank, caps, shapes_of(ranks, depths))
     for size in (BYTES, BPE_500):
-        if evidence_records(f"figure-one-{size}"):
+        if evidence_records(f"figure-one-{size}"):  # of one only the command is known yet
             yield _figure_one(size)
 
 
@@ -97,8 +97,7 @@ def _figure_one(vocab: int) -> EvidenceFinding:
     for above, below in itertools.product(shallow, deep):
         if abs(off := below.log_size - above.log_size) < SAME_SIZE:  # to be brought to one size
             value, width = below.mean - (above.mean + slope * off), above.architecture.width
-            ends = (None, None) if half is None else (value - half, value + half)
-            more = Estimate(value=value, low=ends[0], high=ends[1])
+            more = Estimate(value=value, low=value - half, high=value + half)
             seeds, what = min(below.seeds, above.seeds), f"width {width}"
             measures.append(Measure(what=what, at=width, estimate=more, unit="nats", seeds=seeds))
     beyond = [m.estimate for m in measures if m.at and m.at > vocab]
@@ -107,13 +106,10 @@ def _figure_one(vocab: int) -> EvidenceFinding:
     return finding("figure-one", measures, verdict, shapes, id_=id_, vocab=vocab)
 
 
-def single_run_error(data_hash: str) -> float | None:
+def single_run_error(data_hash: str) -> float:
     """Half of the interval of a difference of single runs, which have no scatter of their own: by
-    that of fair-depth on the same data; None without it."""
-    noises = evidence_fits(*FAIR).noise if evidence_records(FAIR[0]) else ()
-    noise = next((noise for noise in noises if noise.data_hash == data_hash), None)
-    if noise is None or not noise.is_enough:
-        return None
+    that of fair-depth on the same data."""
+    noise = next(noise for noise in evidence_fits(*FAIR).noise if noise.data_hash == data_hash)
     return noise.t(noise.usual.cells[0]) * noise.std * math.sqrt(2)
 
 
@@ -134,7 +130,9 @@ def _law_width(depth: float) -> float:
 def _best_depths(claim: str, fits: Fits, vocab: int) -> EvidenceFinding:
     """The best depth at each size, beside that of the law."""
     items = [item for item in fits.best_depth if item.family.input.vocab == vocab]
-    measures = [evidence.depth_at(item, f"{item.size / 1e6:.2f}M") for item in items]
+    measures = [
+        evidence.measured(item, f"{item.size / 1e6:.2f}M", "layers", item.size) for item in items
+    ]
     law = [  # where 12 L e^(2 (a + b L)) is the size; 1 below one layer on the law
         bisect_rising(lambda depth: 12 * depth * _law_width(depth) ** 2, item.size, 1.0, 100.0)
         for item in items

@@ -103,20 +103,17 @@ def crossings_of(shallow: Curve, deep: Curve, *, neighbours: bool) -> tuple[Cros
             width=log_size.rising(shallow.family.width_at),
             number=number,
             times=len(roots),
+            log_widths=math.log(shallow.family.width_at(root)) + _moved(root, difference) / 2,
         )
-        found.append(replace(crossing, log_widths=_log_widths(crossing, difference)))
+        found.append(crossing)
     return tuple(found)
 
 
-def _log_widths(crossing: Crossing, difference: ResampledDifference) -> Reals:
-    """The shallow ln width of each resampled crossing: the height at the root over the slope."""
-    assert crossing.size.value is not None
-    assert crossing.width.value is not None
-    root, near = math.log(crossing.size.value), 1e-4
+def _moved(root: float, difference: ResampledDifference) -> Reals:
+    """By how much ln N each resample is zero elsewhere: its height at the root over the slope."""
+    near = 1e-4
     before, after = difference.mean(np.array([root - near, root + near]))
-    slope = float(after - before) / (2 * near)
-    moved = -difference.resampled(np.array([root]))[:, 0] / slope
-    return math.log(crossing.width.value) + moved / 2
+    return -difference.resampled(np.array([root]))[:, 0] / (float(after - before) / (2 * near))
 
 
 def _without_crossing(plain: Crossing, difference: ResampledDifference) -> Crossing:
@@ -145,9 +142,8 @@ def crossings(curves: Sequence[Curve]) -> tuple[Crossing, ...]:
         key = shallow.family.key
         same = [curve for curve in curves if curve.family.key.any_depth == key.any_depth]
         deeper = [curve for curve in same if curve.family.key.depth > key.depth]
-        nearest = min((curve.family.key.depth for curve in deeper), default=0)
         for deep in deeper:
-            is_nearest = deep.family.key.depth == nearest
+            is_nearest = all(deep.family.key.depth <= each.family.key.depth for each in deeper)
             found += crossings_of(shallow, deep, neighbours=is_nearest)
     return tuple(found)
 
@@ -194,8 +190,8 @@ def _from_curves(curves: Sequence[Curve]) -> list[BestDepth]:
         low, high = sorted(lows)[1], sorted(highs)[-2]
     found = []
     for point in np.linspace(low, high, SIZES):
-        ranges = [curve.family.log_range for curve in curves]
-        is_there = [low - 1e-9 <= point <= high + 1e-9 for low, high in ranges]
+        ends = zip(lows, highs, strict=True)
+        is_there = [low - 1e-9 <= point <= high + 1e-9 for low, high in ends]
         there = [*itertools.compress(curves, is_there)]
         found += [_at(float(point), there)] if len(there) > 1 else []
     return found

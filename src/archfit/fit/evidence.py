@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import CellResult, cells_of
-from archfit.fit.comparisons import difference_of
+from archfit.fit.comparisons import CellDifference, difference_of
 from archfit.fit.depths import BestDepth, Crossing
 from archfit.fit.evidence_points import OUTSIDE
 from archfit.fit.fitted import Fits, fitted
@@ -140,10 +140,8 @@ class Measure:
 
     def __str__(self) -> str:
         factor, style, unit = UNIT_STYLES[self.unit]
-        value, low, high = (
-            "" if number is None else f"{factor * number:{style}}{unit}"
-            for number in self.estimate.row().values()
-        )
+        numbers = self.estimate.row().values()
+        value, low, high = ("" if n is None else f"{factor * n:{style}}{unit}" for n in numbers)
         if value:
             return f"{value} ({low or '…'} to {high or '…'})" if low or high else value
         if low:
@@ -184,12 +182,11 @@ def checked_hypotheses(
     outside neither confirm nor refute."""
     found = []
     for name in claim_table()["claims"][claim]["assumes"]:
-        about = claim_table()["hypotheses"][name]
-        low, high = about["least"], about["most"]
-        if about["quantity"] == TOKENS:
+        about, words = claim_table()["hypotheses"][name], ""
+        quantity, low, high = (about[key] for key in ("quantity", "least", "most"))
+        if quantity == TOKENS:
             words = "" if low <= tokens <= high else f"{tokens / 1e6:,.0f}M"
-        else:
-            of = QUANTITIES[about["quantity"]]
+        elif of := QUANTITIES.get(quantity):
             out = next((shape for shape in shapes if not low <= of(shape) <= high), None)
             words = f"{out.depth} x {out.width} ({of(out):.3g})" if out else ""
         found.append(CheckedHypothesis(says=about["says"], holds=not words, outside=words))
@@ -279,10 +276,16 @@ def within(measures: Iterable[Measure], bands: Iterable[tuple[float, float]]) ->
     )
 
 
-def share_of(item: MeasuredRedundancy, what: str, series: str = "") -> Measure:
-    """A redundancy, at its ratio."""
-    at, estimate, seeds = item.ratio, item.estimate, item.seeds
-    return Measure(what=what, at=at, estimate=estimate, unit="share", seeds=seeds, series=series)
+def measured(
+    item: MeasuredRedundancy | BestDepth | CellDifference,
+    what: str,
+    unit: Unit,
+    at: float | None = None,
+    series: str = "",
+) -> Measure:
+    """What was found, as a measure; of a best depth the ends are depths that it is tied with."""
+    estimate, seeds = item.estimate, item.seeds
+    return Measure(what=what, at=at, estimate=estimate, unit=unit, seeds=seeds, series=series)
 
 
 def crossing_at(item: Crossing, what: str, unit: Literal["width", "block parameters"]) -> Measure:
@@ -296,14 +299,8 @@ def crossing_at(item: Crossing, what: str, unit: Literal["width", "block paramet
     return Measure(what=what, estimate=found, unit=unit, seeds=item.seeds)
 
 
-def depth_at(item: BestDepth, what: str) -> Measure:
-    """The best depth at one size; the ends are depths that cannot be told from it."""
-    return Measure(what=what, at=item.size, estimate=item.estimate, unit="layers", seeds=item.seeds)
-
-
 def loss_difference(
     fits: Fits, first: CellResult, second: CellResult, what: str, at: float | None = None
 ) -> Measure:
     """The loss of `first` less that of `second`, which are of one data set and recipe."""
-    found = difference_of(first, second, fits.noise_about(first))
-    return Measure(what=what, at=at, estimate=found.estimate, unit="nats", seeds=found.seeds)
+    return measured(difference_of(first, second, fits.noise_about(first)), what, "nats", at)

@@ -151,12 +151,9 @@ def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
     best, tunings = tuned(cells)
     noises = noise_of(best)  # a rate that is too high is noisier
     sources = [best] if is_one_source else [noise.cells for noise in noises]
-    found: dict[str, tuple[Any, ...]] = dict.fromkeys(GROUPED, ())
-    for noise in noises:
-        own = _of_group(best, noise) if noise.is_enough else {}
-        found |= {name: (*found[name], *items) for name, items in own.items()}
+    groups = [_of_group(noise) for noise in noises if noise.is_enough]
     fits = Fits(
-        **found,
+        **{name: tuple(item for group in groups for item in group[name]) for name in GROUPED},
         rankings=tuple(item for source in sources for item in rankings(source)),
         noise=noises,
         tunings=tunings,
@@ -169,10 +166,9 @@ def fitted(records: Iterable[RunRecord], *, is_one_source: bool = True) -> Fits:
     return fits
 
 
-def _of_group(cells: Sequence[CellResult], noise: Noise) -> dict[str, Sequence[object]]:
+def _of_group(noise: Noise) -> dict[str, Sequence[Any]]:
     """What the runs of one data set, recipe and objective say."""
-    own = [cell for cell in cells if cell in noise.cells]
-    families = families_of(own)
+    families = families_of(noise.cells)
     curves = [curve_of(family, noise) for family in families if family.sizes >= LEAST_SIZES]
     found = crossings(curves)
     sizes = [law for curve in curves if (law := size_law(curve, noise)) is not None]
@@ -181,7 +177,7 @@ def _of_group(cells: Sequence[CellResult], noise: Noise) -> dict[str, Sequence[o
         "crossings": found,
         "redundancy": redundancies(families, curves, noise),
         "laws": (*transition_laws(found), *sizes),
-        "contrasts": contrasts(own, noise),
+        "contrasts": contrasts(noise.cells, noise),
         "best_depth": best_depths(families, curves, noise),
     }
 

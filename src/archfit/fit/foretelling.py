@@ -29,7 +29,6 @@ AFTER_TWO = "entropy of a token after two"
 class KindCurves:
     """The curves of one kind of data, and what its data are like."""
 
-    kind: str
     family: str
     curves: tuple[DepthCurve, ...]
     features: Mapping[str, float]
@@ -79,54 +78,45 @@ def foretold(kinds: Sequence[KindCurves]) -> tuple[Foretold, ...]:
     """Size alone first, then each feature; nothing where there are too few families."""
     from scipy.special import stdtrit
 
-    families = sorted({kind.family for kind in kinds})
+    own = np.array([kind.family for kind in kinds for _ in kind.curves])
+    families, found = sorted({kind.family for kind in kinds}), []
     if len(families) < LEAST_FAMILIES:
         return ()
-    names, found = [*kinds[0].features], []
-    alone = _left_out(kinds, families, None)
+    alone, _ = _left_out(kinds, None)
+    names = [*kinds[0].features]
     for feature in (None, *names):
-        tried = _left_out(kinds, families, feature)
-        gains = np.array([alone[family][0].mean() - tried[family][0].mean() for family in families])
-        error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
+        regrets, squares = _left_out(kinds, feature)
+        gains = np.array([(alone - regrets)[own == family].mean() for family in families])
+        gain, error = float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains))
         half = float(stdtrit(len(gains) - 1, 1 - TAIL / len(names))) * error  # of a mean of few
-        regrets, squares = (np.concatenate([tried[f][part] for f in families]) for part in (0, 1))
         found.append(
             Foretold(
                 feature=feature or "",
                 regret=float(regrets.mean()),
                 error=math.sqrt(float(squares.mean())),
-                gain=float(gains.mean()),
-                low=float(gains.mean()) - half,
-                high=float(gains.mean()) + half,
+                gain=gain,
+                low=gain - half,
+                high=gain + half,
             )
         )
     return tuple(found)
 
 
-def _left_out(
-    kinds: Sequence[KindCurves], families: Sequence[str], feature: str | None
-) -> dict[str, tuple[Reals, Reals]]:
-    """For each family, fitted to the others: regrets, and squared errors of ln depth."""
+def _left_out(kinds: Sequence[KindCurves], feature: str | None) -> Reals:
+    """Of each curve, by a fit to those of other families: regret, and squared error of ln depth."""
     every = [(kind, curve) for kind in kinds for curve in kind.curves]
     facts = [
         [1.0, math.log(curve.size), *([kind.features[feature]] if feature else [])]
         for kind, curve in every
     ]
-    design, bests = np.array(facts), [curve.best.value or math.nan for _, curve in every]
-    weights, targets, found = np.sqrt([_weight(curve) for _, curve in every]), np.log(bests), {}
-    for family in families:
-        is_asked = np.array([kind.family == family for kind, _ in every])
-        known, weight = design[~is_asked], weights[~is_asked]
-        goal = targets[~is_asked] * weight
-        solved = np.linalg.lstsq(known * weight[:, None], goal, rcond=None)[0]
-        regrets, squares = [], []
-        for at, log in zip(np.flatnonzero(is_asked), design[is_asked] @ solved, strict=True):
-            curve = every[at][1]
-            depth = min(max(math.exp(log), float(curve.depths[0])), float(curve.depths[-1]))
-            regrets.append(curve.regret(depth))
-            squares.append((math.log(depth) - math.log(bests[at])) ** 2)
-        found[family] = np.array(regrets), np.array(squares)
-    return found
+    design, weights = np.array(facts), np.sqrt([_weight(curve) for _, curve in every])
+    bests, found = np.log([curve.best.value or math.nan for _, curve in every]), []
+    for (kind, curve), best, row in zip(every, bests, design, strict=True):
+        known = weights * [other.family != kind.family for other, _ in every]
+        solved = np.linalg.lstsq(design * known[:, None], bests * known, rcond=None)[0]
+        depth = float(np.clip(np.exp(row @ solved), curve.depths[0], curve.depths[-1]))
+        found.append((curve.regret(depth), (math.log(depth) - best) ** 2))
+    return np.array(found).T
 
 
 def _weight(curve: DepthCurve) -> float:

@@ -5,12 +5,13 @@ Each competes with other forms, judged by the points that they were not fitted t
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from archfit.fit import curves
 from archfit.fit.cells import FamilyKey
-from archfit.fit.curves import MISFIT, ONE_SIGMA, POWER, Curve, Reals, fit_form, values
+from archfit.fit.curves import CONSTANT, LINE, POWER, Curve, CurveForm, Reals, fit_form, values
 from archfit.fit.depths import Crossing
 from archfit.fit.noise import TAIL, Noise
 from archfit.spec import lazy_numpy as np
@@ -23,7 +24,6 @@ LEAST_ALPHA, MOST_ALPHA, ALPHAS = 0.003, 2.0, 500
 REFINEMENTS = 2  # of the exponents that are tried
 
 Profile: TypeAlias = tuple[Reals, Reals, Reals, Reals, Reals]
-Predictor = Callable[[Reals, Reals, Reals, float], float]  # x, y, weights and where; what is y
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,42 +72,34 @@ def _transition_law(found: Sequence[Crossing]) -> Law:
     depths = np.array([float(crossing.shallow.depth) for crossing in found])
     centres = np.array([math.log(crossing.width.value or math.nan) for crossing in found])
     draws = np.stack([c.log_widths for c in found if c.log_widths is not None], axis=1)
-    inner = np.quantile(draws, ONE_SIGMA, axis=0)
+    inner = np.quantile(draws, curves.ONE_SIGMA, axis=0)
     weights = (2 / (inner[1] - inner[0])) ** 2
-    (a,), (b,) = _lines(depths, centres[None], weights)
-    left, spare = float((centres - a - b * depths) ** 2 @ weights), len(found) - 2
-    is_explained = spare < 1 or float(chdtrc(spare, left)) >= MISFIT
-    inflation = 1.0 if is_explained else left / spare  # beyond the crossings' own intervals
+    (fit,), (left,) = fit_form(LINE, depths, centres[None], weights)
+    spare = len(found) - LINE.free
+    is_explained = spare < 1 or float(chdtrc(spare, left)) >= curves.MISFIT
+    inflation = 1.0 if is_explained else float(left) / spare  # beyond the crossings' own intervals
     spread = centres + (draws - centres) * math.sqrt(inflation)
-    a_draws, b_draws = _lines(depths, spread, weights)
+    drawn, _ = fit_form(LINE, depths, spread, weights)
     has_interval = len(found) >= CROSSINGS_FOR_INTERVAL  # they can also contradict the law
     parameters = {}
-    for name, value, drawn in (("a", a, a_draws), ("b", b, b_draws)):
-        low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist() if has_interval else (None, None)
+    for name, value, own in zip("ab", fit, drawn.T, strict=False):  # the rest of a row is zero
+        low, high = np.quantile(own, [TAIL, 1 - TAIL]).tolist() if has_interval else (None, None)
         parameters[name] = Estimate(value=float(value), low=low, high=high)
-    forms: dict[str, Predictor] = {
-        TRANSITION_FORM: line,
-        "ln width = a + b ln depth": lambda x, y, w, at: line(np.log(x), y, w, math.log(at)),
-        "ln width = a": constant,
+    forms = {
+        TRANSITION_FORM: (LINE, depths),
+        "ln width = a + b ln depth": (LINE, np.log(depths)),
+        "ln width = a": (CONSTANT, depths),
     }
     return Law(
         kind="transition",
         form=TRANSITION_FORM,
         family=found[0].shallow,
         parameters=parameters,
-        forms=compared(forms, depths, centres, weights) if has_interval else (),
+        forms=compared(forms, centres, weights) if has_interval else (),
         points=len(found),
         seeds=min(crossing.seeds for crossing in found),
         inflation=inflation,
     )
-
-
-def _lines(x: Reals, rows: Reals, weights: Reals) -> tuple[Reals, Reals]:
-    """Intercept and slope of each row."""
-    share = weights / weights.sum()
-    centred = x - x @ share
-    slope = rows @ (centred * share) / float(centred**2 @ share)
-    return rows @ share - slope * float(x @ share), slope
 
 
 def size_law(curve: Curve, noise: Noise) -> Law | None:
@@ -123,25 +115,24 @@ def size_law(curve: Curve, noise: Noise) -> Law | None:
     cells = curve.family.cells
     if curve.family.sizes < LEAST_POINTS:
         return None
-    x = np.array([cell.log_size for cell in cells])
-    losses = np.array([cell.mean for cell in cells])
-    precisions = np.array([1 / noise.variance(cell) for cell in cells]) / curve.fits.inflation
+    u, losses = curve.fits.u, curve.fits.losses
+    precisions = curve.fits.precisions / curve.fits.inflation
     degrees = noise.degrees if curve.fits.inflation == 1 else max(1, len(cells) - POWER.free)
     allowed = float(stdtrit(degrees, 1 - TAIL)) ** 2  # excess squares of a 90 % interval
     alphas = np.geomspace(LEAST_ALPHA, MOST_ALPHA, ALPHAS)
     for _ in range(REFINEMENTS):  # as many exponents where the interval is
-        excess = _profile(alphas, x - curve.middle, losses, precisions)[0]
+        excess = _profile(alphas, u, losses, precisions)[0]
         places = np.append(np.flatnonzero(excess <= allowed), excess.argmin())
         first, last = max(int(places.min()) - 1, 0), min(int(places.max()) + 1, ALPHAS - 1)
         alphas = np.linspace(alphas[first], alphas[last], ALPHAS)
-    profile = _profile(alphas, x - curve.middle, losses, precisions)
-    forms = {SIZE_FORM: power, "loss = a - b ln N": line, "loss = a": constant}
+    profile = _profile(alphas, u, losses, precisions)
+    forms = {SIZE_FORM: POWER, "loss = a - b ln N": LINE, "loss = a": CONSTANT}
     return Law(
         kind="size",
         form=SIZE_FORM,
         family=curve.family.key,
         parameters=_size_parameters(alphas, profile, curve.middle, allowed),
-        forms=compared(forms, x, losses, precisions),
+        forms=compared({name: (form, u) for name, form in forms.items()}, losses, precisions),
         points=len(cells),
         seeds=curve.family.seeds,
         inflation=curve.fits.inflation,
@@ -191,35 +182,18 @@ def _size_parameters(
     return {**found, "alpha": Estimate(value=float(alphas[best]), low=low_end, high=high_end)}
 
 
-def line(x: Reals, y: Reals, weights: Reals, at: float) -> float:
-    """y at a point by a straight line."""
-    (intercept,), (slope,) = _lines(x, y[None], weights)
-    return float(intercept + slope * at)
-
-
-def constant(x: Reals, y: Reals, weights: Reals, at: float) -> float:
-    """y by its mean."""
-    del x, at
-    return float(y @ weights / weights.sum())
-
-
-def power(x: Reals, y: Reals, weights: Reals, at: float) -> float:
-    """y by a power law with a floor of e^x."""
-    middle = float(x.mean())
-    rows, _ = fit_form(POWER, x - middle, y[None], weights)
-    return float(values(rows, np.array([at - middle]))[0, 0])
-
-
 def compared(
-    forms: Mapping[str, Predictor], x: Reals, y: Reals, weights: Reals
+    forms: Mapping[str, tuple[CurveForm, Reals]], y: Reals, weights: Reals
 ) -> tuple[FormError, ...]:
-    """The forms, that of the least held-out error first; x must be in order."""
+    """The forms, each over its own x, that of the least held-out error first; x is in order."""
     share, found = weights / weights.sum(), []
-    for form, predictor in forms.items():
+    for name, (form, x) in forms.items():
         errors = []
         for at in range(len(x)):
             kept = np.arange(len(x)) != at
-            errors.append(predictor(x[kept], y[kept], weights[kept], float(x[at])) - float(y[at]))
+            u = x - x[kept].mean()
+            rows, _ = fit_form(form, u[kept], y[None, kept], weights[kept])
+            errors.append(float(values(rows, u[[at]])[0, 0] - y[at]))
         error = math.sqrt(float(np.square(errors) @ share))
-        found.append(FormError(form=form, held_out_error=error, last_error=abs(errors[-1])))
+        found.append(FormError(form=name, held_out_error=error, last_error=abs(errors[-1])))
     return tuple(sorted(found, key=lambda error: error.held_out_error))

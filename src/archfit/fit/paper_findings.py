@@ -14,7 +14,14 @@ from archfit.fit import depth_findings, evidence
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.comparisons import differences
 from archfit.fit.depth_findings import CAPS, PAIR, shapes_of
-from archfit.fit.evidence import EvidenceFinding, Measure, evidence_fits, evidence_records, finding
+from archfit.fit.evidence import (
+    EvidenceFinding,
+    Measure,
+    evidence_fits,
+    evidence_records,
+    finding,
+    measured,
+)
 from archfit.fit.fitted import Fits
 from archfit.spec import Tokens
 from archfit.spec.estimate import Estimate
@@ -38,7 +45,7 @@ def all_findings() -> tuple[EvidenceFinding, ...]:
         *_rank_costs(evidence_fits(RANK, SIDE)),
         _rank_and_depth(capped, ranks),
         _rank_or_ratio(capped),
-        *_rank_long(),
+        _rank_long(),
         *depth_findings.crossing_findings(),
         *_attention(),
         *_position_ranks(evidence_fits("wies-positions")),
@@ -49,10 +56,10 @@ def all_findings() -> tuple[EvidenceFinding, ...]:
 
 
 def _by_inner_sizes(fits: Fits) -> dict[InnerSizes, CellResult]:
-    shapes = ((cell.architecture, cell) for cell in fits.cells if cell.architecture.width == WIDTH)
     return {
         (s.embedding.inner_size, s.positions.inner_size, getattr(s.head, "inner", None)): cell
-        for s, cell in shapes
+        for cell in fits.cells
+        if (s := cell.architecture).width == WIDTH
     }
 
 
@@ -76,7 +83,7 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
     for claim, tables in (("rank", ("embedding", "positions")), ("rank-of-tokens", ("embedding",))):
         items = [item for item in fits.redundancy if item.bottleneck == tables and item.ratio < 1]
         shares = {
-            rank: evidence.share_of(item, f"rank {rank} of {WIDTH}")
+            rank: measured(item, f"rank {rank} of {WIDTH}", "share", item.ratio)
             for item in items
             for rank in (item.family.embedding.inner_size,)
         }
@@ -99,7 +106,7 @@ def _rank_costs(fits: Fits) -> Iterator[EvidenceFinding]:
 def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
     """What rank 16 wastes at widths of 250 to 300, by depth."""
     found = [
-        (item.cell.architecture, evidence.share_of(item, f"{depth} x {width}"))
+        (item.cell.architecture, measured(item, f"{depth} x {width}", "share", item.ratio))
         for fits, depth, width in ((capped, 2, 302), (ranks, 6, 256), (capped, 8, 250))
         for item in fits.redundancy
         if (item.family.depth, item.cell.architecture.width) == (depth, width)
@@ -107,9 +114,9 @@ def _rank_and_depth(capped: Fits, ranks: Fits) -> EvidenceFinding:
         and item.family.embedding.inner_size == CAPS[0]
     ]
     claim, measures = "rank-and-depth", [measure for _, measure in found]
-    inside = [(shape, measure) for shape, measure in found if evidence.is_inside(claim, shape)]
-    verdict = evidence.all_larger(itertools.pairwise(measure for _, measure in inside))
-    return finding(claim, measures, verdict, [shape for shape, _ in inside])
+    inside = {shape: share for shape, share in found if evidence.is_inside(claim, shape)}
+    verdict = evidence.all_larger(itertools.pairwise(inside.values()))
+    return finding(claim, measures, verdict, inside)
 
 
 def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
@@ -120,10 +127,12 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     """
     shares = {
         (depth, cap): [
-            evidence.share_of(
+            measured(
                 item,
                 f"{depth} x {item.cell.architecture.width}, rank {cap}, ratio {item.ratio:.2g}",
-                series=f"{depth} layers, rank {cap}",
+                "share",
+                item.ratio,
+                f"{depth} layers, rank {cap}",
             )
             for item in fits.redundancy
             if (item.family.depth, item.family.embedding.inner_size) == (depth, cap)
@@ -143,33 +152,25 @@ def _rank_or_ratio(fits: Fits) -> EvidenceFinding:
     return finding("rank-or-ratio", measures, verdict, shapes_of(fits, (deep,)))
 
 
-def _rank_long() -> Iterator[EvidenceFinding]:
+def _rank_long() -> EvidenceFinding:
     """At each quarter of a long training: the share of blocks that a full rank saves."""
-    if len(records := evidence_records("rank-long")) < 3:  # the low rank, and a line of full ones
-        return
+    measures, records = [], evidence_records("rank-long")  # the low rank, and a line of full ones
     half = depth_findings.single_run_error(records[0].spec.data_hash)
-    measures = []
-    for quarter in range(1, 5):
-        losses = {}
-        for record in records:
-            at = record.evaluations[len(record.evaluations) * quarter // 4 - 1]
-            losses[record.spec.architecture] = at.heldout_nats_per_token
-        (capped,) = (shape for shape in losses if shape.embedding.inner_size)
-        full = {shape.block_params: loss for shape, loss in losses.items() if shape != capped}
-        own = capped.block_params
-        value, low, high = (
-            None if off is None else 1 - _size_of_loss(full, losses[capped] + off) / own
-            for off in (0.0, None if half is None else -half, half)
-        )
-        tokens = records[0].spec.training_tokens * quarter / 4
-        what, estimate = (
-            f"after {tokens / 1e6:.0f}M tokens",
-            Estimate(value=value, low=low, high=high),
-        )
-        measures.append(Measure(what=what, at=tokens, estimate=estimate, unit="share", seeds=1))
-    verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
     shapes, trained_on = [r.spec.architecture for r in records], records[0].spec.training_tokens
-    yield finding("rank-long", measures, verdict, shapes, trained_on)
+    (capped,) = (shape for shape in shapes if shape.embedding.inner_size)
+    for quarter in range(1, 5):
+        at = [r.evaluations[len(r.evaluations) * quarter // 4 - 1] for r in records]
+        losses = {s: e.heldout_nats_per_token for s, e in zip(shapes, at, strict=True)}
+        own = losses.pop(capped)
+        full = {shape.block_params: loss for shape, loss in losses.items()}
+        low, value, high = (
+            1 - _size_of_loss(full, own + off) / capped.block_params for off in (-half, 0.0, half)
+        )
+        tokens, share = trained_on * quarter / 4, Estimate(value=value, low=low, high=high)
+        what = f"after {tokens / 1e6:.0f}M tokens"
+        measures.append(Measure(what=what, at=tokens, estimate=share, unit="share", seeds=1))
+    verdict = evidence.within(measures[-1:], [PAPERS_SHARE])
+    return finding("rank-long", measures, verdict, shapes, trained_on)
 
 
 def _size_of_loss(losses: Mapping[int, float], wanted: float) -> float:
@@ -207,11 +208,10 @@ def _position_ranks(fits: Fits) -> Iterator[EvidenceFinding]:
 def _attention() -> Iterator[EvidenceFinding]:
     """What wide attention costs, whether the cost rises all the way, and which depth serves it.
 
-    In the paper's networks; until those are packed in ours, which its claims are not about. Their
-    shares stand for models with wide heads and a usual feed-forward layer.
+    In the paper's networks; the shares of ours, which its claims are not about, stand for models
+    with wide heads and a usual feed-forward layer.
     """
-    sweep = "wies-attention" if evidence_records("wies-attention") else "wide-attention"
-    fits = evidence_fits(sweep)
+    fits = evidence_fits("wies-attention")
     largest = max(cell.size for cell in fits.cells)
     tried = {cell.architecture.depth for cell in fits.cells}
     cells, depths = {}, []
@@ -219,7 +219,8 @@ def _attention() -> Iterator[EvidenceFinding]:
         wide = [cell for cell in fits.cells if round(cell.architecture.attention_ratio) == ratio]
         cells[ratio] = min((c for c in wide if c.size > 0.9 * largest), key=lambda cell: cell.mean)
         best = [d for d in fits.best_depth if round(2 ** (d.family.attention_step / 14)) == ratio]
-        depths.append(evidence.depth_at(max(best, key=lambda item: item.size), f"ratio {ratio}"))
+        largest_best = max(best, key=lambda item: item.size)
+        depths.append(measured(largest_best, f"ratio {ratio}", "layers", largest_best.size))
     rises = [
         evidence.loss_difference(fits, cells[wide], cells[narrow], f"ratio {wide} less {narrow}")
         for narrow, wide in itertools.pairwise(RATIOS)
@@ -228,7 +229,7 @@ def _attention() -> Iterator[EvidenceFinding]:
     sooner = (most.is_below(max(tried)), least.is_above(min(tried)))
     shallow = evidence.verdict_of(sooner, (most.is_above(min(tried)),))
     shares, shapes = _attention_shares(fits), shapes_of(fits, tried)
-    words = {"sweep": sweep, "tried": " and ".join(map(str, sorted(tried)))}
+    words = {"tried": " and ".join(map(str, sorted(tried)))}
     paper = evidence.all_above(WORTH, shares[4], shares[16])  # the ratios of the paper
     yield finding("attention", shares.values(), paper, shapes, **words)
     yield finding("attention-rises", rises, evidence.all_above(0, *rises), shapes, **words)
@@ -239,14 +240,12 @@ def _attention() -> Iterator[EvidenceFinding]:
 
 def _attention_shares(fits: Fits) -> dict[int, Measure]:
     """By the ratio: what it wastes at its best depth."""
-    wasted = {
-        ratio: [item for item in fits.redundancy if round(item.ratio) == ratio]
-        for ratio in RATIOS[1:]
-    }
-    return {
-        ratio: evidence.share_of(min(items, key=lambda item: item.cell.mean), f"ratio {ratio}")
-        for ratio, items in wasted.items()
-    }
+    found = {}
+    for ratio in RATIOS[1:]:
+        items = [item for item in fits.redundancy if round(item.ratio) == ratio]
+        best = min(items, key=lambda item: item.cell.mean)
+        found[ratio] = measured(best, f"ratio {ratio}", "share", best.ratio)
+    return found
 
 
 def _other_data() -> Iterator[EvidenceFinding]:
@@ -302,11 +301,11 @@ def _in_bits(
     among: int,
 ) -> dict[str, Measure]:
     """Bits a byte of the others less those of the reference, by their names."""
-    found = differences(reference, [*others.values()], pooled=[*cells.values()], among=among)
-    named = sorted(zip(others, found, strict=True), key=lambda pair: pair[0])
+    names = sorted(others)
+    own = [others[name] for name in names]
+    found = differences(reference, own, pooled=[*cells.values()], among=among)
     return {
-        name: Measure(what=name, estimate=item.estimate, unit="bits a byte", seeds=item.seeds)
-        for name, item in named
+        name: measured(item, name, "bits a byte") for name, item in zip(names, found, strict=True)
     }
 
 

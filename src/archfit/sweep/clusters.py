@@ -17,6 +17,7 @@ import contextlib
 import importlib.util
 import re
 import shlex
+import signal
 import sys
 import time
 from importlib import resources
@@ -26,6 +27,7 @@ from typing import Any
 from archfit.spec import RunSpec
 from archfit.spec.files import SWEEP
 from archfit.spec.gpu_cost import device_bytes
+from archfit.spec.signals import stop_requests
 from archfit.sweep import runner
 from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher, absolute_import_path
 
@@ -110,7 +112,7 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
     """As many tasks as the cluster can run now, and some that wait, until no cell is left."""
     running: dict[Any, RunSpec] = {}
     patience = runner.SECONDS_BETWEEN_LOOKS
-    with runner.noted_signals() as raise_noted:
+    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
         try:
             while True:
                 most = max(1, int(ray.cluster_resources().get("CPU", 0)) // options.threads)
@@ -123,12 +125,9 @@ def _run(ray: Any, cells: CellQueue, options: RunnerOptions, watch: SweepWatcher
                 if not running:  # others are at the cells that are left
                     time.sleep(patience)
                 for reference in ray.wait([*running], timeout=patience)[0] if running else ():
-                    cell, event = running.pop(reference), _answer(ray, reference)
-                    cells.note(cell, event)
-                    watch.ended(cell, str(event.get("reason", event["event"])))
+                    cells.note(running.pop(reference), _answer(ray, reference), watch)
                 watch.passes()
-                raise_noted()
-                runner.check_is_there(options.out)
+                runner.end_if_asked(request, options.out)
         finally:  # with the end of its task Ray kills a worker at once, and it must save first
             for reference in running:
                 ray.cancel(reference)

@@ -7,20 +7,15 @@ idle. On a CPU every worker has threads of its own and trains one cell at a time
 import ctypes
 import os
 import selectors
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from archfit.spec import RunSpec
 from archfit.spec.gpu_cost import LEAST_SHARE, device_bytes, gpu_share
-from archfit.sweep.runner import (
-    TRIES,
-    CellQueue,
-    RunnerOptions,
-    SweepWatcher,
-    Worker,
-    check_is_there,
-    noted_signals,
-)
+from archfit.spec.signals import stop_requests
+from archfit.sweep import runner
+from archfit.sweep.runner import CellQueue, RunnerOptions, SweepWatcher, Worker
 
 SECONDS_BETWEEN_PASSES = 0.2
 WORKERS_ON_A_GPU = 1  # unless the user says otherwise
@@ -104,12 +99,11 @@ def run_here(
     """
     pool = _WorkerPool(cells, options, slots, watch)
     watch.begins(cells)
-    with noted_signals() as raise_noted:
+    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
         try:
             while pool.assign_cells() or (wait and cells.elsewhere):
                 pool.listen()
-                raise_noted()
-                check_is_there(options.out)
+                runner.end_if_asked(request, options.out)
         finally:
             pool.end()
 
@@ -127,7 +121,7 @@ class _WorkerPool:
     def assign_cells(self) -> bool:
         """Give cells to slots that have room; whether anything is being trained."""
         for slot in self.slots:
-            while slot.failed_starts < TRIES and slot.has_room:
+            while slot.failed_starts < runner.TRIES and slot.has_room:
                 cell = self.cells.next(lambda cell, slot=slot: self._fits(cell, slot))  # type: ignore[misc]  # mypy wants one argument
                 if cell is None:
                     break
@@ -146,7 +140,8 @@ class _WorkerPool:
             if slot.worker and slot in speaking:
                 for event in slot.worker.events():
                     self._act_on(slot, event)
-            elif slot.worker and slot.worker.is_dead():
+            elif slot.worker and slot.worker.process.poll() is not None:
+                # A child of its own may keep what it speaks through open.
                 self._act_on(slot, slot.worker.death())
         self.watch.passes()
 
@@ -161,11 +156,10 @@ class _WorkerPool:
         self.selector.close()
 
     def _fits(self, cell: RunSpec, slot: DeviceSlot) -> bool:
-        here = [other for other in self.slots if other.gpu == slot.gpu]
-        beside = [other for each in here for other in each.cells]
+        beside = [other for each in self.slots if each.gpu == slot.gpu for other in each.cells]
         if not beside:
             return True  # alone it may take all there is
-        if cell in self.cells.alone or any(other in self.cells.alone for other in beside):
+        if not self.cells.alone.isdisjoint((cell, *beside)):
             return False
         if slot.gpu is None:
             return True
@@ -177,25 +171,20 @@ class _WorkerPool:
     def _act_on(self, slot: DeviceSlot, event: dict[str, object]) -> None:
         worker, what = slot.worker, event["event"]
         assert worker is not None
+        cell = worker.cells.get(str(event.get("run")))
         if what == "died":
             self._bury(slot, worker, event)
-            return
-        if what == "ready":
+        elif what == "ready":
             slot.failed_starts = 0
-        cell = worker.cells.get(str(event.get("run")))
-        if cell is None:
+        elif cell is None:
             return
-        if what == "started":
+        elif what == "started":
             self.watch.started(cell, int(str(event["step"])))
         elif what == "progress":
             self.watch.progress(cell, event)
         else:
             del worker.cells[cell.name]
-            self._note(cell, event)
-
-    def _note(self, cell: RunSpec, event: dict[str, object]) -> None:
-        self.cells.note(cell, event)
-        self.watch.ended(cell, str(event.get("reason") or event["event"]))
+            self.cells.note(cell, event, self.watch)
 
     def _bury(self, slot: DeviceSlot, worker: Worker, event: dict[str, object]) -> None:
         """A worker is dead. Which of its cells was to blame shows when each is tried alone.
@@ -209,9 +198,9 @@ class _WorkerPool:
         if worker.is_ready or not cells:
             self.cells.alone.update(cells if len(cells) > 1 else ())
             for cell in cells:
-                self._note(cell, event)
+                self.cells.note(cell, event, self.watch)
             return
         self.cells.pending.extend(cells)
         slot.failed_starts += 1
-        if all(other.failed_starts >= TRIES for other in self.slots):
+        if all(other.failed_starts >= runner.TRIES for other in self.slots):
             raise ValueError(f"no worker can be started: it {event['reason']}")

@@ -12,7 +12,6 @@ of the one who holds the other end, it saves the run under way and ends.
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from pathlib import Path
 from archfit.spec import RunSpec, canonical_json
 from archfit.spec.errors import check_at_least, check_choice, check_real
 from archfit.spec.files import SWEEP, discard_checkpoints, is_done, is_held
-from archfit.spec.signals import stop_requests
+from archfit.spec.signals import StopRequest
 
 DEVICES = ("auto", "cuda", "mps", "cpu")
 TRIES = 3  # of a cell whose process dies
@@ -48,6 +47,25 @@ class RunnerOptions:
         check_choice(DEVICES, device=self.device)
         check_at_least(1, threads=self.threads)
         check_real(0, 1e9, checkpoint_seconds=self.checkpoint_seconds)
+
+
+class SweepWatcher:
+    """What is told how a sweep goes; this one shows nothing, and the command line's show it."""
+
+    def begins(self, cells: "CellQueue") -> None:
+        """The list is there; it changes while the runner works."""
+
+    def started(self, spec: RunSpec, step: int) -> None:
+        """A cell is being trained, from this step on."""
+
+    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
+        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
+
+    def ended(self, spec: RunSpec, how: str) -> None:
+        """A cell is no longer trained: finished, or the reason."""
+
+    def passes(self) -> None:
+        """Time passes; comes at least once a second."""
 
 
 class CellQueue:
@@ -101,9 +119,10 @@ class CellQueue:
         """How many are neither done nor given up, wherever they are."""
         return self.total - len(self.done) - len(self.skipped) - len(self.failed)
 
-    def note(self, spec: RunSpec, event: dict[str, object]) -> None:
+    def note(self, spec: RunSpec, event: dict[str, object], watch: SweepWatcher) -> None:
         """What became of a cell, as its worker or the death of it says."""
         reason = str(event.get("reason", ""))
+        watch.ended(spec, reason or str(event["event"]))
         match event["event"]:
             case "finished":
                 self.done.append(spec)
@@ -121,25 +140,6 @@ class CellQueue:
                 self.failed[spec] = reason
 
 
-class SweepWatcher:
-    """What is told how a sweep goes; this one shows nothing, and the command line's show it."""
-
-    def begins(self, cells: CellQueue) -> None:
-        """The list is there; it changes while the runner works."""
-
-    def started(self, spec: RunSpec, step: int) -> None:
-        """A cell is being trained, from this step on."""
-
-    def progress(self, spec: RunSpec, event: dict[str, object]) -> None:
-        """Some steps were made: step, steps, training_nats_per_token, tokens_per_second."""
-
-    def ended(self, spec: RunSpec, how: str) -> None:
-        """A cell is no longer trained: finished, or the reason."""
-
-    def passes(self) -> None:
-        """Time passes; comes at least once a second."""
-
-
 class SweepStopped(Exception):
     """A signal asked the runner to end."""
 
@@ -148,23 +148,13 @@ class SweepStopped(Exception):
         self.signal_number = signal_number
 
 
-@contextlib.contextmanager
-def noted_signals() -> Iterator[Callable[[], None]]:
-    """Inside, SIGTERM and Ctrl-C are noted; what comes back raises `SweepStopped` if one came.
+def end_if_asked(request: StopRequest, out: Path) -> None:
+    """Refuse to go on after a signal, or where the sweep's folder was deleted or replaced.
 
-    They are not raised where they arrive: Ray cannot bear it, and lists would lose a cell.
+    Signals are not raised where they arrive: Ray cannot bear it, and lists would lose a cell.
     """
-    with stop_requests(repeatable=(signal.SIGTERM,)) as request:
-
-        def raise_noted() -> None:
-            if request.signal_number is not None:
-                raise SweepStopped(request.signal_number)
-
-        yield raise_noted
-
-
-def check_is_there(out: Path) -> None:
-    """Refuse to go on where the folder of the sweep was deleted, or another took its place."""
+    if request.signal_number is not None:
+        raise SweepStopped(request.signal_number)
     if not (out / SWEEP).is_file():
         raise ValueError(
             f"{out} was deleted while the sweep ran, so it ends here; the same command begins anew"
@@ -233,10 +223,6 @@ class Worker:
         lines = self.words.read().decode(errors="replace").strip().splitlines()
         reason = f"{how}: {lines[-1][-LONGEST_REASON:]}" if lines else how
         return {"event": "died", "reason": reason}
-
-    def is_dead(self) -> bool:
-        """Whether it has ended; a child of its own may keep what it speaks through open."""
-        return self.process.poll() is not None
 
     def dismiss(self) -> None:
         """Tell it that nothing more will come."""

@@ -142,26 +142,23 @@ def block_size(options: RunOptions) -> int:
     return options.architecture(vocab=2).block_params
 
 
-def matched_width(options: RunOptions, block_params: int) -> int:
-    """The width whose blocks come nearest to that many weights."""
-    step = 1 if options.head_dim else width_step(options)
-    return nearest_width(
-        lambda width: block_size(replace(options, width=width)), block_params, step=step
+def at_size(options: RunOptions, target: int, size: Callable[[RunOptions], int]) -> RunOptions:
+    """The network as it is but for its width, which brings a size of it nearest to the target.
+
+    Where heads divide the width it is a multiple of them, and rotary positions need even heads.
+    """
+    by_heads = max(1, options.heads) * (2 if options.block == "llama" else 1)
+    width = nearest_width(
+        lambda width: size(replace(options, width=width)),
+        target,
+        step=1 if options.head_dim else by_heads,
     )
-
-
-def width_step(options: RunOptions) -> int:
-    """What the width is a multiple of where heads divide it: rotary positions need even heads."""
-    return max(1, options.heads) * (2 if options.block == "llama" else 1)
+    return replace(options, width=width)
 
 
 def equal_total(options: RunOptions, *, vocab: int, params: int) -> RunOptions:
-    """The network as it is but for its width, which all its parameters together allow."""
-
-    def total(width: int) -> int:
-        return replace(options, width=width).architecture(vocab).params
-
-    return replace(options, width=nearest_width(total, params, step=width_step(options)))
+    """The network of the width that so many parameters in all allow."""
+    return at_size(options, params, lambda sized: sized.architecture(vocab).params)
 
 
 def ranks_below(limit: int, ranks: Sequence[int]) -> tuple[int, ...]:

@@ -30,15 +30,14 @@ import difflib
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
 from archfit.spec import InvalidValue, RunSpec
 from archfit.spec.errors import brief, check_at_least
-from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.run_options import NAMES_OF_FIELD, RunOptions
-from archfit.sweep.sweep import Corpus, Sweep, block_size, matched_width, used_corpora
+from archfit.sweep.sweep import Corpus, Sweep, at_size, block_size, used_corpora
 from archfit.sweep.toml_file import LONGEST_WORD, KeyPath, TomlFile, read_toml, real, whole, word
 
 Value: TypeAlias = str | int | float
@@ -55,7 +54,7 @@ def read_sweep_file(path: Path, corpora: Sequence[Corpus], precision: str) -> Sw
 
     The file may be anybody's: it is read in bounded time and memory, or refused.
     """
-    file = read_toml(path, most_bytes=LARGEST_SWEEP_FILE)
+    file = read_toml(path)
     _check_keys(file, (), file.tables, TOP_KEYS)
     seeds = _seeds(file)
     tables = _tables(file, {"precision": precision, **_base(file)})
@@ -94,6 +93,13 @@ def _value(file: TomlFile, path: KeyPath, value: object) -> Value:
         return VALUE_READERS[key](key, value)
     except ValueError as problem:
         raise file.refusal(path, problem) from problem
+
+
+def _values(file: TomlFile, path: KeyPath, value: object) -> tuple[Value, ...]:
+    """Those of a list at a key, or the one that stands there."""
+    if not isinstance(value, list):
+        return (_value(file, path, value),)
+    return tuple(_value(file, (*path, at), item) for at, item in enumerate(value))
 
 
 def _seed(key: str, value: object) -> int:
@@ -145,11 +151,8 @@ VALUE_READERS = ROW_READERS | {"seeds": _seed}
 def _seeds(file: TomlFile) -> Sequence[int]:
     """A number of seeds counts from 0; a list names them."""
     given = file.tables.get("seeds", 1)
-    if isinstance(given, list):
-        items = [int(_value(file, ("seeds", at), item)) for at, item in enumerate(given)]
-        seeds: Sequence[int] = list(dict.fromkeys(items))
-    else:
-        seeds = range(int(_value(file, ("seeds",), given)))
+    items = [int(item) for item in _values(file, ("seeds",), given)]
+    seeds = list(dict.fromkeys(items)) if isinstance(given, list) else range(items[0])
     if not seeds:
         raise file.refusal(("seeds",), f"seeds={brief(given)} gives no runs; use 1 or more")
     return seeds
@@ -166,25 +169,27 @@ def _text(file: TomlFile, key: str, default: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Table:
-    """A [[grid]] or [[list]]: where it stands, and its values by key."""
+    """A [[grid]] or [[list]]: where it stands, what it says, and all values by key."""
 
     file: TomlFile
     path: KeyPath
-    base: dict[str, Value]
-    plain: dict[str, Value]
-    lists: dict[str, tuple[Value, ...]]
+    content: dict[str, object]
+    values: dict[str, tuple[Value, ...]]  # with those of [base]
 
     @property
     def number_of_rows(self) -> int:
         """How many rows there are, without making them."""
-        lengths = [len(values) for values in self.lists.values()]
-        return math.prod(lengths) if self.path[0] == "grid" else max(lengths, default=1)
+        lengths = [len(values) for values in self.values.values()]
+        return math.prod(lengths) if self.path[0] == "grid" else max(lengths)
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """The values of each row, in the order of the file; the lists of a grid are multiplied."""
-        join = itertools.product if self.path[0] == "grid" or not self.lists else zip
-        for values in join(*self.lists.values()):
-            yield self.base | self.plain | dict(zip(self.lists, values, strict=True))
+        if self.path[0] == "grid":
+            rows: Iterator[tuple[Value, ...]] = itertools.product(*self.values.values())
+        else:  # a plain value is shared by all rows
+            shared = zip(*map(itertools.cycle, self.values.values()), strict=False)
+            rows = itertools.islice(shared, self.number_of_rows)
+        return (dict(zip(self.values, row, strict=True)) for row in rows)
 
 
 def _base(file: TomlFile) -> dict[str, Value]:
@@ -219,17 +224,11 @@ def _table(
         empty = f"this [[{path[0]}]] is empty; give it a key such as depth = [3, 6]"
         raise file.refusal(path, empty)
     _check_keys(file, path, content, ROW_READERS)
-    plain: dict[str, Value] = {}
-    lists: dict[str, tuple[Value, ...]] = {}
-    for key, value in content.items():
-        if not isinstance(value, list):
-            plain[key] = _value(file, (*path, key), value)
-        elif value:
-            items = enumerate(value)
-            lists[key] = tuple(_value(file, (*path, key, at), item) for at, item in items)
-        else:
-            raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
-    table = _Table(file=file, path=path, base=base, plain=plain, lists=lists)
+    own = {key: _values(file, (*path, key), value) for key, value in content.items()}
+    for key in (key for key, values in own.items() if not values):
+        raise file.refusal((*path, key), f"{key} is an empty list; give at least one value")
+    shared = {key: (value,) for key, value in base.items() if key not in own}
+    table = _Table(file=file, path=path, content=content, values=own | shared)
     _check_match(table)
     _check_lengths(table)
     return table
@@ -237,12 +236,12 @@ def _table(
 
 def _check_match(table: _Table) -> None:
     """Refuse a table that says only half of what to match, or says the width as well."""
-    given = {**table.plain, **table.lists}
+    given = table.content
     if MATCH not in given and BLOCK_PARAMS not in given:
         return
     key, problem = MATCH if MATCH in given else BLOCK_PARAMS, ""
     if given.get(MATCH) != BLOCK_PARAMS:
-        found = f"{MATCH}={brief(table.plain[MATCH])}" if MATCH in table.plain else "this"
+        found = f"{MATCH}={brief(given[MATCH])}" if isinstance(given.get(MATCH), str) else "this"
         problem = f'{found} says no size to match; write match = "block_params", one for all rows'
     elif BLOCK_PARAMS not in given:
         problem = "match without a size; add one, such as block_params = 1_000_000"
@@ -254,16 +253,15 @@ def _check_match(table: _Table) -> None:
 
 def _check_lengths(table: _Table) -> None:
     """Refuse a [[list]] whose lists are not equally long."""
-    lengths = {key: len(values) for key, values in table.lists.items()}
-    if table.path[0] == "grid" or len(set(lengths.values())) <= 1:
-        return
-    (first, expected), *others = lengths.items()
-    key, found = next(other for other in others if other[1] != expected)
-    raise table.file.refusal(
-        (*table.path, key),
-        f"{key} has {found} values and {first} {expected}, but the lists of a [[list]] go together "
-        "item by item; make them equally long, or use a [[grid]]",
-    )
+    lists = {key: len(value) for key, value in table.content.items() if isinstance(value, list)}
+    first = next(iter(lists), "")
+    for key, found in lists.items():
+        if table.path[0] == "list" and found != lists[first]:
+            raise table.file.refusal(
+                (*table.path, key),
+                f"{key} has {found} values and {first} {lists[first]}, but the lists of a [[list]] "
+                "go together item by item; make them equally long, or use a [[grid]]",
+            )
 
 
 def _check_number_of_cells(
@@ -276,8 +274,8 @@ def _check_number_of_cells(
         raise ValueError(f"{file.name} has no data to train on; give at least one data set")
     cells = 0
     for table in tables:
-        names_data = any(DATA in values for values in (table.base, table.plain, table.lists))
-        cells += table.number_of_rows * len(seeds) * (1 if names_data else len(corpora))
+        of_row = len(seeds) * (1 if DATA in table.values else len(corpora))
+        cells += table.number_of_rows * of_row
         if cells > MOST_CELLS:
             raise file.refusal(
                 table.path,
@@ -309,9 +307,9 @@ def _refused(table: _Table, row: dict[str, Value], problem: InvalidValue) -> Val
     if keys and problem.field in NAMES_OF_FIELD:  # three are called `inner`: the value tells which
         keys = [key for key in keys if row[key] == problem.value] or keys
         problem = problem.named({problem.field: keys[0]})
-    here = [(*table.path, key) for key in keys if key in table.plain or key in table.lists]
-    based: list[KeyPath] = [("base", key) for key in keys]
-    return table.file.refusal([*here, *based, table.path][0], problem)
+    places: list[KeyPath] = [(*table.path, key) for key in keys if key in table.content]
+    places += [("base", key) for key in keys]
+    return table.file.refusal([*places, table.path][0], problem)
 
 
 def _options(row: dict[str, Value]) -> RunOptions:
@@ -324,16 +322,16 @@ def _options(row: dict[str, Value]) -> RunOptions:
         return options
     block_params = int(row[BLOCK_PARAMS])
     check_at_least(1, block_params=block_params)
-    width = matched_width(options, block_params)
-    found = block_size(replace(options, width=width))
+    options = at_size(options, block_params, block_size)
+    found = block_size(options)
     miss = found / block_params - 1
     if abs(miss) > MOST_MISS:
         raise InvalidValue(
             BLOCK_PARAMS,
             block_params,
             f"cannot be met at {{depth}}={options.depth} with {{heads}}={options.heads}: the "
-            f"nearest width, {width}, has {found:,} block weights, {abs(miss):.1%} "
+            f"nearest width, {options.width}, has {found:,} block weights, {abs(miss):.1%} "
             f"{'more' if miss > 0 else 'fewer'} where 5% are allowed",
             f"use {{block_params}} = {found}, another depth or other heads",
         )
-    return replace(options, width=width)
+    return options

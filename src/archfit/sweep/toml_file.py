@@ -4,6 +4,7 @@ tomllib says no lines. The text is cut into tokens once, so strings and comments
 are passed over and the time grows with its length only, whether it is TOML or not.
 """
 
+import itertools
 import re
 import tomllib
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from archfit.spec import InvalidValue, open_regular
 from archfit.spec.errors import MOST, check_at_least
+from archfit.spec.files import LARGEST_SWEEP_FILE
 from archfit.spec.sizes import parse_size
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("grid", 0, "depth"); numbers count tables and items
@@ -52,9 +54,9 @@ class TomlFile:
         return ValueError(f"{self.name} line {line}: {problem}")
 
 
-def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
+def read_toml(path: Path) -> TomlFile:
     """The file, read in bounded time and memory; a sentence says why it is none."""
-    name, text = path.name, _text(path, most_bytes)
+    name, text = path.name, _text(path)
     if overlong := overlong_key_line(text):
         raise ValueError(
             f"{name} line {overlong}: a key of over {MOST_KEY_PARTS} parts joined by dots means "
@@ -74,13 +76,14 @@ def read_toml(path: Path, *, most_bytes: int) -> TomlFile:
         ) from problem
 
 
-def _text(path: Path, most_bytes: int) -> str:
+def _text(path: Path) -> str:
     content = b""
     try:
         with open_regular(path) as file:
-            content = file.read(most_bytes + 1)
-        if len(content) > most_bytes:
-            raise ValueError(f"it has over {most_bytes:,} bytes; write grids in place of cells")
+            content = file.read(LARGEST_SWEEP_FILE + 1)
+        if len(content) > LARGEST_SWEEP_FILE:
+            most = f"{LARGEST_SWEEP_FILE:,} bytes"
+            raise ValueError(f"it has over {most}; write grids in place of cells")
         return content.decode().replace("\r\n", "\n")  # as tomllib does it
     except UnicodeDecodeError as problem:
         line, byte = content[: problem.start].count(b"\n") + 1, content[problem.start]
@@ -128,15 +131,13 @@ def word(key: str, value: object) -> str:
 
 def overlong_key_line(text: str) -> int:
     """The line of the first key of over `MOST_KEY_PARTS` parts; 0 if there is none."""
-    parts, joined = 0, False  # joined: a dot was met, so the next word goes on
+    dots = 0
     for token in _tokens(text):
         if token.text == ".":
-            joined = True
-        elif token.kind in ("word", "string"):
-            parts, joined = (parts + 1 if joined else 1), False
-        elif token.kind != "blank":
-            parts, joined = 0, False
-        if parts > MOST_KEY_PARTS:
+            dots += 1
+        elif token.kind not in ("word", "string", "blank"):
+            dots = 0
+        if dots >= MOST_KEY_PARTS:
             return token.line
     return 0
 
@@ -147,16 +148,22 @@ def lines_of_keys(text: str) -> dict[KeyPath, int]:
     counts: Counter[KeyPath] = Counter()  # of [[tables]]
     table: KeyPath = ()  # that keys now belong to
     for statement in _statements(text):
-        first = statement[0]
-        if first.text == "[":
-            path, table = _header(statement, counts)
-            lines.setdefault(path, first.line)
-            lines.setdefault(table, first.line)
+        words = [token.text for token in statement]
+        path = table
+        if words[0] == "[":  # a header; the last of its names is the next one of [[these]], say
+            table = ()
+            names = _parts([word for word in words if word not in _OPENING])
+            for at, name in enumerate(names, start=1):
+                path = (*table, name)
+                counts[path] += words[:2] == ["[", "["] and at == len(names)
+                table = (*path, counts[path] - 1) if counts[path] else path
+            lines.setdefault(path, statement[0].line)
+            lines.setdefault(table, statement[0].line)
             continue
-        equals = next((i for i, token in enumerate(statement) if token.text == "="), 0)
-        path = table + _parts(statement[:equals])
-        for length in range(len(table) + 1, len(path) + 1):
-            lines.setdefault(path[:length], first.line)
+        equals = words.index("=") if "=" in words else 0
+        for name in _parts(words[:equals]):
+            path = (*path, name)
+            lines.setdefault(path, statement[0].line)
         for number, line in enumerate(_item_lines(statement[equals + 1 :])):
             lines.setdefault((*path, number), line)
     return lines
@@ -168,11 +175,13 @@ class _Token(NamedTuple):
     line: int
 
 
+_END = _Token("end", "", 0)  # of the text
+
+
 def _tokens(text: str) -> Iterator[_Token]:
     line = 1
     for match in _TOKEN.finditer(text):
-        assert match.lastgroup is not None  # every alternative has a name
-        yield _Token(match.lastgroup, match[0], line)
+        yield _Token(str(match.lastgroup), match[0], line)
         line += match[0].count("\n")
 
 
@@ -180,37 +189,21 @@ def _statements(text: str) -> Iterator[list[_Token]]:
     """Headers, and keys with their values; comments are left out."""
     statement: list[_Token] = []
     depth = 0
-    for token in _tokens(text):
+    for token in itertools.chain(_tokens(text), [_END]):
         depth += _OPENING.get(token.text, 0)
-        if token.kind == "end" and depth <= 0:
-            if statement:
-                yield statement
-            statement, depth = [], 0
-        elif token.kind not in ("blank", "comment", "end"):
+        if token.kind not in ("blank", "comment", "end"):
             statement.append(token)
-    if statement:
-        yield statement
+        elif statement and token.kind == "end" and (depth <= 0 or token is _END):
+            yield statement
+            statement, depth = [], 0
 
 
-def _header(statement: list[_Token], counts: Counter[KeyPath]) -> tuple[KeyPath, KeyPath]:
-    """What a header names, and the table that it begins: the next one of [[these]], say."""
-    is_array = [token.text for token in statement[:2]] == ["[", "["]
-    path: KeyPath = ()
-    table: KeyPath = ()
-    names = _parts([token for token in statement if token.text not in _OPENING])
-    for at, name in enumerate(names, start=1):
-        path = (*table, name)
-        counts[path] += is_array and at == len(names)
-        table = (*path, counts[path] - 1) if counts[path] else path
-    return path, table
-
-
-def _parts(tokens: list[_Token]) -> tuple[str, ...]:
+def _parts(words: list[str]) -> tuple[str, ...]:
     """The names of a dotted key, read by tomllib itself, so that quotes and escapes are right."""
-    if len(tokens) >= 2 * MOST_KEY_PARTS:  # with the dots between them
+    if len(words) >= 2 * MOST_KEY_PARTS:  # with the dots between them
         return ()
     try:
-        table: object = tomllib.loads("".join(token.text for token in tokens) + " = 0")
+        table: object = tomllib.loads("".join(words) + " = 0")
     except ValueError:  # not TOML; whoever parses the text says so
         return ()
     names: list[str] = []
@@ -224,10 +217,8 @@ def _item_lines(value: list[_Token]) -> Iterator[int]:
     """The line on which each item of a list starts; nothing for a value that is no list."""
     if not value or value[0].text != "[":
         return
-    depth, awaited = 0, False
-    for token in value:
-        if awaited and token.text not in ("]", ","):
+    depth = 0
+    for before, token in itertools.pairwise(value):
+        depth += _OPENING.get(before.text, 0)
+        if depth == 1 and before.text in ("[", ",") and token.text not in ("]", ","):
             yield token.line
-        opening = _OPENING.get(token.text, 0)
-        awaited = depth + max(opening, 0) == 1 and (token.text == "," or depth == 0)
-        depth += opening
