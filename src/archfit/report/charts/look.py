@@ -1,10 +1,10 @@
 """The one look of all charts: panels by resources/report/charts.toml, their axes, and words."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import altair
 
@@ -12,10 +12,9 @@ from archfit.fit.cells import FamilyKey
 from archfit.report.document import Layout, written
 from archfit.spec import Tied
 
-Row = dict[str, str | float]
+Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Panel = altair.LayerChart | altair.FacetChart
-Item = TypeVar("Item")
 
 COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -183,20 +182,14 @@ def heading(name: str, **words: object) -> altair.TitleParams:
     return altair.TitleParams(about["text"].format(**words), subtitle=below, anchor="start", **more)
 
 
-def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:
-    """Panels with one legend."""
-    chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
-        color="shared", shape="shared", strokeDash="shared"
-    )
-    return chart
-
-
-def panel_for_each(
-    draw: Callable[[Item, Layout], Panel], items: Sequence[Item], page: Layout
+def side_by_side(
+    panels: Sequence[Any], layout: Layout, legends: Literal["shared", "independent"] = "shared"
 ) -> altair.ConcatChart:
-    """The panels of these items side by side, in what room the page has."""
-    layout = page.for_panels(len(items))
-    return side_by_side([draw(item, layout) for item in items], layout)
+    """Panels with one legend, or one each."""
+    channels = dict.fromkeys(("color", "shape", "strokeDash"), legends)
+    drawn = altair.concat(*panels, columns=layout.columns)
+    chart: altair.ConcatChart = drawn.resolve_scale(**channels)
+    return chart
 
 
 def log_ends(values: Iterable[float]) -> Ends:

@@ -4,14 +4,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import altair
 
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
-from archfit.report.charts.look import Ends, Frame, Row
-from archfit.report.document import WIDE, Layout, written
+from archfit.report.charts.look import Ends, Frame, Row, Rows
+from archfit.report.document import Layout, written
 from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import bounds_report, regime
 from archfit.theory.shape import Shape
@@ -92,9 +93,9 @@ PANELS = 4  # widths that are shown with all bounds
 HIGHEST, HIGHEST_BOUND = 8.0, 16.0  # log10, where curves leave the panels
 
 
-def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
+def growth_chart(measured: Sequence[Measurement], page: Layout) -> altair.VConcatChart:
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     for each in measured:
         network, partition = each.experiment.network, each.experiment.partition
         if len(partition.inside) + len(partition.outside) == 2 * network.width:  # else too few
@@ -104,15 +105,15 @@ def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     bounds = {width: list(_bound_rows(width)) for width in widths}
     proved = [row for some in bounds.values() for row in some if row["line"] == LINES[0]]
     depths = Ends(DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2)
-    drawn, frame = {"bounds": proved, "measured": rows}, Frame(depths, Ends(0.0, HIGHEST))
-    by_width = look.panel("growth", drawn, frame, WIDE, widths)
+    frame, drawn = Frame(depths, Ends(0.0, HIGHEST)), dict[str, Rows](bounds=proved, measured=rows)
+    by_width = look.panel("growth", drawn, frame, page, widths)
     shown = widths[:PANELS]
     marks = [row | {"line": "measured"} for row in rows if row["width"] in shown]
     with_bounds = look.facets(
         "growth-bounds",
         [*(row for width in shown for row in bounds[width]), *marks],
         Frame(depths, Ends(0.0, HIGHEST_BOUND)),
-        replace(WIDE, width=250),
+        replace(page, width=250),
         [f"width {width}" for width in shown],
     )
     chart: altair.VConcatChart = (
@@ -134,5 +135,5 @@ def _bound_rows(width: int) -> Iterator[Row]:
                 yield _growth_row(width, depth, value) | {"line": line}
 
 
-def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
+def _growth_row(width: int, depth: int, rank: int | Fraction) -> dict[str, object]:
     return {"width": width, "panel": f"width {width}", "depth": depth, "log10": math.log10(rank)}
