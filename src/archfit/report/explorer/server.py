@@ -119,7 +119,10 @@ class Explorer:
     async def _remembered(self, asked: api.Question) -> Response:
         """The answer, asked for once where many ask; good ones are kept."""
         asking = self._asking.pop(asked, None)
-        if asking is None or _has_failed(asking):
+        if asking is not None and asking.done():
+            is_broken = asking.cancelled() or asking.exception() is not None
+            asking = None if is_broken or asking.result().status_code != 200 else asking
+        if asking is None:
             asking = asyncio.ensure_future(self._pool_of[asked.path].answer(asked))
         self._asking[asked] = asking
         if len(self._asking) > REMEMBERED:
@@ -130,14 +133,6 @@ class Explorer:
         """The script that draws charts."""
         script = await asyncio.shield(self._vega)
         return Response(script, media_type="text/javascript", headers=FOR_A_DAY)
-
-
-def _has_failed(asking: "asyncio.Future[Response]") -> bool:
-    """Whether it has ended without a good answer."""
-    if not asking.done():
-        return False
-    is_broken = asking.cancelled() or asking.exception() is not None
-    return is_broken or asking.result().status_code != 200
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
