@@ -23,9 +23,7 @@ from archfit.spec.sizes import written_size
 if TYPE_CHECKING:
     import altair
 
-    Drawing: TypeAlias = (
-        altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
-    )
+    Drawing: TypeAlias = altair.LayerChart | altair.VConcatChart | altair.ConcatChart
 
 LONGEST_NUMBER = 40  # characters
 NEXT = "Next"  # the title of the section that says what to do now
