@@ -117,16 +117,17 @@ def _panel(
     assert frame.x is not None
     (least, most, _), curves = frame.x, {curve.family.key: curve for curve in panel.curves}
     crossings: list[Row] = []
+    beyond: list[Row] = []  # where an interval ends beyond the sizes that are shown
     for crossing in panel.crossings:
         size, low, high = crossing.size.value or 0, crossing.size.low, crossing.size.high
         name = f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}"
         on_curve = float(curves[crossing.shallow].mean(np.array([math.log(size)]))[0])
-        inside = {"low": max(low or least, least), "high": min(high or most, most)}
-        is_open = {
-            "low_is_open": low is None or low < least,
-            "high_is_open": high is None or high > most,
-        }
-        crossings.append({"row": name, "size": size, "loss": on_curve, **inside, **is_open})
+        ends = {"low": max(low or least, least), "high": min(high or most, most)}
+        crossings.append({"row": name, "size": size, "loss": on_curve, **ends})
+        if low is None or low < least:
+            beyond.append({"row": name, "size": least, "shape": "triangle-left"})
+        if high is None or high > most:
+            beyond.append({"row": name, "size": most, "shape": "triangle-right"})
     rows: dict[str, Rows] = {
         "curves": [row for curve in panel.curves for row in curve_rows(curve)],
         "runs": [
@@ -137,12 +138,7 @@ def _panel(
             for at, loss in enumerate(cell.losses, start=1)
         ],
         "crossings": crossings,
-        "open": [
-            {"row": row["row"], "size": row[end], "shape": shape}
-            for row in crossings
-            for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
-            if row[f"{end}_is_open"]
-        ],
+        "open": beyond,
     }
     main = look.panel("size", rows, frame, layout, names, panel.title)
     if not crossings:
