@@ -133,27 +133,22 @@ def _time_words(seconds: float) -> str:
     return f"{seconds:.0f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
 
 
+Row = tuple[RunRecord, str, float | None, float | None]  # how a run ended, its nats and bits
+
+
 def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
     """Training runs with their held-out losses; `folder` holds a folder for each."""
     documents = [
         {"folder": f"{folder}/{record.spec.name}", "record": to_json(record)} for record in records
     ]
-    ended = [record for record in records if record.status == "finished"]
-    losses = [_last_losses(record) for record in ended]
-    rest = [record for record in records if record.status != "finished"]
-    is_one, is_masked = len(records) == 1, all(map(_is_masked, records))
-    table = Table.of(
-        "masked-runs" if is_masked else "runs",
-        records,
-        title=folder,
-        status=lambda run: run.status if run in ended else said("runs.status", run),
-        nats=lambda run: _last_losses(run)[0] if run in ended else None,
-        bits=lambda run: _last_losses(run)[1] if run in ended else None,
-    )
+    rows, is_one = [_row(record) for record in records], len(records) == 1
+    ended = [(run, nats) for run, _, nats, _ in rows if nats is not None]
+    is_masked = all(record.spec.architecture.objective == "masked" for record in records)
+    table = Table.of("masked-runs" if is_masked else "runs", rows, title=folder)
     headline = "No run finished: all diverged. Try a lower --learning-rate."
     if ended:
-        (_, bits), nats = losses[0], [nats for nats, _ in losses]
-        words = {"bits": bits, "unit": "bits" if is_masked else "bits per byte"}
+        nats = [nats for _, nats in ended]
+        words = {"bits": rows[0][3], "unit": "bits" if is_masked else "bits per byte"}
         how = "runs.one" if is_one else "runs.several"
         headline = said(how, len(records), min(nats), max(nats), **words)
     return Document(
@@ -162,8 +157,8 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
         sections=(
             Section.of(
                 "",
-                *_best_rate(records),
-                *(said("runs.diverged", record) for record in rest),
+                *_best_rate(rows),
+                *(f"{run.spec.name} {status}." for run, status, nats, _ in rows if nats is None),
                 f"The folder: {documents[0]['folder'] if is_one else folder}.",
             ),
             Section.of("", table, is_why=len(records) > MOST_ROWS),
@@ -174,36 +169,34 @@ def runs_document(records: Sequence[RunRecord], folder: str) -> Document:
     )
 
 
-def _is_masked(record: RunRecord) -> bool:
-    return record.spec.architecture.objective == "masked"
-
-
-def _last_losses(record: RunRecord) -> tuple[float, float]:
-    """Nats per token, and bits: per byte, or of a masked token."""
+def _row(record: RunRecord) -> Row:
+    """Its last losses, in nats per token and in bits: per byte, or of a masked token."""
+    if record.status != "finished":
+        return record, f"diverged at step {record.diverged_at_step}", None, None
     last = record.evaluations[-1]
     nats, bits = last.heldout_nats_per_token, last.heldout_bits_per_byte
-    return nats, nats / math.log(2) if _is_masked(record) else bits
+    is_masked = record.spec.architecture.objective == "masked"
+    return record, record.status, nats, nats / math.log(2) if is_masked else bits
 
 
-def _after_training(ended: Sequence[RunRecord], folder: str) -> Iterator[str]:
+def _after_training(ended: Sequence[tuple[RunRecord, float]], folder: str) -> Iterator[str]:
     """What the runs are good for: the best for other tools, all for fits if seeds repeat."""
     if ended:
-        best = min(ended, key=_last_losses)
+        best, _ = min(ended, key=lambda row: row[1])
         yield f"archfit export --run {folder}/{best.spec.name} --out model"
-    if len(ended) - len({replace(run.spec, seed=0) for run in ended}) >= LEAST_DEGREES:
+    if len(ended) - len({replace(run.spec, seed=0) for run, _ in ended}) >= LEAST_DEGREES:
         yield f"archfit fit {folder}"
 
 
-def _best_rate(records: Sequence[RunRecord]) -> Iterator[str]:
+def _best_rate(rows: Sequence[Row]) -> Iterator[str]:
     """Which of several learning rates did best, on average over its seeds."""
     losses: dict[float, list[float]] = defaultdict(list)
-    for record in records:
-        rate = losses[record.spec.recipe.peak_learning_rate]
-        rate += [_last_losses(record)[0]] if record.status == "finished" else []
+    for run, _, nats, _ in rows:
+        losses[run.spec.recipe.peak_learning_rate] += [] if nats is None else [nats]
     if len(losses) > 1 and any(losses.values()):
         best = min(filter(losses.get, losses), key=lambda rate: fmean(losses[rate]))
         at_the_end = best in (min(losses), max(losses))
-        yield said("runs.best" if not at_the_end else "runs.best-at-end", len(losses), best)
+        yield said("runs.best-at-end" if at_the_end else "runs.best", len(losses), best)
 
 
 def data_document(description: Mapping[str, object], folder: str, *sentences: str) -> Document:
