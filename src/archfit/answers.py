@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, fields, replace
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, TypeVar, get_type_hints
 
 from archfit.data.sources import SAMPLE
 from archfit.report.answer import Answer
@@ -76,7 +77,7 @@ def plan(
         options["vocab"] = tokenizer_rows(Path(tokenizer))
     wanted = options_of(PlanOptions, options)
     made = make_plan(wanted.request() if data is None else _request(wanted, str(data), reading))
-    return Answer(value=made, tell=lambda: plan_document(made), rows=_under("advisers"))
+    return Answer(value=made, tell=lambda: plan_document(made), rows=itemgetter("advisers"))
 
 
 def _request(options: PlanOptions, data: str, reading: Reading) -> PlanRequest:
@@ -224,7 +225,7 @@ def _written(found: Advice, options: PlanOptions, folder: Path, command: str) ->
 
     from archfit.advise.stored import store
     from archfit.journey import advice_of, write_config
-    from archfit.report.document import NEXT, Command, Section
+    from archfit.report.document import Command, Section
     from archfit.report.fit_document import page_document
     from archfit.report.page import save_report
 
@@ -240,9 +241,9 @@ def _written(found: Advice, options: PlanOptions, folder: Path, command: str) ->
     data = document.data | {"export": {"files": files}, "report": written}
     script = str(folder / MODEL / "train.py")
     train = Command(shlex.join(["python", script, str(found.data.folder)]))
-    following = Section.of(NEXT, told, train)
-    told_all = replace(document, sections=(*document.sections, following), data=data)
-    return Answer(value=found, tell=lambda: told_all, rows=_under("ladder"))
+    sections = *document.sections, Section.next(told, train)
+    told_all = replace(document, sections=sections, data=data)
+    return Answer(value=found, tell=lambda: told_all, rows=itemgetter("ladder"))
 
 
 def audit(
@@ -281,7 +282,7 @@ def bounds(*, counterexample: bool = False, **shape: object) -> Answer[BoundsRep
     if counterexample and report.shape.causal:
         raise ValueError("--counterexample: the papers say nothing of --causal; leave out one")
     verdict = refute_for_shape(report) if counterexample else None
-    rows = _under("bounds")
+    rows = itemgetter("bounds")
     return Answer(value=report, tell=lambda: bounds_document(report, verdict), rows=rows)
 
 
@@ -302,7 +303,7 @@ def measure(
     return Answer(
         value=found,
         tell=lambda: measure_document(found),
-        rows=lambda data: [{key: value for key, value in data.items() if not _is_list(value)}],
+        rows=lambda data: [_numbers(data)],
     )
 
 
@@ -326,23 +327,20 @@ def backtest(grid: str | None = None) -> Answer[tuple[Backtest, ...]]:
     if grid is not None:
         check_choice(grids, grid=grid)
     found = backtests.backtest(read_atlas(), grids if grid is None else (grid,))
-    return Answer(value=found, tell=lambda: backtest_document(found), rows=_rule_rows)
+    return Answer(
+        value=found,
+        tell=lambda: backtest_document(found),
+        rows=lambda data: [
+            {"grid": grid["name"], **_numbers(rule)}
+            for grid in data["grids"]
+            for rule in grid["rules"]
+        ],
+    )
 
 
-def _rule_rows(data: Any) -> list[dict[str, object]]:
-    return [
-        {"grid": grid["name"], **{key: value for key, value in rule.items() if not _is_list(value)}}
-        for grid in data["grids"]
-        for rule in grid["rules"]
-    ]
-
-
-def _under(name: str) -> Callable[[Any], list[dict[str, object]]]:
-    return lambda data: data[name]
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | dict)
+def _numbers(row: Mapping[str, object]) -> dict[str, object]:
+    """A row of a table, without lists and objects."""
+    return {key: value for key, value in row.items() if not isinstance(value, list | dict)}
 
 
 def options_of(kind: type[Options], given: Mapping[str, object]) -> Options:

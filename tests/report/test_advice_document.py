@@ -42,7 +42,14 @@ def told(advice: Advice) -> Document:
     return advice_of(advice, command=COMMAND)
 
 
-def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def page(advice: Advice) -> str:
+    return page_of(told(advice))
+
+
+def test_the_answer_is_one_in_headline_json_page_and_config(
+    advice: Advice, page: str, tmp_path: Path
+) -> None:
     document, shape = told(advice), advice.plan.shape
     data = json.loads(json.dumps(document.data))
     write_config(advice.plan, advice.data, tmp_path / "model")
@@ -59,7 +66,7 @@ def test_the_answer_is_one_in_headline_json_page_and_config(advice: Advice, tmp_
         f"{advice.data.vocab} tokens"
     )
     assert document.headline.startswith(words)
-    assert words in page_of(document)
+    assert words in page
 
 
 def test_what_was_measured_is_in_words_tables_and_json(advice: Advice) -> None:
@@ -131,11 +138,12 @@ def test_vocabularies_that_were_tried_are_told_of_the_best_first(advice: Advice)
     assert [one["label"] for one in document.data["vocabularies"]] == ["bpe 512", "as given"]
 
 
-def test_the_page_says_how_to_make_it_again_and_the_terminal_does_not(advice: Advice) -> None:
-    document = told(advice)
-    assert COMMAND in page_of(document)
-    assert COMMAND not in text_of(document)
-    assert "Which Transformer fits small.fa?" in page_of(document)
+def test_the_page_says_how_to_make_it_again_and_the_terminal_does_not(
+    advice: Advice, page: str
+) -> None:
+    assert COMMAND in page
+    assert COMMAND not in text_of(told(advice))
+    assert "Which Transformer fits small.fa?" in page
 
 
 def test_a_network_of_llamas_blocks_has_a_config_of_its_own(advice: Advice, tmp_path: Path) -> None:

@@ -43,6 +43,17 @@ def atlas() -> Atlas:
 
 
 @pytest.fixture(scope="module")
+def view(atlas: Atlas) -> AtlasView:
+    return AtlasView.of(atlas)
+
+
+def waves(view: AtlasView) -> DepthCurve:
+    """At the largest size; best at 3, from 1 to 32 layers."""
+    (curves,) = (curves for kind, (_, curves) in view.kinds.items() if kind.name == "waves")
+    return curves[-1]
+
+
+@pytest.fixture(scope="module")
 def document(atlas: Atlas) -> Document:
     return atlas_document(atlas)
 
@@ -60,10 +71,9 @@ def test_best_depths_stand_in_the_first_table(document: Document) -> None:
                 assert float(cell.split()[0]) == pytest.approx(BESTS[row[0]], rel=0.3)
 
 
-def test_a_best_depth_at_the_end_of_those_trained_is_a_limit(atlas: Atlas) -> None:
+def test_a_best_depth_at_the_end_of_those_trained_is_a_limit(view: AtlasView) -> None:
     """And one that no end is known of is not printed as a number."""
-    view = AtlasView.of(atlas)
-    curve = view.curves[view.plain["waves"]][-1]  # best at 3, from 1 to 32 layers
+    curve = waves(view)
     first, last = map(float, (curve.depths[0], curve.depths[-1]))
 
     def told(depths: tuple[float, float], *best: float | None) -> tuple[str, str]:
@@ -95,8 +105,7 @@ def test_networks_that_learnt_little_are_marked() -> None:
     assert [cell.endswith("*") for cell in rows["english", "bytes"]] == [True] * 2 + [False] * 6
 
 
-def test_rules_lose_what_the_curves_say(atlas: Atlas, document: Document) -> None:
-    view = AtlasView.of(atlas)
+def test_rules_lose_what_the_curves_say(view: AtlasView, document: Document) -> None:
     eight = [each for each in view.rules if each.rule == "always 8 layers"]
     by_kind = {
         name: [e.loses for e in eight if e.kind == name and e.loses is not None] for name in BESTS
@@ -147,7 +156,5 @@ def test_an_atlas_of_few_runs_says_what_is_missing(atlas: Atlas) -> None:
     assert not said.figures
 
 
-def test_curves_know_what_other_depths_lose(atlas: Atlas) -> None:
-    view = AtlasView.of(atlas)
-    curve: DepthCurve = view.curves[view.plain["waves"]][-1]
-    assert curve.regret(12) == pytest.approx(0.05 * math.log(4) ** 2, abs=0.02)
+def test_curves_know_what_other_depths_lose(view: AtlasView) -> None:
+    assert waves(view).regret(12) == pytest.approx(0.05 * math.log(4) ** 2, abs=0.02)

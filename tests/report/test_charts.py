@@ -23,7 +23,7 @@ Chart = dict[str, Any]
 
 
 def drawn(plan: Plan, *, is_narrow: bool = False) -> Chart:
-    chart: Chart = depth_chart(plan, NARROW if is_narrow else WIDE).to_dict()
+    chart: Chart = depth_chart(plan, None, NARROW if is_narrow else WIDE).to_dict()
     return chart
 
 
@@ -161,14 +161,14 @@ def test_the_spectrum_names_its_rank() -> None:
         tolerance=1e-3, stable_rank=1.5, effective_rank=1.8,
         singular_values=(4.0, 2.0, 1e-7, 0.0), bytes_read=160,
     )  # fmt: skip
-    text = json.dumps(spectrum_chart([audit_model(zoo_model("gpt2"), spectrum)]).to_dict())
+    text = json.dumps(spectrum_chart([audit_model(zoo_model("gpt2"), spectrum)], WIDE).to_dict())
     assert "rank 2 of 4" in text
     assert '"share": 0.5' in text
 
 
 def test_the_growth_chart_marks_what_was_measured_beside_every_bound() -> None:
     found = [measured(2, 3, 1, N) for N in (2, 6)] + [measured(2, 2, 1, 4)]
-    text = json.dumps(growth_chart(found).to_dict())
+    text = json.dumps(growth_chart(found, WIDE).to_dict())
     assert '"rank": "49"' in text  # 6 positions; with 2 the rank is 35, and not drawn
     assert '"rank": "35"' not in text
     assert '"rank": "18"' in text

@@ -121,11 +121,6 @@ def size_of(spec: RunSpec) -> int:
 CurvesOfSeries: TypeAlias = Mapping[Series, tuple[DepthCurve, ...]]
 
 
-def size_words(size: int) -> str:
-    """60k, 125k, 1M."""
-    return f"{size / 1e6:g}M" if size >= 1e6 else f"{size / 1e3:g}k"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Atlas:
     """Kinds, and runs on them."""

@@ -51,7 +51,8 @@ class Answer(Generic[Value]):
         parts = [replace(part, figures=()) for part in self.document.sections]
         told = [part for part in parts if not (part.is_why or part.is_detail)]
         rest = [part for part in parts if part.is_why or part.is_detail]
-        figures = "".join(map(_image, self.document.figures)) if _can_draw() else ""
+        can_draw = all(importlib.util.find_spec(name) for name in ("altair", "vl_convert"))
+        figures = "".join(map(_image, self.document.figures)) if can_draw else ""
         return (
             f"<p><strong>{escape(self.document.headline)}</strong></p>{fragment(told)}"
             f"<details><summary>Why</summary>{figures}{fragment(rest)}</details>"
@@ -64,10 +65,6 @@ class Answer(Generic[Value]):
     def to_frame(self) -> Any:
         """Its table as a DataFrame of pandas, or else of polars."""
         return frame_of(self.rows(self.to_dict()))
-
-
-def _can_draw() -> bool:
-    return all(importlib.util.find_spec(name) for name in ("altair", "vl_convert"))
 
 
 def _image(figure: Figure) -> str:

@@ -7,18 +7,7 @@ from dataclasses import replace
 from archfit.audit.auditor import AuditResult, audit_json, checked_claims
 from archfit.audit.findings import RULES, TOKENS, Finding, judged_size
 from archfit.audit.model import TABLES, UNBOUNDED
-from archfit.report.document import (
-    NEXT,
-    Command,
-    Document,
-    Figure,
-    Section,
-    Table,
-    counted,
-    facts,
-    loaded,
-)
-from archfit.report.plan_document import bottleneck_words
+from archfit.report.document import Command, Document, Figure, Section, Table, facts, said
 
 SHORT = {rule.id: rule.short for rule in RULES}
 MOST_NAMED = 3  # models beside each finding
@@ -29,7 +18,8 @@ RATIOS = ("attention ratio", "rank ratio", "million parameters")  # that a termi
 def audit_document(models: Sequence[AuditResult]) -> Document:
     """What `archfit audit` says of the models that were named."""
     spectra = [result for result in models if result.spectrum is not None]
-    drawn = (_spectrum_figure(spectra),) if spectra else ()
+    ranks = "; ".join(said("audit.spectrum", result) for result in spectra)
+    drawn = [Figure.of("spectrum", ranks, "audit.spectrum_chart", spectra)] if spectra else []
     each = [headline(result) for result in models]
     worst = [found.severity for result in models for found in result.findings]
     return Document(
@@ -58,43 +48,35 @@ def model_sections(result: AuditResult, *, is_one: bool = True) -> tuple[Section
     """Each finding with its fix and evidence, then the model's sizes and what is not known.
 
     Of one among several models each finding begins with its name."""
-    model = result.model
+    model, name = result.model, "" if is_one else f"{result.model.name}: "
+    stacks: dict[Finding, list[str]] = {}  # each finding once where stacks share it
+    for found in result.findings:
+        stacks.setdefault(replace(found, stack=""), []).append(found.stack)
+    findings, why = [], []
+    for found, where in stacks.items():
+        share = said("audit.share", found.redundancy)
+        title = said("audit.finding", found, name=name, stacks=where, share=share)
+        fact, _, rest = found.evidence.partition(". ")
+        fix = f"Fix: {found.fix}."
+        findings.append(Section.of(title, f"{fact}.", fix, status=found.severity))
+        why += [Section.of(f"{name}Why {found.id}", f"{rest}.", is_why=True)] if rest else []
+    sizes = [words for stack in model.stacks for _, words in facts("stack_in_brief", stack)]
+    if model.parameters.total is not None:
+        sizes += [words for _, words in facts("audited_size", model.parameters)]
     remarks = {
         "Taken from defaults": model.assumed,
         "Not found": model.missing,
         "Note": model.notes,
     }
+    told = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     table = Table(title=model.name, columns=("", ""), rows=tuple(_facts(result)))
-    said = [f"{words}: {each}" for words, sentences in remarks.items() for each in sentences]
     return (
-        *_finding_sections(result, "" if is_one else f"{model.name}: "),
-        Section.of("", *_sizes(result), is_why=not is_one),
+        *findings,
+        *why,
+        Section.of("", *(f"{words}." for words in sizes), is_why=not is_one),
         Section.of("", table, is_why=True),
-        Section.of("", *said, is_why=True),
+        Section.of("", *told, is_why=True),
     )
-
-
-def _sizes(result: AuditResult) -> Iterator[str]:
-    """A model's shape and size in a line or two."""
-    for stack in result.model.stacks:
-        yield from (f"{words}." for _, words in facts("stack_in_brief", stack))
-    if result.model.parameters.total is not None:
-        yield from (f"{words}." for _, words in facts("audited_size", result.model.parameters))
-
-
-def _finding_sections(result: AuditResult, name: str) -> Iterator[Section]:
-    """Each finding, once where stacks share it: the fact and the fix, then what it rests on."""
-    stacks: dict[Finding, list[str]] = {}
-    for found in result.findings:
-        stacks.setdefault(replace(found, stack=""), []).append(found.stack)
-    why = []
-    for found, where in stacks.items():
-        share = f": {found.redundancy} redundant parameters" if found.redundancy else ""
-        title = f"{name}[{found.severity}] {found.id} ({', '.join(where)}){share}"
-        fact, _, rest = found.evidence.partition(". ")
-        yield Section.of(title, f"{fact}.", f"Fix: {found.fix}.", status=found.severity)
-        why += [Section.of(f"{name}Why {found.id}", f"{rest}.", is_why=True)] if rest else []
-    yield from why
 
 
 def _nothing_found(result: AuditResult) -> str:
@@ -107,15 +89,15 @@ def _nothing_found(result: AuditResult) -> str:
     }
     missing = [what for what, is_unknown in unknown.items() if is_unknown]
     if missing:
-        return f"nothing found, but sizes are missing to judge {' and '.join(missing)}."
+        return said("audit.unjudged", missing)
     if judged_size(model, first) is None:
-        return "nothing found, but it is smaller than networks that were trained to judge depth by."
-    tokens = f"if trained on {TOKENS[0]:g} tokens per parameter or more"
+        return said("audit.small")
+    tokens = said("audit.would", TOKENS[0])
     if model.training_tokens and model.parameters.total:
         each = f"{model.training_tokens / model.parameters.total:.2g}"
-        tokens = f"trained on {each} token{'s' * (each != '1')} per parameter"
-    far = "" if first.role == "decoder" else "; the networks it is judged by are decoders"
-    return f"nothing found: a good depth for its size, {tokens}{far}."
+        tokens = said("audit.trained", f"{each} token{'s' * (each != '1')}")
+    far = "" if first.role == "decoder" else said("audit.far")
+    return said("audit.good", tokens=tokens, far=far)
 
 
 def _bottleneck(result: AuditResult) -> Iterator[str]:
@@ -124,7 +106,7 @@ def _bottleneck(result: AuditResult) -> Iterator[str]:
     is_found = any("bottleneck" in found.id or "rank" in found.id for found in result.findings)
     if limit is not None and limit < model.width and not is_found:
         kind = "vocabulary" if model.input.kind in TABLES else "patch"
-        yield bottleneck_words(kind, limit, model.width)
+        yield said("plan.bottleneck", kind=kind, limit=limit, width=model.width)
 
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
@@ -137,13 +119,6 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, str]]:
         yield "published size", f"{model.published_params:,} parameters"
 
 
-def _spectrum_figure(models: Sequence[AuditResult]) -> Figure:
-    measured = [(result.model.name, result.spectrum) for result in models]
-    ranks = [f"{name}: rank {found.numerical_rank:,}" for name, found in measured if found]
-    drawn = "; ".join(ranks)
-    return Figure.of("spectrum", drawn, lambda _: loaded("audit").spectrum_chart(models))
-
-
 def models_table(models: Sequence[AuditResult]) -> Table:
     """A row for each model, without its findings; what is not known is empty."""
     return Table.of(
@@ -151,20 +126,27 @@ def models_table(models: Sequence[AuditResult]) -> Table:
         models,
         title=f"{len(models)} published Transformers",
         modality=lambda result: (result.model.modality or "").replace("_", " "),
-        millions=lambda result: _millions(result.model.parameters.total),
     )
 
 
 def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
     """Every model of the built-in table, beside what the papers say about them."""
     findings = [(result, found) for result in models for found in result.findings]
+    table = models_table(models)
+    short = (dict.fromkeys(SHORT[found.id] for found in result.findings) for result in models)
+    listed = replace(
+        table,
+        columns=(*table.columns, "findings"),
+        rows=tuple((*row, " ".join(names)) for row, names in zip(table.rows, short, strict=True)),
+        narrow=("model", "depth", "width", *RATIOS, "findings"),
+        sortable=True,
+    )
     return Document(
         title=f"{len(models)} published Transformers, audited",
         headline=gallery_summary(models),
         sections=(
             Section.of("", *_named(models)),
-            Section.of(
-                NEXT,
+            Section.next(
                 Command("archfit audit NAME"),
                 Command("archfit audit NAME --fail-on FINDING  # one of these, for scripts"),
                 Command("archfit audit --all --chart gallery.html"),
@@ -172,7 +154,7 @@ def gallery_document(models: Sequence[AuditResult], version: str) -> Document:
             Section.of("", f"Made by {version}.", is_detail=True),
             Section.of("", Table.of("claims", checked_claims(models)), is_why=True),
             Section.of("", gallery_figure(models), is_detail=True),
-            Section.of("", _models_and_findings(models), is_why=True),
+            Section.of("", listed, is_why=True),
             Section.of("Findings", Table.of("findings", findings), is_detail=True),
         ),
         data=[audit_json(result) for result in models],
@@ -184,9 +166,7 @@ def gallery_summary(models: Sequence[AuditResult]) -> str:
     counts = Counter(id_ for result in models for id_ in {found.id for found in result.findings})
     found = [f"{count} with {id_}" for id_, count in counts.most_common()]
     clean = sum(not result.findings for result in models)
-    return (
-        f"Of {counted(len(models), 'model')}: {', '.join([*found, f'{clean} without a finding'])}."
-    )
+    return said("audit.all", len(models), [*found, f"{clean} without a finding"])
 
 
 def _named(models: Sequence[AuditResult]) -> Iterator[str]:
@@ -205,24 +185,4 @@ def _named(models: Sequence[AuditResult]) -> Iterator[str]:
 
 def gallery_figure(models: Sequence[AuditResult]) -> Figure:
     """Shapes and bottlenecks of all."""
-    said = f"Depth, width and bottlenecks of {len(models)} published models"
-    return Figure.of("models", said, lambda page: loaded("audit").gallery_chart(models, page))
-
-
-def _models_and_findings(models: Sequence[AuditResult]) -> Table:
-    """A row for each model; its findings by their short names."""
-    table = models_table(models)
-    short = (dict.fromkeys(SHORT[found.id] for found in result.findings) for result in models)
-    return replace(
-        table,
-        columns=(*table.columns, "findings"),
-        rows=tuple((*row, " ".join(names)) for row, names in zip(table.rows, short, strict=True)),
-        narrow=("model", "depth", "width", *RATIOS, "findings"),
-        sortable=True,
-    )
-
-
-def _millions(value: int | None) -> str:
-    if value is None:
-        return ""
-    return f"{value / 1e6:,.0f}" if value >= 10**9 else f"{value / 1e6:.4g}"
+    return Figure.of("models", said("audit.gallery", len(models)), "audit.gallery_chart", models)

@@ -4,66 +4,55 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from archfit.advise.backtest import ATLAS, LADDER, PRIOR, UNSEEN, Backtest, RuleScore
-from archfit.report.document import (
-    Document,
-    Figure,
-    Section,
-    Table,
-    Template,
-    counted,
-    json_of,
-    loaded,
-    written,
-)
-from archfit.spec.estimate import Estimate
+from archfit.report.document import Document, Figure, Section, Table, json_of, said, written
 
 SURE = 0.9  # how often a limit of 90 % should hold
 
 
 def backtest_document(tests: tuple[Backtest, ...]) -> Document:
     """A table a grid, best rule first."""
-    about = written("sections")["grids"]
+    about, first = written("sections")["grids"], tests[0]
     brief = Table.of(
         "grids",
         [(test, _score(test, PRIOR), _competitor(test)) for test in tests],
         about=lambda row: about["brief"].get(row[0].grid, "yours"),
         unit=lambda row: row[0].unit.split()[0],
         less=lambda row: (
-            _interval(row[2].more)
+            said("backtest.interval", row[2].more)
             or f"{row[2].more.value:+.4f} ({_families(row[0]).partition(' of')[0]})"
         ),
     )
+    score = _score(first, PRIOR)
+    unseen = (test for test in tests if test.grid == UNSEEN)
+    advised = (_score(test, LADDER) for test in tests if test.grid == ATLAS)
     return Document(
         title="What advice is worth",
-        headline=_headline(tests[0]),
+        headline=said("backtest.headline", first, score=score, **_sizes(first)),
         sections=(
             Section.of("", brief),
             Section.of(
                 "",
                 about["minus"],
-                *(_unseen(test) for test in tests if test.grid == UNSEEN),
-                *(_advised(test) for test in tests if test.grid == ATLAS),
+                *(said("backtest.unseen", test, lost=_lost_by_family(test)) for test in unseen),
+                *(said("backtest.advised", each, more=_more(each)) for each in advised),
             ),
             *(_section(test) for test in tests),
             Section.of_page("how-scored"),
         ),
-        data={"grids": [_json(test) for test in tests]},
-    )
-
-
-def _headline(test: Backtest) -> str:
-    return (
-        f"archfit plan is {_score(test, PRIOR).mean:.4f} {test.unit} worse than the best depth: "
-        f"mean over {_families(test)} that it has not seen ({test.grid}, "
-        f"{counted(len(test.settings), 'setting')})"
+        data={"grids": [json_of("grid", test) for test in tests]},
     )
 
 
 def _families(test: Backtest) -> str:
     number = len({each.family for each in test.settings})
     if test.grid in (ATLAS, UNSEEN):
-        return f"{counted(number, 'family', 'families')} of data"
-    return f"{counted(number, 'set')} of networks"
+        return f"{number:,} famil{'y' if number == 1 else 'ies'} of data"
+    return said("backtest.sets", number)
+
+
+def _sizes(test: Backtest) -> dict[str, object]:
+    """How much it is scored on."""
+    return {"settings": len(test.settings), "families": _families(test)}
 
 
 def _score(test: Backtest, rule: str) -> RuleScore:
@@ -75,34 +64,23 @@ def _competitor(test: Backtest) -> RuleScore:
     return next(score for score in test.scores if score.rule not in (PRIOR, LADDER))
 
 
-def _unseen(test: Backtest) -> str:
-    """What `plan` loses on each family of the data that nothing was fitted to."""
-    lost = (
+def _lost_by_family(test: Backtest) -> list[str]:
+    """What `plan` loses on each family of the data."""
+    return [
         f"{fmean(_lost(_score(test, PRIOR), family).values()):.4f} on {family}"
         for family in sorted({setting.family for setting in test.settings})
-    )
-    return f"{test.grid}, which nothing was fitted to: plan loses {', '.join(lost)}."
-
-
-def _advised(test: Backtest) -> str:
-    """What `advise` gains over `plan`, in the same settings."""
-    score = _score(test, LADDER)
-    return f"{LADDER} minus plan: {_more(score)} in {counted(score.scored, 'setting')}."
+    ]
 
 
 def _section(test: Backtest) -> Section:
-    settings, about = len(test.settings), written("sections")["grids"]
-    scored = [score for score in test.scores if score.scored]
+    about, scored = written("sections")["grids"], [each for each in test.scores if each.scored]
     table = Table.of(
         "regret",
         scored,
         title=f"Regret on {test.grid}",
-        interval=lambda score: (
-            "" if None in (score.low, score.high) else f"{score.low:.4f} to {score.high:.4f}"
-        ),
         more=_more,
         held=_held,
-        settings=lambda _: settings,
+        settings=lambda _: len(test.settings),
     )
     families = {setting.family for setting in test.settings if test.grid in (ATLAS, UNSEEN)}
     by_family = Table.of(
@@ -113,22 +91,16 @@ def _section(test: Backtest) -> Section:
         advise=lambda family: _more_on(test, family, LADDER),
         other=lambda family: _more_on(test, family, _competitor(test).rule),
     )
-    means = (f"{score.rule} {score.mean:.4f}" for score in scored)
-    figure = Figure.of(
-        "regret-{grid}",
-        f"Mean regret on {test.grid}: {', '.join(means)}",
-        lambda page: loaded("depth_charts").regret_chart(test, page),
-        grid=test.grid,
-    )
-    what = about["long"].get(test.grid, "Your own data.")
-    count = f"{counted(settings, 'setting')} of {_families(test)}, in {test.unit}."
+    means = [f"{score.rule} {score.mean:.4f}" for score in scored]
+    described, grid = said("backtest.figure", test, means=means), test.grid
+    what = about["long"].get(grid, "Your own data.")
     return Section.of(
-        test.grid,
-        f"{what} {count}",
+        grid,
+        said("backtest.counted", test, what=what, **_sizes(test)),
         *_notes(test),
         table,
-        *[by_family] * bool(families),
-        figure,
+        by_family,
+        Figure.of("regret-{grid}", described, "depth_charts.regret_chart", test, grid=grid),
         is_why=True,
     )
 
@@ -155,51 +127,24 @@ def _notes(test: Backtest) -> Iterator[str]:
     if test.oracle is None:
         yield written("sections")["grids"]["curve"]
     else:
-        both = [
-            p.regret for p in prior.picks if len(p.setting.halves) == 2 and p.regret is not None
-        ]
-        yield (
-            f"Noise floor: in {test.in_halves} of these settings the best depth was chosen on one "
-            f"half of the seeds and scored on the other; it loses {test.oracle:.4f} there itself, "
-            f"and plan {fmean(both):.4f} in the same settings."
-        )
+        halved = (pick for pick in prior.picks if len(pick.setting.halves) == 2)
+        plan = fmean(pick.regret for pick in halved if pick.regret is not None)
+        yield said("backtest.floor", test, plan=plan)
     if prior.covered.value is not None and prior.covered.value < SURE:
-        yield f"What plan calls its 90 % limit held in {_held(prior)} of the settings: too few."
+        yield said("backtest.held", _held(prior))
     if missing := [score.rule for score in test.scores if not score.scored]:
-        yield f"Not scored, since their depths were not trained: {', '.join(missing)}."
-
-
-def _interval(more: Estimate) -> str:
-    return Template().format("{0.low:+.4f} to {0.high:+.4f}", more) if more.is_bounded else ""
+        yield said("backtest.unscored", missing)
 
 
 def _more(score: RuleScore) -> str:
     """What it loses more than `plan` in the settings in which both are scored."""
     if score.more.value is None or score.rule == PRIOR:
         return ""
-    interval = _interval(score.more)
+    interval = said("backtest.interval", score.more)
     return f"{score.more.value:+.4f}" + (f" ({interval})" if interval else "")
 
 
 def _held(score: RuleScore) -> str:
     """How often the limit held, with its interval over families."""
-    share = score.covered.rising(lambda part: 100 * part)
-    if share.value is None:
-        return ""
-    interval = (
-        Template().format(" ({0.low:.0f} to {0.high:.0f})", share) if share.is_bounded else ""
-    )
-    return f"{share.value:.0f} %{interval}"
-
-
-def _json(test: Backtest) -> dict[str, object]:
-    rules = [
-        json_of(
-            "rule",
-            score,
-            more_than_prior=score.more.row("mean"),
-            all_picks=[json_of("pick", pick) for pick in score.picks],
-        )
-        for score in test.scores
-    ]
-    return json_of("grid", test, scored_settings=len(test.settings), rules=rules)
+    interval = said("backtest.share-interval", score.covered.rising(lambda part: 100 * part))
+    return said("backtest.share", score.covered, interval=interval)

@@ -6,7 +6,7 @@ programs. Values in, words out: nothing here prints, draws or writes a file.
 
 What does not change with the values stands in resources/report: the columns of tables in
 tables.toml, titles and captions of figures in figures.toml, the keys of JSON in json.toml,
-sections that always say the same in sections.toml.
+sentences in sentences.toml, and sections that always say the same in sections.toml.
 """
 
 import tomllib
@@ -15,17 +15,15 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from string import Formatter
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from archfit.spec.files import packed_file
+from archfit.spec.sizes import written_size
 
 if TYPE_CHECKING:
     import altair
 
-    Drawing: TypeAlias = (
-        altair.LayerChart | altair.FacetChart | altair.VConcatChart | altair.ConcatChart
-    )
+    Drawing: TypeAlias = altair.LayerChart | altair.VConcatChart | altair.ConcatChart
 
 LONGEST_NUMBER = 40  # characters
 NEXT = "Next"  # the title of the section that says what to do now
@@ -37,48 +35,93 @@ def written(name: str) -> dict[str, Any]:
     return tomllib.loads(packed_file(f"report/{name}.toml").read_text(encoding="utf-8"))
 
 
+def size_words(size: float) -> str:
+    """A round number of parameters: 60k, 125k, 1M."""
+    return f"{size / 1e6:g}M" if size >= 1e6 else f"{size / 1e3:g}k"
+
+
+class Unsaid(Exception):
+    """Raised by what is not known and without which there is nothing to say."""
+
+
 class Template(Formatter):
     """`{0.size:,|?}` is the size of the first item, or a question mark where it has none."""
+
+    forms: ClassVar[dict[str, Callable[[Any], str]]] = {
+        "yes": lambda value: "yes" if value else "no",
+        "list": lambda values: ", ".join(map(str, values)),
+        "and": lambda values: " and ".join(map(str, values)),
+        "size": size_words,
+        "millions": lambda value: f"{value / 1e6:{',.0f' if value >= 1e9 else '.4g'}}",
+        "2 digits": lambda value: written_size(round(float(f"{value:.2g}"))),
+        "3 digits": lambda value: written_size(round(float(f"{value:.3g}"))),
+    }
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The value, or what stands behind the bar, if there is one, for None and for no words.
 
-        `list` and `and` are formats of several values, `yes` is one of what is or is not, and
-        `count layer` writes 1 layer and 2 layers.
+        Besides the formats of Python there are those above; `count layer` writes 1 layer and
+        2 layers. Behind the bar of what nothing can be said without stands an exclamation mark.
         """
         form, bar, unknown = format_spec.partition("|")
-        if form == "yes":
-            return "yes" if value else "no"
-        if form in ("list", "and"):
-            return (", " if form == "list" else " and ").join(map(str, value))
         if bar and value in (None, ""):
+            if unknown == "!":
+                raise Unsaid
             return unknown
+        if form in self.forms:
+            return self.forms[form](value)
         if form.endswith("%"):  # and a space before it
             return f"{100 * value:{form[:-1]}f} %"
         _, counts, noun = form.rpartition("count ")
         return counted(value, noun) if counts else format(value, form)
 
+    def filled(self, form: str, *items: object, **words: object) -> str:
+        """The text with its places filled; nothing where what it needs is not known."""
+        try:
+            return self.vformat(form, items, words)
+        except Unsaid:
+            return ""
+
+
+def said(name: str, /, *items: object, **words: object) -> str:
+    """The sentence of this name in sentences.toml about these items, `document.name`."""
+    document, _, sentence = name.partition(".")
+    return Template().filled(written("sentences")[document][sentence], *items, **words)
+
 
 def json_of(name: str, item: object, **more: object) -> dict[str, Any]:
     """The object of this name in json.toml about an item: its keys, and where their values are.
 
-    A dataclass becomes an object, a tuple a list; paths may begin with names in `more`, too.
+    A dataclass becomes an object, a tuple a list, and `path as NAME` the objects of that name;
+    paths may begin with names in `more`, too.
     """
 
     def value_at(about: str | Mapping[str, Any]) -> object:
         if not isinstance(about, str):
             return {key: value_at(path) for key, path in about.items()}
-        path, _, digits = about.partition(":")
+        path, _, kind = about.partition(" as ")
+        path, _, form = path.partition(":")
         first, *others = path.split(".")
         value: Any = more[first] if first in more else getattr(item, first)
         for attribute in others:
             value = None if value is None else getattr(value, attribute)
-        if is_dataclass(value) and not isinstance(value, type):
-            return asdict(value)
-        value = round(value, int(digits)) if digits and value is not None else value
-        return list(value) if isinstance(value, tuple) else value
+        if kind:
+            several = isinstance(value, tuple)
+            return [json_of(kind, each) for each in value] if several else json_of(kind, value)
+        return _json_value(value, form)
 
     return {key: value_at(path) for key, path in written("json")[name].items()}
+
+
+def _json_value(value: Any, form: str) -> object:
+    """What json.toml says of a value: how many, whether there is none, or to how many digits."""
+    if form in ("#", "?"):
+        return len(value) if form == "#" else value is None
+    if isinstance(value, tuple):
+        return [_json_value(each, form) for each in value] if form else list(value)
+    if form:
+        return None if value is None else round(value, int(form) or None)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def counted(number: int, noun: str, several: str = "") -> str:
@@ -110,13 +153,13 @@ class Table:
 
         Templates of its columns call what is said of items by no attribute by the names in `more`.
         """
-        about, template = written("tables")[name], Template()
+        about, filled = written("tables")[name], Template().filled
         rows = []
         for item in items:
             values = item if isinstance(item, tuple) else (item,)
             named = {name: say(item) for name, say in more.items()}
             columns = about["columns"].values()
-            rows.append(tuple(template.format(column, *values, **named) for column in columns))
+            rows.append(tuple(filled(column, *values, **named) for column in columns))
         return cls(
             title=title or about["title"],
             columns=tuple(about["columns"]),
@@ -145,11 +188,11 @@ def facts(name: str, /, *items: object, **words: object) -> list[tuple[str, str]
 
     One whose template ends in a bar with nothing behind it is left out where it is not known.
     """
-    template, rows = Template(), []
+    filled, rows = Template().filled, []
     for quantity, form in written("tables")[name]["facts"].items():
-        value = template.vformat(form, items, words)
+        value = filled(form, *items, **words)
         if value or "|" not in form:
-            rows.append((template.vformat(quantity, items, words), value))
+            rows.append((filled(quantity, *items, **words), value))
     return rows
 
 
@@ -175,11 +218,6 @@ WIDE = Layout(columns=2, width=340, legend_columns=4)
 NARROW = Layout(columns=1, width=250, legend_columns=1)  # a phone, held upright
 
 
-def loaded(module: str) -> ModuleType:
-    """A module of charts, loaded when one is drawn: altair takes its time."""
-    return import_module(f"archfit.report.charts.{module}")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
     """A chart, drawn only when somebody asks for it, and what is said about it."""
@@ -192,16 +230,23 @@ class Figure:
 
     @classmethod
     def of(
-        cls, name: str, description: str, chart: "Callable[[Layout], Drawing]", **words: object
+        cls, name: str, description: str, chart: str, *of_what: object, **words: object
     ) -> "Figure":
         """The figure of this name in figures.toml; `words` fill the braces there, also its name's.
 
-        Where a number is `left` out of the chart, its caption says so.
+        `chart` is MODULE.FUNCTION of report/charts, which draws `of_what` in a layout. Where a
+        number is `left` out of the chart, its caption says so.
         """
-        about = written("figures")[name]
+        about, (module, function) = written("figures")[name], chart.split(".")
+
+        def draw(page: Layout) -> "Drawing":
+            """Load the module only now: altair takes its time."""
+            drawn = getattr(import_module(f"archfit.report.charts.{module}"), function)
+            return drawn(*of_what, page)  # type: ignore[no-any-return]  # as all of them are
+
         caption = about["caption"] + (about["left"] if words.get("left") else "")
         name, title, caption = (text.format(**words) for text in (name, about["title"], caption))
-        return cls(name=name, title=title, caption=caption, description=description, chart=chart)
+        return cls(name=name, title=title, caption=caption, description=description, chart=draw)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,9 +273,20 @@ class Section:
         )
 
     @classmethod
+    def next(cls, *parts: str) -> "Section":
+        """What to do now."""
+        return cls.of(NEXT, *parts)
+
+    @classmethod
     def of_page(cls, name: str, *parts: Table | Figure) -> "Section":
-        """The section of this name in sections.toml, with these parts; a detail for pages."""
+        """The section of this name in sections.toml, a detail for pages, with these parts.
+
+        Where it has tables and none of them has rows, there is nothing to say.
+        """
         about = written("sections")[name]
+        tables = [part for part in parts if isinstance(part, Table)]
+        if tables and not any(table.rows for table in tables):
+            return cls()
         return cls.of(about["title"], *about["sentences"], *parts, is_detail=True)
 
 

@@ -14,7 +14,7 @@ from archfit.fit.evidence import (
     evidence_records,
 )
 from archfit.fit.evidence_points import OUTSIDE
-from archfit.report.document import Document, Section, counted, json_of
+from archfit.report.document import Document, Section, json_of, said
 from archfit.report.fit_json import fit_json
 from archfit.spec import to_json
 from archfit.spec.estimate import CONFIDENCE
@@ -26,10 +26,7 @@ VERDICTS = {  # and what is said of how many have them
     OUTSIDE: "outside of what they assume",
     "new": "questions of our own",
 }
-
-
-# What an answer shows, and how it answers what was asked.
-ANSWERS = (("refuted", "No."), ("confirmed", "Yes."), ("undecided", "Undecided."))
+ANSWERS = {"refuted": "No.", "confirmed": "Yes.", "undecided": "Undecided."}  # to what was asked
 
 
 def evidence_document(
@@ -38,30 +35,31 @@ def evidence_document(
     """What the shipped runs say about the papers' findings; `rows`: with every fit in the JSON."""
     data = evidence_json(evidence, findings)
     counts = Counter(str(finding.verdict) for finding in findings)
-    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
-    told_of = [(each, said) for word, said in ANSWERS for each in findings if each.verdict == word]
+    told = [f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items()]
+    answers = (
+        f"{each.asks} {answer}"
+        for verdict, answer in ANSWERS.items()
+        for each in findings
+        if each.verdict == verdict
+    )
     return Document(
         title="What the shipped runs say about the papers' findings",
-        headline=f"{counted(len(findings), 'experiment')} on the papers' claims: {told}",
-        sections=(
-            Section.of("", *(f"{each.asks} {said}" for each, said in told_of)),
-            *(
-                Section.of(
-                    f"{finding.question}. {finding.asks}",
-                    *([f"Paper: {finding.paper}"] if finding.paper else []),
-                    *(
-                        f"{found.what}: {found}; {counted(found.seeds, 'seed')}"
-                        for found in finding.measures
-                    ),
-                    *assumed(finding),
-                    f"{finding.verdict.upper()}: {finding.because} [{', '.join(finding.sweeps)}]",
-                    is_why=True,
-                    status=finding.verdict,
-                )
-                for finding in findings
-            ),
-        ),
+        headline=said("evidence.experiments", len(findings), told),
+        sections=(Section.of("", *answers), *map(_section, findings)),
         data=data | fit_rows(evidence) if rows else data,
+    )
+
+
+def _section(finding: EvidenceFinding) -> Section:
+    """What was asked and measured, what the claim assumes, and the verdict."""
+    return Section.of(
+        said("evidence.asks", finding),
+        *([f"Paper: {finding.paper}"] if finding.paper else []),
+        *(said("evidence.measure", found) for found in finding.measures),
+        *assumed(finding),
+        said("evidence.verdict", finding, verdict=finding.verdict.upper()),
+        is_why=True,
+        status=finding.verdict,
     )
 
 
@@ -81,8 +79,7 @@ def _measure(measure: Measure) -> dict[str, object]:
     """The measure with its estimate taken apart, every number a float."""
     numbers = {"at": measure.at, **measure.estimate.row()}
     floats = {name: None if number is None else float(number) for name, number in numbers.items()}
-    words = {name: getattr(measure, name) for name in ("unit", "seeds", "series")}
-    return {"what": measure.what, **floats, **words}
+    return json_of("evidence-measure", measure, **floats)
 
 
 def fit_rows(evidence: Evidence) -> dict[str, object]:

@@ -10,7 +10,7 @@ from archfit.fit.bottlenecks import MeasuredRedundancy
 from archfit.fit.cells import key_of
 from archfit.fit.conclusions import conclusions, short_size, subjects
 from archfit.fit.fitted import Fits
-from archfit.report.document import Command, Document, Figure, Section, Table, counted
+from archfit.report.document import Command, Document, Figure, Section, Table, said
 from archfit.report.fit_json import fit_json
 from archfit.spec import RunRecord
 
@@ -51,7 +51,7 @@ def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document
     listed = [{"name": n, "files": [str(path) for path in paths]} for n, paths in figures.items()]
     return Document(
         title=str(file),
-        headline=f"{file}: {counted(len(figures), 'chart')}, also as SVG and PNG files beside it",
+        headline=said("report.page", file, len(figures)),
         sections=(Section.of("Charts", *figures, is_why=True),),
         data={"file": str(file), "figures": listed},
     )
@@ -60,14 +60,10 @@ def page_document(file: Path, figures: Mapping[str, Sequence[Path]]) -> Document
 def fit_document(fits: Fits) -> Document:
     """What `archfit fit` says: conclusions by subject, and every table of the fit."""
     first, *others = conclusions(fits)
+    why = (replace(part, is_why=True) for part in _sections(fits, {}))
+    sections = Section.of("", *others), *why
     return Document(
-        title="What the runs say",
-        headline=first,
-        sections=(
-            Section.of("", *others),
-            *(replace(part, is_why=True) for part in _sections(fits, {})),
-        ),
-        data=fit_json(fits),
+        title="What the runs say", headline=first, sections=sections, data=fit_json(fits)
     )
 
 
@@ -79,19 +75,14 @@ def sweep_report(
 
     labels = {name: label for origin in origins for name, label in origin.labels.items()}
     questions = list(dict.fromkeys(origin.question for origin in origins if origin.question))
-    about = f"{fits.runs} finished runs. All intervals are of 90 %."
-    stem = file.removesuffix(".html")
     hours = sum(record.timing.training_seconds for record in records) / SECONDS_AN_HOUR
-    made = (
-        f"The first goes on with the sweep where its data lie as they did; the last made this page "
-        f"({version}) and, beside it, each chart as {stem}-NAME.svg and .png. Training took "
-        f"{hours:.2g} hours in all. The same records give the same page."
-    )
+    stem = file.removesuffix(".html")
+    made = said("report.made", version=version, stem=stem, hours=hours)
     again = [Command(line) for line in commands(origins, file)]
     return Document(
         title=questions[0] if questions else NO_QUESTION,
         sections=(
-            Section.of("", *questions[1:], about),
+            Section.of("", *questions[1:], said("report.about", fits)),
             *_sections(fits, labels, sweep_figures(fits, labels)),
             Section.of("How to reproduce it", *again, made, *provenance(records, origins)),
         ),
@@ -103,70 +94,55 @@ def _sections(
     fits: Fits, labels: Mapping[str, str], figures: tuple[Figure, ...] = ()
 ) -> tuple[Section, ...]:
     """Conclusions by subject, crossings and redundancies, then what only a page has room for."""
-    return (
-        *(Section.of(name, *sentences) for name, sentences in subjects(fits).items()),
-        Section.of("Figures", *figures),
-        Section.of("Tables", *_main_tables(fits, labels)),
-        Section.of("More tables", *_other_tables(fits, labels), is_detail=True),
-    )
 
+    def data(data_hash: str) -> str:
+        return labels.get(data_hash, data_hash[:8])
 
-def _main_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
-    yield Table.of(
+    crossings = Table.of(
         "crossings",
         fits.crossings,
-        data=lambda item: _data(item.shallow.data_hash, labels),
+        data=lambda item: data(item.shallow.data_hash),
         size=lambda item: _size(item.size.value),
         ends=lambda item: (
             f"{_size(item.size.low)} to {_size(item.size.high)}" if item.is_crossing else ""
         ),
     )
-    yield Table.of("redundancy", fits.redundancy, redundant=_saved)
-
-
-def _other_tables(fits: Fits, labels: Mapping[str, str]) -> Iterator[Table]:
-    yield Table.of("contrasts", fits.contrasts)
-    yield Table.of(
+    best = Table.of(
         "best_depth",
         fits.best_depth,
-        data=lambda item: _data(item.family.data_hash, labels),
+        data=lambda item: data(item.family.data_hash),
         size=lambda item: _size(item.size),
     )
-    yield Table.of(
+    rankings = Table.of(
         "rankings",
         [result for ranking in fits.rankings for result in ranking.results],
-        data=lambda result: _data(result.first.data_hash, labels),
-        ends=lambda result: (
-            f"{result.estimate.low:+.4f} to {result.estimate.high:+.4f}"
-            if result.estimate.value
-            else ""
-        ),
+        data=lambda result: data(result.first.data_hash),
+        ends=lambda result: said("report.ends", result.estimate) if result.estimate.value else "",
     )
-    yield Table.of(
+    laws = Table.of(
         "laws",
         [(law, *parameter) for law in fits.laws for parameter in law.parameters.items()],
         of=lambda row: f"depth {row[0].family.depth}" if row[0].kind == "size" else "crossings",
     )
-    yield Table.of(
+    cells = Table.of(
         "cells",
         sorted(fits.cells, key=lambda cell: (cell.data_hash, cell.size, repr(cell))),
-        data=lambda cell: _data(cell.data_hash, labels),
+        data=lambda cell: data(cell.data_hash),
         tables=lambda cell: key_of(cell).words,
-        spread=lambda cell: cell.std,
+    )
+    redundancy = Table.of("redundancy", fits.redundancy, redundant=_saved)
+    others = Table.of("contrasts", fits.contrasts), best, rankings, laws, cells
+    return (
+        *(Section.of(name, *sentences) for name, sentences in subjects(fits).items()),
+        Section.of("Figures", *figures),
+        Section.of("Tables", crossings, redundancy),
+        Section.of("More tables", *others, is_detail=True),
     )
 
 
 def _saved(item: MeasuredRedundancy) -> str:
-    share = item.estimate.rising(lambda part: 100 * part)
-    if item.outcome == "value":
-        return f"{share.value:.1f} %"
-    if item.outcome == "at least":
-        return f"at least {share.low:.1f} %"
-    return "not known" if share.high is None else f"at most {share.high:.1f} %"
-
-
-def _data(data_hash: str, labels: Mapping[str, str]) -> str:
-    return labels.get(data_hash, data_hash[:8])
+    word = "at most" if item.outcome == "unknown" else item.outcome
+    return said(f"report.{word}", item.estimate) or "not known"
 
 
 def _size(size: float | None) -> str:

@@ -96,7 +96,13 @@ def page_of(document: Document) -> str:
         script += _static("tables.js")
     # What a content security policy calls our script.
     name = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    charts, look = _chart_specs(document.figures), _static("look.css")
+    specs = {
+        figure.name: {name: spec_of(figure, layout) for name, layout in LAYOUTS.items()}
+        for figure in document.figures
+    }
+    # JSON that no word in it can leave: it holds no `<`.
+    charts = json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
+    look = _static("look.css")
     ours = {"charts": Markup(charts), "look": Markup(look), "script": Markup(script)}
     template = templates().get_template("page.html")
     page: str = template.render(document=document, script_hash=f"sha256-{name}", **ours)
@@ -140,12 +146,3 @@ def spec_of(figure: Figure, layout: Layout) -> dict[str, Any]:
     """What Vega-Lite draws in a page, which says title and grammar itself."""
     spec: dict[str, Any] = figure.chart(layout).to_dict()
     return {name: part for name, part in spec.items() if name not in ("$schema", "title")}
-
-
-def _chart_specs(figures: Sequence[Figure]) -> str:
-    """The charts as JSON that no word in it can leave: it holds no `<`."""
-    specs = {
-        figure.name: {name: spec_of(figure, layout) for name, layout in LAYOUTS.items()}
-        for figure in figures
-    }
-    return json.dumps(specs, allow_nan=False, sort_keys=True).replace("<", "\\u003c")

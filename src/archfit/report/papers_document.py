@@ -8,13 +8,13 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from archfit.fit.evidence import Measure
 from archfit.fit.evidence_points import estimate_of, shipped_findings
-from archfit.report.document import Command, Document, Section, Table, json_of
+from archfit.report.document import Command, Document, Section, Table, json_of, said
 from archfit.spec.files import packed_file
 from archfit.theory.catalogue import quantity
 
@@ -50,12 +50,9 @@ class PaperItem:
 
     def matches(self, words: Sequence[str], *, in_text: bool) -> bool:
         """Whether all words are in the name of one of its items, or else in what it says."""
-        names = [f"{self.document} {self.authors} {item}" for item in self.items]
-        texts = (
-            [f"{self.document} {self.name} {self.authors} {self.says} {self.command}"]
-            if in_text
-            else names
-        )
+        texts = [f"{self.document} {self.authors} {item}" for item in self.items]
+        if in_text:
+            texts = [f"{self.document} {self.name} {self.authors} {self.says} {self.command}"]
         return any(set(words) <= set(_words(text)) for text in texts)
 
 
@@ -111,8 +108,7 @@ def _short(number: str) -> str:
 
 def papers_document(words: Sequence[str] = ()) -> Document:
     """The items that these words name; without words how many there are."""
-    asked = _words(" ".join(words))
-    every = paper_items()
+    asked, every = _words(" ".join(words)), paper_items()
     found = [item for item in every if item.matches(asked, in_text=False)]
     found = found or [item for item in every if item.matches(asked, in_text=True)]
     if not found:
@@ -120,31 +116,33 @@ def papers_document(words: Sequence[str] = ()) -> Document:
             f"no item of the papers has the words {' '.join(words)!r}; `archfit papers --why` has "
             "all of them"
         )
-    sections: list[Section] = []
-    columns: tuple[str, ...] = ("item", "command")
-    rows: list[tuple[str, ...]] = []
-    for item in found:
-        told = f"{item.authors}: {item.says}", Command(item.command), f"ours: {our_number(item)}"
-        sections.append(Section.of(item.name, *told, is_why=not asked or len(found) > 1))
+    is_why = not asked or len(found) > 1
+    first = {one: f"{papers_table()['short'][one.document]}, {one.items[0]}" for one in found}
+    shown = found[: SHOWN * is_why]
+    brief, table = Section(), Table.of("papers-found", shown, item=lambda one: first[one])
+    headline = said("papers.one", found[0])
     if not asked:
-        columns, known = ("document", "items"), papers_table()
         counts = Counter(item.document for item in every)
-        documents = known["documents"].items()
-        rows = [(title, f"{counts[key]}") for key, title in documents]
+        documents = {title: counts[key] for key, title in papers_table()["documents"].items()}
         statuses = Counter(item.status for item in every).most_common()
-        counted = ", ".join(f"{count} {status}" for status, count in statuses)
-        headline = f"{len(every)} items of the papers: {counted}"
-        sections.insert(0, Section.of("", *known["about"]))
-    elif len(found) == 1:
-        headline = f"{found[0].name}: {found[0].status}"
-    else:
-        more = f"; the first {SHOWN}, --why has all" if len(found) > SHOWN else ""
-        rows = [(replace(one, items=one.items[:1]).name, one.command) for one in found[:SHOWN]]
-        headline = f"{len(found)} items{more}"
-    table = Table(title="", columns=columns, rows=tuple(rows))
+        headline = said("papers.all", len(every), [f"{count} {word}" for word, count in statuses])
+        brief = Section.of("", *papers_table()["about"])
+        table = Table.of("papers", documents.items())
+    elif is_why:
+        headline = said("papers.first" if len(found) > SHOWN else "papers.few", len(found), SHOWN)
+    sections = (
+        Section.of(
+            item.name,
+            f"{item.authors}: {item.says}",
+            Command(item.command),
+            f"ours: {our_number(item)}",
+            is_why=is_why,
+        )
+        for item in found
+    )
     return Document(
         title="The papers, item by item",
         headline=headline,
-        sections=(Section.of("", table), *sections),
+        sections=(Section.of("", table), brief, *sections),
         data={"items": [json_of("paper-item", one, ours=our_number(one)) for one in found]},
     )

@@ -34,9 +34,8 @@ def text_of(document: Document, *, why: bool = True, quiet: bool = False) -> str
     parts = [section for section in document.sections if not section.is_detail]
     if quiet:
         return "\n".join(head)
-    if why:
-        return "\n".join([*head, *(line for part in parts for line in _section_lines(part))])
-    return "\n".join([*head, *_brief(parts, LINES - len(head))])
+    told = _fitting(parts, sys.maxsize)[0] if why else _brief(parts, LINES - len(head))
+    return "\n".join([*head, *told])
 
 
 def _brief(sections: Sequence[Section], room: int) -> list[str]:
@@ -68,10 +67,6 @@ def _fitting(sections: Sequence[Section], room: int) -> tuple[list[str], bool]:
             lines += [*title, *part]
             title = []
     return lines, is_left
-
-
-def _section_lines(section: Section) -> list[str]:
-    return [*_title_lines(section), *(line for part in _part_lines(section) for line in part)]
 
 
 def _title_lines(section: Section) -> list[str]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from archfit.report.document import Document, Figure, Section, Table, facts, json_of, loaded
+from archfit.report.document import Document, Figure, Section, Table, facts, json_of, said
 from archfit.theory.arithmetic import TooManyDigitsError
 from archfit.theory.bounds import BoundsReport, notes
 from archfit.theory.catalogue import ENTRIES, Quantity, as_json_value, quantity
@@ -23,17 +23,14 @@ PROVED = {"proved": "proved in the paper", "derived": "proved here (docs/theory.
 GROUPS = {  # of names: how they begin
     "Upper bounds": "ub_", "Lower bounds": "lb", "Thresholds, counts and lemmas": "",
 }  # fmt: skip
-PAPER_THRESHOLD_IS = (
-    "log3(width): below it depth beats width, proved; above it the papers say that depth stops "
-    "paying, which is disputed"
-)
 Json = dict[str, object]
 
 
 def bounds_json(report: BoundsReport) -> Json:
     """All bounds of one architecture, for programs."""
-    share, said = f"{report.saturation:.6g}", list(notes(report.shape))
-    return _data("bounds", report, paper_threshold_is=PAPER_THRESHOLD_IS, share=share, notes=said)
+    share, told = f"{report.saturation:.6g}", list(notes(report.shape))
+    meaning = said("bounds.paper-threshold")
+    return _data("bounds", report, paper_threshold_is=meaning, share=share, notes=told)
 
 
 def _data(name: str, item: object, **more: object) -> Json:
@@ -48,39 +45,38 @@ def bounds_document(report: BoundsReport, verdict: Refutation | None) -> Documen
     found = Decimal(0) if verdict is None or shape.vocab else verdict.witness_log3 or Decimal(0)
     if found > report.lower.log3:
         lower = f"3^{short_real(found)}"
-    network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
-    computed = {
-        "log3": lambda bound: short_real(bound.log3),
-        "status": lambda bound: PROVED.get(bound.status, bound.status_line),
-    }
-    title = f"Separation rank at {network} (best that hold: first two)"
-    table = Table.of("bounds", report.bounds, title=title, **computed)
-    mask = f"causal mask, {shape.partition} partition" if shape.causal else "no causal mask"
-    sure = Section.of(
-        "",
-        f"At {network}, linear attention alone, {mask}.",
-        f"Lower bound: {report.lower.id}, {PROVED[report.lower.status]}.",
-        f"Upper bound: {report.upper.id}, {PROVED[report.upper.status]}.",
-        f"Depth {shape.depth} is {regime.name}.",
-        "A bound says what cannot be expressed, not what training finds.",
+    network, causal = said("bounds.network", shape), said("bounds.causal", shape)
+    table = Table.of(
+        "bounds",
+        report.bounds,
+        title=f"Separation rank at {network} (best that hold: first two)",
+        log3=lambda bound: short_real(bound.log3),
+        status=lambda bound: PROVED.get(bound.status, bound.status_line),
     )
-    about = Section.of(
-        "",
-        f"Network: {data['network']}.",
-        f"{regime.paper_threshold:.3f} = {PAPER_THRESHOLD_IS}.",
-        f"{regime.corrected_threshold:.3f} = {regime.corrected_threshold_is}.",
-        *(f"Note: {note}." for note in notes(shape)),
-        "Sources and conditions: --json, or `archfit theory NAME`.",
-        is_why=True,
-    )
+    mask = causal if shape.causal else "no causal mask"
     return Document(
         title=f"Bounds at {network}",
-        headline=f"{lower} <= separation rank <= {upper}",
+        headline=said("bounds.headline", lower=lower, upper=upper),
         sections=(
             *_verdict_sections(verdict),
-            sure,
+            Section.of(
+                "",
+                said("bounds.analysed", network=network, mask=mask),
+                said("bounds.lower", report.lower, proved=PROVED[report.lower.status]),
+                said("bounds.upper", report.upper, proved=PROVED[report.upper.status]),
+                said("bounds.regime", shape.depth, regime),
+                said("bounds.means"),
+            ),
             Section.of("", table, is_why=True),
-            about,
+            Section.of(
+                "",
+                f"Network: {data['network']}.",
+                f"{regime.paper_threshold:.3f} = {said('bounds.paper-threshold')}.",
+                f"{regime.corrected_threshold:.3f} = {regime.corrected_threshold_is}.",
+                *(f"Note: {note}." for note in notes(shape)),
+                said("bounds.sources"),
+                is_why=True,
+            ),
             Section.of("", bounds_figure(shape), is_detail=True),
         ),
         data=data | _data("refutation", verdict),
@@ -96,30 +92,28 @@ def _size(bound: Bound) -> str:
 
 def bounds_figure(shape: Shape) -> Figure:
     """Bounds on what a network of this width can tell apart, over depth."""
-    return Figure.of(
-        "bounds",
-        f"Lower and upper bounds over depth for networks of width {shape.width} and others, with "
-        f"embedding rank {shape.embedding_rank}.",
-        lambda page: loaded("theory").bounds_over_depth(shape, page),
-    )
+    return Figure.of("bounds", said("bounds.figure", shape), "theory.bounds_over_depth", shape)
 
 
 def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     """One quantity of the papers with its status; a witness beside the formula it may exceed."""
-    data, entry = _data("value", result), ENTRIES[result.name]
-    compared = _compared_with_formula(result) if result.name in WITNESSES else {}
-    inputs = data["inputs"]
+    data, entry, comparison = _data("value", result), ENTRIES[result.name], []
+    inputs, compared = data["inputs"], {}
     assert isinstance(inputs, dict)
+    if result.name in WITNESSES:
+        witness, formula = _beside_formula(result)
+        assert isinstance(witness.value, int | Decimal)
+        assert isinstance(formula.value, int | Fraction | Decimal)
+        exceeds = witness.value > formula.value
+        compared = _data("comparison", formula, exceeds_formula=exceeds)
+        words = {"formula": formula.name, "value": _text(as_json_value(formula.value))}
+        relation = "above" if exceeds else "below"
+        comparison = [said("quantity.compared", relation=relation, **words)]
     given = ", ".join(f"{key}={_text(value)}" for key, value in inputs.items())
-    comparison = []
-    if isinstance(formula := compared.get("compared_with"), dict):
-        relation = "above" if compared["exceeds_formula"] else "below"
-        value = f"{formula['quantity']} = {_text(formula['value'])}"
-        comparison = [f"It is {relation} the papers' formula {value}."]
     about = Section.of(
         "",
         entry.meaning,
-        f"Status: {said_status(result.status_line)}.",
+        f"Status: {_said_status(result.status_line)}.",
         f"Source: {result.source.removeprefix('derived here ').strip('()')}.",
         f"Network: {result.network}.",
         f"Inputs: {_letters({letter: entry.words[letter] for letter in inputs})}.",
@@ -133,8 +127,8 @@ def quantity_document(result: Quantity, verdict: Refutation | None) -> Document:
     )
 
 
-def _compared_with_formula(witness: Quantity) -> Json:
-    """How the witness stands against the papers' formula for the same depth and width.
+def _beside_formula(witness: Quantity) -> tuple[Quantity, Quantity]:
+    """The witness and the papers' formula for the same depth and width.
 
     Exactly where both can be written out, by certified logarithms elsewhere.
     """
@@ -143,31 +137,24 @@ def _compared_with_formula(witness: Quantity) -> Json:
     is_narrow = isinstance(shape["d_x"], int) and shape["d_x"] <= 1000
     with suppress(TooManyDigitsError):
         if witness.name == "monomial_witness" and is_narrow:
-            return _comparison(witness, quantity("ub_thm2", **shape))
+            return witness, quantity("ub_thm2", **shape)
     logarithm = quantity("monomial_witness_log3", **witness.inputs)
-    return _comparison(logarithm, quantity("ub_thm2_log3", **shape))
-
-
-def _comparison(witness: Quantity, formula: Quantity) -> Json:
-    assert isinstance(witness.value, int | Decimal)
-    assert isinstance(formula.value, int | Fraction | Decimal)
-    return _data("comparison", formula, exceeds_formula=witness.value > formula.value)
+    return logarithm, quantity("ub_thm2_log3", **shape)
 
 
 def _verdict_sections(verdict: Refutation | None) -> tuple[Section, ...]:
     """Whether a disputed formula was refuted, and by which weights; nothing where nobody asked."""
     if verdict is None:
         return ()
+    found, formula = verdict.witness_log3, short_real(verdict.formula_log3)
+    best = "" if found is None else said("bounds.best", short_real(found))
     word = "REFUTED" if verdict.refuted else "not refuted"
-    allows = f"It allows at most 3^{short_real(verdict.formula_log3)}"
-    if verdict.witness_log3 is not None:
-        allows += f"; the best weights found have 3^{short_real(verdict.witness_log3)}"
-    check = ["The weights are in --json (plan, entry); check them with monomial_witness."]
-    title = f"The disputed formula is {word}: {verdict.reason}"
-    return (Section.of(title, f"{allows}.", *check * verdict.refuted),)
+    allows = said("bounds.allows", formula=formula, best=best)
+    check = [said("bounds.check")] * verdict.refuted
+    return (Section.of(said("bounds.refuted", verdict, word=word), allows, *check),)
 
 
-def said_status(line: str) -> str:
+def _said_status(line: str) -> str:
     """How far to trust a quantity, for people; `line` is what JSON says."""
     word = line.partition(" ")[0].rstrip(",")
     return (PROVED.get(word, word) + line[len(word) :]).replace(") (", "; ")
@@ -175,25 +162,25 @@ def said_status(line: str) -> str:
 
 def _letters(words: Mapping[str, str]) -> str:
     """What the letters of inputs stand for; some are words already."""
-    said = (at if at == word else f"{at} {word.replace('_', ' ')}" for at, word in words.items())
-    return ", ".join(said)
+    told = (at if at == word else f"{at} {word.replace('_', ' ')}" for at, word in words.items())
+    return ", ".join(told)
 
 
 def quantities_document() -> Document:
     """Every quantity by name, with its inputs, status and meaning."""
-    titles = {
-        name: f"{name} {' '.join(entry.takes)}  [{said_status(entry.status_line)}]"
-        for name, entry in ENTRIES.items()
-    }
     plain = [entry for name, entry in ENTRIES.items() if not name.endswith("_log3")]
     names: dict[str, list[str]] = {group: [] for group in (*GROUPS, "Disputed")}
     for entry in plain:
         group = next(group for group, start in GROUPS.items() if entry.name.startswith(start))
         names["Disputed" if entry.status == "disputed" else group].append(entry.name)
     letters = {letter: word for entry in plain for letter, word in entry.words.items()}
+    titles = {
+        name: f"{name} {' '.join(entry.takes)}  [{_said_status(entry.status_line)}]"
+        for name, entry in ENTRIES.items()
+    }
     return Document(
         title="Quantities of the papers",
-        headline=f"{len(ENTRIES)} quantities, asked for by name: archfit theory ub_stat L=3 d_x=4",
+        headline=said("quantity.all", len(ENTRIES)),
         sections=(
             Section.of("", *(f"{group}: {', '.join(found)}." for group, found in names.items())),
             Section.of("", f"Letters: {_letters(letters)}.", is_why=True),
@@ -205,45 +192,31 @@ def quantities_document() -> Document:
 
 def witness_document(check: "WitnessCheck") -> Document:
     """The weights of a lower bound, run and compared with the formula of their output."""
-    found, shape = check.witness, check.witness.shape
-    (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
-    is_all = check.extent == "all"
-    runs = "all" if is_all else f"a random {check.entries_checked:,} of"
-    measured = "not measured: too large"
+    found, (rows, columns), is_all = check.witness, check.size, check.extent == "all"
+    expected, measured = short_integer(str(found.expected_rank)), "not measured: too large"
     if check.measured_rank is not None:
         measured = f"{check.measured_rank:,}{'' if is_all else ' (of the formula)'}"
-    bound = f"{found.bound_id} = {short_integer(str(found.bound))}"
-    words = {"runs": runs, "expected": expected, "measured": measured, "bound": bound}
+    words = {
+        "runs": "all" if is_all else f"a random {check.entries_checked:,} of",
+        "expected": expected,
+        "measured": measured,
+        "bound": f"{found.bound_id} = {short_integer(str(found.bound))}",
+    }
     lines = facts("witness", check, entries=rows * columns, **words)
-    wrong, of = check.entries_wrong, f"{check.entries_checked:,} entries of its matrix"
-    agree = f"{wrong:,} of {of} differ from" if wrong else f"All {of} that were run agree with"
-    said = Section.of(
-        "",
-        f"Measured rank: {measured}. Lower bound: {bound}.",
-        f"{agree} the formula, modulo {found.prime}.",
-    )
-    network = f"depth {shape.depth}, width {shape.width}, heads {shape.heads}"
-    title = f"The {found.kind} witness at {network}, on {shape.positions} positions"
-    table = Table(title=title, columns=("", ""), rows=tuple(lines))
+    title = said("witness.title", found, network=said("bounds.network", found.shape))
+    follows = "witness.follows" if check.measured_rank is None else "witness.verified"
     return Document(
         title=title,
-        headline=_witness_verdict(check, expected),
-        sections=(said, Section.of("", table, is_why=True)),
+        headline=said(follows if check.verified else "witness.not-verified", expected),
+        sections=(
+            Section.of(
+                "",
+                said("witness.ranks", **words),
+                said("witness.wrong" if check.entries_wrong else "witness.right", check),
+            ),
+            Section.of("", Table(title=title, columns=("", ""), rows=tuple(lines)), is_why=True),
+        ),
         data=_data("witness", check),
-    )
-
-
-def _witness_verdict(check: "WitnessCheck", expected: str) -> str:
-    if not check.verified:
-        return "NOT verified: the network's output, or its rank, is not that of the formula."
-    if check.measured_rank is None:
-        return (
-            "Verified: the network computes the formula at every pair that was run; the separation "
-            f"rank {expected} follows from it (docs/theory.md)."
-        )
-    return (
-        f"Verified: these weights have separation rank {expected} or more, and so have almost all "
-        "weights of this shape."
     )
 
 

@@ -30,7 +30,14 @@ CONFIG = (Path(__file__).parents[2] / "audit" / "configs" / "albert-xxlarge-v1.j
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+def stuck() -> Iterator[contextlib.ExitStack]:
+    """Holds clients that are there when the server ends."""
+    with contextlib.ExitStack() as clients:
+        yield clients
+
+
+@pytest.fixture(scope="module")
+def port(stuck: contextlib.ExitStack) -> Iterator[int]:  # noqa: ARG001 - it ends after the server
     with running_explorer() as address:
         yield int(address.rpartition(":")[2])
 
@@ -342,18 +349,19 @@ def test_neither_refusals_nor_mistakes_nor_what_was_sent_is_remembered() -> None
     assert _computed("/audit", "/audit", body=b"{}") == ["/audit"] * 2
 
 
-def test_ctrl_c_with_clients_that_are_stuck_prints_nothing() -> None:
-    with contextlib.ExitStack() as stuck, running_explorer() as address:
-        port = int(address.rpartition(":")[2])
-        hard = b"/api/bounds?depth=7&width=804&heads=13&positions=763536&vocab=8435621"
-        for request in (
-            b"GET / HTTP/1.1\r\n",
-            b"POST /api/audit HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{",
-            b"GET /gallery HTTP/1.1\r\nhost: localhost\r\n\r\n",
-            b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % hard,
-        ):
-            client = stuck.enter_context(socket.socket())
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            client.connect(("127.0.0.1", port))
-            client.sendall(request)
-        assert ask(port, "GET", "/api/plan?params=1M")[0] == 200
+def test_ctrl_c_with_clients_that_are_stuck_prints_nothing(
+    port: int, stuck: contextlib.ExitStack
+) -> None:
+    """The server is ended after this, the last of these tests, and must then say nothing."""
+    hard = b"/api/bounds?depth=7&width=804&heads=13&positions=763536&vocab=8435621"
+    for request in (
+        b"GET / HTTP/1.1\r\n",
+        b"POST /api/audit HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{",
+        b"GET /gallery HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % hard,
+    ):
+        client = stuck.enter_context(socket.socket())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        client.connect(("127.0.0.1", port))
+        client.sendall(request)
+    assert ask(port, "GET", "/api/plan?params=1M")[0] == 200

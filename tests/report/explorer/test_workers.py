@@ -55,7 +55,7 @@ def test_an_answer_that_computes_too_long_is_ended_and_the_next_one_comes() -> N
 
 def test_lateness_is_never_taken_for_a_crash() -> None:
     limits = LIMITS._replace(seconds=0.05, most_waiting=9, wait_seconds=120)
-    assert asyncio.run(_in_a_lane(limits, *[SLOW] * 6)) == [TOO_LATE] * 6
+    assert asyncio.run(_in_a_lane(limits, *[SLOW] * 3)) == [TOO_LATE] * 3
 
 
 def test_an_answer_that_is_not_there_in_time_is_given_up() -> None:

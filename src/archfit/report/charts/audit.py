@@ -10,8 +10,8 @@ from archfit.advise.law import DEEPEST_TRAINED, WEIGHTS, law_width
 from archfit.audit.auditor import AuditResult
 from archfit.audit.findings import RULES, Finding, good_depths
 from archfit.report.charts import look
-from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
-from archfit.report.document import WIDE, Layout
+from archfit.report.charts.look import Ends, Frame, Panel, Row
+from archfit.report.document import Layout
 
 WORDS = {rule.id: rule.short.replace("-", " ") for rule in RULES if rule.is_bottleneck}
 NOTHING = "none"
@@ -48,7 +48,7 @@ def gallery_chart(models: Sequence[AuditResult], page: Layout) -> altair.VConcat
 
 
 def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
-    points: list[Row] = [
+    points = [
         {
             "name": audited.model.name,
             "depth": float(stack.depth),
@@ -60,9 +60,7 @@ def _shapes(models: Sequence[AuditResult], page: Layout) -> Panel:
         for stack in audited.model.stacks
         if stack.depth is not None
     ]
-    lines: list[Row] = [
-        {"line": LAW, "depth": float(depth), "width": law_width(depth)} for depth in range(2, 110)
-    ]
+    lines = [{"line": LAW, "depth": float(d), "width": law_width(d)} for d in range(2, 110)]
     for size, found in good_depths():  # the best on text, and the fewest and most layers as good
         for line, depth in zip(GOOD, (found.low, found.depth, found.high), strict=True):
             if depth < DEEPEST_TRAINED - 0.5:  # else nobody knows where it ends
@@ -80,12 +78,12 @@ def _bottleneck(findings: Iterable[Finding]) -> str:
 def _bars(rows: list[Row], title: str, page: Layout) -> Panel:
     ratios = [*look.numbers(rows, "ratio"), 1.0]
     frame = Frame(Ends(min(ratios) / 1.2, max(ratios) * 1.2), titles={"x": title})
-    stems = [row | {"start": 1.0} for row in rows]
+    stems = [{**row, "start": 1.0} for row in rows]
     name = "gallery-ratios" if page.columns > 1 else "gallery-ratios-narrow"
     return look.panel(name, {"stems": stems}, frame, page, KINDS)
 
 
-def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
+def spectrum_chart(models: Sequence[AuditResult], page: Layout) -> Panel:
     """One curve for each model, as a share of its largest value; a rule marks its rank."""
     measured = {
         f"{audited.model.name}: rank {found.numerical_rank:,} of {found.width:,} (dotted), stable "
@@ -93,14 +91,12 @@ def spectrum_chart(models: Sequence[AuditResult]) -> Panel:
         for audited in models
         if (found := audited.spectrum) is not None
     }
-    values: list[Row] = [
+    values = [
         {"model": name, "index": index, "share": value / spectrum.singular_values[0]}
         for name, spectrum in measured.items()
         for index, value in spectrum.points()
         if value > 0  # the axis is logarithmic
     ]
-    ranks: list[Row] = [
-        {"model": name, "index": spectrum.numerical_rank} for name, spectrum in measured.items()
-    ]
-    rows: dict[str, Rows] = {"values": values, "ranks": ranks}
-    return look.panel("spectrum", rows, Frame(), WIDE.for_panels(1), list(measured))
+    ranks = [{"model": name, "index": found.numerical_rank} for name, found in measured.items()]
+    rows = {"values": values, "ranks": ranks}
+    return look.panel("spectrum", rows, Frame(), page.for_panels(1), list(measured))

@@ -1,10 +1,10 @@
 """The one look of all charts: panels by resources/report/charts.toml, their axes, and words."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import altair
 
@@ -12,10 +12,9 @@ from archfit.fit.cells import FamilyKey
 from archfit.report.document import Layout, written
 from archfit.spec import Tied
 
-Row = dict[str, str | float]
+Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Panel = altair.LayerChart | altair.FacetChart
-Item = TypeVar("Item")
 
 COLOURS = ("#14365e", "#b5241b", "#2e7d4f", "#6a3d9a", "#d08a2e", "#2f7fc1", "#555555")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -65,34 +64,6 @@ def panel(
 
     Layers show the rows of their names, the last on top.
     """
-    about, layers = _layers(name, rows, frame, layout, names)
-    height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
-    title = title or about.get("title", "")
-    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
-    return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
-
-
-def facets(
-    name: str,
-    rows: Rows,
-    frame: Frame,
-    layout: Layout,
-    panels: Sequence[str],
-    names: Sequence[object] = (),
-) -> altair.FacetChart:
-    """The panel of this name once for each of these panels, by the name that rows have for it."""
-    about, layers = _layers(name, {}, frame, layout, names)
-    header = altair.Header(**about["header"]) if "header" in about else altair.Undefined
-    facet = altair.Facet("panel:N", title=None, sort=list(panels), header=header)
-    drawn = altair.layer(*layers, data=altair.InlineData(values=list(rows)))
-    sized = drawn.properties(width=layout.width, height=about["height"])
-    return sized.facet(facet=facet, columns=layout.columns)
-
-
-def _layers(
-    name: str, rows: Mapping[str, Rows], frame: Frame, layout: Layout, names: Sequence[object]
-) -> tuple[dict[str, Any], list[altair.Chart]]:
-    """What charts.toml says of a panel, and its layers."""
     about = written("charts")[name]
     about = written("charts").get(about.get("like"), {}) | about
     titled = {side: {"title": words} for side, words in frame.titles.items()}
@@ -101,7 +72,11 @@ def _layers(
         axes[side] = _axis(side, titled.get(side, {}) | about[side], shown, layout)
     if "series" in about:
         series = _series(titled.get("series", {}) | about["series"], names, layout)
-    return about, [_layer(layer, rows, axes, series) for layer in about["layers"]]
+    layers = [_layer(layer, rows, axes, series) for layer in about["layers"]]
+    height = about["row_height"] * len(frame.y or ()) if "row_height" in about else about["height"]
+    title = title or about.get("title", "")
+    words = {"title": altair.TitleParams(title, fontSize=12)} if title else {}
+    return altair.layer(*layers, width=about.get("width", layout.width), height=height, **words)
 
 
 def _axis(
@@ -151,7 +126,7 @@ def _layer(
     mark, by, side, only = (look.pop(name, "") for name in ("mark", "by", "across", "only"))
     tooltip: list[str] = look.pop("tooltip", "").split()
     channels: dict[str, Any] = look.pop("channels", {})
-    values, where = look.pop("at", ()), look.pop("where", "")
+    values = look.pop("at", ())
     shown = rows[look.pop("rows")] if "rows" in look else ()
     encoded = {only: axes[only]} if only else dict(axes)
     if side:
@@ -169,8 +144,7 @@ def _layer(
     encoded |= ({"tooltip": tooltip} if tooltip else {}) | channels
     if mark == "point":
         look = {"filled": True, "opacity": 1} | look
-    data = altair.Chart(altair.Undefined if where else altair.InlineData(values=list(shown)))
-    data = data.transform_filter(where) if where else data
+    data = altair.Chart(altair.InlineData(values=list(shown)))
     chart: altair.Chart = getattr(data, f"mark_{mark}")(**look).encode(**encoded)
     return chart
 
@@ -183,20 +157,14 @@ def heading(name: str, **words: object) -> altair.TitleParams:
     return altair.TitleParams(about["text"].format(**words), subtitle=below, anchor="start", **more)
 
 
-def side_by_side(panels: Sequence[Any], layout: Layout) -> altair.ConcatChart:
-    """Panels with one legend."""
-    chart: altair.ConcatChart = altair.concat(*panels, columns=layout.columns).resolve_scale(
-        color="shared", shape="shared", strokeDash="shared"
-    )
-    return chart
-
-
-def panel_for_each(
-    draw: Callable[[Item, Layout], Panel], items: Sequence[Item], page: Layout
+def side_by_side(
+    panels: Sequence[Any], layout: Layout, legends: Literal["shared", "independent"] = "shared"
 ) -> altair.ConcatChart:
-    """The panels of these items side by side, in what room the page has."""
-    layout = page.for_panels(len(items))
-    return side_by_side([draw(item, layout) for item in items], layout)
+    """Panels with one legend, or one each."""
+    channels = dict.fromkeys(("color", "shape", "strokeDash"), legends)
+    drawn = altair.concat(*panels, columns=layout.columns)
+    chart: altair.ConcatChart = drawn.resolve_scale(**channels)
+    return chart
 
 
 def log_ends(values: Iterable[float]) -> Ends:

@@ -4,7 +4,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import altair
 
@@ -17,7 +16,7 @@ from archfit.fit.fitted import Fits
 from archfit.fit.noise import Noise
 from archfit.report.charts import look
 from archfit.report.charts.look import Ends, Frame, Panel, Row, Rows
-from archfit.report.document import Figure, Layout
+from archfit.report.document import Figure, Layout, said
 from archfit.spec import lazy_numpy as np
 
 POINTS = 60  # of a curve
@@ -42,9 +41,8 @@ class SizePanel:
     def words(self) -> str:
         """Where depths cross, for those who do not see the chart."""
         crossings = (
-            f"depths {one.shallow.depth} and {one.deep.depth} cross at "
-            f"{short_size(one.size.value or 0)}"
-            for one in self.crossings
+            said("sweep.crossing", each, size=short_size(each.size.value or 0))
+            for each in self.crossings
         )
         return f"{', '.join(crossings) or 'no crossing in range'}."
 
@@ -62,7 +60,14 @@ def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
         curves[curve.family.key.any_depth].append(curve)
     families = families_of(fits.cells)
     words, panels = look.distinguishing_words(list(curves), labels), []
-    for question in sorted(curves, key=_order):
+
+    def order(question: FamilyKey) -> tuple[object, ...]:
+        """Large vocabularies and full tables first, then tighter and tighter caps."""
+        caps = tuple(-getattr(question, name).inner for name in question.factorised)
+        steps = question.attention_step, repr(question)
+        return -question.input.vocab, question.data_hash, len(caps) > 0, caps, *steps
+
+    for question in sorted(curves, key=order):
         found = [c for c in fits.crossings if c.shallow.any_depth == question and c.is_crossing]
         if len(found) > MOST_CROSSINGS:
             found = [crossing for crossing in found if crossing.neighbours]
@@ -76,13 +81,6 @@ def size_panels(fits: Fits, labels: Mapping[str, str]) -> tuple[SizePanel, ...]:
     return tuple(panels)
 
 
-def _order(question: FamilyKey) -> tuple[object, ...]:
-    """Large vocabularies and full tables first, then tighter and tighter caps."""
-    caps = tuple(-getattr(question, name).inner for name in question.factorised)
-    steps = question.attention_step, repr(question)
-    return -question.input.vocab, question.data_hash, len(caps) > 0, caps, *steps
-
-
 def size_figure(panels: Sequence[SizePanel]) -> Figure:
     """The figure of these panels, of which there is at least one."""
     drawn = panels[: look.MOST_PANELS]
@@ -91,14 +89,17 @@ def size_figure(panels: Sequence[SizePanel]) -> Figure:
     return Figure.of(
         "loss-against-size",
         f"Loss against block parameters for depths {', '.join(depths)}: {' '.join(words)}",
-        partial(_size_chart, drawn, depths),
+        "losses.size_chart",
+        drawn,
+        depths,
         left=len(panels) - len(drawn),
     )
 
 
-def _size_chart(
+def size_chart(
     panels: Sequence[SizePanel], names: Sequence[str], page: Layout
 ) -> altair.ConcatChart:
+    """Loss over size, a curve a depth, on one scale of losses where the data are the same."""
     layout = page.for_panels(len(panels))
     sizes = look.log_ends(c.size for p in panels for family in p.families for c in family.cells)
     losses = [look.ends(panel.losses) for panel in panels]
@@ -116,17 +117,18 @@ def _panel(
     assert frame.x is not None
     (least, most, _), curves = frame.x, {curve.family.key: curve for curve in panel.curves}
     crossings: list[Row] = []
+    beyond: list[Row] = []  # where an interval ends beyond the sizes that are shown
     for crossing in panel.crossings:
         size, low, high = crossing.size.value or 0, crossing.size.low, crossing.size.high
         name = f"{crossing.shallow.depth} and {crossing.deep.depth}: {short_size(size)}"
         on_curve = float(curves[crossing.shallow].mean(np.array([math.log(size)]))[0])
-        inside = {"low": max(low or least, least), "high": min(high or most, most)}
-        is_open = {
-            "low_is_open": low is None or low < least,
-            "high_is_open": high is None or high > most,
-        }
-        crossings.append({"row": name, "size": size, "loss": on_curve, **inside, **is_open})
-    rows = {
+        ends = {"low": max(low or least, least), "high": min(high or most, most)}
+        crossings.append({"row": name, "size": size, "loss": on_curve, **ends})
+        if low is None or low < least:
+            beyond.append({"row": name, "size": least, "shape": "triangle-left"})
+        if high is None or high > most:
+            beyond.append({"row": name, "size": most, "shape": "triangle-right"})
+    rows: dict[str, Rows] = {
         "curves": [row for curve in panel.curves for row in curve_rows(curve)],
         "runs": [
             _row(cell)
@@ -136,12 +138,7 @@ def _panel(
             for at, loss in enumerate(cell.losses, start=1)
         ],
         "crossings": crossings,
-        "open": [
-            {"row": row["row"], "size": row[end], "shape": shape}
-            for row in crossings
-            for end, shape in (("low", "triangle-left"), ("high", "triangle-right"))
-            if row[f"{end}_is_open"]
-        ],
+        "open": beyond,
     }
     main = look.panel("size", rows, frame, layout, names, panel.title)
     if not crossings:
@@ -201,18 +198,17 @@ class RankPanel:
     def losses(self, cells: Sequence[CellResult]) -> Ends:
         """The ends of an axis that shows the runs and intervals of these cells."""
         rows = self.rows(cells)
-        return look.ends(
-            look.numbers(rows["means"], "low", "high") + look.numbers(rows["runs"], "loss")
-        )
+        means = look.numbers(rows["means"], "low", "high")
+        return look.ends(means + look.numbers(rows["runs"], "loss"))
 
     def rows(self, cells: Sequence[CellResult]) -> dict[str, Rows]:
         """Runs, and means with 90 % intervals, which are points where noise is not known."""
-        means: list[Row] = []
+        means = []
         for cell in cells:
             half = self.noise.t(cell) * self.noise.error(cell) if self.noise.is_enough else 0.0
             half = half if math.isfinite(half) else 0.0
-            interval: Row = {"low": cell.mean - half, "high": cell.mean + half}
-            means.append(_row(cell) | {"loss": cell.mean} | interval)
+            interval = {"loss": cell.mean, "low": cell.mean - half, "high": cell.mean + half}
+            means.append(_row(cell) | interval)
         runs = [_row(cell) | {"loss": loss} for cell in cells for loss in cell.losses]
         return {"means": means, "runs": runs}
 
@@ -238,7 +234,7 @@ def rank_figure(
     if not panels:
         return None
     words = f"Loss against {varied}: {' '.join(panel.words for panel in panels)}"
-    return Figure.of(name, words, partial(_rank_chart, panels, has_widths=not of_positions))
+    return Figure.of(name, words, "losses.rank_chart", panels, of_positions)
 
 
 def _rank_panels(
@@ -272,24 +268,19 @@ def _rank_panels(
     ]
 
 
-def _rank_chart(
-    panels: Sequence[RankPanel], page: Layout, *, has_widths: bool
-) -> altair.ConcatChart:
-    """Loss over ranks, and beside each panel, where that is asked for, over widths."""
-    layout = page if has_widths else page.for_panels(len(panels))
+def rank_chart(panels: Sequence[RankPanel], of_positions: bool, page: Layout) -> altair.ConcatChart:
+    """Loss over ranks, and unless they are `of_positions` beside each panel over widths."""
+    layout, charts = page.for_panels(len(panels)) if of_positions else page, []
     names = sorted({name for panel in panels for name in panel.tables})
-    charts = []
     for panel in panels:
         width, depth = panel.full.architecture.width, panel.full.architecture.depth
-        losses = panel.losses((*panel.limited, *(panel.widths if has_widths else [panel.full])))
+        beside = [panel.full] if of_positions else panel.widths
+        losses = panel.losses((*panel.limited, *beside))
         frame = Frame(look.log_ticks([*map(rank_of, panel.limited), width]), losses)
-        lines: dict[str, Rows] = {
-            "full": [{"loss": panel.full.mean}],
-            "width": [{"rank": float(width)}],
-        }
+        lines = {"full": [{"loss": panel.full.mean}], "width": [{"rank": float(width)}]}
         rows = panel.rows(panel.limited) | lines
         charts.append(look.panel("ranks", rows, frame, layout, names, f"{panel.title}: ranks"))
-        if has_widths:
+        if not of_positions:
             widths = look.log_ticks([cell.architecture.width for cell in panel.widths])
             curves: dict[str, Rows] = {
                 "curves": [row for curve in panel.curve for row in curve_rows(curve)]
@@ -299,8 +290,8 @@ def _rank_chart(
     return look.side_by_side(charts, layout)
 
 
-def _row(cell: CellResult) -> Row:
-    row: Row = {"width": cell.architecture.width}
+def _row(cell: CellResult) -> dict[str, object]:
+    row: dict[str, object] = {"width": cell.architecture.width}
     if key_of(cell).factorised:
         row |= {"tables": table_words(cell), "rank": rank_of(cell)}
     return row

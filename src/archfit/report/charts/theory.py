@@ -4,14 +4,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import altair
 
 from archfit.exact.measure import Measurement
 from archfit.exact.rank_claims import DEPTHS, growth_bounds
 from archfit.report.charts import DEEPEST_BOUNDS, look
-from archfit.report.charts.look import Ends, Frame, Row
-from archfit.report.document import WIDE, Layout, written
+from archfit.report.charts.look import Ends, Frame, Row, Rows
+from archfit.report.document import Layout, written
 from archfit.theory.arithmetic import WIDTH
 from archfit.theory.bounds import bounds_report, regime
 from archfit.theory.shape import Shape
@@ -22,7 +23,7 @@ UNMASKED = "best upper bound without the mask"  # in its place under a mask
 LINES: list[str] = written("charts")["growth-bounds"]["series"]["names"]
 
 
-def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
+def bounds_over_depth(shape: Shape, page: Layout) -> altair.ConcatChart:
     """log3 of the bounds against depth, one panel for each of four widths around the shape's."""
     if shape.depth > DEEPEST_BOUNDS:
         raise ValueError(
@@ -31,23 +32,26 @@ def bounds_over_depth(shape: Shape, page: Layout) -> altair.FacetChart:
         )
     around = (shape.width // 4, shape.width // 2, shape.width, 2 * shape.width)
     widths = sorted({width for width in around if 2 <= width <= WIDTH.most} | {shape.width})
-    mine = {shape.width: " (yours)"}
-    panels = {f"width {each}{mine.get(each, '')}": each for each in widths}
     # Depths from 1 to well past the shape's and past where bounds bend.
     bend = regime(_at(shape, widths[-1], shape.depth)).corrected_threshold
     last = max(math.ceil(shape.depth * 1.3), math.ceil(bend) + 3)
     depths = range(1, last + 1, max(1, last // MOST_DEPTHS))
-    rows = [row for panel, each in panels.items() for row in _rows(shape, each, depths, panel)]
     layout = replace(page, width=min(330, page.width))
+    names = [UPPER, LOWER, UNMASKED if shape.causal else DISPUTED]
+    panels = []
+    for width in widths:
+        rows, title = (
+            _rows(shape, width, depths),
+            f"width {width}" + " (yours)" * (width == shape.width),
+        )
+        panels.append(look.panel("bounds", rows, Frame(), layout, names, title))
     network = "Causal" if shape.causal else "Unmasked"
-    title = look.heading("bounds", inputs=_inputs(shape), network=network, depth=shape.depth)
-    said = f"Lower and upper bounds over depth for widths {widths}"
-    compared = UNMASKED if shape.causal else DISPUTED
-    facets = look.facets("bounds", rows, Frame(), layout, list(panels), [UPPER, LOWER, compared])
-    chart: altair.FacetChart = facets.resolve_scale(x="shared", y="shared").properties(
-        title=title, description=said
+    heading = look.heading("bounds", inputs=_inputs(shape), network=network, depth=shape.depth)
+    described = f"Lower and upper bounds over depth for widths {widths}"
+    chart: altair.ConcatChart = look.side_by_side(panels, layout).resolve_scale(
+        x="shared", y="shared"
     )
-    return chart
+    return chart.properties(title=heading, description=described)
 
 
 def _at(shape: Shape, width: int, depth: int) -> Shape:
@@ -67,8 +71,9 @@ def _inputs(shape: Shape) -> str:
     return ", ".join(parts + ["residual"] * shape.residual)
 
 
-def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterator[Row]:
+def _rows(shape: Shape, width: int, depths: Sequence[int]) -> dict[str, Rows]:
     """The points of the curves, and the rules, of one panel."""
+    curves: list[Row] = []
     for depth in depths:
         at = _at(shape, width, depth)
         report = bounds_report(at, witness_tries=1)
@@ -78,23 +83,25 @@ def _rows(shape: Shape, width: int, depths: Sequence[int], panel: str) -> Iterat
             values[UNMASKED] = bounds_report(unmasked, witness_tries=1).upper.log3
         else:
             values[DISPUTED] = min(b.log3 for b in report.bounds if b.status == "disputed")
-        for curve, log3 in values.items():
-            if log3 > 0:  # the axis is logarithmic
-                yield {"panel": panel, "depth": depth, "log3": float(log3), "curve": curve}
+        curves += [  # the axis is logarithmic
+            {"depth": depth, "log3": float(log3), "curve": curve}
+            for curve, log3 in values.items()
+            if log3 > 0
+        ]
     where = regime(_at(shape, width, shape.depth))
-    yield {"panel": panel, "rule": float(where.paper_threshold), "label": "log3(d)"}
     label = "log3(4 m_0)" if shape.causal else "2 log3(d) + log3(2)"
-    yield {"panel": panel, "rule": float(where.corrected_threshold), "label": label}
-    yield {"panel": panel, "chosen": shape.depth}
+    rules = {"log3(d)": where.paper_threshold, label: where.corrected_threshold}
+    drawn = [{"depth": float(depth), "label": label} for label, depth in rules.items()]
+    return {"curves": curves, "rules": drawn, "chosen": [{"depth": shape.depth}]}
 
 
 PANELS = 4  # widths that are shown with all bounds
 HIGHEST, HIGHEST_BOUND = 8.0, 16.0  # log10, where curves leave the panels
 
 
-def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
+def growth_chart(measured: Sequence[Measurement], page: Layout) -> altair.VConcatChart:
     """log10 of the rank against depth: one line a width, then the bounds, a panel a width."""
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     for each in measured:
         network, partition = each.experiment.network, each.experiment.partition
         if len(partition.inside) + len(partition.outside) == 2 * network.width:  # else too few
@@ -104,17 +111,19 @@ def growth_chart(measured: Sequence[Measurement]) -> altair.VConcatChart:
     bounds = {width: list(_bound_rows(width)) for width in widths}
     proved = [row for some in bounds.values() for row in some if row["line"] == LINES[0]]
     depths = Ends(DEPTHS[0] - 0.2, DEPTHS[-1] + 0.2)
-    drawn, frame = {"bounds": proved, "measured": rows}, Frame(depths, Ends(0.0, HIGHEST))
-    by_width = look.panel("growth", drawn, frame, WIDE, widths)
-    shown = widths[:PANELS]
-    marks = [row | {"line": "measured"} for row in rows if row["width"] in shown]
-    with_bounds = look.facets(
-        "growth-bounds",
-        [*(row for width in shown for row in bounds[width]), *marks],
-        Frame(depths, Ends(0.0, HIGHEST_BOUND)),
-        replace(WIDE, width=250),
-        [f"width {width}" for width in shown],
-    )
+    frame, drawn = Frame(depths, Ends(0.0, HIGHEST)), dict[str, Rows](bounds=proved, measured=rows)
+    by_width = look.panel("growth", drawn, frame, page, widths)
+    frame, layout = Frame(depths, Ends(0.0, HIGHEST_BOUND)), replace(page, width=250)
+    panels = []
+    for width in widths[:PANELS]:
+        drawn = {
+            "bounds": bounds[width],
+            "measured": [row for row in rows if row["width"] == width],
+        }
+        panels.append(
+            look.panel("growth-bounds", drawn, frame, layout, LINES, title=f"width {width}")
+        )
+    with_bounds = look.side_by_side(panels, layout)
     chart: altair.VConcatChart = (
         altair.vconcat(by_width, with_bounds, title=look.heading("growth"))
         .resolve_scale(color="independent", strokeDash="independent", shape="independent")
@@ -134,5 +143,5 @@ def _bound_rows(width: int) -> Iterator[Row]:
                 yield _growth_row(width, depth, value) | {"line": line}
 
 
-def _growth_row(width: int, depth: int, rank: int | Fraction) -> Row:
-    return {"width": width, "panel": f"width {width}", "depth": depth, "log10": math.log10(rank)}
+def _growth_row(width: int, depth: int, rank: int | Fraction) -> dict[str, object]:
+    return {"width": width, "depth": depth, "log10": math.log10(rank)}

@@ -18,7 +18,8 @@ from archfit.audit.auditor import AuditResult, audit_json, audit_model
 from archfit.audit.config import model_from_config
 from archfit.audit.zoo import zoo_model
 from archfit.report.charts import DEEPEST_BOUNDS
-from archfit.report.plan_document import plan_document as document_of_plan
+from archfit.report.document import said
+from archfit.report.plan_document import plan_document
 from archfit.report.theory_document import bounds_json
 from archfit.spec.bounded_json import parse_object
 from archfit.spec.files import packed_file
@@ -128,11 +129,6 @@ def read_parameters(pairs: Pairs, path: str) -> dict[str, Value]:
     return given
 
 
-def plan_document(asked: Question) -> object:
-    """As `archfit plan --json`."""
-    return document_of_plan(plan_of(asked.query)).data
-
-
 def plan_of(query: Pairs) -> Plan:
     """The plan that these parameters ask for, with the command line's defaults for the rest."""
     options = PlanOptions(**read_parameters(query, "/api/plan"))  # type: ignore[arg-type]  # each was read as its kind
@@ -143,11 +139,8 @@ def bounds_document(asked: Question) -> object:
     """As `archfit bounds --json`."""
     shape = Shape(**read_parameters(asked.query, "/api/bounds"))  # type: ignore[arg-type]  # each was read as its kind
     if shape.depth > DEEPEST_BOUNDS:
-        sentence = (
-            f"depth={shape.depth} is over {DEEPEST_BOUNDS}, and bounds of such depths take too "
-            f"long for the explorer; run {command_line(asked)}"
-        )
-        raise HTTPException(422, sentence)
+        words = {"depth": shape.depth, "most": DEEPEST_BOUNDS, "command": command_line(asked)}
+        raise HTTPException(422, said("explorer.deep", **words))
     return bounds_json(bounds_report(shape))
 
 
@@ -168,7 +161,7 @@ def audited_config(content: bytes) -> AuditResult:
 
 
 DOCUMENTS: dict[str, Callable[[Question], object]] = {
-    "/api/plan": plan_document,
+    "/api/plan": lambda asked: plan_document(plan_of(asked.query)).data,
     "/api/bounds": bounds_document,
     "/api/audit": audit_document,
 }

@@ -114,13 +114,16 @@ def _gallery_page(asked: Question, values: Json) -> None:
         text = row["columns"][at]
         return 0 if COLUMNS[at] in WORDS else float(text.replace(",", "")), text.casefold()
 
-    rows: list[Json] = []
-    for audited in models:
-        (cells,) = audit_document.models_table([audited]).rows
-        columns = [*cells, " ".join(found.id for found in audited.findings)]  # all as words
-        if find in " ".join(columns).casefold():
-            row = {"cells": list(cells), "findings": audited.findings, "columns": columns}
-            rows.append(row)
+    cells = audit_document.models_table(models).rows
+    rows: list[Json] = [
+        {
+            "cells": row,
+            "findings": each.findings,
+            "columns": [*row, " ".join(f.id for f in each.findings)],
+        }
+        for each, row in zip(models, cells, strict=True)
+    ]
+    rows = [row for row in rows if find in " ".join(row["columns"]).casefold()]
     known = [row for row in rows if row["columns"][at]]
     unknown = [row for row in rows if not row["columns"][at]]
     values["rows"] = sorted(known, key=key, reverse=bool(fields["down"])) + unknown

@@ -31,48 +31,46 @@ HEADERS: dict[str, str] = written("pages")["headers"]
 FOR_A_DAY = {"cache-control": "public, max-age=86400"}
 
 
-class Guard:
+def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
     """The application behind a check of the host's name and of all sizes.
 
     `hosts` are the names that it may be called by; none: any. A page elsewhere whose name was
     made to lead to this machine sends another name, so that it learns nothing (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        self._app, self._hosts = app, hosts
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        problem = _problem(Request(scope), hosts) if scope["type"] == "http" else None
+        refusing = problem and _refused(Request(scope), HTTPException(*problem))
+        await (refusing or app)(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on."""
-        app = self._app
-        if scope["type"] == "http" and (problem := self._problem(Request(scope))):
-            app = _refused(Request(scope), HTTPException(*problem))
-        await app(scope, receive, send)
+    return checked
 
-    def _problem(self, request: Request) -> tuple[int, str] | None:
-        headers, method = request.headers, request.method
-        target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
-        head = target + sum(len(name) + len(value) + 4 for name, value in headers.raw)
-        if head > MOST_HEAD_BYTES:  # uvicorn refuses only what comes in several parts
-            return 400, f"address and headers have {head:,} bytes; send at most {MOST_HEAD_BYTES:,}"
-        if len(headers) > MOST_HEADERS:
-            return 400, f"{len(headers):,} headers are sent; send at most {MOST_HEADERS}"
-        host, length = headers.get("host", ""), headers.get("content-length", "0")
-        name, colon, port = host.rpartition(":")
-        is_with_port = bool(colon) and port.isdigit()
-        if self._hosts and (name if is_with_port else host).lower() not in self._hosts:
-            return 400, (
-                f"host {host[:60]!r} is not this server; use http://127.0.0.1 and its port, and "
-                "let a proxy say the same"
-            )
-        if not length.isdigit() or len(length) > 18:
-            return 400, "content-length is no size; send the number of bytes"
-        if int(length) > MOST_BODY_BYTES:
-            return 413, f"the body has {int(length):,} bytes; send at most {MOST_BODY_BYTES:,}"
-        if "content-length" in headers and "transfer-encoding" in headers:
-            return 400, "content-length and transfer-encoding are both sent; send one of them"
-        if method != "POST" and (int(length) or "transfer-encoding" in headers):
-            return 400, f"{method} takes no body; send parameters in the address"
-        return None
+
+def _problem(request: Request, hosts: Sequence[str]) -> tuple[int, str] | None:
+    headers, method = request.headers, request.method
+    target = len(request.scope["raw_path"]) + len(request.scope["query_string"])
+    head = target + sum(len(name) + len(value) + 4 for name, value in headers.raw)
+    if head > MOST_HEAD_BYTES:  # uvicorn refuses only what comes in several parts
+        return 400, f"address and headers have {head:,} bytes; send at most {MOST_HEAD_BYTES:,}"
+    if len(headers) > MOST_HEADERS:
+        return 400, f"{len(headers):,} headers are sent; send at most {MOST_HEADERS}"
+    host, length = headers.get("host", ""), headers.get("content-length", "0")
+    name, colon, port = host.rpartition(":")
+    is_with_port = bool(colon) and port.isdigit()
+    if hosts and (name if is_with_port else host).lower() not in hosts:
+        return 400, (
+            f"host {host[:60]!r} is not this server; use http://127.0.0.1 and its port, and "
+            "let a proxy say the same"
+        )
+    if not length.isdigit() or len(length) > 18:
+        return 400, "content-length is no size; send the number of bytes"
+    if int(length) > MOST_BODY_BYTES:
+        return 413, f"the body has {int(length):,} bytes; send at most {MOST_BODY_BYTES:,}"
+    if "content-length" in headers and "transfer-encoding" in headers:
+        return 400, "content-length and transfer-encoding are both sent; send one of them"
+    if method != "POST" and (int(length) or "transfer-encoding" in headers):
+        return 400, f"{method} takes no body; send parameters in the address"
+    return None
 
 
 class Explorer:
@@ -119,7 +117,10 @@ class Explorer:
     async def _remembered(self, asked: api.Question) -> Response:
         """The answer, asked for once where many ask; good ones are kept."""
         asking = self._asking.pop(asked, None)
-        if asking is None or _has_failed(asking):
+        if asking is not None and asking.done():
+            is_broken = asking.cancelled() or asking.exception() is not None
+            asking = None if is_broken or asking.result().status_code != 200 else asking
+        if asking is None:
             asking = asyncio.ensure_future(self._pool_of[asked.path].answer(asked))
         self._asking[asked] = asking
         if len(self._asking) > REMEMBERED:
@@ -130,14 +131,6 @@ class Explorer:
         """The script that draws charts."""
         script = await asyncio.shield(self._vega)
         return Response(script, media_type="text/javascript", headers=FOR_A_DAY)
-
-
-def _has_failed(asking: "asyncio.Future[Response]") -> bool:
-    """Whether it has ended without a good answer."""
-    if not asking.done():
-        return False
-    is_broken = asking.cancelled() or asking.exception() is not None
-    return is_broken or asking.result().status_code != 200
 
 
 def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
@@ -153,7 +146,7 @@ def application(explorer: Explorer, hosts: Sequence[str]) -> Starlette:
         routes.append(Route(path, explorer.answered, methods=methods))
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts)],
+        middleware=[Middleware(guarded, hosts)],
         exception_handlers={
             HTTPException: _refused,  # type: ignore[dict-item]  # starlette types a handler for any exception
             Exception: lambda request, _problem: workers.mistake(request.scope["path"]),
