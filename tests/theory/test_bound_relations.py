@@ -11,10 +11,9 @@ from flint import arb, ctx, fmpq
 
 from archfit.theory import quantity
 from archfit.theory.arithmetic import Certified, digits, log3
+from archfit.theory.bounds import lower_bounds, upper_bounds
 from archfit.theory.catalogue import ENTRIES
-from archfit.theory.lower_bounds import lower_bounds
 from archfit.theory.shape import Shape
-from archfit.theory.upper_bounds import upper_bounds
 
 CASES = 1200
 WITH_LOGARITHM = {name: f"{name}_log3" for name in ENTRIES if f"{name}_log3" in ENTRIES}

@@ -7,12 +7,10 @@ import pytest
 from flint import arb, ctx
 
 from archfit.theory import quantity
-from archfit.theory.bounds import bounds_report, notes, regime
+from archfit.theory.bounds import bounds_report, lower_bounds, notes, regime, upper_bounds
 from archfit.theory.counterexample import refute_for_shape
-from archfit.theory.lower_bounds import lower_bounds
 from archfit.theory.shape import Bound, Shape
 from archfit.theory.shape import bound as bound_of
-from archfit.theory.upper_bounds import upper_bounds
 
 
 def _listed(**sizes: object) -> dict[str, Bound]:

@@ -12,13 +12,17 @@ import pytest
 from archfit.spec.errors import InvalidValue
 from archfit.theory import quantity
 from archfit.theory.arithmetic import digits, log3, multiset
-from archfit.theory.bounds import bounds_report
+from archfit.theory.bounds import bounds_report, lower_bounds, upper_bounds
 from archfit.theory.catalogue import as_json_value
-from archfit.theory.causal_bounds import PrefixNetwork, is_reachable, prefix_monomials
-from archfit.theory.causal_chains import causal_chain_lower_bound, chain_layers, most_chains
-from archfit.theory.lower_bounds import lower_bounds
+from archfit.theory.causal_bounds import (
+    PrefixNetwork,
+    causal_chain_lower_bound,
+    chain_layers,
+    is_reachable,
+    most_chains,
+    prefix_monomials,
+)
 from archfit.theory.shape import Shape
-from archfit.theory.upper_bounds import upper_bounds
 
 VECTORS = json.loads((Path(__file__).parent / "causal_vectors.json").read_text())
 

@@ -34,7 +34,7 @@ from archfit.exact.witness_promise import (
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
-from archfit.theory.causal_chains import causal_chain_lower_bound, chain_layers
+from archfit.theory.causal_bounds import causal_chain_lower_bound, chain_layers
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import (
     Plan,

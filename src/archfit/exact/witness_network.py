@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from archfit.exact.prime_field import residue_product, root_of_minus_one
 from archfit.theory.arithmetic import check_sizes, multiset, rough
-from archfit.theory.causal_chains import chain_layers
+from archfit.theory.causal_bounds import chain_layers
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import Plan

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias, cast
 from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
 from archfit.theory import causal_bounds, witness_formula
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
 from archfit.theory.refusal import refusal, refuse_if
 
@@ -102,7 +103,7 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 MODULES = (
     *("arithmetic", "continuous_bounds", "vocabulary_bounds", "statistics_bounds"),
-    *("causal_bounds", "causal_chains", "witness_formula", "thresholds"),
+    *("causal_bounds", "witness_formula", "thresholds"),
 )
 ENTRIES = {
     name: Entry(name=name, function=function)
@@ -272,6 +273,4 @@ def as_json_value(value: object) -> Json:
 
 def _integer_string(value: int) -> str:
     """The decimal digits of an integer, also beyond the length at which `str` refuses."""
-    from flint import fmpz
-
-    return str(fmpz(value))
+    return str(flint.fmpz(value))

@@ -8,6 +8,9 @@ over words of even monomials, which factor over segments. docs/theory.md has the
 A series has, at place w, how many functions of half degree w a side can contribute. Without
 residual connections place w of one side meets place C - w of the other, and the ranks of the parts
 add up.
+
+From below: chains of layers that each multiply a summary of the prefix of their own into one output
+reach 3^(order L^2) at fixed width; `archfit witness --kind causal-chain` has the weights.
 """
 
 import math
@@ -15,10 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.spec.search import bisect_rising, first_whole
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    EXACT_DIGITS,
+    Ball,
+    TooManyDigitsError,
     catalogued,
     certified,
     check_heads_fit,
@@ -31,9 +38,6 @@ from archfit.theory.arithmetic import (
     symmetric_entries,
 )
 from archfit.theory.refusal import refuse_if
-
-if TYPE_CHECKING:
-    from flint import arb
 
 Series = list[int]
 Segment = tuple[Literal["A", "B"], int | None]  # a side, and positions of it; None: any number
@@ -276,7 +280,7 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
 
 
 @certified("ub_causal_prefix_log3", PrefixNetwork)
-def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
+def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> Ball:
     """Logarithm base 3 of a relaxed prefix bound, for shapes whose sums are too long.
 
         min over w0 of log3( #A(w <= w0) + #B(b <= C - 1 - w0) )
@@ -287,19 +291,17 @@ def causal_prefix_upper_bound_log3(net: PrefixNetwork) -> "arb":
     Floating point looks for good w0, s and u; whatever it finds gives a bound, and the digits
     of that one are certified. On n positions of a side multiset(r n + 1, 3^L) is one, too.
     """
-    from flint import arb, fmpz
-
     refuse_if(net.depth > _DEEPEST, "search-too-long", net.depth, most=_DEEPEST)
     cut, s, u = _best_cut(net)
-    count_A, count_B = arb(0), ln(net.own_forms)
+    count_A, count_B = flint.arb(0), ln(net.own_forms)
     if s:
-        factors = ((-arb(s) * fmpz(3**layer)).expm1() for layer in range(net.depth))
+        factors = ((-flint.arb(s) * 3**layer).expm1() for layer in range(net.depth))
         lns = (m * (-x).log() for m, x in zip(seen_statistics(net), factors, strict=True))
-        count_A = arb(s) * fmpz(cut) - sum(lns, arb(0))
+        count_A = flint.arb(s) * cut - sum(lns, flint.arb(0))
     if u:
-        letters = ((1 - arb(u)) ** -net.rank + (1 + arb(u)) ** -net.rank) / 2 - 1
-        b0 = fmpz(interaction_count(net.depth) - 1 - cut)
-        count_B += -2 * b0 * arb(u).log() - (-letters).log1p()
+        letters = ((1 - flint.arb(u)) ** -net.rank + (1 + flint.arb(u)) ** -net.rank) / 2 - 1
+        b0 = interaction_count(net.depth) - 1 - cut
+        count_B += -2 * b0 * flint.arb(u).log() - (-letters).log1p()
     best = count_A + (count_B - count_A).exp().log1p()
     for n in (net.prefix, net.continuation):
         if n is not None:
@@ -355,3 +357,51 @@ def _word_count(net: MaskedNetwork, most: int) -> tuple[float, float]:
     while room(u) <= 0:  # the last bit was one too many
         u = math.nextafter(u, 0.0)
     return rho - 2 * most * math.log(u) - math.log(room(u)), u
+
+
+@catalogued("lb_causal_chain")
+def causal_chain_lower_bound(depth: int, chains: int = 1) -> int:
+    """Almost all weights reach this between a prefix and the rest: 3^(order L^2) at fixed width.
+
+        ( prod_{j=0..L'-2} (2^j + 1) )^g,   L' = L - ceil(log3 g),   for g chains
+
+    It needs d_x, H >= 4g + 1, r >= 2g + 1, n_A >= L' - 1 and n_B >= L'.
+    """
+    layers = chain_layers(depth, chains)
+    if chains * layers**2 * math.log10(2) / 2 > EXACT_DIGITS:
+        raise TooManyDigitsError(f"the chain of depth {depth}")
+    return power(math.prod(2**j + 1 for j in range(layers - 1)), chains)
+
+
+@certified("lb_causal_chain_log3")
+def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> Ball:
+    """Logarithm base 3 of the rank that chains reach."""
+    last = chain_layers(depth, chains) - 1
+    kept = min(last, flint.ctx.prec)
+    factors = ((flint.arb(2) ** -j).log1p() for j in range(kept))
+    total = sum(factors, ln(2) * (last * (last - 1) // 2))
+    if kept < last:  # the rest is below sum 2^-j
+        total += flint.arb(0, 1) * flint.arb(2) ** (1 - kept)
+    return log3_from_ln(total * chains)
+
+
+def chain_layers(depth: int, chains: int) -> int:
+    """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
+    joining = next(layers for layers in range(chains) if 3**layers >= chains) if chains > 1 else 0
+    is_shallow, least = depth - joining < 2, joining + 2
+    refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
+    return depth - joining
+
+
+def most_chains(net: PrefixNetwork) -> int:
+    """The number of chains with the largest bound that fits a network; 0 if none does."""
+    room = min((min(net.width, net.heads) - 1) // 4, (net.rank - 1) // 2)
+    n_A, n_B = (net.depth if n is None else n for n in (net.prefix, net.continuation))
+    best, found = 0.0, 0
+    # As many joining layers leave the same L', where the bound grows with g: the largest is tried.
+    for g in {min(room, 3**joining) for joining in range(net.depth - 1)}:
+        layers = chain_layers(net.depth, g)
+        log = g * sum(math.log(2**j + 1) for j in range(layers - 1))
+        if n_A >= layers - 1 and n_B >= layers and log > best:
+            best, found = log, g
+    return found

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from archfit.theory.arithmetic import (
+    Ball,
     Certified,
     check_heads_fit,
     digits,
@@ -20,9 +20,6 @@ from archfit.theory.catalogue import ENTRIES, quantity
 from archfit.theory.refusal import refusal
 from archfit.theory.shape import Bound
 from archfit.theory.witness_formula import Plan, grow_plan, monomial_witness
-
-if TYPE_CHECKING:
-    from flint import arb
 
 SEARCH_SECONDS = 10.0
 _ACTIVE_HEADS = 48  # a plan over more takes seconds to grow, and none was needed
@@ -111,7 +108,7 @@ def _reason_against(report: BoundsReport, target: Bound) -> str:
 
 
 def _find_counterexample(
-    formula: "Callable[[], arb]", depth: int, width: int, heads: int
+    formula: Callable[[], Ball], depth: int, width: int, heads: int
 ) -> Refutation:
     """A monomial witness above `formula` (log3, on balls) for this shape, if a search finds one.
 
@@ -146,7 +143,7 @@ def _find_counterexample(
 
 
 @Certified
-def _largest_witness_log3(depth: int, heads: int) -> "arb":
+def _largest_witness_log3(depth: int, heads: int) -> Ball:
     """m log3(C/m + 1), the logarithm of the product when all exponents are equal."""
     m = symmetric_entries(heads)
     return log3(Fraction(interaction_count(depth), m) + 1) * m

@@ -19,12 +19,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from archfit.spec.search import first_whole
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    Ball,
+    Product,
     TooManyDigitsError,
     catalogued,
+    factored,
     interaction_count,
     ln,
     ln_multiset,
@@ -32,11 +35,7 @@ from archfit.theory.arithmetic import (
     multiset,
     symmetric_entries,
 )
-from archfit.theory.factored import Product, factored
 from archfit.theory.refusal import refusal, refuse_if
-
-if TYPE_CHECKING:
-    from flint import arb
 
 _MOST_FACTORS = 20_000_000  # of Weyl products: seconds
 _WIDEST_LIMITED_BY_Q = 12  # up to here d multiset(m, 6) >= multiset(m, 7)
@@ -68,7 +67,7 @@ class Split:
             return min(fillings)
         return min([best_split(self.factor, q, C), *fillings])
 
-    def log3(self) -> "arb":
+    def log3(self) -> Ball:
         """Its logarithm base 3, with the split in the middle, k0 = floor((C - 1) / 2).
 
         The two multisets are equal when C is odd, and neighbours otherwise, so that their ratio is
@@ -128,11 +127,9 @@ def _split_guess(factor: int, variables: int, total: int) -> int:
         return -1
     if total < 2**50:
         return int(total / (1 + math.exp(math.log(factor) / (variables - 2))))
-    from flint import arb, ctx, fmpz
-
-    with ctx.workprec(total.bit_length() + 64):
-        root = arb(factor).root(variables - 2)
-        return int((arb(fmpz(total)) / (root + 1)).mid().floor().unique_fmpz() or 0)
+    with flint.ctx.workprec(total.bit_length() + 64):
+        root = flint.arb(factor).root(variables - 2)
+        return int((flint.arb(total) / (root + 1)).mid().floor().unique_fmpz() or 0)
 
 
 @catalogued("ub_stat_N")

@@ -2,10 +2,12 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from archfit.spec.errors import check_choice
+from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
+    Ball,
     catalogued,
     certified,
     check_heads_fit,
@@ -27,9 +29,6 @@ from archfit.theory.continuous_bounds import (
 from archfit.theory.refusal import refuse_if
 from archfit.theory.statistics_bounds import statistics_upper_bound
 
-if TYPE_CHECKING:
-    from flint import arb
-
 Lower = Literal["closed", "relaxA", "exact"]
 _LOWER = {
     "closed": lower_bound_wide_closed_log3,
@@ -42,7 +41,7 @@ _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exac
 
 
 @certified("depth_threshold")
-def depth_threshold(width: int) -> "arb":
+def depth_threshold(width: int) -> Ball:
     """log3(d_x), the depth up to which the papers say that depth beats width.
 
     Below it both bounds grow doubly exponentially in depth, which is proved. That depth stops
@@ -52,7 +51,7 @@ def depth_threshold(width: int) -> "arb":
 
 
 @certified("depth_threshold_corrected")
-def corrected_depth_threshold(width: int) -> "arb":
+def corrected_depth_threshold(width: int) -> Ball:
     """2 log3(d_x) + log3(2), up to which the proved upper bound grows doubly exponentially.
 
     There C(L) / 2 passes m = d(d+1)/2, that is 3^L = 2 d^2.
@@ -61,7 +60,7 @@ def corrected_depth_threshold(width: int) -> "arb":
 
 
 @certified("bound_transition_depth")
-def bound_transition_depth(width: int) -> "arb":
+def bound_transition_depth(width: int) -> Ball:
     """log3(d_x) + 2 - log3(2), where the two relaxations of the lower bound change places."""
     return log3(Fraction(width, 2)) + 2
 
@@ -74,7 +73,7 @@ def minimal_depth(size: int) -> dict[str, Decimal | int]:
     u e^u = size ln 3 / 6, so u is a Lambert W.
     """
 
-    def ln_width() -> "arb":
+    def ln_width() -> Ball:
         return (ln(3) * size / 6).lambertw() / 2
 
     depth = digits(lambda: log3_from_ln(ln_width()))
@@ -85,7 +84,7 @@ def minimal_depth(size: int) -> dict[str, Decimal | int]:
 @certified("required_width")
 def required_width(
     deep_depth: int, deep_width: int, heads: int, shallow_depth: int, lower: Lower
-) -> "arb":
+) -> Ball:
     """The width below which a shallow network cannot reach the deep one's separation rank.
 
         (w + H)^C(L_shallow) = 3^lower,   lower = log3 of the deep network's lower bound
@@ -117,13 +116,11 @@ def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow
 
 def _root_above(value: int, degree: int) -> int:
     """The least x >= 0 with x^degree >= value."""
-    from flint import fmpz
-
     if value <= 1:
         return value
     if degree >= value.bit_length():
         return 2
-    below = int(fmpz(value).root(degree))
+    below = int(flint.fmpz(value).root(degree))
     return below if below**degree == value else below + 1
 
 
@@ -146,7 +143,7 @@ def shallow_equivalent(
     is_shallow = 3**deep_depth <= deep_width
     refuse_if(is_shallow, "below-threshold", deep_depth, width=deep_width, least=threshold + 1)
 
-    def limit() -> "arb":
+    def limit() -> Ball:
         every_depth = every_depth_upper_bound.log3.ball(deep_depth, deep_width, heads)
         return every_depth.min(_UPPER[upper].ball(deep_depth, deep_width))
 

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
-from archfit.theory.arithmetic import catalogued, check_heads_fit, check_sizes, multiset
+from archfit.theory import lazy_flint as flint
+from archfit.theory.arithmetic import (
+    Product,
+    catalogued,
+    check_heads_fit,
+    check_sizes,
+    factored,
+    multiset,
+)
 from archfit.theory.continuous_bounds import doubled_degree
-from archfit.theory.factored import Product, factored
 from archfit.theory.refusal import refusal, refuse_if
 
 _DEEPEST_SEARCH = 6  # degree 81
@@ -164,14 +171,12 @@ def _points_that_raise_the_rank(points: list[Point], degree: int) -> tuple[Point
     A rank mod a prime is never too large, so a full one is proof that the kept points span; a
     deficient one is asked again over the integers before the sphere is given up.
     """
-    from flint import fmpz_mat, nmod_mat
-
     powers = [
         [math.prod(chosen) for chosen in combinations_with_replacement(point, degree)]
         for point in points
     ]
-    monomials = fmpz_mat(powers).transpose()
-    reduced, rank = nmod_mat(monomials, _PRIME).rref()
+    monomials = flint.fmpz_mat(powers).transpose()
+    reduced, rank = flint.nmod_mat(monomials, _PRIME).rref()
     if rank < monomials.nrows() and monomials.rank() < monomials.nrows():
         return ()
     pivots = (

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
-from archfit.theory.arithmetic import check_heads_fit
-from archfit.theory.factored import Product, factored
+from archfit.theory.arithmetic import Product, check_heads_fit, factored
 from archfit.theory.refusal import refusal, refuse_if
 
 Pair = tuple[int, int]
