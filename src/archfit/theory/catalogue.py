@@ -109,6 +109,7 @@ ENTRIES = {
     name: Entry(name=name, function=function)
     for module in MODULES
     for value in vars(import_module(f"archfit.theory.{module}")).values()
+    if callable(value)
     for function in (value, getattr(value, "log3", value))
     if isinstance(name := getattr(function, "catalogue_name", None), str)
 }
