@@ -9,9 +9,9 @@ from archfit.exact.experiment import (
     divided,
 )
 from archfit.exact.measure import Measurement, measure
-from archfit.exact.prime_field import Arrays, NumpyArrays, PrimeField, TorchArrays
+from archfit.exact.prime_field import Arrays, PrimeField
 
-NUMPY, TORCH = NumpyArrays(), TorchArrays("cpu")
+NUMPY, TORCH = Arrays(), Arrays("cpu")
 PRIMES = (3, 101, 65_537, 8_388_593, 2_147_483_629)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import altair
 
 from archfit.exact.measure import measure
-from archfit.exact.prime_field import NumpyArrays
+from archfit.exact.prime_field import Arrays
 from archfit.exact.rank_claims import claims
 from archfit.fit.cells import CellResult, cells_of
 from archfit.fit.evidence import evidence_records
@@ -336,7 +336,7 @@ def residual_figure() -> altair.LayerChart:
         rows.append(
             {
                 "network": f"{network.depth} x {network.width}, heads {network.heads}{tokens}",
-                "rank": measure(experiment, NumpyArrays(), progress=lambda *_: None).rank,
+                "rank": measure(experiment, Arrays(), progress=lambda *_: None).rank,
                 "kind": "residual" if network.has_residual else "plain",
             }
         )

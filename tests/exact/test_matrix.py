@@ -38,11 +38,6 @@ def test_positional_vectors_have_their_rank_and_stay_the_same_for_every_sample()
     assert span(vectors.reshape(-1, 6)) == 5
 
 
-def test_the_own_vector_is_that_of_the_output() -> None:
-    sides = sides_of(L=1, d=3, N=6, side=(1, 3, 5), output=3)
-    assert (sides.own == sides.inside[1]).all()
-
-
 def tokens(vectors: np.ndarray) -> list[tuple[int, ...]]:
     """Each sample's tokens, named in the order in which their vectors appear."""
     names: dict[tuple[float, ...], int] = {}

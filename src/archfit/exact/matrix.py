@@ -20,22 +20,13 @@ multiplying the vectors outside by C + 1 values of t and solving for the coeffic
 """
 
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from archfit.exact.elimination import modular_inverse
-from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, Partition, fillings
-from archfit.exact.prime_field import Array, PrimeField
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    TokenArray = NDArray[np.int64]
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, fillings
+from archfit.exact.prime_field import Array, PrimeField, Residues
+from archfit.spec import lazy_numpy as np
 
 Progress = Callable[[str, int, int], None]  # what is done, how many of it, of how many
 Tile = tuple[slice, slice]  # rows and columns of the matrix
@@ -79,10 +70,14 @@ def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generato
 class Evaluator:
     """A network with its weights, ready to be run on pairs."""
 
-    network: AnalysedNetwork
+    experiment: Experiment
     field: PrimeField
     mixes: list[Array]
-    entry: int  # p, the coordinate of the output
+
+    @property
+    def network(self) -> AnalysedNetwork:
+        """Whose weights these are."""
+        return self.experiment.network
 
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
@@ -103,13 +98,13 @@ class Evaluator:
                     f[i, i] += 1
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
-        row = self._mixed(network.depth - 1, moments, self.entry)
-        output = product(field, row, own)[0, 0]
-        return field.reduced(output + own[self.entry, 0]) if network.has_residual else output
+        entry = self.experiment.entry
+        output = product(field, self._mixed(network.depth - 1, moments, entry), own)[0, 0]
+        return field.reduced(output + own[entry, 0]) if network.has_residual else output
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
-        field, own = self.field, slice(self.entry, self.entry + 1)
+        field, entry = self.field, self.experiment.entry
         for layer in range(self.network.depth):
             is_last = layer == self.network.depth - 1
             sums, new = None, []
@@ -118,10 +113,10 @@ class Evaluator:
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
-                matrix = self._mixed(layer, sums, self.entry if is_last else None)
+                matrix = self._mixed(layer, sums, entry if is_last else None)
                 mixed = product(field, matrix, y[:, None])[:, 0]
                 if self.network.has_residual:
-                    mixed = field.reduced(mixed + (y[own] if is_last else y))
+                    mixed = field.reduced(mixed + (y[entry : entry + 1] if is_last else y))
                 new.append(mixed)
             columns = new
         return columns[-1][0]
@@ -158,7 +153,6 @@ class Sides:
 
     inside: Array
     outside: Array
-    own: Array  # the vector at the output's position, (width, samples)
 
 
 def moments(field: PrimeField, vectors: Array) -> Array:
@@ -200,14 +194,13 @@ def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, see
             return field.arrays.copy(vectors)
         return field.reduced(vectors + places[:, list(positions)].swapaxes(0, 1)[:, :, None])
 
-    own = partition.inside.index(partition.output)
-    inside = side(partition.inside, own)
-    return Sides(inside=inside, outside=side(partition.outside, None), own=inside[own])
+    inside = side(partition.inside, partition.inside.index(partition.output))
+    return Sides(inside=inside, outside=side(partition.outside, None))
 
 
 def _listed(
     vocab: int, positions: int, draws: "np.random.Generator", own: int | None, ordered: bool
-) -> "TokenArray":
+) -> Residues:
     """Tokens at the positions of a side, (positions, samples): all fillings, or many at random.
 
     Where the order does not matter fillings that differ in it alone are one, except for the
@@ -226,15 +219,13 @@ def _listed(
     return np.array(both).T.reshape(positions, -1)
 
 
-def _outputs(
-    evaluator: Evaluator, sides: Sides, partition: Partition, scales: Array
-) -> Callable[[Tile], Array]:
+def _outputs(evaluator: Evaluator, sides: Sides, scales: Array) -> Callable[[Tile], Array]:
     """A function that gives the outputs of a tile, (scales, inside, outside).
 
     Vectors outside are multiplied by each of the scales. What one side alone decides, such as a
     prefix under a mask, is not computed anew for every sample of the other.
     """
-    field = evaluator.field
+    field, partition = evaluator.field, evaluator.experiment.partition
     if evaluator.network.is_causal:
         of_inside = {at: sides.inside[k] for k, at in enumerate(partition.inside)}
         of_outside = {at: sides.outside[k] for k, at in enumerate(partition.outside)}
@@ -248,83 +239,56 @@ def _outputs(
 
         return causal
     inside, outside = moments(field, sides.inside), moments(field, sides.outside)
-    squares = field.reduced(scales * scales)
+    squares, own = field.reduced(scales * scales), partition.inside.index(partition.output)
 
     def unmasked(tile: Tile) -> Array:
         rows, columns = tile
         scaled = field.reduced(outside[:, None, None, columns] * squares[:, None, None])
         s = field.reduced(inside[:, None, rows, None] + scaled)
-        return evaluator.unmasked(s, sides.own[:, None, rows, None])
+        return evaluator.unmasked(s, sides.inside[own][:, None, rows, None])
 
     return unmasked
 
 
-def whole_matrix(
-    evaluator: Evaluator, sides: Sides, partition: Partition, progress: Progress
-) -> Array:
-    """Outputs for all pairs, (inside, outside)."""
-    field = evaluator.field
-    samples = int(sides.inside.shape[2]), int(sides.outside.shape[2])
-    matrix = field.arrays.zeros(*samples)
-    outputs = _outputs(evaluator, sides, partition, field.arrays.array(np.ones(1)))
-
-    def fill(tile: Tile) -> None:
-        matrix[tile] = outputs(tile)[0]
-
-    _fill_all(field, fill, list(tiles(*samples, _pairs_at_once(evaluator, partition))), progress)
-    return matrix
-
-
-def _pairs_at_once(evaluator: Evaluator, partition: Partition) -> int:
-    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
-    width, held = evaluator.network.width, 0
-    if evaluator.network.is_causal:
-        held = partition.output + 1
-    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
-
-
-def degree_matrices(
-    evaluator: Evaluator,
-    sides: Sides,
-    partition: Partition,
-    sizes: tuple[int, ...],
-    progress: Progress,
+def output_matrices(
+    evaluator: Evaluator, sides: Sides, shapes: Sequence[tuple[int, int]], progress: Progress
 ) -> list[Array]:
-    """The part of half degree k inside for each k, as a square matrix of sizes[k] samples."""
-    field, count = evaluator.field, len(sizes)
+    """The part of half degree k inside for each k, of so many samples of either side.
+
+    Of a single shape it is the whole. Tiles are filled on as many threads as there are.
+    """
+    field, count = evaluator.field, len(shapes)
     scales = np.arange(1, count + 1)
     powers = np.ones((count, count), np.int64)  # t^(2w), with w = C - k
     for w in range(1, count):
         powers[:, w] = powers[:, w - 1] * (scales**2 % field.prime) % field.prime
     solve = modular_inverse(field, field.reduced(field.arrays.array(powers)))
-    outputs = _outputs(evaluator, sides, partition, field.arrays.array(scales))
-    parts = [field.arrays.zeros(size, size) for size in sizes]
+    outputs = _outputs(evaluator, sides, field.arrays.array(scales))
+    parts = [field.arrays.zeros(*shape) for shape in shapes]
 
-    def fill(tile: Tile) -> None:
-        rows, columns = tile
-        values = outputs(tile)
-        coefficients = field.matmul(solve, values.reshape(count, -1)).reshape(values.shape)
-        for part, coefficient in zip(reversed(parts), coefficients, strict=True):
-            tall, wide = (max(0, min(len(part), side.stop) - side.start) for side in tile)
-            if tall and wide:
-                part[rows.start : rows.start + tall, columns.start : columns.start + wide] = (
-                    coefficient[:tall, :wide]
-                )
+    def fill(tile: Tile) -> int:
+        found = outputs(tile)
+        pairs: int = found[0].shape[0] * found[0].shape[1]
+        if count > 1:
+            found = field.matmul(solve, found.reshape(count, -1)).reshape(found.shape)
+        for part, coefficients in zip(reversed(parts), found, strict=True):
+            place = part[tile]  # less of it, or nothing, where the part is smaller
+            place[...] = coefficients[: place.shape[0], : place.shape[1]]
+        return pairs
 
-    pairs = max(1, _pairs_at_once(evaluator, partition) // count)
-    _fill_all(field, fill, list(tiles(max(sizes), max(sizes), pairs)), progress)
+    rows, columns = max(shapes)
+    jobs = list(tiles(rows, columns, max(1, _pairs_at_once(evaluator) // count)))
+    for done in itertools.accumulate(field.arrays.each(fill, jobs)):
+        progress("evaluating", done, rows * columns)
     return parts
 
 
-def _fill_all(
-    field: PrimeField, fill: Callable[[Tile], None], all_tiles: list[Tile], progress: Progress
-) -> None:
-    """Fill the tiles, on as many threads as there are, and report how many pairs are done."""
-    pairs = [math.prod(int(side.stop - side.start) for side in tile) for tile in all_tiles]
-    filled = field.arrays.each(fill, all_tiles)
-    total = sum(pairs)
-    for done, _ in zip(itertools.accumulate(pairs), filled, strict=True):
-        progress("evaluating", done, total)
+def _pairs_at_once(evaluator: Evaluator) -> int:
+    """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
+    width, held = evaluator.network.width, 0
+    if evaluator.network.is_causal:
+        held = evaluator.experiment.partition.output + 1
+    return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
 
 
 def tiles(rows: int, columns: int, pairs: int) -> Iterator[Tile]:

@@ -7,9 +7,10 @@ Zippel: at most degree / p), or if the prime divides all its coefficients. Where
 upper bound it is exact, whatever the chance.
 """
 
+import math
 import time
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import takewhile
 
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
@@ -22,10 +23,9 @@ from archfit.exact.experiment import (
 from archfit.exact.matrix import (
     Evaluator,
     Progress,
-    degree_matrices,
+    output_matrices,
     random_mixes,
     sample_sides,
-    whole_matrix,
 )
 from archfit.exact.prime_field import Arrays, PrimeField
 from archfit.theory.refusal import refusal
@@ -84,7 +84,7 @@ class Measurement:
         if not self.is_sampled_at_random:
             return 1.0
         degree = (self.rank + 1) * self.experiment.minor_degree
-        return prod(
+        return math.prod(
             min(1.0, degree / trial.prime) for trial in self.trials if trial.rank == self.rank
         )
 
@@ -129,30 +129,26 @@ def _trial(
     experiment: Experiment, field: PrimeField, seed: int, samples: int, progress: Progress
 ) -> RankTrial:
     start = time.perf_counter()
-    evaluator = Evaluator(
-        network=experiment.network,
-        field=field,
-        mixes=random_mixes(experiment.network, field, 2 * seed),
-        entry=experiment.entry,
-    )
+    mixes = random_mixes(experiment.network, field, 2 * seed)
+    evaluator = Evaluator(experiment=experiment, field=field, mixes=mixes)
     sizes = part_sizes(experiment, samples)
-    parts: tuple[int, ...] | None = None
-    if sizes and 2 * len(sizes) < field.prime:  # values of t^2 are distinct modulo the prime
-        sides = sample_sides(experiment, field, samples=max(sizes), seed=2 * seed + 1)
-        ranks, found = [], degree_matrices(evaluator, sides, experiment.partition, sizes, progress)
-        for done, part in enumerate(found):
-            progress("eliminating", done, len(sizes))
-            ranks.append(modular_rank(field, part))
-        parts, rank, used = tuple(ranks), sum(ranks), sum(sizes)
-    else:
-        sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
-        matrix = whole_matrix(evaluator, sides, experiment.partition, progress)
-        used = min(matrix.shape)
-        progress("eliminating", 0, used)
-        rank = modular_rank(field, matrix)
-    seconds = time.perf_counter() - start
+    if 2 * len(sizes) >= field.prime:  # values of t^2 must be distinct modulo the prime
+        sizes = ()
+    samples = max(sizes, default=samples)
+    sides = sample_sides(experiment, field, samples=samples, seed=2 * seed + 1)
+    shapes = [(size, size) for size in sizes]
+    shapes = shapes or [(int(sides.inside.shape[2]), int(sides.outside.shape[2]))]
+    ranks = []
+    for done, part in enumerate(output_matrices(evaluator, sides, shapes, progress)):
+        progress("eliminating", done, len(shapes))
+        ranks.append(modular_rank(field, part))
     return RankTrial(
-        prime=field.prime, seed=seed, rank=rank, samples=used, parts=parts, seconds=seconds
+        prime=field.prime,
+        seed=seed,
+        rank=sum(ranks),
+        samples=sum(map(min, shapes)),
+        parts=tuple(ranks) if sizes else None,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -188,26 +184,19 @@ class MeasurementCost:
 
 def estimate(experiment: Experiment, device: str) -> MeasurementCost:
     """Memory of the largest trial and time of all; `device` is cpu or cuda."""
-    ways = experiment.token_fillings
+    ways, sizes = experiment.token_fillings, ()
     if ways is not None:
         rows, columns = (min(MOST_LISTED, count) for count in ways)
-        return _estimate(experiment, device, rows, columns)
-    samples = min(upper_bound(experiment) + MARGIN, HOPELESS)
-    return _estimate(experiment, device, samples, samples)
-
-
-def _estimate(experiment: Experiment, device: str, rows: int, columns: int) -> MeasurementCost:
-    work = _pair_multiplications(experiment)
-    sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
-    if sizes:
-        matrices, pairs = [(size, size) for size in sizes], max(sizes) ** 2 * len(sizes)
     else:
-        matrices, pairs = [(rows, columns)], rows * columns
-    seconds = pairs * work * EVALUATION[device]
-    for tall, wide in matrices:
-        short = min(tall, wide)
-        seconds += short * COLUMN[device] + tall * wide * short * CUBE[device]
-    numbers = [tall * wide for tall, wide in matrices]
+        rows = columns = min(upper_bound(experiment) + MARGIN, HOPELESS)
+        sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
+    matrices = [(size, size) for size in sizes] or [(rows, columns)]
+    pairs = len(matrices) * math.prod(max(matrices))
+    seconds = pairs * _pair_multiplications(experiment) * EVALUATION[device]
+    for matrix in matrices:
+        short = min(matrix)
+        seconds += short * COLUMN[device] + math.prod(matrix) * short * CUBE[device]
+    numbers = [math.prod(matrix) for matrix in matrices]
     gigabytes = 8 * (sum(numbers) + CLEARING * max(numbers)) / 1e9
     return MeasurementCost(gigabytes=gigabytes, seconds=TRIALS * seconds)
 
@@ -229,18 +218,13 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
-    fitting = 0
-    if experiment.vocab is None:
-        for width in range(1, experiment.network.width):
-            narrow = replace(
-                experiment,
-                network=replace(experiment.network, width=width, heads=1, head_dim=width),
-                rank=min(width, experiment.rank),
-                entry=0,
-            )
-            if not estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes):
-                break
-            fitting = width
-    if fitting:
+    def fits(width: int) -> bool:
+        network = replace(experiment.network, width=width, heads=1, head_dim=width)
+        rank = min(width, experiment.rank)
+        narrow = replace(experiment, network=network, rank=rank, entry=0)
+        return estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes)
+
+    widths = range(1, experiment.network.width if experiment.vocab is None else 1)
+    if fitting := max(takewhile(fits, widths), default=0):
         return f"--width {fitting} fits with one head, or raise --limit"
     return "use less depth or fewer tokens, or raise --limit"

@@ -95,7 +95,8 @@ class Machine:
             raise ValueError(f"--limit {minutes} is no number of minutes; use one such as 10")
         # Work is spread over the cores by us; two layers of threads would wait for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        self.arrays, self.kind = _arrays(device)
+        self.arrays = _arrays(device)
+        self.kind = self.arrays.device
         self.primes = primes  # none: the usual ones
         gigabytes = 0.7 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
         if self.kind == "cuda":
@@ -110,10 +111,8 @@ class Machine:
         return measure(experiment, self.arrays, primes=self.primes, progress=progress)
 
 
-def _arrays(device: str) -> tuple[Arrays, str]:
-    """What calculates, and whether that is a cpu or cuda; auto takes a GPU where there is one."""
-    from archfit.exact.prime_field import NumpyArrays, TorchArrays
-
+def _arrays(device: str) -> Arrays:
+    """What calculates; auto takes a GPU where there is one."""
     if device not in DEVICES:
         raise ValueError(f"--device {device!r} is unknown; use {', '.join(DEVICES)}")
     problem = "--device cuda needs torch; pip install 'archfit[train]'"
@@ -121,8 +120,8 @@ def _arrays(device: str) -> tuple[Arrays, str]:
         import torch
 
         if torch.cuda.is_available():
-            return TorchArrays("cuda"), "cuda"
+            return Arrays("cuda")
         problem = "--device cuda: torch finds no GPU here; use --device cpu"
     if device == "cuda":
         raise ValueError(problem)
-    return NumpyArrays(), "cpu"
+    return Arrays()

@@ -6,19 +6,14 @@ compared with what was promised, and the rank is measured.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from archfit.exact.prime_field import residue_rank
+from archfit.exact.elimination import modular_rank
+from archfit.exact.prime_field import Arrays, PrimeField, Residues
 from archfit.exact.witness_kinds import MOST_MULTIPLICATIONS
 from archfit.exact.witness_network import run
 from archfit.exact.witness_promise import InnerProductPower, Witness
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
+from archfit.spec import lazy_numpy as np
 
 Extent: TypeAlias = Literal["all", "sample"]
 
@@ -54,7 +49,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
     that of the promised values.
     """
     inside, outside, embedding = witness.inside, witness.outside, witness.embedding
-    embedding_rank = None if embedding is None else residue_rank(embedding, witness.prime)
+    embedding_rank = None if embedding is None else _rank(embedding, witness.prime)
     pairs, extent = _pairs(len(inside), len(outside), witness)
     outputs = np.zeros((len(inside), len(outside)), dtype=np.int64)
     wrong, shape = 0, witness.shape
@@ -79,17 +74,22 @@ def check_witness(witness: Witness) -> WitnessCheck:
     )
 
 
-def _measured_rank(witness: Witness, outputs: "Residues", extent: Extent) -> int | None:
+def _measured_rank(witness: Witness, outputs: Residues, extent: Extent) -> int | None:
     if len(outputs) < witness.expected_rank:
         return None
     if extent == "all":
-        return residue_rank(outputs, witness.prime)
+        return _rank(outputs, witness.prime)
     if isinstance(witness.promise, InnerProductPower):
-        return residue_rank(witness.promise.matrix(witness.prime), witness.prime)
+        return _rank(witness.promise.matrix(witness.prime), witness.prime)
     return None
 
 
-def _pairs(rows: int, columns: int, witness: Witness) -> tuple["Residues", Extent]:
+def _rank(matrix: Residues, prime: int) -> int:
+    field = PrimeField(prime=prime, arrays=Arrays())
+    return modular_rank(field, field.reduced(field.arrays.array(matrix)))
+
+
+def _pairs(rows: int, columns: int, witness: Witness) -> tuple[Residues, Extent]:
     """All pairs of samples, or as many random ones as the time allows."""
     affordable = MOST_MULTIPLICATIONS // witness.shape.multiplications
     if rows * columns <= affordable:

@@ -14,11 +14,12 @@ of the weights.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from archfit.exact import witness_network as weights
 from archfit.exact.prime_field import (
     WITNESS_PRIME,
+    Residues,
     check_witness_prime,
     residue_product,
     root_of_minus_one,
@@ -31,6 +32,7 @@ from archfit.exact.witness_promise import (
     Witness,
     promised_power,
 )
+from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
@@ -43,13 +45,6 @@ from archfit.theory.witness_formula import (
     grow_plan,
     monomial_witness,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
 
 MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
 MOST_TOKENS = 20_000
@@ -206,7 +201,7 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     kernel = np.zeros((shape.width, held), np.int64)
     kernel[active, range(rank)] = 1
 
-    def embedded(x_BDN: "Residues") -> "Residues":
+    def embedded(x_BDN: Residues) -> Residues:
         """The same samples, from the numbers of the patches that the kernel makes them of."""
         patches = np.zeros((len(x_BDN), held, shape.side), np.int64)
         patches[:, :rank] = x_BDN[:, active]
@@ -260,7 +255,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     table[:, 1 : 1 + 2 * d] = np.concatenate(one_hots).T
     places = np.arange(E) < points[:, :, None]
 
-    def spelled(first: int) -> "Residues":
+    def spelled(first: int) -> Residues:
         tokens = np.zeros((len(points), shape.side), np.int64)
         own = places * np.arange(first, first + d)[:, None]
         tokens[:, : d * E] = own.reshape(len(points), -1)
@@ -363,7 +358,7 @@ def _spelled_columns(shape: NetworkShape, embedding_rank: int) -> int:
     return d
 
 
-def _embedding(r: int, embedding: "Residues", rank: int, **sizes: int) -> dict[str, Any]:
+def _embedding(r: int, embedding: Residues, rank: int, **sizes: int) -> dict[str, Any]:
     """What a witness behind this embedding, of the papers' rank r, has more than the base one."""
     inputs = {"embedding_rank": r} | sizes
     return {"embedding": embedding, "expected_embedding_rank": rank, "sizes": inputs}
@@ -374,7 +369,7 @@ def _witness(
     shape: NetworkShape,
     prime: int,
     bound: int,
-    sides: Sequence["Residues"],
+    sides: Sequence[Residues],
     vectors: "Residues | None" = None,
     **more: Any,
 ) -> Witness:

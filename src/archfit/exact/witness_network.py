@@ -32,21 +32,15 @@ Shape letters of the arrays: B samples, D width, N positions; tokens are columns
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from archfit.exact.prime_field import residue_product, root_of_minus_one
+from archfit.exact.prime_field import Residues, residue_product, root_of_minus_one
+from archfit.spec import lazy_numpy as np
 from archfit.theory.arithmetic import check_sizes, multiset, rough
 from archfit.theory.causal_bounds import chain_layers
 from archfit.theory.continuous_bounds import doubled_degree
 from archfit.theory.refusal import refusal, refuse_if
 from archfit.theory.witness_formula import Plan
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
 
 MOST_ROWS = 2000  # of the matrix: elimination takes seconds
 MOST_RUN_MULTIPLICATIONS = 2 * 10**7  # of one run, so that 150 of them fit
@@ -144,18 +138,16 @@ class NetworkShape:
 class HeadWeights:
     """W^K, W^Q, W^V (head_dim x width) and W^O (width x head_dim) of one head."""
 
-    keys: "Residues"
-    queries: "Residues"
-    values: "Residues"
-    output: "Residues"
+    keys: Residues
+    queries: Residues
+    values: Residues
+    output: Residues
 
 
 WitnessNetwork: TypeAlias = tuple[tuple[HeadWeights, ...], ...]  # the heads of each layer
 
 
-def run(
-    network: WitnessNetwork, x_BDN: "Residues", prime: int, *, causal: bool = False
-) -> "Residues":
+def run(network: WitnessNetwork, x_BDN: Residues, prime: int, *, causal: bool = False) -> Residues:
     """Y_L of Y <- sum_h W^O W^V Y Y^T (W^K)^T W^Q Y, with all N x N scores: no shortcut.
 
     A causal mask leaves out the scores of later keys.
@@ -199,7 +191,7 @@ def simplified_network(shape: NetworkShape, prime: int, *, share: bool = True) -
 
 
 def _network(
-    shape: NetworkShape, first: "Residues", scored: int, summed: list[int], factor: int
+    shape: NetworkShape, first: Residues, scored: int, summed: list[int], factor: int
 ) -> WitnessNetwork:
     """Layers whose scores are 1, then <w, w> over the first `scored` of a head, then a square.
 
@@ -265,7 +257,7 @@ def chain_network(shape: NetworkShape, chains: int) -> WitnessNetwork:
     return tuple(layers)
 
 
-def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "Residues":
+def templates(shape: NetworkShape, vectors: Residues, places: list[int]) -> Residues:
     """For each vector 1 in every constant, and its entries in the first of these places."""
     found = np.zeros((len(vectors), shape.width), np.int64)
     found[:, shape.places(shape.head_dim - 1, shape.head_dim)] = 1
@@ -273,12 +265,12 @@ def templates(shape: NetworkShape, vectors: "Residues", places: list[int]) -> "R
     return found
 
 
-def filler(shape: NetworkShape) -> "Residues":
+def filler(shape: NetworkShape) -> Residues:
     """The template without a vector, as a column."""
     return templates(shape, np.zeros((1, 0), np.int64), []).T
 
 
-def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
+def unit_rows(rows: int, dimension: int, prime: int) -> Residues:
     """Random points of the unit sphere with rational coordinates, modulo the prime.
 
     The line from the north pole through (t, 0) meets the sphere again in (2 t, q - 1) / (q + 1)
@@ -297,18 +289,18 @@ def unit_rows(rows: int, dimension: int, prime: int) -> "Residues":
     return np.array(points)
 
 
-def unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> "Residues":
+def unit_vectors(shape: NetworkShape, dimension: int, prime: int) -> Residues:
     """As many as there are forms of degree 3^(L-2) in so many variables: the expected rank."""
     return unit_rows(multiset(dimension, doubled_degree(shape.depth)), dimension, prime)
 
 
-def both_halves(shape: NetworkShape, vectors: "Residues") -> list["Residues"]:
+def both_halves(shape: NetworkShape, vectors: Residues) -> list[Residues]:
     """The templates with these vectors in the row halves, and those in the column halves."""
     hd = shape.half
     return [templates(shape, vectors, shape.places(at, at + hd)) for at in (0, hd)]
 
 
-def side(shape: NetworkShape, chosen: "Residues") -> "Residues":
+def side(shape: NetworkShape, chosen: Residues) -> Residues:
     """Samples (B, D, N): one of the chosen vectors first, the filler at all other positions."""
     samples = np.tile(filler(shape), (len(chosen), 1, shape.side))
     samples[:, :, 0] = chosen

@@ -3,18 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from archfit.exact.prime_field import residue_power, residue_product, root_of_minus_one
+from archfit.exact.prime_field import Residues, residue_power, residue_product, root_of_minus_one
 from archfit.exact.witness_network import NetworkShape, WitnessNetwork
+from archfit.spec import lazy_numpy as np
 from archfit.theory.continuous_bounds import doubled_degree
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from archfit.exact.prime_field import Residues
-else:
-    from archfit.spec import lazy_numpy as np
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,24 +18,24 @@ class InnerProductPower:
     formula: str
     constant: int
     exponent: int
-    vectors: "Residues"  # v_a, as rows
+    vectors: Residues  # v_a, as rows
 
-    def matrix(self, prime: int) -> "Residues":
+    def matrix(self, prime: int) -> Residues:
         """The promised values of all pairs (a, b), a row at a time."""
         return np.stack([self._values(row, self.vectors, prime) for row in self.vectors])
 
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:
         """The promised output at the pairs (B, 2)."""
         values = self._values(self.vectors[pairs[:, 0]], self.vectors[pairs[:, 1]], prime)
         return np.broadcast_to(values[:, None, None], x_BDN.shape)
 
-    def _values(self, left: "Residues", right: "Residues", prime: int) -> "Residues":
+    def _values(self, left: Residues, right: Residues, prime: int) -> Residues:
         inner = (left * right % prime).sum(axis=-1) % prime
         return self.constant * residue_power(inner, self.exponent, prime) % prime
 
 
 def promised_power(
-    shape: NetworkShape, vectors: "Residues", prime: int, *, has_halves: bool
+    shape: NetworkShape, vectors: Residues, prime: int, *, has_halves: bool
 ) -> InnerProductPower:
     """N^((3^(L-1)-1)/2) (2 J <v_a, v_b>)^lambda, lambda = 3^(L-2), of the simplified witness.
 
@@ -66,7 +60,7 @@ class MomentMonomial:
     formula: str
     exponents: tuple[tuple[int, ...], ...]  # of each head, for the pairs a <= b in order
 
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":  # noqa: ARG002  # all is in the inputs
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
         """The promised output for these inputs, from their second moments."""
         moments = residue_product(x_BDN, x_BDN.transpose(0, 2, 1), prime)
         indices = list(combinations_with_replacement(range(len(self.exponents)), 2))
@@ -92,7 +86,7 @@ class PowersOfNorms:
     free: list[int]  # coordinates of the vectors
     causal: bool
 
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":  # noqa: ARG002  # all is in the inputs
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
         """The promised output for these inputs, from sums of their vectors."""
         N = x_BDN.shape[2]
         seen = np.triu(np.ones((N, N), np.int64)) if self.causal else np.ones((N, N), np.int64)
@@ -112,7 +106,7 @@ class ChainProduct:
     chains: int
     layers: int  # L'
 
-    def outputs(self, pairs: "Residues", x_BDN: "Residues", prime: int) -> "Residues":  # noqa: ARG002  # all is in the inputs
+    def outputs(self, pairs: Residues, x_BDN: Residues, prime: int) -> Residues:  # noqa: ARG002  # all is in the inputs
         """The promised output at the last position, from sums of squares."""
         product = np.ones(len(x_BDN), np.int64)
         for chain in range(self.chains):
@@ -140,8 +134,8 @@ class Witness:
     shape: NetworkShape
     prime: int
     network: WitnessNetwork
-    inside: "Residues"
-    outside: "Residues"
+    inside: Residues
+    outside: Residues
     promise: Promise
     expected_rank: int
     bound_id: str
