@@ -184,13 +184,12 @@ class MeasurementCost:
 
 def estimate(experiment: Experiment, device: str) -> MeasurementCost:
     """Memory of the largest trial and time of all; `device` is cpu or cuda."""
-    ways, sizes = experiment.token_fillings, ()
-    if ways is not None:
-        rows, columns = (min(MOST_LISTED, count) for count in ways)
+    if (ways := experiment.token_fillings) is not None:
+        matrices = [(min(MOST_LISTED, ways[0]), min(MOST_LISTED, ways[1]))]
     else:
-        rows = columns = min(upper_bound(experiment) + MARGIN, HOPELESS)
-        sizes = part_sizes(experiment, rows) if rows < HOPELESS else ()
-    matrices = [(size, size) for size in sizes] or [(rows, columns)]
+        samples = min(upper_bound(experiment) + MARGIN, HOPELESS)
+        sizes = part_sizes(experiment, samples) if samples < HOPELESS else ()
+        matrices = [(size, size) for size in sizes or (samples,)]
     pairs = len(matrices) * math.prod(max(matrices))
     seconds = pairs * _pair_multiplications(experiment) * EVALUATION[device]
     for matrix in matrices:

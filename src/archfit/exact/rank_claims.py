@@ -10,8 +10,9 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from archfit.exact.experiment import AnalysedNetwork, Experiment, divided
+from archfit.exact.experiment import Experiment
 from archfit.exact.measure import estimate
+from archfit.exact.measuring import MeasureOptions
 from archfit.spec.files import packed_file
 from archfit.theory.continuous_bounds import (
     deep_upper_formula,
@@ -72,7 +73,7 @@ def growth_experiments(device: str, seconds: float, gigabytes: float) -> tuple[E
     width.
     """
     cases = [
-        _case(depth, width, 1, positions)
+        MeasureOptions(depth=depth, width=width, positions=positions).experiment()
         for depth in DEPTHS
         for width in WIDTHS
         for positions in (2, 2 * width)
@@ -105,24 +106,8 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
 def _group(row: Mapping[str, Any]) -> tuple[Experiment, ...]:
     """The experiments of one row of the table: one for each value of its lists."""
     choices = (value if isinstance(value, list) else [value] for value in row.values())
-    return tuple(_case(**dict(zip(row, chosen, strict=True))) for chosen in product(*choices))
-
-
-def _case(depth: int, width: int, heads: int, positions: int, **more: Any) -> Experiment:
-    """By default halves, any vector, the output at 0 or, under a mask, at the last position."""
-    is_causal, side = more.get("causal", False), more.get("side")
-    return Experiment(
-        network=AnalysedNetwork(
-            depth=depth,
-            width=width,
-            heads=heads,
-            head_dim=width // heads,
-            has_residual=more.get("residual", False),
-            is_causal=is_causal,
-        ),
-        rank=more.get("rank", width),
-        vocab=more.get("vocab") or None,
-        partition=divided(
-            positions, side and tuple(side), "last" if is_causal else more.get("output", 0)
-        ),
+    cases = (zip(row, chosen, strict=True) for chosen in product(*choices))
+    return tuple(
+        MeasureOptions(**{name: value for name, value in case if value}).experiment()
+        for case in cases
     )

@@ -286,7 +286,8 @@ def _cubed_layer_factors(depth: int) -> Ball:
     if cut == depth:
         return total
     rest = flint.arb(cut + 2) * 3
-    return (total + flint.arb(rest / 2, rest / 2)) * 3 ** (depth - cut)
+    total += flint.arb(rest / 2, rest / 2)
+    return total * int(3 ** (depth - cut))
 
 
 @certified("ub_residual_doubled_log3")
