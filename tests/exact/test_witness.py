@@ -10,7 +10,7 @@ import pytest
 import tests_network
 from archfit.exact import witness as witness_module
 from archfit.exact.prime_field import WITNESS_PRIME, root_of_minus_one
-from archfit.exact.witness import WitnessCheck, check_witness
+from archfit.exact.witness import InnerProductPower, Witness, WitnessCheck, check_witness
 from archfit.exact.witness_kinds import WitnessRequest, build_witness
 from archfit.exact.witness_network import (
     HeadWeights,
@@ -19,7 +19,6 @@ from archfit.exact.witness_network import (
     filler,
     templates,
 )
-from archfit.exact.witness_promise import InnerProductPower, Witness
 from archfit.theory import quantity
 from archfit.theory.counterexample import refute_formula
 from archfit.theory.witness_formula import Plan, example_plan, grow_plan

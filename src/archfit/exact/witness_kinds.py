@@ -21,17 +21,17 @@ from archfit.exact.prime_field import (
     WITNESS_PRIME,
     Residues,
     check_witness_prime,
-    residue_product,
     root_of_minus_one,
 )
-from archfit.exact.witness_network import MOST_ROWS, NetworkShape
-from archfit.exact.witness_promise import (
+from archfit.exact.witness import (
+    MOST_MULTIPLICATIONS,
     ChainProduct,
     MomentMonomial,
     PowersOfNorms,
     Witness,
     promised_power,
 )
+from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
@@ -46,7 +46,6 @@ from archfit.theory.witness_formula import (
     monomial_witness,
 )
 
-MOST_MULTIPLICATIONS = 3 * 10**9  # of all runs: 10 to 25 s
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
 SURPLUS = 6  # samples beyond the promised rank, so that a larger one would show
@@ -200,16 +199,9 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     vectors = weights.unit_vectors(shape, columns, prime)
     kernel = np.zeros((shape.width, held), np.int64)
     kernel[active, range(rank)] = 1
-
-    def embedded(x_BDN: Residues) -> Residues:
-        """The same samples, from the numbers of the patches that the kernel makes them of."""
-        patches = np.zeros((len(x_BDN), held, shape.side), np.int64)
-        patches[:, :rank] = x_BDN[:, active]
-        return residue_product(kernel, patches, prime)
-
-    inputs = [
-        embedded(weights.side(shape, chosen)) for chosen in weights.both_halves(shape, vectors)
-    ]
+    # The kernel makes each sample of the patches that hold its active coordinates.
+    samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
+    inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
     bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
     return _witness(request, shape, prime, bound, inputs, vectors, **more)
@@ -330,7 +322,6 @@ def _checked_vocab(vocab: int | None, needed: int) -> int:
 def _check_constant(shape: NetworkShape) -> None:
     """Refuse heads that have no coordinate besides their constant."""
     continuous.doubled_degree(shape.depth)
-    shape.check_depth()
     numbers = {"heads": shape.heads, "enough": 2 * shape.heads}
     refuse_if(shape.head_dim < 2, "heads-without-vector", shape.width, **numbers)
 

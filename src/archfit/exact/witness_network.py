@@ -65,6 +65,7 @@ class NetworkShape:
             raise refusal("unequal-heads", self.heads, width=self.width, least=least)
         is_odd = self.positions % 2 == 1
         refuse_if(is_odd, "unequal-sides", self.positions, even=self.positions + 1)
+        refuse_if(self.depth > MOST_DEPTH, "witness-too-deep", self.depth, most=MOST_DEPTH)
 
     @property
     def head_dim(self) -> int:
@@ -91,8 +92,7 @@ class NetworkShape:
         return [h * self.head_dim + s for h in range(self.heads) for s in range(first, last)]
 
     def check_run(self) -> None:
-        """Refuse more layers than a witness is built of, and a run that takes too long."""
-        self.check_depth()
+        """Refuse a run that takes too long."""
         work, most = self.multiplications, MOST_RUN_MULTIPLICATIONS
         sizes = {"width": self.width, "positions": self.positions, "most": f"{most:,}"}
         takes = {"count": rough(work), "seconds": f"{work / 10**8:.1g}"}
@@ -105,15 +105,12 @@ class NetworkShape:
             """The rows, or a smaller number that is too large already."""
             return multiset(min(dimension, MOST_ROWS + 1), 3 ** (min(depth, _DEEPEST_COUNTED) - 2))
 
-        if rows(self.depth) > MOST_ROWS:
-            depths = range(2, min(self.depth, _DEEPEST_COUNTED))
-            fitting = [depth for depth in depths if rows(depth) <= MOST_ROWS]
-            free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
-            self.check_rows(
-                rows(self.depth),
-                f"with {dimension} coordinates free for the vectors",
-                f"use {free} free coordinates (less width, less rank or more heads)",
-            )
+        depths = range(2, min(self.depth, _DEEPEST_COUNTED))
+        fitting = [depth for depth in depths if rows(depth) <= MOST_ROWS]
+        free = f"depth <= {fitting[-1]}, or fewer" if fitting else f"{MOST_ROWS} or fewer"
+        way_out = f"use {free} free coordinates (less width, less rank or more heads)"
+        what = f"with {dimension} coordinates free for the vectors"
+        self.check_rows(rows(self.depth), what, way_out)
         self.check_run()
 
     def check_rows(self, rows: int, what: str, way_out: str) -> None:
@@ -124,14 +121,9 @@ class NetworkShape:
     def check_halves(self) -> None:
         """Refuse heads that do not split into two halves and a constant."""
         doubled_degree(self.depth)
-        self.check_depth()
         is_bad, a = self.head_dim % 2 == 0 or self.head_dim < 3, self.head_dim
         sizes = {"heads": self.heads, "head_dim": a, "enough": self.heads * max(3, a + 1)}
         refuse_if(is_bad, "heads-without-halves", self.width, **sizes)
-
-    def check_depth(self) -> None:
-        """Refuse more layers than a witness is built of."""
-        refuse_if(self.depth > MOST_DEPTH, "witness-too-deep", self.depth, most=MOST_DEPTH)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
