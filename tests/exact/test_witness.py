@@ -45,7 +45,7 @@ def _held(asked: WitnessRequest, rank: int, *, prime: int = WITNESS_PRIME) -> Wi
     check = check_witness(build_witness(asked, prime=prime))
     assert check.extent == "all"
     assert (check.entries_checked, check.entries_wrong) == (check.size[0] * check.size[1], 0)
-    assert check.measured_rank == check.witness.expected_rank == check.witness.bound == rank
+    assert check.measured_rank == check.witness.bound == rank
     assert check.verified
     return check
 
@@ -230,7 +230,7 @@ def test_the_weights_that_refute_theorem_2_compute_their_monomial(width: int, de
     assert check.verified
     assert check.measured_rank is None  # over 10^30
     formula = quantity("ub_thm2", L=depth, d_x=width).value
-    assert check.witness.expected_rank > formula  # type: ignore[operator]  # both exact
+    assert check.witness.bound > formula  # type: ignore[operator]  # both exact
 
 
 @pytest.mark.parametrize("depth", [4, 18, 19])
@@ -380,9 +380,9 @@ def test_a_rank_above_the_promised_one_would_show() -> None:
     witness = build_witness(_request("monomial", _shape(3, 2, 2), plan=plan, entry=entry))
     other, at = grow_plan(2, 2, seed=1)
     smaller = build_witness(_request("monomial", _shape(2, 2, 2), plan=other, entry=at))
-    mixed = replace(witness, expected_rank=smaller.expected_rank)
+    mixed = replace(witness, bound=smaller.bound)
     check = check_witness(mixed)
-    assert check.measured_rank == 150 > smaller.expected_rank
+    assert check.measured_rank == 150 > smaller.bound
     assert not check.verified
 
 
@@ -408,7 +408,7 @@ def test_a_monomial_is_measured_on_six_samples_more_where_that_is_not_too_long(
     plan, entry = grow_plan(3 if heads == 2 else 4, heads, seed=1)
     shape = _shape(3 if heads == 2 else 4, heads, heads, 2 * heads)
     witness = build_witness(_request("monomial", shape, plan=plan, entry=entry))
-    assert (witness.expected_rank > 2000) == (heads == 3)
+    assert (witness.bound > 2000) == (heads == 3)
     assert len(witness.inside) == samples
 
 
@@ -429,4 +429,4 @@ def test_as_many_rows_as_are_built_are_measured_and_one_more_is_not(
     monkeypatch.setattr("archfit.exact.witness_kinds.MOST_ROWS", most)
     plan, entry = grow_plan(3, 2, seed=1)
     witness = build_witness(_request("monomial", _shape(3, 2, 2), plan=plan, entry=entry))
-    assert (witness.expected_rank, len(witness.outside)) == (150, samples)
+    assert (witness.bound, len(witness.outside)) == (150, samples)

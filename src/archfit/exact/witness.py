@@ -143,7 +143,7 @@ Promise: TypeAlias = InnerProductPower | MomentMonomial | PowersOfNorms | ChainP
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Witness:
-    """Weights and inputs modulo a prime whose matrix of outputs has the expected rank.
+    """Weights and inputs modulo a prime whose matrix of outputs has the rank of the bound.
 
     Entry (a, b) of the matrix is output coordinate `entry` at position `output` for sample a inside
     and sample b outside. Samples are vectors, (B, D, N), behind the embedding if there is one.
@@ -156,9 +156,8 @@ class Witness:
     inside: Residues
     outside: Residues
     promise: Promise
-    expected_rank: int
     bound_id: str
-    bound: int
+    bound: int  # which the rank reaches and, of these weights, does not exceed
     inputs: Mapping[str, object]  # all that fixes it, besides the prime
     entry: int = 0
     output: int = 0
@@ -182,7 +181,7 @@ class WitnessCheck:
     @property
     def verified(self) -> bool:
         """Whether nothing that was checked failed."""
-        ranks = self.measured_rank in (None, self.witness.expected_rank)
+        ranks = self.measured_rank in (None, self.witness.bound)
         embedding = self.measured_embedding_rank == self.witness.expected_embedding_rank
         return self.entries_checked > 0 and self.entries_wrong == 0 and ranks and embedding
 
@@ -221,7 +220,7 @@ def check_witness(witness: Witness) -> WitnessCheck:
 
 
 def _measured_rank(witness: Witness, outputs: Residues, extent: Extent) -> int | None:
-    if len(outputs) < witness.expected_rank:
+    if len(outputs) < witness.bound:
         return None
     if extent == "all":
         return _rank(outputs, witness.prime)

@@ -366,18 +366,14 @@ def _witness(
 ) -> Witness:
     """The witness of these parts; of vectors, the simplified or the base weights and their power.
 
-    It has the rank of its bound, unless another is expected.
+    Its inputs are its shape and `sizes`.
     """
-    about: dict[str, Any] = {
-        "expected_rank": bound,
-        "inputs": asdict(shape) | more.pop("sizes", {}),
-    }
     if vectors is not None:
         has_halves = request.kind != "simplified"
         network = weights.base_network if has_halves else weights.simplified_network
         promise = promised_power(shape, vectors, prime, has_halves=has_halves)
-        about |= {"network": network(shape, prime), "promise": promise}
-        about["expected_rank"] = len(vectors)
-    about |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
+        more |= {"network": network(shape, prime), "promise": promise}
+    more["inputs"] = asdict(shape) | more.pop("sizes", {})
+    more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}
     inside, outside = sides
-    return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **(about | more))
+    return Witness(shape=shape, prime=prime, inside=inside, outside=outside, **more)

@@ -206,7 +206,7 @@ def quantities_document() -> Document:
 def witness_document(check: "WitnessCheck") -> Document:
     """The weights of a lower bound, run and compared with the formula of their output."""
     found, shape = check.witness, check.witness.shape
-    (rows, columns), expected = check.size, short_integer(str(found.expected_rank))
+    (rows, columns), expected = check.size, short_integer(str(found.bound))
     is_all = check.extent == "all"
     runs = "all" if is_all else f"a random {check.entries_checked:,} of"
     measured = "not measured: too large"
