@@ -143,11 +143,7 @@ def multiset(n: int, k: int) -> int:
     refuse_if(n < 0, "negative-terms", n)
     if k <= 0 or n == 0:
         return int(k == 0)
-    return binomial(n + k - 1, min(k, n - 1))
-
-
-def binomial(n: int, k: int) -> int:
-    """binom(n, k) for 0 <= k <= n / 2, refused where it has over a million digits."""
+    n, k = n + k - 1, min(k, n - 1)
     what = f"binom({rough(n)}, {rough(k)})"
     log10_ratio = math.log10(n) - math.log10(k) if k else 0.0
     if k > 4 * EXACT_DIGITS or k * log10_ratio > EXACT_DIGITS:
@@ -236,24 +232,20 @@ def log3_from_ln(natural: Ball) -> Ball:
 
 
 def ln_multiset(n: int, k: int) -> Ball:
-    """ln binom(n + k - 1, k) for n >= 1, k >= 0."""
-    return ln_binomial(n + k - 1, min(k, n - 1))
+    """ln multiset(n, k) = ln binom(a, b) for n >= 1, k >= 0, with a = n + k - 1, b = min(k, n - 1).
 
-
-def ln_binomial(n: int, k: int) -> Ball:
-    """ln binom(n, k) for 0 <= k <= n / 2.
-
-    By log-gamma; where n dwarfs k^2 that would cancel all digits (n may have a million), so
-    there    ln binom(n, k) = k ln n - ln k! + sum_{i<k} ln(1 - i/n)
-    with the sum in [-k^2/n, 0], because ln(1 - x) >= -2x for x <= 1/2.
+    By log-gamma; where a dwarfs b^2 that would cancel all digits (a may have a million), so
+    there    ln binom(a, b) = b ln a - ln b! + sum_{i<b} ln(1 - i/a)
+    with the sum in [-b^2/a, 0], because ln(1 - x) >= -2x for x <= 1/2.
     """
-    if k == 0:
+    a, b = n + k - 1, min(k, n - 1)
+    if b == 0:
         return flint.arb(0)
-    if n.bit_length() > 2 * k.bit_length() + flint.ctx.prec:
-        half = flint.arb(k) ** 2 / n / 2
-        return ln(n) * k - flint.arb(k + 1).lgamma() - half + flint.arb(0, half)
-    with flint.ctx.extraprec(2 * n.bit_length()):
-        whole, chosen, rest = (flint.arb(x + 1).lgamma() for x in (n, k, n - k))
+    if a.bit_length() > 2 * b.bit_length() + flint.ctx.prec:
+        half = flint.arb(b) ** 2 / a / 2
+        return ln(a) * b - flint.arb(b + 1).lgamma() - half + flint.arb(0, half)
+    with flint.ctx.extraprec(2 * a.bit_length()):
+        whole, chosen, rest = (flint.arb(x + 1).lgamma() for x in (a, b, a - b))
         return whole - chosen - rest
 
 

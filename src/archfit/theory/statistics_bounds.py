@@ -176,18 +176,13 @@ def _without(d: int, n: int, j: int) -> int:
 
 
 def _with_own_vector(d: int, n: int, k: int) -> int:
-    """D_P(k): the same for 2 la with one box more in any row t <= n that keeps it a partition."""
+    """D_P(k): the same for 2 la with one box more, in any row up to n (Pieri's rule)."""
+    everywhere = d * _without(d, n, k)
     if n >= d:
-        return d * multiset(symmetric_entries(d), k)
-    total = 0
-    for la in _partitions(k, n, k):
-        filled = min(n, len(la) + 1)  # a box can only go one row below the last filled one
-        doubled = [2 * part for part in la] + [0] * (filled - len(la))
-        for row in range(filled):
-            if row == 0 or doubled[row - 1] > doubled[row]:
-                mu = tuple(part + (index == row) for index, part in enumerate(doubled))
-                total += _weyl_dimension(mu, d)
-    return total
+        return everywhere
+    full = (la for la in _partitions(k, n, k) if len(la) == n)  # a box can go below them, too
+    below = (_weyl_dimension((*(2 * part for part in la), 1), d) for la in full)
+    return everywhere - sum(below)
 
 
 def _partitions(total: int, parts: int, largest: int) -> Iterator[Partition]:
