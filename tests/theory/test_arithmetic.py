@@ -148,7 +148,7 @@ def test_powers_of_one_are_never_too_long() -> None:
 
 @pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 7), (7, 0), (2, 1), (30, 50), (50, 30)])
 def test_logarithms_of_multisets_are_those_of_the_counts(n: int, k: int) -> None:
-    assert multiset_log3(n, k) == digits(lambda: log3(comb(n + k - 1, k)))
+    assert digits(lambda: multiset_log3(n, k)) == digits(lambda: log3(comb(n + k - 1, k)))
 
 
 @pytest.mark.parametrize(("n", "k"), [(0, 0), (0, 3), (3, -1), (-2, 4)])

@@ -13,7 +13,7 @@ import pytest
 
 from archfit.report.theory_document import quantity_document
 from archfit.theory import quantity
-from archfit.theory.arithmetic import LETTERS, multiset_log3
+from archfit.theory.arithmetic import LETTERS, digits, multiset_log3
 from archfit.theory.catalogue import ENTRIES, as_json_value
 from archfit.theory.continuous_bounds import every_depth_upper_bound
 from archfit.theory.statistics_bounds import statistics_upper_bound
@@ -264,9 +264,11 @@ def test_the_shallow_network_of_the_corollary_is_the_least() -> None:
     assert isinstance(value, dict)
     beta, depth = int(value["beta2"]), int(value["L_shallow"])
     assert depth == 3 + beta
-    deep = min(every_depth_upper_bound.log3(9, 27, 3), statistics_upper_bound.log3(9, 27))
+    deep = min(
+        digits(every_depth_upper_bound(9, 27, 3).log3), digits(statistics_upper_bound(9, 27).log3)
+    )
 
     def lower(beta: int) -> Decimal:
-        return multiset_log3((3**beta * 27 - 3) // 2, 3 ** (3 + beta - 2))
+        return digits(lambda: multiset_log3((3**beta * 27 - 3) // 2, 3 ** (3 + beta - 2)))
 
     assert lower(beta - 1) <= deep < lower(beta)

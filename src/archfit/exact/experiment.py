@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, SupportsInt
 
 from archfit.spec.errors import check_at_least
 from archfit.theory import causal_bounds as causal
@@ -174,10 +174,10 @@ class Experiment:
 def upper_bound(experiment: Experiment) -> int:
     """The best proved upper bound."""
     bounds = _causal_upper_bounds if experiment.network.is_causal else _upper_bounds
-    return min(bounds(experiment))
+    return min(map(int, bounds(experiment)))
 
 
-def _upper_bounds(experiment: Experiment) -> Iterator[int]:
+def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     network, rank, vocab = experiment.network, experiment.rank, experiment.vocab
     inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
     yield statistics.statistics_upper_bound(network.depth, network.width)
@@ -210,7 +210,7 @@ def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     )
 
 
-def _causal_upper_bounds(experiment: Experiment) -> Iterator[int]:
+def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     """Those of the segments up to the output; positional vectors only restrict more inputs."""
     vocab, segments = experiment.vocab, experiment.segments
     if len(segments) == 1:  # the output sees one side alone
@@ -252,10 +252,10 @@ def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
 
 def lower_bound(experiment: Experiment) -> int | None:
     """The best proved lower bound for almost all weights, where one is known."""
-    return max(_lower_bounds(experiment), default=None)
+    return max(map(int, _lower_bounds(experiment)), default=None)
 
 
-def _lower_bounds(experiment: Experiment) -> Iterator[int]:
+def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
     """That for any mask, the chain of a prefix, and what `bounds` knows of halves without a mask.
 
     The last is decided by certified logarithms, so not without python-flint (a bare GPU machine).
@@ -277,4 +277,4 @@ def _lower_bounds(experiment: Experiment) -> Iterator[int]:
     if has_halves and importlib.util.find_spec("flint") is not None:
         exact = bounds_report(shape).lower.exact
         if exact is not None:
-            yield int(exact)
+            yield exact

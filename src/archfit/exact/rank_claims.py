@@ -96,10 +96,10 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
     half, has_lower = positions // 2, depth >= 2
     return {
         "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
-        "ub_thm1": every_depth_upper_bound(depth, width, 1),
-        "ub_thm2": deep_upper_formula(depth, width),
-        "lb": lower_bound(depth, width, 1) if has_lower else None,
-        "lb_strong": strong_lower_bound(depth, width, 1) if has_lower else None,
+        "ub_thm1": int(every_depth_upper_bound(depth, width, 1)),
+        "ub_thm2": deep_upper_formula(depth, width).exact(),
+        "lb": int(lower_bound(depth, width, 1)) if has_lower else None,
+        "lb_strong": int(strong_lower_bound(depth, width, 1)) if has_lower else None,
     }
 
 

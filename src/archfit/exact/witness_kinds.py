@@ -107,7 +107,7 @@ def _base(request: WitnessRequest, prime: int) -> Witness:
     shape.check_fits(shape.heads * shape.half)
     vectors = weights.unit_vectors(shape, shape.heads * shape.half, prime)
     inputs = [weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors)]
-    bound = continuous.lower_bound(shape.depth, shape.width, shape.heads)
+    bound = int(continuous.lower_bound(shape.depth, shape.width, shape.heads))
     return _witness(request, shape, prime, bound, inputs, vectors)
 
 
@@ -122,7 +122,7 @@ def _simplified(request: WitnessRequest, prime: int) -> Witness:
         weights.side(shape, weights.templates(shape, factor * vectors % prime, free))
         for factor in (1, J)
     ]
-    bound = continuous.strong_lower_bound(shape.depth, shape.width, shape.heads)
+    bound = int(continuous.strong_lower_bound(shape.depth, shape.width, shape.heads))
     return _witness(request, shape, prime, bound, inputs, vectors)
 
 
@@ -131,7 +131,7 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     shape = request.shape()
     _check_constant(shape)
     shape.check_run()
-    bound = continuous.sphere_lower_bound(shape.depth, shape.width, shape.heads)
+    bound = int(continuous.sphere_lower_bound(shape.depth, shape.width, shape.heads))
     shape.check_rows(bound + SURPLUS, "of this width", "use less depth, less width or more heads")
     free, causal = shape.places(0, shape.head_dim - 1), request.causal
     size = (bound + SURPLUS, len(free))
@@ -202,7 +202,7 @@ def _convolution(request: WitnessRequest, prime: int) -> Witness:
     # The kernel makes each sample of the patches that hold its active coordinates.
     samples = (weights.side(shape, chosen) for chosen in weights.both_halves(shape, vectors))
     inputs = [kernel @ (kernel.T @ x_BDN) for x_BDN in samples]
-    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
+    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     more = _embedding(r, kernel, rank, patch=patch, channels=channels)
     return _witness(request, shape, prime, bound, inputs, vectors, **more)
 
@@ -212,7 +212,7 @@ def _vocabulary(request: WitnessRequest, prime: int) -> Witness:
     shape, r = request.shape(), request.rank or request.width
     columns = used_columns(shape, r)
     needed = vocabulary.vocabulary_needed(shape.depth, shape.width, shape.heads, r)
-    bound = vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r)
+    bound = int(vocabulary.vocabulary_lower_bound(shape.depth, shape.width, shape.heads, r))
     vocab = _checked_vocab(request.vocab, needed)
     vectors = weights.unit_vectors(shape, columns, prime)
     table = np.repeat(weights.filler(shape), vocab, axis=1)
@@ -253,7 +253,7 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
         tokens[:, : d * E] = own.reshape(len(points), -1)
         return table[:, tokens].transpose(1, 0, 2)
 
-    bound = vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r)
+    bound = int(vocabulary.long_sequence_lower_bound(shape.depth, shape.heads, r))
     more = _embedding(r, table, 2 * d + 1, vocab=vocab)
     return _witness(request, shape, prime, bound, [spelled(1), spelled(1 + d)], points, **more)
 
@@ -269,13 +269,13 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     if plan is None:
         tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
         plans = (grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
-        plan, entry = max(plans, key=lambda found: monomial_witness(*sizes, *found))
+        plan, entry = max(plans, key=lambda found: int(monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
     check_plan(*sizes, plan, entry)
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = monomial_witness(*sizes, plan, entry)
+    expected = int(monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
     fits = wanted <= MOST_ROWS and wanted**2 * shape.multiplications <= MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)

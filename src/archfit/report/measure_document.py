@@ -54,7 +54,7 @@ def measure_document(measured: Measurement) -> Document:
 def _reason(measured: Measurement) -> Iterator[str]:
     """Why three layers of one head have less than the count of statistics."""
     network, r = measured.experiment.network, measured.experiment.rank
-    statistics = None if network.depth != 3 else statistics_upper_bound(3, r)
+    statistics = None if network.depth != 3 else int(statistics_upper_bound(3, r))
     deficit = isotropic_deficit(r) if r <= 12 else 0
     has_deficit = network.heads == 1 and not network.is_causal and not network.has_residual
     if has_deficit and deficit and statistics and measured.upper == statistics - deficit:

@@ -8,23 +8,21 @@ number. A formula is written once, on balls; `digits` evaluates it with more and
 numbers in the ball round to the same decimals.
 """
 
-import functools
 import math
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from archfit.spec.files import packed_file
 from archfit.theory import lazy_flint as flint
 from archfit.theory.refusal import refusal, refuse_if
 
-Inputs = ParamSpec("Inputs")
-Exact = TypeVar("Exact", bound=int | Fraction)
 Function = TypeVar("Function", bound=Callable[..., object])
 Ball: TypeAlias = "flint.arb"
+Reader: TypeAlias = Callable[[Callable[[], Any]], object]  # of what a formula gives
 Kind: TypeAlias = Literal["whole", "word", "plan", "flag", "numbers", "segments"]
 
 EXACT_DIGITS = 10**6  # longer integers help nobody; their logarithms do
@@ -77,36 +75,27 @@ def catalogued(name: str, takes: type | None = None) -> Callable[[Function], Fun
 
     Its inputs are its parameters, or the fields of the one value that it takes.
     """
+    return _named(takes, {name: lambda found: found()})
 
+
+def certified(name: str, takes: type | None = None) -> Callable[[Function], Function]:
+    """The same of a function that gives a ball: the catalogue has proved digits."""
+    return _named(takes, {name: digits})
+
+
+def factored(name: str, logarithm: str = "") -> Callable[[Function], Function]:
+    """Two quantities by one formula, NAME and NAME_log3 unless it is named."""
+    exact: dict[str, Reader] = {name: lambda found: found().exact()}
+    return _named(None, exact | {logarithm or f"{name}_log3": lambda found: digits(found().log3)})
+
+
+def _named(takes: type | None, readers: Mapping[str, Reader]) -> Callable[[Function], Function]:
     def named(function: Function) -> Function:
-        function.catalogue_name = name  # type: ignore[attr-defined]  # read by the catalogue
+        function.readers = readers  # type: ignore[attr-defined]  # read by the catalogue
         function.takes = takes  # type: ignore[attr-defined]  # the same
         return function
 
     return named
-
-
-class Certified(Generic[Inputs]):
-    """A real function with proved digits: call it for a Decimal, `ball` for the ball itself."""
-
-    def __init__(self, formula: Callable[Inputs, Ball]) -> None:
-        functools.update_wrapper(self, formula)
-        self._formula = formula
-
-    def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Decimal:
-        """The value, rounded correctly to 20 digits."""
-        return digits(lambda: self._formula(*args, **kwargs))
-
-    def ball(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Ball:
-        """A ball around the value, at the working precision in force."""
-        return self._formula(*args, **kwargs)
-
-
-def certified(
-    name: str, takes: type | None = None
-) -> Callable[[Callable[Inputs, Ball]], Certified[Inputs]]:
-    """A real function of the catalogue with proved digits."""
-    return lambda formula: catalogued(name, takes)(Certified(formula))
 
 
 class TooManyDigitsError(ValueError):
@@ -256,16 +245,6 @@ def multiset_log3(n: int, k: int) -> Ball:
     return log3_from_ln(ln_multiset(n, k))
 
 
-class WithLogarithm(Protocol):
-    """A number that knows its exact value and its logarithm."""
-
-    def exact(self) -> int | Fraction:
-        """The value."""
-
-    def log3(self) -> Ball:
-        """Its logarithm base 3."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Product:
     """base^exponent for each of the powers, times multiset(n, k) for each of the multisets."""
@@ -274,7 +253,7 @@ class Product:
     multisets: Sequence[tuple[int, int]] = ()
     if_zero: ValueError | None = None  # why there is no logarithm where n = 0
 
-    def exact(self) -> Fraction:
+    def exact(self) -> int | Fraction:
         """The product itself, refused where a factor has over a million digits."""
         bits = sum(base.numerator.bit_length() * times for base, times in self.powers)
         if bits * math.log10(2) > 2 * EXACT_DIGITS:  # each may be short, and there may be many
@@ -282,7 +261,11 @@ class Product:
         above = math.prod(multiset(n, k) for n, k in self.multisets)
         below = math.prod(power(base.denominator, times) for base, times in self.powers)
         above *= math.prod(power(base.numerator, times) for base, times in self.powers)
-        return Fraction(above, below)
+        value = Fraction(above, below)
+        return value.numerator if value.denominator == 1 else value
+
+    def __int__(self) -> int:
+        return int(self.exact())
 
     def log3(self) -> Ball:
         """Its logarithm base 3."""
@@ -291,29 +274,3 @@ class Product:
         powers = (log3(base) * times for base, times in self.powers)
         multisets = (log3_from_ln(ln_multiset(n, k)) for n, k in self.multisets)
         return sum((*powers, *multisets), flint.arb(0))
-
-
-class Factored(Generic[Inputs, Exact]):
-    """A quantity by one formula: call it for the exact value, its `log3` for certified digits."""
-
-    def __init__(
-        self, kind: Callable[[Any], Exact], formula: Callable[Inputs, WithLogarithm], log3_name: str
-    ) -> None:
-        @certified(log3_name)
-        @functools.wraps(formula)
-        def log3_of(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Ball:
-            return formula(*args, **kwargs).log3()
-
-        functools.update_wrapper(self, formula)
-        self._kind, self._formula, self.log3 = kind, formula, log3_of
-
-    def __call__(self, *args: Inputs.args, **kwargs: Inputs.kwargs) -> Exact:
-        """The exact value."""
-        return self._kind(self._formula(*args, **kwargs).exact())
-
-
-def factored(
-    name: str, kind: Callable[[Any], Exact], logarithm: str = ""
-) -> Callable[[Callable[Inputs, WithLogarithm]], Factored[Inputs, Exact]]:
-    """Two quantities of the catalogue, NAME and NAME_log3 unless it is named, by one formula."""
-    return lambda formula: catalogued(name)(Factored(kind, formula, logarithm or f"{name}_log3"))

@@ -96,7 +96,7 @@ def regime(shape: Shape) -> Regime:
         bend = 4 * seen_statistics(shape.masked)[0]
         formula = "log3(4 m_0), m_0 the numbers of the prefix that the first layer uses"
         growth = "with the square of depth"
-    paper, corrected = depth_threshold(width), digits(lambda: log3(bend))
+    paper, corrected = digits(lambda: depth_threshold(width)), digits(lambda: log3(bend))
     if 3**shape.depth < width:
         name = f"below log3({width}) = {paper:.1f}: both bounds grow doubly exponentially in depth"
     elif 3**shape.depth < bend:
@@ -190,7 +190,9 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
         return
     r = min(shape.embedding_rank, h + _halves(shape))
     # The tokens that lemma 6 asks for are written out only where they are not astronomic.
-    is_counted = r - h >= 2 and vocabulary_lower_bound.log3(L, d, h, r) <= _LARGEST_VOCAB_LOG3
+    is_counted = (
+        r - h >= 2 and digits(vocabulary_lower_bound(L, d, h, r).log3) <= _LARGEST_VOCAB_LOG3
+    )
     if is_counted and vocab >= vocabulary_needed(L, d, h, r):
         yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
     r = min(shape.embedding_rank, h + 1 + _halves(shape))
@@ -294,12 +296,12 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
         return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
         slope = count_variables(shape.vocab, r) - 1
-        log = statistics_upper_bound_vocabulary.log3(L, shape.vocab, r)
+        bound = statistics_upper_bound_vocabulary(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
         slope = symmetric_entries(r) + r * shape.position_rank
-        log = statistics_upper_bound_positions.log3(L, r, shape.position_rank)
+        bound = statistics_upper_bound_positions(L, r, shape.position_rank)
     else:
         slope = symmetric_entries(r)
-        log = statistics_upper_bound.log3(L, r)
+        bound = statistics_upper_bound(L, r)
     words = "log3 of the statistics upper bound over its large-depth slope times depth"
-    return log / (max(slope, 1) * L), words
+    return digits(bound.log3) / (max(slope, 1) * L), words

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -22,7 +22,7 @@ from archfit.spec.errors import InvalidValue
 from archfit.spec.files import packed_file
 from archfit.theory import causal_bounds, witness_formula
 from archfit.theory import lazy_flint as flint
-from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, check_sizes
+from archfit.theory.arithmetic import ALIASES, INPUTS, LETTERS, Kind, Reader, check_sizes
 from archfit.theory.refusal import refusal, refuse_if
 
 Status: TypeAlias = Literal["proved", "derived", "disputed"]
@@ -42,6 +42,7 @@ class Entry:
 
     name: str
     function: Callable[..., object]
+    read: Reader  # of what the function gives
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -85,10 +86,15 @@ class Entry:
         """The letters that it takes, True where one must be given."""
         return {INPUTS[word].letter: p.default is p.empty for word, p in self.parameters.items()}
 
-    def value(self, **inputs: Any) -> object:
-        """What it is for these inputs, by our words for them."""
-        takes = getattr(self.function, "takes", None)
-        return self.function(takes(**inputs)) if takes else self.function(**inputs)
+    def given(self, **inputs: Any) -> Callable[[], Any]:
+        """What its function gives for these inputs, by our words, whenever that is asked for."""
+        if takes := getattr(self.function, "takes", None):
+            return partial(self.function, takes(**inputs))
+        return partial(self.function, **inputs)
+
+    def value(self, **inputs: Any) -> Any:
+        """What it is for these inputs."""
+        return self.read(self.given(**inputs))
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -106,12 +112,11 @@ MODULES = (
     *("causal_bounds", "witness_formula", "thresholds"),
 )
 ENTRIES = {
-    name: Entry(name=name, function=function)
+    name: Entry(name=name, function=value, read=read)
     for module in MODULES
     for value in vars(import_module(f"archfit.theory.{module}")).values()
     if callable(value)
-    for function in (value, getattr(value, "log3", value))
-    if isinstance(name := getattr(function, "catalogue_name", None), str)
+    for name, read in getattr(value, "readers", {}).items()
 }
 
 

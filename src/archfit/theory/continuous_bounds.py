@@ -38,7 +38,7 @@ from archfit.theory.refusal import refusal, refuse_if
 _RECURSION_STEPS = 12  # by then R is so large that R + K R^3 = K R^3 to half a million bits
 
 
-@factored("ub_thm1", int)
+@factored("ub_thm1")
 def every_depth_upper_bound(
     depth: int, width: int, heads: int, head_dim: int | None = None
 ) -> Product:
@@ -50,7 +50,7 @@ def every_depth_upper_bound(
     return Product(powers=[(base, interaction_count(depth))])
 
 
-@factored("ub_thm2", Fraction)
+@factored("ub_thm2")
 def deep_upper_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep networks; not a bound.
 
@@ -82,7 +82,7 @@ def deep_upper_closed_preprint_log3(depth: int, width: int) -> Ball:
     return (2 * d + 1) * L + log3(d) + (log3_from_ln(ln(2) + 1) - log3(d)) * (2 * d)
 
 
-@factored("lb", int)
+@factored("lb")
 def lower_bound(depth: int, width: int, heads: int) -> Product:
     """Almost all weights reach at least this separation rank; 0 when H = d_x says nothing.
 
@@ -135,7 +135,7 @@ def lower_bound_deep_closed_log3(depth: int, width: int, heads: int) -> Ball:
     return (d * L - L * (H + 2) - 2 * d - log3(Fraction(d - H, 2)) * d) / 2
 
 
-@factored("lb_strong", int)
+@factored("lb_strong")
 def strong_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> Product:
@@ -151,7 +151,7 @@ def strong_lower_bound(
     return Product(multisets=[terms], if_zero=refusal("no-free-coordinate", heads, width=width))
 
 
-@factored("lb_sphere", int)
+@factored("lb_sphere")
 def sphere_lower_bound(
     depth: int, width: int, heads: int, embedding_rank: int | None = None
 ) -> Product:
@@ -296,10 +296,10 @@ def residual_doubled_log3(depth: int, width: int, heads: int) -> Ball:
 
     L log3 2 + C(L) log3(d_x + H)
     """
-    return log3(2) * depth + every_depth_upper_bound.log3.ball(depth, width, heads)
+    return log3(2) * depth + every_depth_upper_bound(depth, width, heads).log3()
 
 
-@factored("ub_residual_thm4", Fraction)
+@factored("ub_residual_thm4")
 def residual_deep_formula(depth: int, width: int) -> Product:
     """The papers' formula for deep residual networks; not a bound.
 

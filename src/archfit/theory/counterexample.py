@@ -1,14 +1,14 @@
 """Which disputed formulas can be tested, and the search for weights that exceed them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from archfit.theory.arithmetic import (
     Ball,
-    Certified,
     check_heads_fit,
     digits,
     interaction_count,
@@ -59,13 +59,11 @@ def refute_formula(
     if name not in disputed_bounds():
         raise refusal("not-disputed", name=name, names=", ".join(disputed_bounds()))
     entry = ENTRIES[name if "_log3" in name else f"{name}_log3"]
-    formula = entry.function
-    assert isinstance(formula, Certified)
     checked = quantity(entry.name, **inputs).inputs  # its own checks refuse what is no size
     sizes = {entry.words[at]: size for at, size in checked.items() if isinstance(size, int)}
     width = sizes["embedding_rank"] if "embedding_rank" in sizes else sizes["width"]
     return _find_counterexample(
-        lambda: formula.ball(**sizes),
+        entry.value(**sizes),
         depth=sizes["depth"],
         width=width,
         heads=min(heads or sizes.get("heads", width), width),
@@ -107,26 +105,23 @@ def _reason_against(report: BoundsReport, target: Bound) -> str:
     return ""
 
 
-def _find_counterexample(
-    formula: Callable[[], Ball], depth: int, width: int, heads: int
-) -> Refutation:
-    """A monomial witness above `formula` (log3, on balls) for this shape, if a search finds one.
+def _find_counterexample(formula_log3: Decimal, depth: int, width: int, heads: int) -> Refutation:
+    """A monomial witness above the value of a formula for this shape, if a search finds one.
 
     Whether one can exist is decided first: with sum E = C over m pairs, prod (E + 1) is at most
-    (C/m + 1)^m. A ball above the formula's ball is then proof, whatever found the weights.
+    (C/m + 1)^m. Certified digits above the formula's are then proof, whatever found the weights.
     """
     check_heads_fit(heads, width=width)
-    formula_log3 = digits(formula)
     active = min(heads, _ACTIVE_HEADS)
     for used, why in ((heads, f"no monomial witness of {heads} heads can"), (active, _NO_SEARCH)):
-        if _largest_witness_log3(depth, used) < formula_log3:
+        if digits(partial(_largest_witness_log3, depth, used)) < formula_log3:
             reason = f"{why} exceed it at depth {depth}"
             return Refutation(refuted=False, formula_log3=formula_log3, reason=reason)
     best, tries = Decimal(0), 0
     deadline = time.monotonic() + SEARCH_SECONDS
     while tries == 0 or time.monotonic() <= deadline:
         plan, entry = grow_plan(depth, active, seed=tries)
-        witness_log3 = monomial_witness.log3(depth, width, len(plan[0]), plan, entry)
+        witness_log3 = digits(monomial_witness(depth, width, len(plan[0]), plan, entry).log3)
         if witness_log3 > formula_log3:
             return Refutation(
                 refuted=True,
@@ -142,7 +137,6 @@ def _find_counterexample(
     return Refutation(refuted=False, formula_log3=formula_log3, witness_log3=best, reason=reason)
 
 
-@Certified
 def _largest_witness_log3(depth: int, heads: int) -> Ball:
     """m log3(C/m + 1), the logarithm of the product when all exponents are equal."""
     m = symmetric_entries(heads)

@@ -67,6 +67,9 @@ class Split:
             return min(fillings)
         return min([best_split(self.factor, q, C), *fillings])
 
+    def __int__(self) -> int:
+        return self.exact()
+
     def log3(self) -> Ball:
         """Its logarithm base 3, with the split in the middle, k0 = floor((C - 1) / 2).
 
@@ -81,7 +84,7 @@ class Split:
         return best
 
 
-@factored("ub_stat", int, "ub_stat_simple_log3")
+@factored("ub_stat", "ub_stat_simple_log3")
 def statistics_upper_bound(depth: int, width: int) -> Split:
     """No network of this shape has a larger separation rank, for any N, partition and weights.
 
@@ -142,7 +145,7 @@ def statistics_upper_bound_short(depth: int, width: int, inside: int, outside: i
     times one coordinate of the output's own vector.
     """
     if min(inside, outside) >= width:
-        return statistics_upper_bound(depth, width)
+        return int(statistics_upper_bound(depth, width))
     return sum(degree_upper_bounds(depth, width, inside, outside))
 
 
@@ -249,7 +252,7 @@ def one_head_upper_bound(width: int) -> int:
     return sum(degree_upper_bounds(3, width, width, width, one_head=True))
 
 
-@factored("ub_stat_vocab", int)
+@factored("ub_stat_vocab")
 def statistics_upper_bound_vocabulary(
     depth: int,
     vocab: int,
@@ -280,7 +283,7 @@ def count_variables(vocab: int, embedding_rank: int) -> int:
     return min(vocab, symmetric_entries(embedding_rank) + 1)
 
 
-@factored("ub_fill", int)
+@factored("ub_fill")
 def filling_upper_bound(vocab: int, positions: int) -> Product:
     """No function of N tokens has a larger separation rank: the ways to fill the smaller side.
 
@@ -289,7 +292,7 @@ def filling_upper_bound(vocab: int, positions: int) -> Product:
     return Product(powers=[(vocab, positions // 2)])
 
 
-@factored("ub_stat_pos", int)
+@factored("ub_stat_pos")
 def statistics_upper_bound_positions(depth: int, embedding_rank: int, position_rank: int) -> Split:
     """No network with a rank-r embedding and positions of rank r_e has a larger separation rank.
 

@@ -1,5 +1,6 @@
 """Where depth stops paying: thresholds of depth, the width that replaces depth, and sizes."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -8,6 +9,7 @@ from archfit.spec.errors import check_choice
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     Ball,
+    Product,
     catalogued,
     certified,
     check_heads_fit,
@@ -27,16 +29,19 @@ from archfit.theory.continuous_bounds import (
     lower_bound_wide_log3,
 )
 from archfit.theory.refusal import refuse_if
-from archfit.theory.statistics_bounds import statistics_upper_bound
+from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
 Lower = Literal["closed", "relaxA", "exact"]
-_LOWER = {
+_LOWER: dict[str, Callable[[int, int, int], Ball]] = {
     "closed": lower_bound_wide_closed_log3,
     "relaxA": lower_bound_wide_log3,
-    "exact": lower_bound.log3,
+    "exact": lambda depth, width, heads: lower_bound(depth, width, heads).log3(),
 }
 Upper = Literal["paper", "stat"]
-_UPPER = {"paper": deep_upper_formula.log3, "stat": statistics_upper_bound.log3}
+_UPPER: dict[str, Callable[[int, int], Product | Split]] = {
+    "paper": deep_upper_formula,
+    "stat": statistics_upper_bound,
+}
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
 
 
@@ -92,7 +97,7 @@ def required_width(
     The paper's printed 2e17 and 2e5 (d = 1000, H = 16, L = 6 against 2 and 3) are `relaxA`.
     """
     check_choice(list(_LOWER), lower=lower)
-    deep = _LOWER[lower].ball(deep_depth, deep_width, heads)
+    deep = _LOWER[lower](deep_depth, deep_width, heads)
     exponent = deep / interaction_count(shallow_depth)
     width = (exponent * ln(3)).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
@@ -100,7 +105,7 @@ def required_width(
         bases = {
             "closed": Fraction(deep_width - heads, 2 * lam) ** lam,
             "relaxA": (1 + Fraction(n - 1, lam)) ** lam,
-            "exact": Fraction(lower_bound(deep_depth, deep_width, heads)),
+            "exact": lower_bound(deep_depth, deep_width, heads).exact(),
         }
         if bases[lower] == heads ** interaction_count(shallow_depth):
             return ln(1)
@@ -110,7 +115,7 @@ def required_width(
 @catalogued("required_width_int")
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
-    deep = lower_bound(deep_depth, deep_width, heads)
+    deep = int(lower_bound(deep_depth, deep_width, heads))
     return max(0, _root_above(deep, interaction_count(shallow_depth)) - heads)
 
 
@@ -144,8 +149,8 @@ def shallow_equivalent(
     refuse_if(is_shallow, "below-threshold", deep_depth, width=deep_width, least=threshold + 1)
 
     def limit() -> Ball:
-        every_depth = every_depth_upper_bound.log3.ball(deep_depth, deep_width, heads)
-        return every_depth.min(_UPPER[upper].ball(deep_depth, deep_width))
+        every_depth = every_depth_upper_bound(deep_depth, deep_width, heads)
+        return every_depth.log3().min(_UPPER[upper](deep_depth, deep_width).log3())
 
     def lower_log3(depth: int, width: int) -> Decimal:
         n = (width - heads) // 2

@@ -34,7 +34,7 @@ _PRIME = 2**61 - 1
 Point = tuple[int, ...]
 
 
-@factored("ub_vocab_statement", int)
+@factored("ub_vocab_statement")
 def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The formula of the statement; not a bound.
 
@@ -44,7 +44,7 @@ def vocabulary_formula(depth: int, embedding_rank: int, position_rank: int) -> P
     return Product(powers=[(T + 1, total)], multisets=[(total, T), (4, T)])
 
 
-@factored("ub_vocab_proof", Fraction)
+@factored("ub_vocab_proof")
 def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int) -> Product:
     """The tighter formula at the end of the proof; not a bound.
 
@@ -57,7 +57,7 @@ def vocabulary_proof_formula(depth: int, embedding_rank: int, position_rank: int
     return Product(powers=powers, multisets=[(sum(ranks), T), (4, T)])
 
 
-@factored("lb_vocab", int)
+@factored("lb_vocab")
 def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach at least this separation rank, if the vocabulary is large enough.
 
@@ -73,7 +73,7 @@ def vocabulary_lower_bound(depth: int, width: int, heads: int, embedding_rank: i
     return Product(multisets=[terms], if_zero=zero)
 
 
-@factored("lb_vocab_long", int)
+@factored("lb_vocab_long")
 def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> Product:
     """Almost all weights reach this with a vocabulary of r tokens, if the sequence is long enough.
 
@@ -87,7 +87,7 @@ def long_sequence_lower_bound(depth: int, heads: int, embedding_rank: int) -> Pr
 @catalogued("lb_vocab_min_V")
 def vocabulary_needed(depth: int, width: int, heads: int, embedding_rank: int) -> int:
     """The vocabulary size from which the lower bound is proved, 2 multiset(...) + 1."""
-    return 2 * vocabulary_lower_bound(depth, width, heads, embedding_rank) + 1
+    return 2 * int(vocabulary_lower_bound(depth, width, heads, embedding_rank)) + 1
 
 
 @catalogued("lemma7_N")

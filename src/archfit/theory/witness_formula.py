@@ -41,7 +41,7 @@ def example_plan() -> Plan:
     )
 
 
-@factored("monomial_witness", int)
+@factored("monomial_witness")
 def monomial_witness(depth: int, width: int, heads: int, plan: Plan, entry: int = 0) -> Product:
     """The separation rank that these explicit weights have, prod (E_ab + 1).
 
