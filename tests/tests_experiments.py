@@ -33,7 +33,6 @@ def experiment(  # noqa: PLR0913 - one for each letter
     r_e: int = 0,
     side: Sequence[int] | None = None,
     output: int | None = None,
-    entry: int = 0,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
     chosen = None if side is None else tuple(side)
@@ -51,7 +50,6 @@ def experiment(  # noqa: PLR0913 - one for each letter
         vocab=V,
         position_rank=r_e,
         partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
-        entry=entry,
     )
 
 

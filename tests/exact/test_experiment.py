@@ -16,7 +16,6 @@ from tests_experiments import experiment
         ({"L": 1, "d": 65}, "width=65 is over 64"),
         ({"L": 8, "d": 1}, "depth=8 is over 7"),
         ({"L": 2, "d": 3, "r": 4}, "rank=4 is above width=3"),
-        ({"L": 2, "d": 3, "entry": 3}, r"entry=3 is not in 0\.\.2"),
         ({"L": 0, "d": 3}, "depth=0 is below 1"),
         ({"L": 1, "d": 2, "V": 10**7}, "vocab=10000000 is over 1,000,000"),
         ({"L": 1, "d": 2, "H": 10**4, "d_a": 10**3}, "heads=10000 of 1000 are over"),
@@ -74,7 +73,6 @@ def test_one_lower_bound_is_for_any_partition_and_mask() -> None:
         {"L": 1, "d": 2, "V": 10**6},
         {"L": 1, "d": 2, "H": 10**3, "d_a": 10**3},
         {"L": 2, "d": 3, "r": 3},
-        {"L": 2, "d": 3, "entry": 2},
         {"L": 2, "d": 3, "N": 4096},
     ],
 )

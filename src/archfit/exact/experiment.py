@@ -115,7 +115,6 @@ class Experiment:
     vocab: int | None = None  # tokens; None: any vector of so many coordinates (also: a patch)
     position_rank: int = 0  # r_e; 0 without positional vectors
     partition: Partition
-    entry: int = 0  # coordinate of the output
 
     def __post_init__(self) -> None:
         width, rank, vocab = self.network.width, self.rank, self.vocab
@@ -125,7 +124,6 @@ class Experiment:
             refuse_if(rank > vocab, "rank-over-tokens", rank, vocab=vocab)
             refuse_if(vocab > LARGEST_TABLE, "too-many-tokens", vocab, most=f"{LARGEST_TABLE:,}")
         refuse_if(rank > width, "rank-over-width", rank, width=width)
-        refuse_if(not 0 <= self.entry < width, "no-such-coordinate", self.entry, last=width - 1)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -178,36 +176,31 @@ def upper_bound(experiment: Experiment) -> int:
 
 
 def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
-    network, rank, vocab = experiment.network, experiment.rank, experiment.vocab
-    inside, outside = len(experiment.partition.inside), len(experiment.partition.outside)
-    yield statistics.statistics_upper_bound(network.depth, network.width)
-    every_depth = network.heads * (network.head_dim + 1)
-    is_small = every_depth.bit_length() * interaction_count(network.depth) < 3 * MOST_DIGITS
-    if is_small and not network.has_residual:  # its proof has none
-        yield every_depth_upper_bound(network.depth, network.width, network.heads, network.head_dim)
+    network, partition = experiment.network, experiment.partition
+    L, d, C = network.depth, network.width, interaction_count(network.depth)
+    r, r_e, vocab = experiment.rank, experiment.position_rank, experiment.vocab
+    sides = len(partition.inside), len(partition.outside)
+    yield statistics.statistics_upper_bound(L, d)
+    is_rank = (network.heads * (network.head_dim + 1)).bit_length() * C < 3 * MOST_DIGITS
+    if is_rank and not network.has_residual:  # its proof has none
+        yield every_depth_upper_bound(L, d, network.heads, network.head_dim)
     if vocab is not None:
-        if experiment.position_rank == 0:
-            yield statistics.statistics_upper_bound_vocabulary(
-                network.depth, vocab, rank, inside, outside
-            )
-        yield vocab ** min(inside, outside, 64)
-    elif experiment.position_rank == 0 or rank == network.width:
-        yield statistics.statistics_upper_bound(network.depth, rank)
+        if not r_e:
+            yield statistics.statistics_upper_bound_vocabulary(L, vocab, r, *sides)
+        yield vocab ** min(*sides, 64)
+    elif not r_e or r == d:
+        yield statistics.statistics_upper_bound(L, r)
         with suppress(ValueError):  # a sum too long for this depth: the other stands
             yield sum(_unmasked_degree_bounds(experiment))
     else:
-        yield statistics.statistics_upper_bound_positions(
-            network.depth, rank, experiment.position_rank
-        )
+        yield statistics.statistics_upper_bound_positions(L, r, r_e)
 
 
 def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     network, partition = experiment.network, experiment.partition
     sides = len(partition.inside), len(partition.outside)
-    has_deficit = network.heads == 1 and not network.has_residual
-    return statistics.degree_upper_bounds(
-        network.depth, experiment.rank, *sides, one_head=has_deficit
-    )
+    one_head = network.heads == 1 and not network.has_residual
+    return statistics.degree_upper_bounds(network.depth, experiment.rank, *sides, one_head=one_head)
 
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
@@ -225,28 +218,24 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
         yield vocab ** min(*seen, 64)
 
 
-def _sizes(experiment: Experiment, vocab: int | None) -> dict[str, Any]:
+def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
     network, rank = experiment.network, experiment.rank + experiment.position_rank
-    more = {"embedding_rank": rank, "residual": network.has_residual, "vocab": vocab}
-    return network.sizes | more
-
-
-def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
-    return SegmentedNetwork(**_sizes(experiment, vocab), segments=experiment.segments)
+    sizes = network.sizes | {"embedding_rank": rank, "residual": network.has_residual}
+    return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
 
 
 def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork:
-    (_, before), (_, after) = experiment.segments
-    return PrefixNetwork(**_sizes(experiment, vocab), prefix=before, continuation=after)
+    sizes = dict(vars(_segmented(experiment, vocab)))
+    (_, before), (_, after) = sizes.pop("segments")
+    return PrefixNetwork(**sizes, prefix=before, continuation=after)
 
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
     if not experiment.network.is_causal:
         return _unmasked_degree_bounds(experiment)
-    net = _segmented(experiment)
-    outside, inside = causal.side_series(net, net.segments)
+    outside, inside = causal.side_series(_segmented(experiment))
     return tuple(map(min, reversed(outside), inside))
 
 
@@ -260,21 +249,24 @@ def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
 
     The last is decided by certified logarithms, so not without python-flint (a bare GPU machine).
     """
-    network, partition = experiment.network, experiment.partition
-    segments, half = experiment.segments, len(partition.outside)
-    more = {name: getattr(experiment, name) for name in ("vocab", "rank", "position_rank")}
-    sizes = network.sizes | {"residual": network.has_residual, "positions": 2 * half}
-    shape = Shape(**sizes, **more)
+    network, rank, segments = experiment.network, experiment.rank, experiment.segments
+    half = len(experiment.partition.outside)
+    shape = Shape(
+        **network.sizes,
+        residual=network.has_residual,
+        positions=2 * half,
+        vocab=experiment.vocab,
+        rank=rank,
+        position_rank=experiment.position_rank,
+    )
     h, b = shape.blocks
     if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
-        if b > 1 and experiment.rank > 1:
-            yield sphere_lower_bound(network.depth, h * b, h, experiment.rank)
-        if network.is_causal and len(segments) == 2:
-            net = replace(_prefixed(experiment), embedding_rank=experiment.rank)
-            if chains := most_chains(net):
-                yield causal_chain_lower_bound(network.depth, chains)
-    has_halves = not network.is_causal and len(partition.inside) == half
+        if b > 1 and rank > 1:
+            yield sphere_lower_bound(network.depth, h * b, h, rank)
+        has_prefix = network.is_causal and len(segments) == 2
+        net = replace(_prefixed(experiment), embedding_rank=rank) if has_prefix else None
+        if net is not None and (chains := most_chains(net)):
+            yield causal_chain_lower_bound(network.depth, chains)
+    has_halves = not network.is_causal and len(experiment.partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:
-        exact = bounds_report(shape).lower.exact
-        if exact is not None:
-            yield exact
+        yield bounds_report(shape).lower.exact or 1

@@ -6,7 +6,7 @@ are a constant matrix times the upper triangle of G, whatever the number of head
 kept as that matrix, its `mix`.
 
 Without a mask the inputs enter only through S = S_P + S_Q and the vector x at the output's own
-position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is row p of F_L times
+position: with F_0 = I and F_(l+1) = (F_l +) mix(F_l S F_l^T) F_l the output is a row of F_L times
 x. So a pair costs the same for any number of positions and heads. Under a causal mask each
 position has an S of its own, the sum over the positions up to it, and all are kept.
 
@@ -88,7 +88,7 @@ class Evaluator:
         square = s[order].reshape(width, width, *s.shape[1:])  # the symmetric matrix
         moments, f = s, None  # F_0 = I
         for layer in range(network.depth - 1):
-            grown = self._mixed(layer, moments)
+            grown = self._mixed(layer, moments, width)
             if f is not None:
                 grown = product(field, grown, f)
                 f = field.reduced(grown + f) if network.has_residual else grown
@@ -98,37 +98,34 @@ class Evaluator:
                     f[i, i] += 1
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
-        entry = self.experiment.entry
-        output = product(field, self._mixed(network.depth - 1, moments, entry), own)[0, 0]
-        return field.reduced(output + own[entry, 0]) if network.has_residual else output
+        output = product(field, self._mixed(network.depth - 1, moments, 1), own)[0, 0]
+        return field.reduced(output + own[0, 0]) if network.has_residual else output
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
-        field, entry = self.field, self.experiment.entry
+        field, width = self.field, self.network.width
         for layer in range(self.network.depth):
             is_last = layer == self.network.depth - 1
             sums, new = None, []
             for place, y in enumerate(columns):
-                outer = product(field, y[:, None], y[None])[upper_triangle(self.network.width)]
+                outer = product(field, y[:, None], y[None])[upper_triangle(width)]
                 sums = outer if sums is None else field.reduced(sums + outer)
                 if is_last and place < len(columns) - 1:
                     continue
-                matrix = self._mixed(layer, sums, entry if is_last else None)
-                mixed = product(field, matrix, y[:, None])[:, 0]
+                rows = 1 if is_last else width
+                mixed = product(field, self._mixed(layer, sums, rows), y[:, None])[:, 0]
                 if self.network.has_residual:
-                    mixed = field.reduced(mixed + (y[entry : entry + 1] if is_last else y))
+                    mixed = field.reduced(mixed + y[:rows])
                 new.append(mixed)
             columns = new
         return columns[-1][0]
 
-    def _mixed(self, layer: int, moments: Array, row: int | None = None) -> Array:
-        """sum_h A_h G B_h of a layer, or one row of it."""
-        width, mix = self.network.width, self.mixes[layer]
-        if row is not None:
-            mix = mix[row * width : (row + 1) * width]
-        shape = tuple(moments.shape[1:])
+    def _mixed(self, layer: int, moments: Array, rows: int) -> Array:
+        """The first rows of sum_h A_h G B_h of a layer."""
+        width, shape = self.network.width, tuple(moments.shape[1:])
+        mix = self.mixes[layer][: rows * width]
         result = self.field.matmul(mix, moments.reshape(moments.shape[0], -1))
-        return result.reshape(-1, width, *shape)
+        return result.reshape(rows, width, *shape)
 
 
 def product(field: PrimeField, left: Array, right: Array) -> Array:
@@ -208,15 +205,13 @@ def _listed(
     """
     if fillings(vocab, positions, own is not None, ordered) > MOST_LISTED:
         return draws.integers(0, vocab, (positions, MOST_LISTED))
-    if ordered:
-        listed = list(itertools.product(range(vocab), repeat=positions))
-        return np.array(listed).T.reshape(positions, -1)
-    free = positions - (own is not None)
-    rest = itertools.combinations_with_replacement(range(vocab), free)
-    if own is None:
-        return np.array(list(rest)).T.reshape(positions, -1)
-    both = [(*filling[:own], token, *filling[own:]) for filling in rest for token in range(vocab)]
-    return np.array(both).T.reshape(positions, -1)
+    is_apart, tokens = own is not None and not ordered, range(vocab)
+    rest: Iterator[tuple[int, ...]] = itertools.product(tokens, repeat=positions)
+    if not ordered:
+        rest = itertools.combinations_with_replacement(tokens, positions - is_apart)
+    if is_apart:
+        rest = ((*some[:own], token, *some[own:]) for some in rest for token in tokens)
+    return np.array(list(rest)).T.reshape(positions, -1)
 
 
 def _outputs(evaluator: Evaluator, sides: Sides, scales: Array) -> Callable[[Tile], Array]:

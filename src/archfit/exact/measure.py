@@ -219,8 +219,7 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
     def fits(width: int) -> bool:
         network = replace(experiment.network, width=width, heads=1, head_dim=width)
-        rank = min(width, experiment.rank)
-        narrow = replace(experiment, network=network, rank=rank, entry=0)
+        narrow = replace(experiment, network=network, rank=min(width, experiment.rank))
         return estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes)
 
     widths = range(1, experiment.network.width if experiment.vocab is None else 1)

@@ -32,16 +32,8 @@ class Regime:
 
     paper_threshold: Decimal
     corrected_threshold: Decimal
-    corrected_is: str
+    corrected_threshold_is: str  # and what not
     name: str
-
-    @property
-    def corrected_threshold_is(self) -> str:
-        """What the second number is, and what not."""
-        return (
-            f"{self.corrected_is}: up to this depth the upper bound grows doubly exponentially; no "
-            "threshold of the network, for no lower bound is known to change there, too"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,8 +102,15 @@ def regime(shape: Shape) -> Regime:
             f"past {corrected:.1f}, up to which the upper bound grows doubly exponentially; from "
             f"there on its logarithm grows {growth}, and further layers may add less"
         )
+    said = (
+        f"{formula}: up to this depth the upper bound grows doubly exponentially; no threshold of "
+        "the network, for no lower bound is known to change there, too"
+    )
     return Regime(
-        paper_threshold=paper, corrected_threshold=corrected, corrected_is=formula, name=name
+        paper_threshold=paper,
+        corrected_threshold=corrected,
+        corrected_threshold_is=said,
+        name=name,
     )
 
 

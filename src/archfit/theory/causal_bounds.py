@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import Literal
 
 from archfit.spec.search import bisect_rising, first_whole
@@ -99,6 +99,11 @@ class PrefixNetwork(MaskedNetwork):
 
     prefix: int | None = None
     continuation: int | None = None
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Both, in order."""
+        return ("A", self.prefix), ("B", self.continuation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +221,9 @@ def _last(net: MaskedNetwork, letters: Series, positions: int | None) -> Series:
     return found
 
 
-def side_series(net: MaskedNetwork, segments: Sequence[Segment]) -> tuple[Series, Series]:
+def side_series(net: PrefixNetwork | SegmentedNetwork) -> tuple[Series, Series]:
     """What the side without the output contributes, by half degree, and what the other does."""
+    segments = net.segments
     _check_exact(net.depth, len(segments))
     C = interaction_count(net.depth)
     letters = [0, *(multiset(net.rank, 2 * k) for k in range(1, C + 1))]
@@ -246,7 +252,7 @@ def causal_prefix_upper_bound(net: PrefixNetwork) -> int:
 
     D_A is `prefix_monomials`. It holds for every N; n_A and n_B, if given, can lower it.
     """
-    outside, inside = side_series(net, (("A", net.prefix), ("B", net.continuation)))
+    outside, inside = side_series(net)
     if net.depth == 2 and net.heads == 1:  # quadratic forms of T_0 that one head sees
         m, r = seen_statistics(net)[0], net.rank
         v = min(net.inner, r, m)
@@ -265,13 +271,12 @@ def causal_segments_upper_bound(net: SegmentedNetwork) -> int:
     The series of the prefix bound, times 1 / (1 - sum_k multiset(r, 2k) t^k) for each segment
     between the first and the last. It holds for every N with so many segments.
     """
-    segments = net.segments
-    outside, inside = side_series(net, segments)
+    outside, inside = side_series(net)
     if net.depth != 2 or net.vocab is not None:
         return _met(net, outside, inside)
     # Of two layers the part w = 2 grows linearly with the number of segments.
-    moments, output, m_0 = {"A": 0, "B": 0}, segments[-1][0], seen_statistics(net)[0]
-    for place, (side, _) in enumerate(segments):
+    moments, output, m_0 = {"A": 0, "B": 0}, net.segments[-1][0], seen_statistics(net)[0]
+    for place, (side, _) in enumerate(net.segments):
         moments[side] += symmetric_entries(net.rank) if place else m_0
     part = m_0 * moments["BA"[output == "B"]] + net.layer_ranks[1] * moments[output]
     if net.residual:
@@ -387,7 +392,7 @@ def causal_chain_lower_bound_log3(depth: int, chains: int = 1) -> Ball:
 
 def chain_layers(depth: int, chains: int) -> int:
     """L' = L - ceil(log3 g): what the layers that multiply the chains leave to each."""
-    joining = next(layers for layers in range(chains) if 3**layers >= chains) if chains > 1 else 0
+    joining = next(layers for layers in count() if 3**layers >= chains)
     is_shallow, least = depth - joining < 2, joining + 2
     refuse_if(is_shallow, "too-shallow-for-chains", depth, chains=chains, least=least)
     return depth - joining
