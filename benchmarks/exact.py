@@ -23,7 +23,6 @@ from flint import nmod_mat
 
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
-    AnalysedNetwork,
     Experiment,
     Partition,
     upper_bound,
@@ -65,9 +64,12 @@ def _end_to_end(depth: int, width: int, positions: int) -> None:
 def _case(depth: int, width: int, positions: int) -> Experiment:
     half = positions // 2
     return Experiment(
-        network=AnalysedNetwork(
-            depth=depth, width=width, heads=1, head_dim=width, has_residual=False, is_causal=False
-        ),
+        depth=depth,
+        width=width,
+        heads=1,
+        head_dim=width,
+        residual=False,
+        causal=False,
         rank=width,
         partition=Partition(
             inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0

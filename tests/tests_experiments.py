@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from archfit.exact.experiment import (
-    AnalysedNetwork,
     Experiment,
     divided,
 )
@@ -38,14 +37,12 @@ def experiment(  # noqa: PLR0913 - one for each letter
     chosen = None if side is None else tuple(side)
     at = ("last" if causal else 0) if output is None else output
     return Experiment(
-        network=AnalysedNetwork(
-            depth=L,
-            width=d,
-            heads=H,
-            head_dim=d_a or d // H,
-            has_residual=residual,
-            is_causal=causal,
-        ),
+        depth=L,
+        width=d,
+        heads=H,
+        head_dim=d_a or d // H,
+        residual=residual,
+        causal=causal,
         rank=r or min(d, V or d),
         vocab=V,
         position_rank=r_e,

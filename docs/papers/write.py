@@ -331,13 +331,13 @@ def residual_figure() -> altair.LayerChart:
     (claim,) = (claim for claim in claims() if claim.name == "residuals")
     rows = []
     for experiment in (one for group in claim.groups for one in group):
-        network = experiment.network
         tokens = f", {experiment.vocab} tokens" if experiment.vocab else ""
         rows.append(
             {
-                "network": f"{network.depth} x {network.width}, heads {network.heads}{tokens}",
+                "network": f"{experiment.depth} x {experiment.width}, "
+                f"heads {experiment.heads}{tokens}",
                 "rank": measure(experiment, Arrays(), progress=lambda *_: None).rank,
-                "kind": "residual" if network.has_residual else "plain",
+                "kind": "residual" if experiment.residual else "plain",
             }
         )
     data = altair.Chart(altair.Data(values=rows))

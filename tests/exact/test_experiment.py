@@ -114,7 +114,7 @@ def test_the_degree_of_an_output_is_counted_in_all_that_is_drawn() -> None:
 def test_multiplications_are_those_of_the_layers() -> None:
     """d^2 for the first and 2 d^3 + d m + d^2 m // 5 for each other, m = d (d + 1) / 2."""
     for L, d, wanted in ((1, 3, 9), (2, 3, 91), (3, 3, 173), (2, 4, 16 + 128 + 40 + 32)):
-        assert experiment(L, d).network.multiplications == wanted
+        assert experiment(L, d).multiplications == wanted
 
 
 def test_bounds_over_tokens_count_the_fillings_of_the_smaller_side() -> None:

@@ -54,7 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def weights(what: Experiment, prime: int) -> Weights:
     """The same draws in the same order as the mixes are made of."""
-    draws, net = np.random.default_rng(SEED), what.network
+    draws, net = np.random.default_rng(SEED), what
     layers = []
     for _ in range(net.depth):
         shape = (net.heads, net.head_dim, net.width)
@@ -66,7 +66,7 @@ def weights(what: Experiment, prime: int) -> Weights:
 
 def evaluator_of(what: Experiment, prime: int, arrays: Arrays = NUMPY) -> Evaluator:
     ours = field(prime, arrays)
-    mixes = random_mixes(what.network, ours, SEED)
+    mixes = random_mixes(what, ours, SEED)
     return Evaluator(experiment=what, field=ours, mixes=mixes)
 
 
@@ -91,13 +91,13 @@ def matrix_and_sides(
 def by_definition(what: Experiment, prime: int, sides: Sides, row: int, column: int) -> int:
     """The output of all N positions together."""
     partition = what.partition
-    x = np.zeros((what.network.width, len(partition.inside + partition.outside)), object)
+    x = np.zeros((what.width, len(partition.inside + partition.outside)), object)
     for place, vector in zip(partition.inside, sides.inside[:, :, row], strict=True):
         x[:, place] = [int(value) for value in vector]
     for place, vector in zip(partition.outside, sides.outside[:, :, column], strict=True):
         x[:, place] = [int(value) for value in vector]
-    net = what.network
-    y = run(weights(what, prime), x, residual=net.has_residual, causal=net.is_causal, prime=prime)
+    net = what
+    y = run(weights(what, prime), x, residual=net.residual, causal=net.causal, prime=prime)
     return int(y[0, partition.output]) % prime
 
 
@@ -146,7 +146,7 @@ def test_tiles_cover_a_matrix_once() -> None:
 def parts_and_whole(what: Experiment, prime: int) -> tuple[list[np.ndarray], np.ndarray]:
     evaluator = evaluator_of(what, prime)
     sides = sample_sides(what, evaluator.field, samples=9, seed=3)
-    count = (3**what.network.depth - 1) // 2 + 1
+    count = (3**what.depth - 1) // 2 + 1
     return parts_of(evaluator, sides, (9,) * count), whole(evaluator, sides)
 
 

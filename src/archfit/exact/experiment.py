@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsInt
 from archfit.spec.errors import check_at_least
 from archfit.theory import causal_bounds as causal
 from archfit.theory import statistics_bounds as statistics
-from archfit.theory.arithmetic import interaction_count
+from archfit.theory.arithmetic import interaction_count, symmetric_entries
 from archfit.theory.bounds import bounds_report
 from archfit.theory.causal_bounds import (
     PrefixNetwork,
@@ -31,38 +31,6 @@ LARGEST_TABLE = 1_000_000  # tokens
 MOST_INNER = 1_000_000  # heads times head_dim
 MOST_LISTED = 1 << 13  # fillings of a side that are all listed; of more, as many are drawn
 MOST_POSITIONS = 4096
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AnalysedNetwork:
-    """Which network is measured: linear attention alone, without norms or feed-forward layers."""
-
-    depth: int
-    width: int
-    heads: int
-    head_dim: int
-    has_residual: bool
-    is_causal: bool
-
-    def __post_init__(self) -> None:
-        check_at_least(1, **self.sizes)
-        refuse_if(self.width > WIDEST, "unmeasurable-width", self.width, most=WIDEST)
-        refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
-        is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
-        refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """Its sizes by their names."""
-        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
-
-    @property
-    def multiplications(self) -> int:
-        """How many products of residues the output of one pair takes without a mask."""
-        d = self.width
-        moments = d * (d + 1) // 2
-        layer = 2 * d**3 + d * moments + d * d * moments // 5  # the last is a product by BLAS
-        return d * d + (self.depth - 1) * layer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,16 +76,26 @@ def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """A network, what it reads, how its positions are divided, and which output is looked at."""
+    """A network of linear attention alone, what it reads, and how its positions are divided."""
 
-    network: AnalysedNetwork
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    residual: bool
+    causal: bool
     rank: int  # of what a position reads, mapped to the width by one matrix
     vocab: int | None = None  # tokens; None: any vector of so many coordinates (also: a patch)
     position_rank: int = 0  # r_e; 0 without positional vectors
     partition: Partition
 
     def __post_init__(self) -> None:
-        width, rank, vocab = self.network.width, self.rank, self.vocab
+        check_at_least(1, **self.sizes)
+        width, rank, vocab = self.width, self.rank, self.vocab
+        refuse_if(width > WIDEST, "unmeasurable-width", width, most=WIDEST)
+        refuse_if(self.depth > DEEPEST, "unmeasurable-depth", self.depth, most=DEEPEST)
+        is_over, most = self.heads * self.head_dim > MOST_INNER, f"{MOST_INNER:,}"
+        refuse_if(is_over, "too-many-dimensions", self.heads, head_dim=self.head_dim, most=most)
         check_at_least(1, rank=rank)
         if vocab is not None:
             check_at_least(2, vocab=vocab)
@@ -126,21 +104,34 @@ class Experiment:
         refuse_if(rank > width, "rank-over-width", rank, width=width)
 
     @property
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the network by their names."""
+        return {name: getattr(self, name) for name in ("depth", "width", "heads", "head_dim")}
+
+    @property
+    def multiplications(self) -> int:
+        """How many products of residues the output of one pair takes without a mask."""
+        d = self.width
+        layer = 2 * d**3 + d * symmetric_entries(d)
+        layer += d * d * symmetric_entries(d) // 5  # a product by BLAS
+        return d * d + (self.depth - 1) * layer
+
+    @property
     def is_homogeneous(self) -> bool:
         """Whether the matrix splits by degree."""
-        return not self.network.has_residual and not self.position_rank and self.vocab is None
+        return not self.residual and not self.position_rank and self.vocab is None
 
     @property
     def has_order(self) -> bool:
         """Whether it matters which position holds what."""
-        return self.network.is_causal or self.position_rank > 0
+        return self.causal or self.position_rank > 0
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The positions that the output sees, in order, by runs of one side: B is the output's."""
         partition, inside = self.partition, set(self.partition.inside)
         seen = len(inside) + len(partition.outside)
-        if self.network.is_causal:
+        if self.causal:
             seen = partition.output + 1
         runs = groupby(range(seen), key=inside.__contains__)
         return tuple(("B" if own else "A", len(list(run))) for own, run in runs)
@@ -165,25 +156,25 @@ class Experiment:
     @property
     def minor_degree(self) -> int:
         """Degree of one output in all that is drawn at random: inputs with their table, weights."""
-        inputs: int = 3**self.network.depth
-        return 2 * inputs + 4 * interaction_count(self.network.depth)
+        inputs: int = 3**self.depth
+        return 2 * inputs + 4 * interaction_count(self.depth)
 
 
 def upper_bound(experiment: Experiment) -> int:
     """The best proved upper bound."""
-    bounds = _causal_upper_bounds if experiment.network.is_causal else _upper_bounds
+    bounds = _causal_upper_bounds if experiment.causal else _upper_bounds
     return min(map(int, bounds(experiment)))
 
 
 def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
-    network, partition = experiment.network, experiment.partition
-    L, d, C = network.depth, network.width, interaction_count(network.depth)
+    partition, C = experiment.partition, interaction_count(experiment.depth)
+    L, d, h, d_a = experiment.depth, experiment.width, experiment.heads, experiment.head_dim
     r, r_e, vocab = experiment.rank, experiment.position_rank, experiment.vocab
     sides = len(partition.inside), len(partition.outside)
     yield statistics.statistics_upper_bound(L, d)
-    is_rank = (network.heads * (network.head_dim + 1)).bit_length() * C < 3 * MOST_DIGITS
-    if is_rank and not network.has_residual:  # its proof has none
-        yield every_depth_upper_bound(L, d, network.heads, network.head_dim)
+    is_rank = (h * (d_a + 1)).bit_length() * C < 3 * MOST_DIGITS
+    if is_rank and not experiment.residual:  # its proof has none
+        yield every_depth_upper_bound(L, d, h, d_a)
     if vocab is not None:
         if not r_e:
             yield statistics.statistics_upper_bound_vocabulary(L, vocab, r, *sides)
@@ -197,10 +188,10 @@ def _upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
 
 
 def _unmasked_degree_bounds(experiment: Experiment) -> tuple[int, ...]:
-    network, partition = experiment.network, experiment.partition
+    depth, rank, partition = experiment.depth, experiment.rank, experiment.partition
     sides = len(partition.inside), len(partition.outside)
-    one_head = network.heads == 1 and not network.has_residual
-    return statistics.degree_upper_bounds(network.depth, experiment.rank, *sides, one_head=one_head)
+    one_head = experiment.heads == 1 and not experiment.residual
+    return statistics.degree_upper_bounds(depth, rank, *sides, one_head=one_head)
 
 
 def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
@@ -220,8 +211,8 @@ def _causal_upper_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
 
 def _segmented(experiment: Experiment, vocab: int | None = None) -> SegmentedNetwork:
     """The network as the causal bounds take it; positional vectors add to the rank of inputs."""
-    network, rank = experiment.network, experiment.rank + experiment.position_rank
-    sizes = network.sizes | {"embedding_rank": rank, "residual": network.has_residual}
+    rank = experiment.rank + experiment.position_rank
+    sizes = experiment.sizes | {"embedding_rank": rank, "residual": experiment.residual}
     return SegmentedNetwork(**sizes, vocab=vocab, segments=experiment.segments)
 
 
@@ -233,7 +224,7 @@ def _prefixed(experiment: Experiment, vocab: int | None = None) -> PrefixNetwork
 
 def degree_bounds(experiment: Experiment) -> tuple[int, ...]:
     """Bounds on the parts of a homogeneous output, by half its degree inside."""
-    if not experiment.network.is_causal:
+    if not experiment.causal:
         return _unmasked_degree_bounds(experiment)
     outside, inside = causal.side_series(_segmented(experiment))
     return tuple(map(min, reversed(outside), inside))
@@ -249,24 +240,18 @@ def _lower_bounds(experiment: Experiment) -> Iterator[SupportsInt]:
 
     The last is decided by certified logarithms, so not without python-flint (a bare GPU machine).
     """
-    network, rank, segments = experiment.network, experiment.rank, experiment.segments
-    half = len(experiment.partition.outside)
-    shape = Shape(
-        **network.sizes,
-        residual=network.has_residual,
-        positions=2 * half,
-        vocab=experiment.vocab,
-        rank=rank,
-        position_rank=experiment.position_rank,
-    )
+    depth, rank, segments = experiment.depth, experiment.rank, experiment.segments
+    half, more = len(experiment.partition.outside), ("residual", "vocab", "rank", "position_rank")
+    sizes = experiment.sizes | {name: getattr(experiment, name) for name in more}
+    shape = Shape(**sizes, positions=2 * half)
     h, b = shape.blocks
-    if experiment.vocab is None and network.depth > 1 and len(segments) > 1:
+    if experiment.vocab is None and depth > 1 and len(segments) > 1:
         if b > 1 and rank > 1:
-            yield sphere_lower_bound(network.depth, h * b, h, rank)
-        has_prefix = network.is_causal and len(segments) == 2
+            yield sphere_lower_bound(depth, h * b, h, rank)
+        has_prefix = experiment.causal and len(segments) == 2
         net = replace(_prefixed(experiment), embedding_rank=rank) if has_prefix else None
         if net is not None and (chains := most_chains(net)):
-            yield causal_chain_lower_bound(network.depth, chains)
-    has_halves = not network.is_causal and len(experiment.partition.inside) == half
+            yield causal_chain_lower_bound(depth, chains)
+    has_halves = not experiment.causal and len(experiment.partition.inside) == half
     if has_halves and importlib.util.find_spec("flint") is not None:
         yield bounds_report(shape).lower.exact or 1

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from archfit.exact.elimination import modular_inverse
-from archfit.exact.experiment import MOST_LISTED, AnalysedNetwork, Experiment, fillings
+from archfit.exact.experiment import MOST_LISTED, Experiment, fillings
 from archfit.exact.prime_field import Array, PrimeField, Residues
 from archfit.spec import lazy_numpy as np
 
@@ -40,13 +40,13 @@ def upper_triangle(width: int) -> tuple[list[int], list[int]]:
     return list(rows), list(columns)
 
 
-def random_mixes(network: AnalysedNetwork, field: PrimeField, seed: int) -> list[Array]:
+def random_mixes(network: Experiment, field: PrimeField, seed: int) -> list[Array]:
     """For each layer the (width^2 x width(width+1)/2) matrix that stands for its heads."""
     draws = np.random.default_rng(seed)
     return [_mix(network, field, draws) for _ in range(network.depth)]
 
 
-def _mix(network: AnalysedNetwork, field: PrimeField, draws: "np.random.Generator") -> Array:
+def _mix(network: Experiment, field: PrimeField, draws: "np.random.Generator") -> Array:
     width = network.width
     shape = (network.heads, network.head_dim, width)
     keys, queries, values = (draws.integers(0, field.prime, shape) for _ in range(3))
@@ -74,14 +74,9 @@ class Evaluator:
     field: PrimeField
     mixes: list[Array]
 
-    @property
-    def network(self) -> AnalysedNetwork:
-        """Whose weights these are."""
-        return self.experiment.network
-
     def unmasked(self, s: Array, x: Array) -> Array:
         """Outputs for moments `s` (entries of the upper triangle first) and own vectors `x`."""
-        field, network, width = self.field, self.network, self.network.width
+        field, network, width = self.field, self.experiment, self.experiment.width
         rows, columns = upper_triangle(width)
         places = {pair: index for index, pair in enumerate(zip(rows, columns, strict=True))}
         order = [places[min(i, j), max(i, j)] for i in range(width) for j in range(width)]
@@ -91,21 +86,21 @@ class Evaluator:
             grown = self._mixed(layer, moments, width)
             if f is not None:
                 grown = product(field, grown, f)
-                f = field.reduced(grown + f) if network.has_residual else grown
+                f = field.reduced(grown + f) if network.residual else grown
             else:  # the first layer is linear
                 f = grown
-                for i in range(network.width if network.has_residual else 0):
+                for i in range(network.width if network.residual else 0):
                     f[i, i] += 1
             moments = dot(field, product(field, f, square)[rows], f[columns])  # of F S F^T
         own = x[:, None] if f is None else product(field, f, x[:, None])
         output = product(field, self._mixed(network.depth - 1, moments, 1), own)[0, 0]
-        return field.reduced(output + own[0, 0]) if network.has_residual else output
+        return field.reduced(output + own[0, 0]) if network.residual else output
 
     def causal(self, columns: list[Array]) -> Array:
         """Outputs at the last of the positions whose vectors are given."""
-        field, width = self.field, self.network.width
-        for layer in range(self.network.depth):
-            is_last = layer == self.network.depth - 1
+        field, width = self.field, self.experiment.width
+        for layer in range(self.experiment.depth):
+            is_last = layer == self.experiment.depth - 1
             sums, new = None, []
             for place, y in enumerate(columns):
                 outer = product(field, y[:, None], y[None])[upper_triangle(width)]
@@ -114,7 +109,7 @@ class Evaluator:
                     continue
                 rows = 1 if is_last else width
                 mixed = product(field, self._mixed(layer, sums, rows), y[:, None])[:, 0]
-                if self.network.has_residual:
+                if self.experiment.residual:
                     mixed = field.reduced(mixed + y[:rows])
                 new.append(mixed)
             columns = new
@@ -122,7 +117,7 @@ class Evaluator:
 
     def _mixed(self, layer: int, moments: Array, rows: int) -> Array:
         """The first rows of sum_h A_h G B_h of a layer."""
-        width, shape = self.network.width, tuple(moments.shape[1:])
+        width, shape = self.experiment.width, tuple(moments.shape[1:])
         mix = self.mixes[layer][: rows * width]
         result = self.field.matmul(mix, moments.reshape(moments.shape[0], -1))
         return result.reshape(rows, width, *shape)
@@ -166,7 +161,7 @@ def moments(field: PrimeField, vectors: Array) -> Array:
 def sample_sides(experiment: Experiment, field: PrimeField, *, samples: int, seed: int) -> Sides:
     """`samples` of each side; of tokens all fillings, or many where they cannot be listed."""
     draws = np.random.default_rng(seed)
-    partition, vocab, width = experiment.partition, experiment.vocab, experiment.network.width
+    partition, vocab, width = experiment.partition, experiment.vocab, experiment.width
 
     def random(rows: int, columns: int) -> Array:
         return field.reduced(field.arrays.array(draws.integers(0, field.prime, (rows, columns))))
@@ -221,7 +216,7 @@ def _outputs(evaluator: Evaluator, sides: Sides, scales: Array) -> Callable[[Til
     prefix under a mask, is not computed anew for every sample of the other.
     """
     field, partition = evaluator.field, evaluator.experiment.partition
-    if evaluator.network.is_causal:
+    if evaluator.experiment.causal:
         of_inside = {at: sides.inside[k] for k, at in enumerate(partition.inside)}
         of_outside = {at: sides.outside[k] for k, at in enumerate(partition.outside)}
 
@@ -280,8 +275,8 @@ def output_matrices(
 
 def _pairs_at_once(evaluator: Evaluator) -> int:
     """So many pairs that the numbers of one tile stay in the cache, or in a GPU's memory."""
-    width, held = evaluator.network.width, 0
-    if evaluator.network.is_causal:
+    width, held = evaluator.experiment.width, 0
+    if evaluator.experiment.causal:
         held = evaluator.experiment.partition.output + 1
     return max(1, evaluator.field.arrays.tile_numbers // (width * max(width, held)))
 

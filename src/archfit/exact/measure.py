@@ -129,7 +129,7 @@ def _trial(
     experiment: Experiment, field: PrimeField, seed: int, samples: int, progress: Progress
 ) -> RankTrial:
     start = time.perf_counter()
-    mixes = random_mixes(experiment.network, field, 2 * seed)
+    mixes = random_mixes(experiment, field, 2 * seed)
     evaluator = Evaluator(experiment=experiment, field=field, mixes=mixes)
     sizes = part_sizes(experiment, samples)
     if 2 * len(sizes) >= field.prime:  # values of t^2 must be distinct modulo the prime
@@ -164,10 +164,10 @@ def part_sizes(experiment: Experiment, samples: int) -> tuple[int, ...]:
 
 def _pair_multiplications(experiment: Experiment) -> int:
     """Products of residues for one pair; under a mask, for every position after the first run."""
-    if not experiment.network.is_causal:
-        return experiment.network.multiplications
+    if not experiment.causal:
+        return experiment.multiplications
     seen = sum(length or 0 for _, length in experiment.segments[1:])
-    return experiment.network.multiplications * max(1, seen)
+    return experiment.multiplications * max(1, seen)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,7 +205,6 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     cost = estimate(experiment, device)
     if cost.fits(seconds=seconds, gigabytes=gigabytes):
         return
-    network = experiment.network
     needed, minutes = (
         f"{amount:,.1f}" if amount < 1e6 else "a million or more"
         for amount in (cost.gigabytes, cost.seconds / 60)
@@ -213,16 +212,16 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     limits = {"most_gigabytes": f"{gigabytes:,.1f}", "most_minutes": f"{seconds / 60:,.1f}"}
     way_out = _what_fits(experiment, device, seconds, gigabytes)
     takes = {"needed": needed, "minutes": minutes, "way_out": way_out}
-    raise refusal("takes-too-much", depth=network.depth, width=network.width, **takes, **limits)
+    raise refusal("takes-too-much", **experiment.sizes, **takes, **limits)
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:
     def fits(width: int) -> bool:
-        network = replace(experiment.network, width=width, heads=1, head_dim=width)
-        narrow = replace(experiment, network=network, rank=min(width, experiment.rank))
+        rank = min(width, experiment.rank)
+        narrow = replace(experiment, width=width, heads=1, head_dim=width, rank=rank)
         return estimate(narrow, device).fits(seconds=seconds, gigabytes=gigabytes)
 
-    widths = range(1, experiment.network.width if experiment.vocab is None else 1)
+    widths = range(1, experiment.width if experiment.vocab is None else 1)
     if fitting := max(takewhile(fits, widths), default=0):
         return f"--width {fitting} fits with one head, or raise --limit"
     return "use less depth or fewer tokens, or raise --limit"

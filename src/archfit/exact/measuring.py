@@ -4,7 +4,7 @@ import importlib.util
 import os
 from dataclasses import dataclass
 
-from archfit.exact.experiment import AnalysedNetwork, Experiment, Partition, divided
+from archfit.exact.experiment import Experiment, Partition, divided
 from archfit.exact.matrix import Progress
 from archfit.exact.measure import Measurement, check_cost, measure
 from archfit.exact.prime_field import Arrays, check_prime
@@ -39,18 +39,11 @@ class MeasureOptions:
         head_dim = self.head_dim
         if head_dim is None:
             head_dim = head_dim_of(self.width, self.heads)
+        names = ("depth", "width", "heads", "residual", "causal", "vocab", "position_rank")
         return Experiment(
-            network=AnalysedNetwork(
-                depth=self.depth,
-                width=self.width,
-                heads=self.heads,
-                head_dim=head_dim,
-                has_residual=self.residual,
-                is_causal=self.causal,
-            ),
+            **{name: getattr(self, name) for name in names},
+            head_dim=head_dim,
             rank=self._rank(self.width),
-            vocab=self.vocab,
-            position_rank=self.position_rank,
             partition=self._partition(),
         )
 

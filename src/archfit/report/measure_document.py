@@ -17,9 +17,9 @@ Json = dict[str, object]
 
 def measure_document(measured: Measurement) -> Document:
     """The rank, what is certain about it, and what each prime said."""
-    experiment, network = measured.experiment, measured.experiment.network
-    partition, mask = experiment.partition, "Causal" if network.is_causal else "Unmasked"
-    residual = ", residual" if network.has_residual else ""
+    experiment = network = measured.experiment
+    partition, mask = experiment.partition, "Causal" if network.causal else "Unmasked"
+    residual = ", residual" if network.residual else ""
     positions = f"{len(partition.inside)} + {len(partition.outside)} positions"
     said = certificate(measured)
     lower = "none" if measured.lower is None else f"{measured.lower:,}"
@@ -53,10 +53,10 @@ def measure_document(measured: Measurement) -> Document:
 
 def _reason(measured: Measurement) -> Iterator[str]:
     """Why three layers of one head have less than the count of statistics."""
-    network, r = measured.experiment.network, measured.experiment.rank
+    network, r = measured.experiment, measured.experiment.rank
     statistics = None if network.depth != 3 else int(statistics_upper_bound(3, r))
     deficit = isotropic_deficit(r) if r <= 12 else 0
-    has_deficit = network.heads == 1 and not network.is_causal and not network.has_residual
+    has_deficit = network.heads == 1 and not network.causal and not network.residual
     if has_deficit and deficit and statistics and measured.upper == statistics - deficit:
         yield (
             f"ub_stat counts {statistics:,}; {deficit:,} are missing in the part of degree 7 "
@@ -164,18 +164,18 @@ def _verdict(cases: int, failed: tuple[int, ...]) -> Json:
 
 def _sizes(case: Experiment) -> tuple[int, int, int]:
     positions = len(case.partition.inside) + len(case.partition.outside)
-    return case.network.depth, case.network.width, positions
+    return case.depth, case.width, positions
 
 
 def _settings(case: Experiment) -> str:
-    network, partition = case.network, case.partition
+    network, partition = case, case.partition
     depth, width, positions = _sizes(case)
     words = [f"L={depth} d={width} H={network.heads} N={positions}"]
     if case.vocab is not None:
         words.append(f"V={case.vocab}")
     if case.rank < width or case.vocab is not None:
         words.append(f"r={case.rank}")
-    words += ["residual"] * network.has_residual + ["causal"] * network.is_causal
+    words += ["residual"] * network.residual + ["causal"] * network.causal
     if partition.inside != tuple(range(len(partition.inside))):
         words.append(f"P={','.join(map(str, partition.inside))}")
     if partition.output:
