@@ -24,7 +24,7 @@ from flint import nmod_mat
 from archfit.exact.elimination import modular_rank
 from archfit.exact.experiment import (
     Experiment,
-    Partition,
+    divided,
     upper_bound,
 )
 from archfit.exact.measure import MARGIN, measure
@@ -71,9 +71,7 @@ def _case(depth: int, width: int, positions: int) -> Experiment:
         residual=False,
         causal=False,
         rank=width,
-        partition=Partition(
-            inside=tuple(range(half)), outside=tuple(range(half, positions)), output=0
-        ),
+        partition=divided(positions, range(half), 0),
     )
 
 

@@ -34,8 +34,7 @@ def experiment(  # noqa: PLR0913 - one for each letter
     output: int | None = None,
 ) -> Experiment:
     """`side` is either side, by default the first half; the output by default 0, or the last."""
-    chosen = None if side is None else tuple(side)
-    at = ("last" if causal else 0) if output is None else output
+    at = (N - 1 if causal else 0) if output is None else output
     return Experiment(
         depth=L,
         width=d,
@@ -46,7 +45,7 @@ def experiment(  # noqa: PLR0913 - one for each letter
         rank=r or min(d, V or d),
         vocab=V,
         position_rank=r_e,
-        partition=divided(N, chosen, at),  # type: ignore[arg-type]  # a word that mypy widens
+        partition=divided(N, tuple(range(N // 2) if side is None else side), at),
     )
 
 

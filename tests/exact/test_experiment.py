@@ -93,17 +93,16 @@ def test_positions_that_cannot_be_divided_are_refused(
     positions: int, output: int, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
-        divided(positions, None, output)
+        divided(positions, (0,), output)
 
 
 def test_positions_are_divided_with_the_output_on_its_own_side() -> None:
-    halves = divided(5)
+    halves = divided(5, (0, 1), 0)
     assert (halves.inside, halves.outside, halves.output) == ((0, 1), (2, 3, 4), 0)
-    last = divided(5, output="last")
+    last = divided(5, (0, 1), 4)
     assert (last.inside, last.outside, last.output) == ((2, 3, 4), (0, 1), 4)
     chosen = divided(4, (0, 2), 2)
     assert (chosen.inside, chosen.outside, chosen.output) == ((0, 2), (1, 3), 2)
-    assert divided(2, (0,), "last").inside == (1,)
 
 
 def test_the_degree_of_an_output_is_counted_in_all_that_is_drawn() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archfit.exact.experiment import MOST_LISTED, Partition, fillings
+from archfit.exact.experiment import MOST_LISTED, divided, fillings
 from archfit.exact.matrix import Sides, sample_sides
 from tests_experiments import experiment, field
 from tests_network import PRIME, rank
@@ -84,11 +84,9 @@ def test_the_same_seed_gives_the_same_samples_and_another_others() -> None:
 
 
 def test_sides_that_do_not_cover_the_positions_are_refused() -> None:
-    for inside, outside in (((0, 1), (1, 2)), ((0,), ()), ((), (0, 1)), ((0, 1), (3,))):
+    for side in ((0, 0), (), (0, 1, 2, 3), (0, 4), (-1,)):
         with pytest.raises(ValueError, match="do not cover positions"):
-            Partition(inside=inside, outside=outside, output=0)
-    with pytest.raises(ValueError, match="output position 2 is not on its own side"):
-        Partition(inside=(0, 1), outside=(2, 3), output=2)
+            divided(4, side, 1)
 
 
 def test_a_table_has_no_more_rank_than_tokens() -> None:

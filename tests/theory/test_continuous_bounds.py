@@ -56,7 +56,7 @@ def test_the_witness_has_the_rank_of_the_bound(depth: int, width: int, heads: in
         [_head(layer, depth, h, heads, width) for h in range(heads)]  # type: ignore[misc]  # 4 of them
         for layer in range(depth)
     ]
-    vectors = smallest_full_rank_sphere(width - heads, 3 ** (depth - 2)).points
+    vectors = smallest_full_rank_sphere(width - heads, 3 ** (depth - 2))
     filler = _template((), 0, heads, width)
 
     def output(a: tuple[int, ...], b: tuple[int, ...]) -> int:

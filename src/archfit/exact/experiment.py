@@ -2,11 +2,11 @@
 
 import importlib.util
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, SupportsInt
+from typing import Any, SupportsInt
 
 from archfit.spec.errors import check_at_least
 from archfit.theory import causal_bounds as causal
@@ -41,28 +41,18 @@ class Partition:
     outside: tuple[int, ...]
     output: int
 
-    def __post_init__(self) -> None:
-        both = sorted(self.inside + self.outside)
-        if both != list(range(len(both))) or not self.inside or not self.outside:
-            sides = {"inside": self.inside, "outside": self.outside}
-            raise refusal("sides-do-not-cover", **sides, last=max(both, default=0))
-        is_other = self.output not in self.inside
-        refuse_if(is_other, "output-on-other-side", output=self.output, inside=self.inside)
 
-
-def divided(
-    positions: int, side: tuple[int, ...] | None = None, output: int | Literal["last"] = 0
-) -> Partition:
-    """Positions divided into `side` (the first half if None) and the rest, the output in either."""
+def divided(positions: int, side: Sequence[int], output: int) -> Partition:
+    """Positions divided into `side` and the rest, the output in either."""
     refuse_if(positions < 2, "indivisible", positions)
     is_over = positions > MOST_POSITIONS
     refuse_if(is_over, "too-many-positions", positions, most=MOST_POSITIONS)
-    at = positions - 1 if output == "last" else output
-    refuse_if(not 0 <= at < positions, "no-such-output", at=at, last=positions - 1)
-    chosen = tuple(range(positions // 2)) if side is None else side
-    rest = tuple(place for place in range(positions) if place not in chosen)
-    inside, outside = (chosen, rest) if at in chosen else (rest, chosen)
-    return Partition(inside=inside, outside=outside, output=at)
+    last, rest = positions - 1, tuple(place for place in range(positions) if place not in side)
+    refuse_if(not 0 <= output <= last, "no-such-output", at=output, last=last)
+    inside, outside = (tuple(side), rest) if output in side else (rest, tuple(side))
+    if not (inside and outside) or len(inside + outside) > positions:
+        raise refusal("sides-do-not-cover", inside=inside, outside=outside, last=last)
+    return Partition(inside=inside, outside=outside, output=output)
 
 
 def fillings(vocab: int, positions: int, has_own: bool, ordered: bool) -> int:

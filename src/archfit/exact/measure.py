@@ -212,7 +212,8 @@ def check_cost(experiment: Experiment, device: str, *, seconds: float, gigabytes
     limits = {"most_gigabytes": f"{gigabytes:,.1f}", "most_minutes": f"{seconds / 60:,.1f}"}
     way_out = _what_fits(experiment, device, seconds, gigabytes)
     takes = {"needed": needed, "minutes": minutes, "way_out": way_out}
-    raise refusal("takes-too-much", **experiment.sizes, **takes, **limits)
+    takes |= {"depth": str(experiment.depth), "width": str(experiment.width)}
+    raise refusal("takes-too-much", **takes, **limits)
 
 
 def _what_fits(experiment: Experiment, device: str, seconds: float, gigabytes: float) -> str:

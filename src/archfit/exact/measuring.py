@@ -75,7 +75,7 @@ class MeasureOptions:
                 "more --positions"
             )
         output = self.output_position or ("last" if self.causal else "0")
-        return divided(positions, side, "last" if output == "last" else parse_size(output))
+        return divided(positions, side, positions - 1 if output == "last" else parse_size(output))
 
 
 class Machine:

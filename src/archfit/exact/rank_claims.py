@@ -14,12 +14,7 @@ from archfit.exact.experiment import Experiment
 from archfit.exact.measure import estimate
 from archfit.exact.measuring import MeasureOptions
 from archfit.spec.files import packed_file
-from archfit.theory.continuous_bounds import (
-    deep_upper_formula,
-    every_depth_upper_bound,
-    lower_bound,
-    strong_lower_bound,
-)
+from archfit.theory import continuous_bounds as continuous
 from archfit.theory.statistics_bounds import statistics_upper_bound_short
 
 DEPTHS = range(1, 6)  # of the growth
@@ -96,10 +91,10 @@ def growth_bounds(depth: int, width: int, positions: int) -> dict[str, int | Fra
     half, has_lower = positions // 2, depth >= 2
     return {
         "ub_stat_N": statistics_upper_bound_short(depth, width, half, positions - half),
-        "ub_thm1": int(every_depth_upper_bound(depth, width, 1)),
-        "ub_thm2": deep_upper_formula(depth, width).exact(),
-        "lb": int(lower_bound(depth, width, 1)) if has_lower else None,
-        "lb_strong": int(strong_lower_bound(depth, width, 1)) if has_lower else None,
+        "ub_thm1": int(continuous.every_depth_upper_bound(depth, width, 1)),
+        "ub_thm2": continuous.deep_upper_formula(depth, width).exact(),
+        "lb": int(continuous.lower_bound(depth, width, 1)) if has_lower else None,
+        "lb_strong": int(continuous.strong_lower_bound(depth, width, 1)) if has_lower else None,
     }
 
 

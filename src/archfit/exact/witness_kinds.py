@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from archfit.exact import witness as promises
 from archfit.exact import witness_network as weights
 from archfit.exact.prime_field import (
     WITNESS_PRIME,
@@ -23,28 +24,16 @@ from archfit.exact.prime_field import (
     check_witness_prime,
     root_of_minus_one,
 )
-from archfit.exact.witness import (
-    MOST_MULTIPLICATIONS,
-    ChainProduct,
-    MomentMonomial,
-    PowersOfNorms,
-    Witness,
-    promised_power,
-)
+from archfit.exact.witness import Witness
 from archfit.exact.witness_network import MOST_ROWS, NetworkShape
 from archfit.spec import lazy_numpy as np
 from archfit.spec.errors import check_at_least, check_choice
 from archfit.theory import continuous_bounds as continuous
 from archfit.theory import vocabulary_bounds as vocabulary
+from archfit.theory import witness_formula as monomials
 from archfit.theory.causal_bounds import causal_chain_lower_bound, chain_layers
 from archfit.theory.refusal import refusal, refuse_if
-from archfit.theory.witness_formula import (
-    Plan,
-    check_plan,
-    final_exponents,
-    grow_plan,
-    monomial_witness,
-)
+from archfit.theory.witness_formula import Plan
 
 MOST_TOKENS = 20_000
 MOST_PATCH_NUMBERS = 2000
@@ -139,7 +128,7 @@ def _sphere(request: WitnessRequest, prime: int) -> Witness:
     sides = [weights.side(shape, weights.templates(shape, vectors, free)) for vectors in drawn]
     network = weights.simplified_network(shape, prime, share=False)
     formula = f"a polynomial of degree 3^{shape.depth - 2} in |a|^2, <a, b>, |b|^2"
-    promise = PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
+    promise = promises.PowersOfNorms(formula=formula, depth=shape.depth, free=free, causal=causal)
     more: dict[str, Any] = {
         "sizes": {"causal": causal},
         "output": shape.positions - 1,
@@ -174,7 +163,7 @@ def _chain(request: WitnessRequest, prime: int) -> Witness:
     formula = f"the product of {chains} x prod_l (t_l + b_l)^(2^({layers - 2} - l))"
     parts: dict[str, Any] = {
         "network": weights.chain_network(shape, chains),
-        "promise": ChainProduct(formula=formula, chains=chains, layers=layers),
+        "promise": promises.ChainProduct(formula=formula, chains=chains, layers=layers),
         "sizes": {"chains": chains},
         "output": shape.positions - 1,
     }
@@ -240,8 +229,9 @@ def _long_vocabulary(request: WitnessRequest, prime: int) -> Witness:
     is_short = shape.positions < needed
     refuse_if(is_short, "too-short-to-spell", shape.positions, needed=needed)
     vocab = _checked_vocab(request.vocab, 2 * d + 1)
-    sphere = vocabulary.smallest_full_rank_sphere(d, continuous.doubled_degree(shape.depth))
-    points, E = np.array(sphere.points), sphere.largest_entry
+    degree = continuous.doubled_degree(shape.depth)
+    points = np.array(vocabulary.smallest_full_rank_sphere(d, degree))
+    E = points.max()
     table = np.repeat(weights.filler(shape), vocab, axis=1)
     one_hots = weights.both_halves(shape, np.eye(d, dtype=np.int64))
     table[:, 1 : 1 + 2 * d] = np.concatenate(one_hots).T
@@ -268,20 +258,21 @@ def _monomial(request: WitnessRequest, prime: int) -> Witness:
     plan, entry, sizes = request.plan, 0, (shape.depth, shape.width, shape.heads)
     if plan is None:
         tries = _PLANS_GROWN if shape.heads <= _MANY_HEADS else 1
-        plans = (grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
-        plan, entry = max(plans, key=lambda found: int(monomial_witness(*sizes, *found)))
+        plans = (monomials.grow_plan(shape.depth, shape.heads, seed=seed) for seed in range(tries))
+        plan, entry = max(plans, key=lambda found: int(monomials.monomial_witness(*sizes, *found)))
     entry = entry if request.entry is None else request.entry
-    check_plan(*sizes, plan, entry)
+    monomials.check_plan(*sizes, plan, entry)
     if shape.side < shape.heads:
         needs = {"side": shape.side, "heads": shape.heads, "least": 2 * shape.heads}
         raise refusal("dependent-moments", shape.positions, **needs)
-    expected = int(monomial_witness(*sizes, plan, entry))
+    expected = int(monomials.monomial_witness(*sizes, plan, entry))
     wanted = expected + SURPLUS
-    fits = wanted <= MOST_ROWS and wanted**2 * shape.multiplications <= MOST_MULTIPLICATIONS
+    work = wanted**2 * shape.multiplications
+    fits = wanted <= MOST_ROWS and work <= promises.MOST_MULTIPLICATIONS
     size = (wanted if fits else FEW_SAMPLES, shape.width, shape.side)
     sides = [np.random.default_rng(seed).integers(0, prime, size) for seed in (1, 2)]
-    exponents = tuple(tuple(final_exponents(*sizes, plan, h)) for h in range(shape.heads))
-    promise = MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
+    exponents = tuple(tuple(monomials.final_exponents(*sizes, plan, h)) for h in range(shape.heads))
+    promise = promises.MomentMonomial(formula="x_h prod S_ab^E_ab, S = X X^T", exponents=exponents)
     more: dict[str, Any] = {
         "sizes": {"plan": plan, "entry": entry},
         "entry": entry,
@@ -371,7 +362,7 @@ def _witness(
     if vectors is not None:
         has_halves = request.kind != "simplified"
         network = weights.base_network if has_halves else weights.simplified_network
-        promise = promised_power(shape, vectors, prime, has_halves=has_halves)
+        promise = promises.promised_power(shape, vectors, prime, has_halves=has_halves)
         more |= {"network": network(shape, prime), "promise": promise}
     more["inputs"] = asdict(shape) | more.pop("sizes", {})
     more |= {"kind": request.kind, "bound_id": KINDS[request.kind].bound_id, "bound": bound}

@@ -5,21 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from archfit.theory import statistics_bounds as statistics
+from archfit.theory import vocabulary_bounds as vocabulary
 from archfit.theory.arithmetic import digits, log3, symmetric_entries
 from archfit.theory.causal_bounds import most_chains, seen_statistics
 from archfit.theory.shape import Bound, Shape, bound
-from archfit.theory.statistics_bounds import (
-    count_variables,
-    statistics_upper_bound,
-    statistics_upper_bound_positions,
-    statistics_upper_bound_vocabulary,
-)
 from archfit.theory.thresholds import depth_threshold
-from archfit.theory.vocabulary_bounds import (
-    positions_needed,
-    vocabulary_lower_bound,
-    vocabulary_needed,
-)
 from archfit.theory.witness_formula import grow_plan
 
 _LARGEST_VOCAB_LOG3 = 30  # no vocabulary has 3^30 tokens
@@ -188,15 +179,14 @@ def _vocabulary_lower_bounds(shape: Shape, vocab: int) -> Iterator[Bound]:
     if L < 2:
         return
     r = min(shape.embedding_rank, h + _halves(shape))
-    # The tokens that lemma 6 asks for are written out only where they are not astronomic.
-    is_counted = (
-        r - h >= 2 and digits(vocabulary_lower_bound(L, d, h, r).log3) <= _LARGEST_VOCAB_LOG3
-    )
-    if is_counted and vocab >= vocabulary_needed(L, d, h, r):
-        yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
-    r = min(shape.embedding_rank, h + 1 + _halves(shape))
+    if r - h >= 2:
+        # The tokens that lemma 6 asks for are written out only where they are not astronomic.
+        rows = digits(vocabulary.vocabulary_lower_bound(L, d, h, r).log3)
+        if rows <= _LARGEST_VOCAB_LOG3 and vocab >= vocabulary.vocabulary_needed(L, d, h, r):
+            yield bound("lb_vocab", L=L, d_x=d, H=h, r=r)
+    r, N = min(shape.embedding_rank, h + 1 + _halves(shape)), shape.positions
     with suppress(ValueError):  # the search of lemma 7 is too long: we claim nothing
-        if r - h >= 3 and (shape.positions is None or shape.positions >= positions_needed(L, h, r)):
+        if r - h >= 3 and (N is None or vocabulary.positions_needed(L, h, r) <= N):
             yield bound("lb_vocab_long", L=L, H=h, r=r)
 
 
@@ -294,13 +284,13 @@ def _saturation(shape: Shape, upper: Bound) -> tuple[Decimal, str]:
         growth = Decimal(max(1, seen_statistics(shape.masked)[0])) * L**2 / 2
         return upper.log3 / growth, "log3 of the upper bound over m_0 L^2 / 2, as it grows in depth"
     if shape.vocab is not None and shape.position_rank == 0:
-        slope = count_variables(shape.vocab, r) - 1
-        bound = statistics_upper_bound_vocabulary(L, shape.vocab, r)
+        slope = statistics.count_variables(shape.vocab, r) - 1
+        bound = statistics.statistics_upper_bound_vocabulary(L, shape.vocab, r)
     elif shape.is_rank_limited and shape.position_rank > 0:
         slope = symmetric_entries(r) + r * shape.position_rank
-        bound = statistics_upper_bound_positions(L, r, shape.position_rank)
+        bound = statistics.statistics_upper_bound_positions(L, r, shape.position_rank)
     else:
         slope = symmetric_entries(r)
-        bound = statistics_upper_bound(L, r)
+        bound = statistics.statistics_upper_bound(L, r)
     words = "log3 of the statistics upper bound over its large-depth slope times depth"
     return digits(bound.log3) / (max(slope, 1) * L), words

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from archfit.spec.errors import check_choice
+from archfit.theory import continuous_bounds as continuous
 from archfit.theory import lazy_flint as flint
 from archfit.theory.arithmetic import (
     Ball,
@@ -20,26 +21,18 @@ from archfit.theory.arithmetic import (
     log3,
     log3_from_ln,
 )
-from archfit.theory.continuous_bounds import (
-    deep_upper_formula,
-    doubled_degree,
-    every_depth_upper_bound,
-    lower_bound,
-    lower_bound_wide_closed_log3,
-    lower_bound_wide_log3,
-)
 from archfit.theory.refusal import refuse_if
 from archfit.theory.statistics_bounds import Split, statistics_upper_bound
 
 Lower = Literal["closed", "relaxA", "exact"]
 _LOWER: dict[str, Callable[[int, int, int], Ball]] = {
-    "closed": lower_bound_wide_closed_log3,
-    "relaxA": lower_bound_wide_log3,
-    "exact": lambda depth, width, heads: lower_bound(depth, width, heads).log3(),
+    "closed": continuous.lower_bound_wide_closed_log3,
+    "relaxA": continuous.lower_bound_wide_log3,
+    "exact": lambda depth, width, heads: continuous.lower_bound(depth, width, heads).log3(),
 }
 Upper = Literal["paper", "stat"]
 _UPPER: dict[str, Callable[[int, int], Product | Split]] = {
-    "paper": deep_upper_formula,
+    "paper": continuous.deep_upper_formula,
     "stat": statistics_upper_bound,
 }
 _DEEPEST_EXACT = 7  # up to here both sides are short enough to be compared exactly
@@ -101,11 +94,11 @@ def required_width(
     exponent = deep / interaction_count(shallow_depth)
     width = (exponent * ln(3)).expm1() - (heads - 1)
     if width.contains(0) and max(deep_depth, shallow_depth) <= _DEEPEST_EXACT:
-        n, lam = (deep_width - heads) // 2, doubled_degree(deep_depth)
+        n, lam = (deep_width - heads) // 2, continuous.doubled_degree(deep_depth)
         bases = {
             "closed": Fraction(deep_width - heads, 2 * lam) ** lam,
             "relaxA": (1 + Fraction(n - 1, lam)) ** lam,
-            "exact": lower_bound(deep_depth, deep_width, heads).exact(),
+            "exact": continuous.lower_bound(deep_depth, deep_width, heads).exact(),
         }
         if bases[lower] == heads ** interaction_count(shallow_depth):
             return ln(1)
@@ -115,7 +108,7 @@ def required_width(
 @catalogued("required_width_int")
 def required_width_integer(deep_depth: int, deep_width: int, heads: int, shallow_depth: int) -> int:
     """The least whole width w >= 0 with (w + H)^C(L_shallow) >= the deep lower bound, exactly."""
-    deep = int(lower_bound(deep_depth, deep_width, heads))
+    deep = int(continuous.lower_bound(deep_depth, deep_width, heads))
     return max(0, _root_above(deep, interaction_count(shallow_depth)) - heads)
 
 
@@ -149,7 +142,7 @@ def shallow_equivalent(
     refuse_if(is_shallow, "below-threshold", deep_depth, width=deep_width, least=threshold + 1)
 
     def limit() -> Ball:
-        every_depth = every_depth_upper_bound(deep_depth, deep_width, heads)
+        every_depth = continuous.every_depth_upper_bound(deep_depth, deep_width, heads)
         return every_depth.log3().min(_UPPER[upper](deep_depth, deep_width).log3())
 
     def lower_log3(depth: int, width: int) -> Decimal:

@@ -9,7 +9,6 @@ points on a sphere whose powers are independent.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, count
 
@@ -101,7 +100,7 @@ def positions_needed(depth: int, heads: int, embedding_rank: int) -> int:
     """
     d, lam = _long_terms(depth, heads, embedding_rank)
     refuse_if(depth > _DEEPEST_SEARCH, "degree-too-large", depth, most=_DEEPEST_SEARCH)
-    return 2 * d * smallest_full_rank_sphere(d, lam).largest_entry
+    return 2 * d * max(map(max, smallest_full_rank_sphere(d, lam)))
 
 
 def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
@@ -110,27 +109,14 @@ def _long_terms(depth: int, heads: int, embedding_rank: int) -> tuple[int, int]:
     return d, doubled_degree(depth)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sphere:
-    """The smallest sphere with full rank, and the first of its points that span."""
-
-    squared_norm: int
-    points: tuple[Point, ...]
-
-    @property
-    def largest_entry(self) -> int:
-        """E of lemma 7."""
-        return max(max(point) for point in self.points)
-
-
 @catalogued("lemma8_smallest_c")
 def smallest_squared_norm(dimension: int, degree: int) -> int:
     """The least c such that the points of squared norm c have full Veronese rank."""
-    return smallest_full_rank_sphere(dimension, degree).squared_norm
+    return sum(x * x for x in smallest_full_rank_sphere(dimension, degree)[0])
 
 
-def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
-    """The smallest c, and points of norm c whose degree-lambda monomials have full rank.
+def smallest_full_rank_sphere(dimension: int, degree: int) -> tuple[Point, ...]:
+    """Points of the smallest squared norm c whose degree-lambda monomials have full rank.
 
     For c = 1, 2, ...: all nonnegative integer points with squared norm c, in lexicographic
     order; full rank means multiset(dimension, degree); points that raise the rank are kept.
@@ -149,7 +135,7 @@ def smallest_full_rank_sphere(dimension: int, degree: int) -> Sphere:
         if wanted <= len(points) <= _MOST_POINTS:
             kept = _points_that_raise_the_rank(points, degree)
             if len(kept) == wanted:
-                return Sphere(squared_norm=squared_norm, points=kept)
+                return kept
     raise refusal("no-sphere", dimension, degree=degree)
 
 
